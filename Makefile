@@ -1,0 +1,86 @@
+# Headgate: `make demo` shows it at work, `make test` checks it. Both set up what they need in .venv first.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VENV    := .venv
+BIN     := $(VENV)/bin
+CODE    := broker protocol matching ops headgate.py
+FORMAT  := $(CODE) $(wildcard pyspark_headgate.py) tests
+INPUTS  := pyproject.toml constraints.txt
+PIP     := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --constraint constraints.txt
+
+# pytest stops after this, with its closing line, so that CI's 40 minutes are never cut short from outside.
+SESSION_SECONDS := 1800
+
+.PHONY: help demo test test-all bench lint fmt setup clean distclean
+
+help: ## say what can be made
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.base ## run a local cluster with live subscribers for 20 seconds
+	$(BIN)/headgate demo $(ARGS)
+
+test: $(VENV)/.dev ## lint, types and the fast tests (ARGS="-k name" narrows)
+	@$(call CHECK,)
+
+test-all: $(VENV)/.all ## the same, with the slow tests: Spark and many processes
+	@$(call CHECK,-m "" --session-timeout=$(SESSION_SECONDS))
+
+bench: $(VENV)/.dev ## measure (ARGS="compare" adds the peers found installed)
+	$(BIN)/headgate bench $(ARGS)
+
+lint: $(VENV)/.dev ## ruff and mypy --strict, changing nothing
+	$(BIN)/ruff check $(FORMAT)
+	$(BIN)/ruff format --check $(FORMAT)
+	$(BIN)/mypy --strict $(CODE)
+
+fmt: $(VENV)/.dev ## let ruff format and fix what it can
+	$(BIN)/ruff check --fix $(FORMAT)
+	$(BIN)/ruff format $(FORMAT)
+
+setup: $(VENV)/.all ## install everything into .venv
+
+clean: ## remove caches and builds
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find broker protocol matching ops tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## remove the environment as well
+	rm -rf $(VENV)
+
+# Lint and tests both run, whichever fails; the tests come last, so that their closing line ends the output.
+define CHECK
+lint=0; tests=0; \
+$(MAKE) --no-print-directory lint || lint=$$?; \
+$(BIN)/python -m pytest $(1) $(ARGS) || tests=$$?; \
+if [ $$lint -ne 0 ]; then echo "make: lint failed as well: see above, or run 'make lint'" >&2; fi; \
+exit $$((lint + tests))
+endef
+
+# A stamp per set of extras; a larger set also stamps the smaller ones it contains.
+$(VENV)/.base: $(INPUTS) | $(BIN)/python
+	$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(INPUTS) | $(BIN)/python
+	$(INSTALL) --editable '.[dev]'
+	@touch $(VENV)/.base $@
+
+$(VENV)/.all: $(INPUTS) | $(BIN)/python
+	$(INSTALL) --editable '.[dev,spark,xml]'
+	@touch $(VENV)/.base $(VENV)/.dev $@
+
+# PYTHON=... chooses the interpreter; otherwise the first of these that is new enough.
+$(BIN)/python:
+	@for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11); do \
+	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    echo "making $(VENV) with $$candidate"; \
+	    if $$candidate -m venv $(VENV) && $(BIN)/python -m pip --version >/dev/null; then exit 0; fi; \
+	    rm -rf $(VENV); \
+	    echo "make: $$candidate could not make a virtual environment: on Debian and Ubuntu, install python3-venv" >&2; \
+	    exit 1; \
+	  fi; \
+	done; \
+	echo "make: Headgate needs Python 3.11 or newer, and none of '$(or $(PYTHON),python3 python3.13 python3.12 python3.11)' is: install one, or name it with PYTHON=/path/to/python3" >&2; \
+	exit 1

@@ -1,0 +1,22 @@
+"""What every test runs under: Hypothesis profiles, and an environment that the caller's shell does not colour."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from hypothesis import HealthCheck, settings
+
+# A shared machine stalls now and then, which says nothing about the code: no per-example deadline.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A red build must be red again when it is run again; fresh examples are for the desk.
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
+
+# Spark's workers otherwise start whichever `python3` comes first on the path, and bind to the outside address.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+# A developer's own broker must not receive the tests' events.
+os.environ.pop("HEADGATE_SERVER", None)

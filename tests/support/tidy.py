@@ -1,0 +1,265 @@
+"""The rules of style as functions: each takes a file's path and syntax tree and yields complaints.
+
+A complaint is one line that says where, what, and what to do instead. The functions know no file of this project;
+`tests/test_tidy.py` holds the tables, applies the rules to every file, and shows with small offending sources that
+each rule bites.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = [
+    "Room",
+    "asynchronous_complaints",
+    "body_lengths",
+    "import_complaints",
+    "imported_names",
+    "mirror_complaints",
+    "mirror_of",
+    "package_complaints",
+    "print_complaints",
+    "python_files",
+    "randomness_complaints",
+    "ratchet_complaints",
+    "set_order_complaints",
+    "sleep_complaints",
+    "swallowing_complaints",
+    "task_complaints",
+    "text_complaints",
+    "text_files",
+]
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What the files of one folder may import: dotted prefixes, and exceptions to them."""
+
+    allowed: frozenset[str]
+    denied: frozenset[str] = field(default_factory=frozenset)
+    lazy: frozenset[str] = field(default_factory=frozenset)
+    """Prefixes allowed inside functions only: importing the module must not need them."""
+
+    def admits(self, name: str, inside_function: bool) -> bool:
+        """Whether a file of this room may import `name`, given dotted and whole."""
+        prefixes = {name[: match.start()] for match in re.finditer(r"\.", name)} | {name}
+        if prefixes & self.denied:
+            return False
+        return bool(prefixes & self.allowed) or (inside_function and bool(prefixes & self.lazy))
+
+
+def imported_names(path: str, tree: ast.AST) -> Iterator[tuple[int, str, bool]]:
+    """Every import as (line, whole dotted name, inside a function?); those under TYPE_CHECKING count as well."""
+    package = list(Path(path).parent.parts)
+    inside = {id(inner) for outer in ast.walk(tree) if isinstance(outer, Function) for inner in ast.walk(outer)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name, id(node) in inside
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            for alias in node.names:
+                name = ".".join([*base, *filter(None, [node.module]), alias.name])
+                yield node.lineno, name, id(node) in inside
+        elif isinstance(node, ast.Call) and called_name(node) in {"__import__", "import_module"}:
+            yield node.lineno, "an import computed while running", id(node) in inside
+
+
+def import_complaints(path: str, tree: ast.AST, room: Room) -> Iterator[str]:
+    """Imports that the folder's row of the table does not allow."""
+    for line, name, inside_function in imported_names(path, tree):
+        if not room.admits(name, inside_function):
+            hint = "import it inside the function that needs it" if room.admits(name, True) else room_hint(room)
+            yield f"{path}:{line}: {name} may not be imported here: {hint}"
+
+
+def room_hint(room: Room) -> str:
+    """What a file of this room may import, short enough for one line."""
+    ours = sorted(name for name in room.allowed if name.split(".")[0] in {"matching", "protocol", "broker", "ops"})
+    return f"this folder sees only {', '.join(ours) or 'itself'} and a short list (ROOMS in tests/test_tidy.py)"
+
+
+def called_name(call: ast.Call) -> str:
+    """The last word of what is called: `loop.create_task(...)` is `create_task`."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def calls(tree: ast.AST) -> Iterator[ast.Call]:
+    """Every call in the tree."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def body_lengths(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """(qualified name, lines of the body without signature and docstring) of every function."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, Function):
+            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+            lines = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+            yield prefix + node.name, lines
+        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        yield from body_lengths(node, f"{prefix}{getattr(node, 'name', '')}." if named else prefix)
+
+
+def ratchet_complaints(actual: dict[str, int], limit: int, listed: dict[str, int], advice: str) -> Iterator[str]:
+    """What is over the limit and not listed, or has outgrown, shrunk below or no longer needs its listed number."""
+    for name, size in sorted(actual.items()):
+        if size > listed.get(name, limit):
+            yield f"{name}: {size} lines, at most {listed.get(name, limit)}: {advice}"
+    for name, number in sorted(listed.items()):
+        size = actual.get(name, 0)
+        if size <= limit:
+            yield f"{name}: {size} lines, within {limit}: take it off the list of exceptions"
+        elif size < number:
+            yield f"{name}: has shrunk to {size} lines: lower its exception from {number}"
+
+
+def swallowing_complaints(path: str, tree: ast.AST) -> Iterator[str]:
+    """Handlers that hide every error, ours included."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ExceptHandler):
+            continue
+        if node.type is None:
+            yield f"{path}:{node.lineno}: a bare except catches even Ctrl-C: name the errors you can handle"
+        elif names_everything(node.type) and all(is_idle(statement) for statement in node.body):
+            yield f"{path}:{node.lineno}: an error is swallowed: name the errors, or let it out, or note it"
+
+
+def names_everything(kind: ast.expr) -> bool:
+    """Whether an except clause names Exception or BaseException, alone or in a tuple."""
+    kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+    return any(isinstance(one, ast.Name) and one.id in {"Exception", "BaseException"} for one in kinds)
+
+
+def is_idle(statement: ast.stmt) -> bool:
+    """Whether a statement does nothing: pass, continue, or a lone constant."""
+    lone = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return lone or isinstance(statement, ast.Pass | ast.Continue)
+
+
+def task_complaints(path: str, tree: ast.AST) -> Iterator[str]:
+    """Tasks started outside their one owner: the loop keeps only weak references, so a task may vanish."""
+    for call in calls(tree):
+        if called_name(call) in {"create_task", "ensure_future"}:
+            yield f"{path}:{call.lineno}: {called_name(call)}: let a task owner (TASK_OWNERS) start, hold and end it"
+
+
+def sleep_complaints(path: str, tree: ast.AST) -> Iterator[str]:
+    """Tests that wait for real time; a literal sleep(0) only lets others run and is fine."""
+    for call in calls(tree):
+        idle = [ast.literal_eval(argument) for argument in call.args if isinstance(argument, ast.Constant)] == [0]
+        if called_name(call) == "sleep" and not idle:
+            yield f"{path}:{call.lineno}: a test sleeps: hand in the time, or wait for the event itself"
+
+
+def print_complaints(path: str, tree: ast.AST) -> Iterator[str]:
+    """Prints outside the command line."""
+    for call in calls(tree):
+        if isinstance(call.func, ast.Name) and call.func.id == "print":
+            yield f"{path}:{call.lineno}: print: the core emits notes, the daemon logs, only ops and __main__ print"
+
+
+def is_set(node: ast.expr) -> bool:
+    """Whether an expression is visibly a set: a literal, a comprehension, set(...) or frozenset(...)."""
+    made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"set", "frozenset"}
+    return made or isinstance(node, ast.Set | ast.SetComp)
+
+
+def set_order_complaints(path: str, tree: ast.AST) -> Iterator[str]:
+    """Places where the order of a set becomes the order of something else; it changes with the hash seed."""
+    for node in ast.walk(tree):
+        walked: list[ast.expr] = []
+        if isinstance(node, ast.For | ast.comprehension):
+            walked = [node.iter]
+        elif isinstance(node, ast.Call) and called_name(node) in {"list", "tuple", "iter", "enumerate", "join", "zip"}:
+            walked = node.args
+        for expression in walked:
+            if is_set(expression):
+                yield f"{path}:{expression.lineno}: a set has no order, and runs must repeat: sorted(...), or a dict"
+
+
+def asynchronous_complaints(path: str, tree: ast.AST) -> Iterator[str]:
+    """Coroutines in a folder that decides and never waits."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
+            yield f"{path}:{node.lineno}: this folder never waits: return an effect and let the host wait"
+
+
+UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.~/-])/(?:home|root|Users|work)/\w|\b[A-Z]:\\Users\\")
+REGISTRY = re.compile(r"\b(?:pypi\.org|pythonhosted\.org|npmjs\.(?:com|org))\b|--(?:extra-)?index-url|\bfile:///")
+
+
+def text_complaints(path: str, text: str) -> Iterator[str]:
+    """Words that no text of the project may hold, prose included."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if UNFINISHED.search(line):
+            yield f"{path}:{number}: unfinished work belongs in an issue: finish it or describe it there"
+        if MACHINE_PATH.search(line):
+            yield f"{path}:{number}: the path of one machine: make it relative, or take it from a setting"
+        if REGISTRY.search(line):
+            yield f"{path}:{number}: the address of a package registry: pip's own configuration chooses it"
+
+
+def randomness_complaints(path: str, tree: ast.AST) -> Iterator[str]:
+    """Sources of randomness made where they should be handed in."""
+    for call in calls(tree):
+        if called_name(call) == "Random":
+            yield f"{path}:{call.lineno}: the host makes the random.Random and hands it in, so that one seed decides"
+
+
+def mirror_of(path: str) -> str:
+    """The one test file of a source file: broker/core/node.py -> tests/broker/core/test_node.py."""
+    source = Path(path)
+    return (Path("tests") / source.parent / f"test_{source.name}").as_posix()
+
+
+def mirror_complaints(sources: Iterable[str], files: set[str], listed: dict[str, str]) -> Iterator[str]:
+    """Sources without their test file, and exceptions that are no longer needed."""
+    known = set()
+    for path in sources:
+        known.add(path)
+        if Path(path).stem in {"__init__", "__main__", "limits"} or path in listed:
+            continue
+        if mirror_of(path) not in files:
+            yield f"{path}: has no test file: write {mirror_of(path)}"
+    for path in sorted(listed):
+        if path not in known or mirror_of(path) in files:
+            yield f"{path}: is gone or has its test file: take it off the list of exceptions"
+
+
+def package_complaints(files: Iterable[str], docker_files: Iterable[str]) -> Iterator[str]:
+    """Folders that Python would not see as packages, and the one that it must not."""
+    present = set(files)
+    for folder in sorted({Path(path).parent for path in present} - {Path(".")}):
+        if (folder / "__init__.py").as_posix() not in present:
+            yield f"{folder.as_posix()}: has no __init__.py, so tests and code of one name collide: add one"
+    for path in docker_files:
+        if path.endswith("__init__.py"):
+            yield f"{path}: would hide the installed package `docker`: remove it"
+
+
+TEXT_SUFFIXES = {".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".json", ".lark", ".service", ".sh", ".Dockerfile"}
+TEXT_NAMES = {"Makefile", "Dockerfile", "run", ".gitignore"}
+
+
+def text_files(root: Path, folders: Iterable[str]) -> Iterator[str]:
+    """Paths of every text that is written by hand: at the root, in .ci and below these folders."""
+    places = [*root.glob("*"), *root.glob(".ci/*"), *(one for folder in folders for one in (root / folder).rglob("*"))]
+    for path in sorted(places):
+        if path.is_file() and (path.suffix in TEXT_SUFFIXES or path.name in TEXT_NAMES):
+            yield path.relative_to(root).as_posix()
+
+
+def python_files(root: Path, folders: Iterable[str]) -> Iterator[str]:
+    """Paths, relative to the root, of every Python file below these folders, in order."""
+    for folder in folders:
+        found = [root / folder] if folder.endswith(".py") else (root / folder).rglob("*.py")
+        yield from sorted(one.relative_to(root).as_posix() for one in found if one.is_file())

@@ -1,0 +1,106 @@
+"""The documents know the code: every verb, setting, metric and message is explained where its user looks for it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def document(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def code_in(text: str) -> str:
+    """What a Markdown text sets as code, in fences or between backticks: `status` in a sentence explains nothing."""
+    fences = re.findall(r"^```[^\n]*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    without_fences = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return "\n".join([*fences, *re.findall(r"`([^`\n]+)`", without_fences)])
+
+
+def absent(names: Iterable[str], text: str) -> list[str]:
+    """The names that do not occur in the text as whole words."""
+    return [name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)]
+
+
+def verbs(parser: argparse.ArgumentParser) -> list[str]:
+    """The verbs of a command line."""
+    return [
+        verb for action in parser._actions if isinstance(action, argparse._SubParsersAction) for verb in action.choices
+    ]
+
+
+def spellings(class_name: str) -> list[str]:
+    """How a specification may write a message: SubscribeAck, SUBSCRIBE_ACK, SUBSCRIBEACK."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name)
+    return [class_name, snake.upper(), class_name.upper()]
+
+
+def test_every_verb_is_in_the_readme() -> None:
+    from ops.cli import build_parser
+
+    found = verbs(build_parser())
+    assert "serve" in found
+    missing = absent(found, code_in(document("README.md")))
+    assert not missing, f"README.md shows no `headgate {missing[0]}`: add a line for each of {missing}"
+
+
+def test_every_setting_is_in_the_runbook() -> None:
+    from broker.daemon.settings import Settings
+
+    prefix = str(Settings.model_config.get("env_prefix", ""))
+    names = [f"{prefix}{name}".upper() for name in Settings.model_fields]
+    assert names
+    assert all(name.startswith("HEADGATE_") for name in names)
+    missing = absent(names, document("ops/RUNBOOK.md"))
+    assert not missing, f"ops/RUNBOOK.md does not explain the settings {missing}: say what each does and its default"
+
+
+def test_every_metric_is_in_the_runbook() -> None:
+    from broker.daemon.metrics import METRICS
+
+    assert METRICS
+    missing = absent(METRICS, document("ops/RUNBOOK.md"))
+    assert not missing, f"ops/RUNBOOK.md does not explain the metrics {missing}: say what each counts and when to worry"
+
+
+def test_every_message_is_in_the_specification() -> None:
+    from protocol.messages import MESSAGE_TYPES
+
+    assert MESSAGE_TYPES
+    text = document("protocol/SPEC.md")
+    missing = [
+        f"{kind.__name__} ({code})"
+        for code, kind in MESSAGE_TYPES.items()
+        if len(absent(spellings(kind.__name__), text)) == len(spellings(kind.__name__))
+    ]
+    assert not missing, f"protocol/SPEC.md does not define {missing}: give each its fields, bytes and a test vector"
+
+
+def test_a_name_counts_only_as_a_whole_word() -> None:
+    assert absent(["sub", "HEADGATE_DATA"], "subscribe HEADGATE_DATA_DIR sub-list") == ["sub", "HEADGATE_DATA"]
+    assert absent(["sub", "HEADGATE_DATA"], "`headgate sub` reads HEADGATE_DATA.") == []
+
+
+def test_a_verb_in_plain_prose_does_not_count() -> None:
+    text = "the status of a bench\n\n```sh\nheadgate serve\n```\n\nand `headgate pub TOPIC`\n"
+    assert absent(["serve", "pub"], code_in(text)) == []
+    assert absent(["status", "bench"], code_in(text)) == ["status", "bench"]
+
+
+@pytest.mark.parametrize("spelling", ["SubscribeAck", "SUBSCRIBE_ACK", "SUBSCRIBEACK"])
+def test_a_message_may_be_spelt_as_specifications_do(spelling: str) -> None:
+    assert spelling in spellings("SubscribeAck")
+
+
+def test_the_verbs_of_a_command_line_are_found() -> None:
+    parser = argparse.ArgumentParser()
+    subparsers = parser.add_subparsers()
+    subparsers.add_parser("serve")
+    subparsers.add_parser("pub")
+    assert verbs(parser) == ["serve", "pub"]

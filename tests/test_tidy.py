@@ -1,0 +1,359 @@
+"""The rules of the house as one test: who may import whom, how long things may be, where tests live, what is banned.
+
+The tables are here, the rules in `tests/support/tidy.py`. Every table of exceptions is a ratchet: an entry that is
+no longer needed, or is larger than necessary, fails as well, so the lists can only shrink.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support import tidy
+from tests.support.tidy import Room
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ("broker", "protocol", "matching", "ops", "headgate.py", "pyspark_headgate.py")
+FOLDERS = {"broker", "protocol", "matching", "ops", "docker", "tests"}
+
+FUNCTION_LINES_MAX = 50
+FILE_LINES_MAX = 400
+
+LONG_FUNCTIONS: dict[str, int] = {}
+"""`file:function` -> its lines now. Only to shrink."""
+
+LONG_FILES: dict[str, int] = {}
+"""file -> its lines now. Only to shrink."""
+
+WITHOUT_TEST_FILE: dict[str, str] = {}
+"""source file -> where it is tested instead. Only to shrink."""
+
+TASK_OWNERS = {"protocol/aio/tasks.py"}
+"""The files that may start asyncio tasks, because they hold them until they end."""
+
+STANDARD = frozenset(sys.stdlib_module_names)
+PURE = frozenset(
+    {"__future__", "bisect", "collections", "dataclasses", "enum", "functools", "hashlib", "heapq", "itertools", "math"}
+    | {"operator", "re", "struct", "typing"}
+)
+WORLDS = frozenset({"protocol.aio", "protocol.blocking", "protocol.spark"})
+REAL_TIME = frozenset(
+    {"asyncio", "datetime", "multiprocessing", "secrets", "select", "selectors", "socket", "threading", "time", "uuid"}
+)
+
+ROOMS: dict[str, Room] = {
+    "matching": Room(PURE | {"matching"}),
+    "matching/language.py": Room(PURE | {"matching", "lark"}),
+    "protocol": Room(PURE | {"protocol", "msgpack", "array", "sys"}, WORLDS),
+    "protocol/aio": Room(STANDARD | {"protocol"}, WORLDS - {"protocol.aio"}),
+    "protocol/blocking": Room(STANDARD | {"protocol"}, WORLDS - {"protocol.blocking"} | {"asyncio"}),
+    "protocol/spark": Room(
+        STANDARD | {"protocol"}, frozenset({"protocol.aio", "asyncio"}), frozenset({"pyspark", "pyarrow", "pandas"})
+    ),
+    "broker": Room(PURE | {"broker"}, frozenset({"broker.simulator", "broker.daemon"})),
+    "broker/__main__.py": Room(PURE | {"broker", "sys"}, frozenset({"broker.simulator"})),
+    "broker/core": Room(
+        PURE
+        | {"broker.core", "matching", "protocol.messages", "protocol.errors", "protocol.batch", "protocol.limits"}
+        | {"random.Random"}  # as the type of what the host hands in; calling it is banned below
+    ),
+    "broker/simulator": Room(
+        STANDARD | {"broker.core", "broker.simulator", "matching", "protocol"}, REAL_TIME | WORLDS
+    ),
+    "broker/daemon": Room(
+        STANDARD
+        | {"broker.core", "broker.daemon", "protocol"}
+        | {"uvloop", "structlog", "prometheus_client", "pydantic", "pydantic_settings", "aiohttp"},
+        WORLDS - {"protocol.aio"},
+    ),
+    "headgate.py": Room(PURE | {"protocol"}),
+    "pyspark_headgate.py": Room(PURE | {"protocol"}),
+}
+"""Folder or file -> what it may import (style 5.3). The longest entry that fits decides; `ops` and tests may all."""
+
+
+@cache
+def source(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@cache
+def parsed(path: str) -> ast.Module:
+    return ast.parse(source(path), filename=path)
+
+
+def code_files() -> list[str]:
+    return list(tidy.python_files(ROOT, CODE))
+
+
+def all_files() -> list[str]:
+    return [*code_files(), *tidy.python_files(ROOT, ["tests"])]
+
+
+def room_of(path: str) -> Room | None:
+    fitting = [name for name in ROOMS if path == name or path.startswith(f"{name}/")]
+    return ROOMS[max(fitting, key=len)] if fitting else None
+
+
+def below(paths: list[str], *folders: str) -> list[str]:
+    return [path for path in paths if path.startswith(folders)]
+
+
+def none_of(complaints: Iterator[str]) -> None:
+    found = list(complaints)
+    if found:
+        pytest.fail("\n".join(["the rules of the house (CONTRIBUTING.md):", *found]), pytrace=False)
+
+
+def over(paths: list[str], rule: Callable[[str, ast.AST], Iterator[str]]) -> Iterator[str]:
+    for path in paths:
+        yield from rule(path, parsed(path))
+
+
+# --- The project keeps the rules -------------------------------------------------------------------------------------
+
+
+def test_there_is_something_to_check() -> None:
+    for folder in ("broker/core", "broker/daemon", "broker/simulator", "matching", "protocol", "ops"):
+        assert below(code_files(), f"{folder}/"), f"no Python file below {folder}: has the room moved?"
+
+
+def test_each_folder_imports_only_what_its_room_allows() -> None:
+    rooms = [(path, room_of(path)) for path in code_files()]
+    none_of(line for path, room in rooms if room for line in tidy.import_complaints(path, parsed(path), room))
+
+
+def test_functions_are_short() -> None:
+    lengths = {f"{path}:{name}": lines for path in all_files() for name, lines in tidy.body_lengths(parsed(path))}
+    advice = "decide in the parent and compute in leaves"
+    none_of(tidy.ratchet_complaints(lengths, FUNCTION_LINES_MAX, LONG_FUNCTIONS, advice))
+
+
+def test_files_are_short() -> None:
+    lengths = {path: len(source(path).splitlines()) for path in all_files()}
+    none_of(tidy.ratchet_complaints(lengths, FILE_LINES_MAX, LONG_FILES, "a file is one noun: find the second one"))
+
+
+def test_every_source_file_has_its_test_file() -> None:
+    none_of(tidy.mirror_complaints(code_files(), set(all_files()), WITHOUT_TEST_FILE))
+
+
+def test_every_python_folder_is_a_package_and_docker_is_none() -> None:
+    none_of(tidy.package_complaints(all_files(), list(tidy.python_files(ROOT, ["docker"]))))
+
+
+def test_the_top_level_folders_are_fixed() -> None:
+    found = {path.split("/")[0] for path in (one.relative_to(ROOT).as_posix() for one in ROOT.glob("*/*.py"))}
+    assert found <= FOLDERS | {"build"}, f"{sorted(found - FOLDERS)}: every file belongs in one of {sorted(FOLDERS)}"
+
+
+def test_no_error_is_swallowed() -> None:
+    none_of(over(all_files(), tidy.swallowing_complaints))
+
+
+def test_tasks_have_one_owner() -> None:
+    none_of(over([path for path in code_files() if path not in TASK_OWNERS], tidy.task_complaints))
+
+
+def test_no_test_sleeps() -> None:
+    tests = [path for path in all_files() if path.startswith("tests/") and not path.startswith("tests/system/")]
+    none_of(over(tests, tidy.sleep_complaints))
+
+
+def test_only_the_command_line_prints() -> None:
+    silent = [path for path in code_files() if not path.startswith("ops/") and not path.endswith("/__main__.py")]
+    none_of(over(silent, tidy.print_complaints))
+
+
+def test_no_set_gives_its_order_to_anything() -> None:
+    none_of(over(below(code_files(), "broker/core/", "broker/simulator/", "matching/"), tidy.set_order_complaints))
+
+
+def test_the_pure_folders_never_wait_and_make_no_randomness() -> None:
+    pure = [path for path in below(code_files(), "broker/core/", "matching/", "protocol/") if path.count("/") == 1]
+    none_of(over([*pure, *below(code_files(), "broker/core/")], tidy.asynchronous_complaints))
+    none_of(over(below(code_files(), "broker/core/"), tidy.randomness_complaints))
+
+
+def test_texts_hold_no_unfinished_work_and_no_address_of_a_machine() -> None:
+    paths = list(tidy.text_files(ROOT, sorted(FOLDERS)))
+    assert "pyproject.toml" in paths
+    none_of(line for path in paths for line in tidy.text_complaints(path, source(path)))
+
+
+# --- And each rule bites ---------------------------------------------------------------------------------------------
+
+
+def tree(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("matching/index.py", "import broker"),
+        ("matching/index.py", "from protocol.batch import Batch"),
+        ("matching/index.py", "import lark"),
+        ("matching/index.py", "import time"),
+        ("matching/index.py", "import collections, os"),
+        ("matching/index.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numpy"),
+        ("matching/index.py", "def late():\n    from . import language, os\n    import random"),
+        ("matching/index.py", "os = __import__('os')"),
+        ("matching/language.py", "import msgpack"),
+        ("protocol/codec.py", "import asyncio"),
+        ("protocol/codec.py", "from time import monotonic"),
+        ("protocol/codec.py", "from .aio import client"),
+        ("protocol/codec.py", "from . import blocking"),
+        ("protocol/codec.py", "from matching import values"),
+        ("protocol/aio/client.py", "from ..blocking.client import Client"),
+        ("protocol/aio/client.py", "import matching"),
+        ("protocol/blocking/client.py", "import asyncio"),
+        ("protocol/spark/source.py", "import pyspark"),
+        ("protocol/spark/source.py", "from ..aio import client"),
+        ("broker/core/node.py", "import random"),
+        ("broker/core/node.py", "from random import choice"),
+        ("broker/core/node.py", "import msgpack"),
+        ("broker/core/node.py", "from ..daemon import driver"),
+        ("broker/core/node.py", "from protocol.codec import encode"),
+        ("broker/core/node.py", "import protocol"),
+        ("broker/core/node.py", "import logging"),
+        ("broker/simulator/world.py", "import asyncio"),
+        ("broker/simulator/world.py", "from time import time"),
+        ("broker/simulator/world.py", "from ..daemon.driver import Driver"),
+        ("broker/simulator/world.py", "import numpy"),
+        ("broker/daemon/driver.py", "from broker.simulator import world"),
+        ("broker/daemon/driver.py", "import ops.cli"),
+        ("broker/daemon/driver.py", "import requests"),
+        ("headgate.py", "import broker"),
+    ],
+)
+def test_an_import_out_of_its_room_is_refused(path: str, text: str) -> None:
+    room = room_of(path)
+    assert room is not None
+    assert list(tidy.import_complaints(path, tree(text), room))
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("matching/language.py", "import lark\nfrom lark.lexer import Token\nfrom .tree import Node"),
+        ("matching/index.py", "from __future__ import annotations\nfrom collections.abc import Iterable"),
+        ("protocol/codec.py", "import msgpack, array, sys\nfrom .messages import Publish"),
+        ("protocol/aio/client.py", "import asyncio\nfrom ..messages import Publish\nfrom .tasks import TaskSet"),
+        ("protocol/spark/source.py", "def schema():\n    import pyspark\nfrom ..blocking import client"),
+        ("broker/core/node.py", "from random import Random\nfrom matching.index import Index\nfrom .chord import Ring"),
+        ("broker/core/node.py", "from protocol.messages import Publish\nfrom protocol.batch import Batch"),
+        ("broker/simulator/world.py", "import random\nfrom ..core.node import Node\nfrom protocol import codec"),
+        ("broker/daemon/driver.py", "import asyncio, uvloop\nfrom protocol.aio import connection"),
+        ("headgate.py", "from protocol.aio.client import connect"),
+    ],
+)
+def test_an_import_within_its_room_is_fine(path: str, text: str) -> None:
+    room = room_of(path)
+    assert room is not None
+    assert list(tidy.import_complaints(path, tree(text), room)) == []
+
+
+def test_a_body_is_counted_without_signature_and_docstring() -> None:
+    text = 'class A:\n  def b(\n    self,\n  ):\n    """One.\n\n    Two.\n    """\n    x = 1\n\n    return x'
+    assert list(tidy.body_lengths(tree(text))) == [("A.b", 3)]
+    assert list(tidy.body_lengths(tree("def a():\n    async def b():\n        pass"))) == [("a", 2), ("a.b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("actual", "listed", "word"),
+    [
+        ({"a": 51}, {}, "at most 50"),
+        ({"a": 61}, {"a": 60}, "at most 60"),
+        ({"a": 55}, {"a": 60}, "lower its exception"),
+        ({"a": 50}, {"a": 60}, "take it off"),
+        ({}, {"a": 60}, "take it off"),
+    ],
+)
+def test_a_ratchet_only_turns_one_way(actual: dict[str, int], listed: dict[str, int], word: str) -> None:
+    (complaint,) = tidy.ratchet_complaints(actual, 50, listed, "split it")
+    assert word in complaint
+
+
+def test_a_ratchet_accepts_what_is_listed_exactly() -> None:
+    assert list(tidy.ratchet_complaints({"a": 60, "b": 50}, 50, {"a": 60}, "split it")) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (tidy.swallowing_complaints, "try:\n    a()\nexcept:\n    b()"),
+        (tidy.swallowing_complaints, "try:\n    a()\nexcept Exception:\n    pass"),
+        (tidy.swallowing_complaints, "try:\n    a()\nexcept (ValueError, BaseException):\n    ..."),
+        (tidy.task_complaints, "loop.create_task(work())"),
+        (tidy.task_complaints, "asyncio.ensure_future(work())"),
+        (tidy.sleep_complaints, "time.sleep(1)"),
+        (tidy.sleep_complaints, "from time import sleep\nsleep(0.1)"),
+        (tidy.sleep_complaints, "await asyncio.sleep(seconds)"),
+        (tidy.print_complaints, "print('here')"),
+        (tidy.set_order_complaints, "for a in {1, 2}:\n    pass"),
+        (tidy.set_order_complaints, "for a in set(b):\n    pass"),
+        (tidy.set_order_complaints, "[a for a in frozenset(b)]"),
+        (tidy.set_order_complaints, "a = list({b for b in c})"),
+        (tidy.set_order_complaints, "', '.join(set(b))"),
+        (tidy.asynchronous_complaints, "async def a():\n    pass"),
+        (tidy.randomness_complaints, "a = Random(7)"),
+    ],
+)
+def test_a_banned_form_is_found(rule: Callable[[str, ast.AST], Iterator[str]], text: str) -> None:
+    assert len(list(rule("some/file.py", tree(text)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (tidy.swallowing_complaints, "try:\n    a()\nexcept OSError:\n    pass"),
+        (tidy.swallowing_complaints, "try:\n    a()\nexcept Exception as error:\n    note(error)"),
+        (tidy.sleep_complaints, "await asyncio.sleep(0)"),
+        (tidy.print_complaints, "self.print('a column')"),
+        (tidy.set_order_complaints, "for a in sorted({1, 2}):\n    b = len(set(c)) + sum(set(c))"),
+        (tidy.randomness_complaints, "def draw(randomness: Random) -> int:\n    return randomness.randrange(4)"),
+    ],
+)
+def test_a_form_near_a_banned_one_is_fine(rule: Callable[[str, ast.AST], Iterator[str]], text: str) -> None:
+    assert list(rule("some/file.py", tree(text))) == []
+
+
+# Joined from pieces, because this file is read by the rule as well.
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("# TO" + "DO later", "FIX" + "ME", "/ho" + "me/ann/data", "see /ro" + "ot/x", "(/wo" + "rk/main)"),
+        *("C:" + "\\Users\\ann", "--index" + "-url x", "https://py" + "pi.org/simple", "x @ fi" + "le:///a"),
+    ],
+)
+def test_a_banned_text_is_found(line: str) -> None:
+    assert len(list(tidy.text_complaints("some/file.md", f"fine\n{line}\n"))) == 1
+
+
+@pytest.mark.parametrize("line", ["the workload", "quotes/work/OTE", "homework", "XPATH '/bib/book'", "ops/work/x.py"])
+def test_a_text_near_a_banned_one_is_fine(line: str) -> None:
+    assert list(tidy.text_complaints("some/file.md", line)) == []
+
+
+def test_the_mirror_wants_a_test_file_and_forgets_no_exception() -> None:
+    files = {"broker/core/node.py", "broker/core/__init__.py", "broker/core/limits.py"}
+    (missing,) = tidy.mirror_complaints(sorted(files), files, {})
+    assert "tests/broker/core/test_node.py" in missing
+    tested = files | {"tests/broker/core/test_node.py"}
+    assert list(tidy.mirror_complaints(sorted(files), tested, {})) == []
+    assert list(tidy.mirror_complaints(sorted(files), files, {"broker/core/node.py": "tests/walk.py"})) == []
+    (stale,) = tidy.mirror_complaints(sorted(files), tested, {"broker/core/node.py": "tests/walk.py"})
+    assert "take it off" in stale
+    assert len(list(tidy.mirror_complaints([], set(), {"gone.py": "nowhere"}))) == 1
+
+
+def test_a_folder_without_init_and_a_docker_with_one_are_found() -> None:
+    assert len(list(tidy.package_complaints(["broker/core/node.py", "broker/__init__.py"], []))) == 1
+    assert len(list(tidy.package_complaints([], ["docker/__init__.py"]))) == 1
+    assert list(tidy.package_complaints(["broker/__init__.py", "headgate.py"], ["docker/healthy.py"])) == []
