@@ -1,0 +1,272 @@
+"""Conversation: all that a client has going on with its broker, over however many connections it takes. Without I/O.
+
+The two clients (asyncio, blocking) hold one each and differ only in how they wait:
+
+    1. a connection opened:   session.send(conversation.hello())
+    2. messages came:         conversation.handle(message) for each, WELCOME included
+    3. then, and whenever something was published, asked or taken:
+                              for message in conversation.outgoing(paused): session.send(message)
+    4. the connection broke:  conversation.interrupted(reason), and dial again as `Retry` says
+    5. it will not come back: conversation.abandon(reason)
+
+After WELCOME the session was resumed or is a new one. Resumed: unanswered SUBSCRIBE and UNSUBSCRIBE are said again; if
+the broker then calls one a duplicate, the first one had arrived. New: every subscription is made again under its own
+number, with a gap of unknown size noted in it; what was published without an answer has an unknown outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .errors import ConnectionLost, ErrorCode, HeadgateError, LocalError, ProtocolViolation, Refused
+from .limits import CREDIT_DEFAULT, HEARTBEAT_SECONDS_DEFAULT, LINGER_EVENTS_DEFAULT, LINGER_SECONDS_DEFAULT
+from .messages import (
+    Answer,
+    Ask,
+    Deliver,
+    Error,
+    Gap,
+    Goodbye,
+    Hello,
+    Interest,
+    Message,
+    Puback,
+    Scope,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+    Welcome,
+)
+from .outcome import Outcome
+from .publishing import Publications
+from .receiving import Deliveries, Inbox
+
+__all__ = ["ClientOptions", "Conversation"]
+
+_FATAL = frozenset(
+    (
+        ErrorCode.PROTOCOL,
+        ErrorCode.VERSION,
+        ErrorCode.UNAUTHORISED,
+        ErrorCode.TOO_LARGE,
+        ErrorCode.REPLACED,
+    )
+)
+"""Ends that dialling again would only repeat."""
+
+NEW_SESSION = "the session ended; events published since the connection was lost were not seen"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """What a client tells its broker, and how it batches."""
+
+    name: str = ""
+    credit: int = CREDIT_DEFAULT
+    linger_seconds: float = LINGER_SECONDS_DEFAULT
+    batch_events: int = LINGER_EVENTS_DEFAULT
+    heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT
+
+    def __post_init__(self) -> None:
+        if self.credit < 1:
+            raise LocalError(f"credit is how many deliveries may be under way, at least 1, not {self.credit}")
+        if self.linger_seconds < 0:
+            raise LocalError(f"linger_seconds is 0 (no batching) or more, not {self.linger_seconds}")
+
+
+@dataclass(slots=True)
+class _Request:
+    """A message that wants an answer."""
+
+    message: Subscribe | Unsubscribe | Ask
+    outcome: Outcome
+    inbox: Inbox | None = None
+    sent: bool = False
+    repeated: bool = False
+
+
+class Conversation:
+    """See the head of this file. `outcome` makes what publishes and requests return."""
+
+    def __init__(self, options: ClientOptions, outcome: Callable[[int], Outcome]) -> None:
+        self.publications = Publications(outcome, options.batch_events if options.linger_seconds > 0 else 1)
+        self.deliveries = Deliveries(options.credit)
+        self.broker = ""
+        self.fatal: HeadgateError | None = None
+        self.sessions = 0
+        self._options = options
+        self._outcome = outcome
+        self._session_key = b""
+        self._requests: dict[int, _Request] = {}
+        self._unsent: list[_Request] = []
+        self._last_request = 0
+        self._last_subscription = 0
+        self._credit_due = False
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Welcome: self._on_welcome,
+            Puback: lambda message: self.publications.acknowledged(message.sequence),
+            Deliver: self.deliveries.deliver,
+            Gap: self.deliveries.gap,
+            Suback: lambda message: self._answer(message.request, None),
+            Unsuback: lambda message: self._answer(message.request, None),
+            Answer: lambda message: self._answer(message.request, message.value),
+            Interest: self._on_interest,
+            Error: self._on_error,
+            Goodbye: self._on_goodbye,
+        }
+
+    # --- Asking ------------------------------------------------------------------------------------------------------
+
+    def subscribe(self, pattern: str, condition: str, options: dict[str, Any]) -> tuple[Inbox, Outcome]:
+        """An inbox, and the answer to wait for. Nothing is in force before it."""
+        self._last_subscription += 1
+        message = Subscribe(self._next_request(), self._last_subscription, pattern, condition, options)
+        inbox = Inbox(self.deliveries, message)
+        self.deliveries.inboxes[inbox.number] = inbox
+        return inbox, self._say(message, inbox)
+
+    def unsubscribe(self, inbox: Inbox) -> Outcome:
+        """End a subscription; what still waits in its inbox is thrown away."""
+        inbox.end(discard=True)
+        return self._say(Unsubscribe(self._next_request(), inbox.number), inbox)
+
+    def ask(self, verb: str, arguments: dict[str, Any]) -> Outcome:
+        """A question to the broker itself."""
+        return self._say(Ask(self._next_request(), verb, arguments))
+
+    # --- The host's steps --------------------------------------------------------------------------------------------
+
+    def hello(self) -> Hello:
+        """The first word on a connection."""
+        options = self._options
+        return Hello(
+            name=options.name,
+            session=self._session_key,
+            received=self.deliveries.received,
+            credit=options.credit,
+            heartbeat_seconds=options.heartbeat_seconds,
+        )
+
+    def handle(self, message: Message) -> None:
+        """Take in what the broker said."""
+        self._handlers[type(message)](message)
+
+    def outgoing(self, paused: bool = False) -> Iterator[Message]:
+        """What may be sent now; each message that is taken counts as sent. Paused holds back what is published."""
+        if self._credit_due or self.deliveries.credit_due:
+            self._credit_due = False
+            yield self.deliveries.credit()
+        while self._unsent:
+            request = self._unsent.pop(0)
+            request.sent = True
+            yield request.message
+        if not paused:
+            yield from self.publications.release()
+
+    def interrupted(self, reason: str) -> None:
+        """The connection is gone. Questions that were sent get no answer; all else waits for the next connection."""
+        for number, request in list(self._requests.items()):
+            if isinstance(request.message, Ask) and request.sent:
+                del self._requests[number]
+                request.outcome.settle(error=ConnectionLost(reason))
+
+    def abandon(self, reason: str) -> None:
+        """No connection will come any more: everybody who waits is told."""
+        error = self.fatal or ConnectionLost(reason)
+        self.publications.abandon(error, reason)
+        requests = list(self._requests.values())
+        self._requests.clear()
+        self._unsent.clear()
+        for request in requests:
+            request.outcome.settle(error=error)
+        for inbox in list(self.deliveries.inboxes.values()):
+            inbox.end(error)
+
+    def finish(self) -> None:
+        """The application closes: its loops end, without an error."""
+        for inbox in list(self.deliveries.inboxes.values()):
+            inbox.end(discard=True)
+        self.abandon("the client was closed")
+
+    # --- What the broker says ----------------------------------------------------------------------------------------
+
+    def _on_welcome(self, welcome: Welcome) -> None:
+        self.broker = welcome.broker
+        self._session_key = welcome.session
+        if welcome.resumed:
+            self.publications.resumed(welcome.accepted, welcome.window)
+            self._credit_due = True
+        else:
+            self.sessions += 1
+            self.publications.restarted(welcome.window, "the connection was lost and the session with it")
+            self.deliveries.restarted()
+            self._subscribe_again()
+        self._unsent = list(self._requests.values())
+        for request in self._unsent:
+            request.repeated = request.sent and welcome.resumed
+
+    def _subscribe_again(self) -> None:
+        waiting = {id(request.inbox) for request in self._requests.values() if isinstance(request.message, Subscribe)}
+        for number, request in list(self._requests.items()):
+            if isinstance(request.message, Unsubscribe):
+                del self._requests[number]
+                self._settle(request, None)
+        for inbox in list(self.deliveries.inboxes.values()):
+            if not inbox.ended and id(inbox) not in waiting:
+                inbox.request = replace(inbox.request, request=self._next_request())
+                self._requests[inbox.request.request] = _Request(inbox.request, self._outcome(1), inbox)
+                inbox.gap(Gap(inbox.number, 0, NEW_SESSION))
+
+    def _on_interest(self, message: Interest) -> None:
+        self.publications.interest[message.stream] = message.attributes
+
+    def _on_error(self, message: Error) -> None:
+        error = Refused(message.code, message.text)
+        if message.scope == Scope.PUBLISH:
+            self.publications.refused(message.reference, error)
+        elif message.scope == Scope.REQUEST:
+            self._refuse(message.reference, error)
+        elif message.code in _FATAL:
+            self.fatal = ProtocolViolation(message.text, ErrorCode(message.code))
+
+    def _on_goodbye(self, message: Goodbye) -> None:
+        if message.code in _FATAL:
+            self.fatal = ProtocolViolation(message.text, ErrorCode(message.code))
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _next_request(self) -> int:
+        self._last_request += 1
+        return self._last_request
+
+    def _say(self, message: Subscribe | Unsubscribe | Ask, inbox: Inbox | None = None) -> Outcome:
+        request = _Request(message, self._outcome(1), inbox)
+        self._requests[message.request] = request
+        self._unsent.append(request)
+        return request.outcome
+
+    def _answer(self, number: int, value: Any) -> None:
+        request = self._requests.pop(number, None)
+        if request is not None:
+            self._settle(request, value)
+
+    def _settle(self, request: _Request, value: Any) -> None:
+        if isinstance(request.message, Unsubscribe):
+            self.deliveries.inboxes.pop(request.message.subscription, None)
+        request.outcome.settle(value)
+
+    def _refuse(self, number: int, error: Refused) -> None:
+        request = self._requests.pop(number, None)
+        if request is None:
+            return
+        arrived = ErrorCode.DUPLICATE if isinstance(request.message, Subscribe) else ErrorCode.NOT_FOUND
+        if request.repeated and error.code == arrived and not isinstance(request.message, Ask):
+            self._settle(request, None)
+            return
+        if request.inbox is not None:
+            self.deliveries.inboxes.pop(request.inbox.number, None)
+            request.inbox.end(error)
+        request.outcome.settle(error=error)

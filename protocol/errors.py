@@ -1,0 +1,109 @@
+"""The errors of the wire: what each code means, and which side is to blame.
+
+    HeadgateError
+    +-- LocalError            we broke the rules ourselves: a bug on this side, raised to the caller
+    +-- ProtocolViolation     the other side broke the rules; the connection closes at the first one
+    +-- Refused               the broker understood and said no; the connection stays
+    +-- CannotConnect         nobody answered, or the handshake failed
+    +-- ConnectionLost        the connection ended while something was asked of it
+    +-- UnknownOutcome        it was sent, and nobody can say whether it was accepted
+
+Each class keeps what it knows in fields and makes its text from them.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+__all__ = [
+    "CannotConnect",
+    "ConnectionLost",
+    "ErrorCode",
+    "HeadgateError",
+    "LocalError",
+    "ProtocolViolation",
+    "Refused",
+    "UnknownOutcome",
+]
+
+
+class ErrorCode(IntEnum):
+    """Wire codes. Below 100: the connection is over. From 100 on: one request or one batch was refused."""
+
+    GOODBYE = 0
+    PROTOCOL = 1
+    VERSION = 2
+    UNAUTHORISED = 3
+    TOO_LARGE = 4
+    TIMEOUT = 5
+    SLOW_CONSUMER = 6
+    SHUTTING_DOWN = 7
+    TOO_MANY = 8
+    REPLACED = 9
+
+    BAD_CONDITION = 100
+    BAD_PATTERN = 101
+    BAD_TOPIC = 102
+    BAD_BATCH = 103
+    BAD_REQUEST = 104
+    LIMIT = 105
+    UNSUPPORTED = 106
+    NOT_FOUND = 107
+    DUPLICATE = 108
+    SEQUENCE_GAP = 109
+
+
+class HeadgateError(Exception):
+    """Anything this project raises on purpose."""
+
+
+class LocalError(HeadgateError):
+    """We asked for something the protocol forbids (a message in the wrong state, a body over the limit)."""
+
+
+class ProtocolViolation(HeadgateError):
+    """The other side sent what the protocol does not allow."""
+
+    def __init__(self, text: str, code: ErrorCode = ErrorCode.PROTOCOL) -> None:
+        super().__init__(text)
+        self.text = text
+        self.code = code
+
+
+class Refused(HeadgateError):
+    """The broker refused one request or one batch and said why."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+class CannotConnect(HeadgateError):
+    """No broker at that address, or none that would talk to us."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"cannot connect to {address}: {reason}")
+        self.address = address
+        self.reason = reason
+
+
+class ConnectionLost(HeadgateError):
+    """The connection ended before the answer came."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"connection lost: {reason}")
+        self.reason = reason
+
+
+class UnknownOutcome(HeadgateError):
+    """The batch was sent and no acknowledgement came back: it may or may not have been accepted.
+
+    Publishing it again may duplicate it. The broker that took it may be asked, or the caller's own keys may
+    tell; the library will not guess.
+    """
+
+    def __init__(self, events: int, reason: str) -> None:
+        super().__init__(f"the outcome of {events} event(s) is unknown: {reason}")
+        self.events = events
+        self.reason = reason

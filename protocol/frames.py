@@ -1,0 +1,93 @@
+"""A byte stream as length-prefixed frames, fed as it comes in, whole or byte by byte.
+
+A frame is a u32 big-endian length and so many bytes. Memory follows the bytes that came, never the length that was
+claimed; a length over the limit is refused before anything of it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .errors import ErrorCode, LocalError, ProtocolViolation
+from .limits import FRAME_LENGTH_MAX, HANDSHAKE_FRAME_LENGTH_MAX
+
+__all__ = ["FrameReader", "frame"]
+
+
+def frame(chunks: list[bytes], length_max: int = FRAME_LENGTH_MAX) -> list[bytes]:
+    """The chunks of one frame behind their length. Small ones are joined, large ones are left alone.
+
+    Raises LocalError over the limit: the other side would close the connection.
+    """
+    length = sum(map(len, chunks))
+    if length > length_max:
+        raise LocalError(f"a frame has at most {length_max} bytes, not {length}: split what it carries")
+    head = length.to_bytes(4, "big") + chunks[0]
+    if length <= 4096:
+        return [head + chunks[1]] if len(chunks) == 2 else [head]
+    return [head, *chunks[1:]]
+
+
+class FrameReader:
+    """Turns received bytes into frames. `waiting` tells whether one has begun and not ended."""
+
+    __slots__ = ("_kept", "_wanted", "length_max")
+
+    def __init__(self, length_max: int = HANDSHAKE_FRAME_LENGTH_MAX) -> None:
+        self.length_max = length_max
+        self._kept = bytearray()
+        self._wanted = 4
+
+    @property
+    def waiting(self) -> bool:
+        """Part of a frame is here."""
+        return bool(self._kept)
+
+    def feed(self, data: bytes) -> Iterator[memoryview]:
+        """The frames that `data` completes; exhaust it, or give up the connection.
+
+        Raises ProtocolViolation on a length that no frame has. `length_max` may change between two frames.
+        """
+        kept = self._kept
+        if kept:
+            if len(kept) + len(data) < self._wanted:
+                kept += data
+                return
+            data = bytes(kept) + data
+            kept.clear()
+        view = memoryview(data)
+        start, total = 0, len(data)
+        while total - start >= 4:
+            length = int.from_bytes(view[start : start + 4], "big")
+            if not 0 < length <= self.length_max:
+                raise self._refusal(length)
+            end = start + 4 + length
+            if end > total:
+                break
+            yield view[start + 4 : end]
+            start = end
+        if start < total:
+            kept += view[start:]
+            self._wanted = 4 + int.from_bytes(kept[:4], "big") if len(kept) >= 4 else 4
+
+    def _refusal(self, length: int) -> ProtocolViolation:
+        if length == 0:
+            return ProtocolViolation("a frame has at least one byte")
+        text = f"a frame of {length} bytes is over the limit of {self.length_max}"
+        known = _FOREIGN.get(length.to_bytes(4, "big")[:3])
+        if known:
+            text = f"this is a Headgate port and the other side speaks {known}"
+        return ProtocolViolation(text, ErrorCode.TOO_LARGE)
+
+
+_FOREIGN = {
+    b"GET": "HTTP (metrics and health are on the admin port, 7402)",
+    b"POS": "HTTP (metrics and health are on the admin port, 7402)",
+    b"PUT": "HTTP (metrics and health are on the admin port, 7402)",
+    b"PRI": "HTTP (metrics and health are on the admin port, 7402)",
+    b"HEA": "HTTP (metrics and health are on the admin port, 7402)",
+    b"OPT": "HTTP (metrics and health are on the admin port, 7402)",
+    b"\x16\x03\x01": "TLS",
+    b"\x16\x03\x03": "TLS",
+    b"CON": "the NATS protocol",
+}

@@ -1,0 +1,140 @@
+"""Every bound of the wire, and of what a client keeps in memory, each with its reason."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ATTRIBUTES_MAX",
+    "ATTRIBUTE_NAME_LENGTH_MAX",
+    "BATCH_EVENTS_MAX",
+    "CONTROL_LENGTH_MAX",
+    "CREDIT_DEFAULT",
+    "CREDIT_MAX",
+    "ENTRY_OVERHEAD_BYTES",
+    "FAILURES_KEPT_MAX",
+    "FRAME_LENGTH_MAX",
+    "FRAME_SECONDS_MAX",
+    "GAPS_KEPT_MAX",
+    "HANDSHAKE_FRAME_LENGTH_MAX",
+    "HANDSHAKE_SECONDS_MAX",
+    "HEARTBEAT_SECONDS_DEFAULT",
+    "HEARTBEAT_SECONDS_MAX",
+    "HEARTBEAT_SECONDS_MIN",
+    "INTEREST_ATTRIBUTES_MAX",
+    "KNOWN_SHAPES_MAX",
+    "KNOWN_TOPICS_MAX",
+    "LINGER_BYTES_MAX",
+    "LINGER_EVENTS_DEFAULT",
+    "LINGER_SECONDS_DEFAULT",
+    "LIST_LENGTH_MAX",
+    "PUBLISH_LENGTH_MAX",
+    "PUBLISH_WINDOW_DEFAULT",
+    "QUEUE_BYTES_MAX",
+    "RECORD_LENGTH_MAX",
+    "RETRY_DELAY_SECONDS_MAX",
+    "RETRY_DELAY_SECONDS_MIN",
+    "RETRY_SECONDS_DEFAULT",
+    "TEXT_LENGTH_MAX",
+    "TOPIC_LENGTH_MAX",
+    "TOPIC_LEVELS_MAX",
+]
+
+FRAME_LENGTH_MAX = 4 * 1024 * 1024
+"""One frame. Two records of the largest size and their columns fit; a reader never buffers more than this."""
+
+CONTROL_LENGTH_MAX = 256 * 1024
+"""A frame that carries neither events nor an answer. Two texts of the largest size fit; unpacked, msgpack's smallest
+values take some eighty times their bytes, and any client may send these."""
+
+PUBLISH_LENGTH_MAX = FRAME_LENGTH_MAX - CONTROL_LENGTH_MAX
+"""A PUBLISH frame. Its records come back in a DELIVER, whose routes need room beside them."""
+
+HANDSHAKE_FRAME_LENGTH_MAX = 4096
+"""A frame before the handshake is done. A stranger may not make us buffer more than a page (DESIGN 3)."""
+
+RECORD_LENGTH_MAX = 1024 * 1024
+"""One event's attributes and body together. 1 MiB, as NATS and Kafka ship it: larger things belong in a store."""
+
+BATCH_EVENTS_MAX = 4096
+"""Events in one batch. Beyond some hundred nothing gets faster, and a hostile array header costs at most this."""
+
+LIST_LENGTH_MAX = 2 * BATCH_EVENTS_MAX
+"""Elements of any one list in a message: the routes of a full batch in which every event is a run of its own, and the
+subscriptions that one run names."""
+
+ATTRIBUTES_MAX = 256
+"""Match columns in a batch, and attributes the client library takes in an event."""
+
+ATTRIBUTE_NAME_LENGTH_MAX = 256
+"""Bytes of an attribute's name; dotted JSON paths are the long ones."""
+
+TEXT_LENGTH_MAX = 64 * 1024
+"""Any string of a message but the topics column: conditions are refused at 4 KiB, error texts are cut long before."""
+
+INTEREST_ATTRIBUTES_MAX = 64
+"""Attributes named in one INTEREST; a stream filtered on more of them simply asks its publishers for all."""
+
+HANDSHAKE_SECONDS_MAX = 5.0
+"""From connection to a finished handshake. Long for any network, short for ten thousand idle sockets."""
+
+FRAME_SECONDS_MAX = 30.0
+"""From the first byte of a frame to its last. 4 MiB in 30 s is 140 KiB/s: slower than that holds memory hostage."""
+
+HEARTBEAT_SECONDS_DEFAULT = 15.0
+"""Silence after which a PING goes out; twice this without a byte means that the other side is gone."""
+
+HEARTBEAT_SECONDS_MIN = 0.05
+"""Below this heartbeats would be traffic of their own; tests go down to here."""
+
+HEARTBEAT_SECONDS_MAX = 300.0
+"""Above this a half-open connection would hold its session's memory for ten minutes."""
+
+CREDIT_DEFAULT = 65_536
+"""Deliveries a subscriber's connection may have under way: some ten milliseconds of a full loopback."""
+
+CREDIT_MAX = 2**53
+"""Cumulative counters stay exact in languages whose only number is a double."""
+
+PUBLISH_WINDOW_DEFAULT = 256
+"""Batches a publisher may have unacknowledged; 256 of 500 events cover a 100 ms round trip at a million a second."""
+
+TOPIC_LENGTH_MAX = 1024
+"""Bytes of a topic (DESIGN 1.1)."""
+
+TOPIC_LEVELS_MAX = 32
+"""Levels of a topic (DESIGN 1.1)."""
+
+LINGER_EVENTS_DEFAULT = 500
+"""Events that a client collects before it sends them; beyond some hundred nothing gets faster."""
+
+LINGER_BYTES_MAX = 256 * 1024
+"""Bytes that a client collects before it sends them: large bodies gain nothing from company."""
+
+LINGER_SECONDS_DEFAULT = 0.001
+"""How long a client collects at most, and only while something is unacknowledged (DESIGN 3)."""
+
+QUEUE_BYTES_MAX = 16 * 1024 * 1024
+"""Published and not acknowledged, in one client: some seconds of a slow link. Above it the publisher waits."""
+
+ENTRY_OVERHEAD_BYTES = 512
+"""What a batch on its way costs beside its bytes, so that many tiny ones are bounded too."""
+
+KNOWN_TOPICS_MAX = 16_384
+"""Topics a client remembers as well-formed; then it forgets all and checks anew."""
+
+KNOWN_SHAPES_MAX = 1_024
+"""Sets of attribute names a client remembers as well-formed; then it forgets all and checks anew."""
+
+FAILURES_KEPT_MAX = 100
+"""Errors of unawaited publishes that a client keeps; all are counted."""
+
+GAPS_KEPT_MAX = 100
+"""Gaps that a subscription keeps; what was lost is counted in full."""
+
+RETRY_SECONDS_DEFAULT = 30.0
+"""How long a client tries to come back: three times the grace for which a broker keeps its session."""
+
+RETRY_DELAY_SECONDS_MIN = 0.05
+"""The first pause between two attempts: a broker that restarts needs more, a dropped connection needs less."""
+
+RETRY_DELAY_SECONDS_MAX = 2.0
+"""The longest pause: within the grace of 10 seconds there are always several attempts."""

@@ -1,0 +1,259 @@
+"""Every message of the wire as a small slotted dataclass: the vocabulary of the system. SPEC.md tells the bytes.
+
+Messages are never changed after they were made (the simulator passes them through the codec to see that).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from .batch import Batch, Portion
+from .limits import CREDIT_DEFAULT, HEARTBEAT_SECONDS_DEFAULT
+
+__all__ = [
+    "MESSAGE_TYPES",
+    "VERSION",
+    "Answer",
+    "Ask",
+    "Credit",
+    "Deliver",
+    "Error",
+    "Gap",
+    "Goodbye",
+    "Hello",
+    "Interest",
+    "Message",
+    "Mode",
+    "Ping",
+    "Pong",
+    "Puback",
+    "Publish",
+    "Scope",
+    "Suback",
+    "Subscribe",
+    "Unsuback",
+    "Unsubscribe",
+    "Welcome",
+]
+
+VERSION = 1
+
+
+class Scope(IntEnum):
+    """What an ERROR is about, and what its `reference` names."""
+
+    CONNECTION = 0
+    REQUEST = 1
+    PUBLISH = 2
+
+
+class Mode(IntEnum):
+    """What a publisher wants to hear: nothing, that the broker has it, that disks have it."""
+
+    FIRE = 0
+    ACCEPTED = 1
+    STORED = 2
+
+
+@dataclass(slots=True)
+class Hello:
+    """First word of whoever dialled. A session key asks to go on with that session; `received` is how far it got."""
+
+    version: int = VERSION
+    name: str = ""
+    session: bytes = b""
+    received: int = 0
+    credit: int = CREDIT_DEFAULT
+    heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT
+    credentials: str = ""
+
+
+@dataclass(slots=True)
+class Welcome:
+    """The broker's answer: the session, whether it was resumed, and the last publish sequence that it accepted."""
+
+    version: int
+    broker: str
+    session: bytes
+    resumed: bool
+    accepted: int
+    window: int
+    heartbeat_seconds: float
+
+
+@dataclass(slots=True)
+class Error:
+    """A refusal of one request or one batch; with scope CONNECTION the connection ends after it."""
+
+    code: int
+    scope: int
+    reference: int
+    text: str
+
+
+@dataclass(slots=True)
+class Goodbye:
+    """An orderly end; what was sent before it still counts."""
+
+    code: int
+    text: str
+
+
+@dataclass(slots=True)
+class Ping:
+    """Are you there?"""
+
+    token: int
+
+
+@dataclass(slots=True)
+class Pong:
+    """I am."""
+
+    token: int
+
+
+@dataclass(slots=True)
+class Credit:
+    """Cumulative since the session began: deliveries that may be sent, deliveries that came in."""
+
+    allowed: int
+    received: int
+
+
+@dataclass(slots=True)
+class Subscribe:
+    """FROM pattern WHERE condition; the subscriber numbers its own subscriptions."""
+
+    request: int
+    subscription: int
+    pattern: str
+    condition: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Suback:
+    """In force: every event accepted after this is seen."""
+
+    request: int
+    subscription: int
+
+
+@dataclass(slots=True)
+class Unsubscribe:
+    """No more of that subscription."""
+
+    request: int
+    subscription: int
+
+
+@dataclass(slots=True)
+class Unsuback:
+    """Nothing of that subscription comes after this."""
+
+    request: int
+    subscription: int
+
+
+@dataclass(slots=True)
+class Publish:
+    """A batch; `sequence` counts this session's acknowledged batches from 1 without holes, and is 0 with FIRE."""
+
+    sequence: int
+    mode: int
+    batch: Batch
+
+
+@dataclass(slots=True)
+class Puback:
+    """Every batch up to this sequence has its answer; refused ones were named by an ERROR before."""
+
+    sequence: int
+
+
+@dataclass(slots=True)
+class Deliver:
+    """A portion of a batch, and for each run of its events the subscriptions that it is for."""
+
+    routes: list[Any]
+    portion: Portion
+
+
+@dataclass(slots=True)
+class Gap:
+    """So many deliveries of a subscription were lost, and why."""
+
+    subscription: int
+    count: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Interest:
+    """The attributes of a stream that somebody filters on: send a match column for each; None: for all there are."""
+
+    stream: str
+    attributes: list[str] | None
+
+
+@dataclass(slots=True)
+class Ask:
+    """A question to the broker itself: status, streams, subscriptions, schemas, an explanation."""
+
+    request: int
+    verb: str
+    arguments: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Answer:
+    """What the broker says to it."""
+
+    request: int
+    value: Any
+
+
+Message = (
+    Hello
+    | Welcome
+    | Error
+    | Goodbye
+    | Ping
+    | Pong
+    | Credit
+    | Subscribe
+    | Suback
+    | Unsubscribe
+    | Unsuback
+    | Publish
+    | Puback
+    | Deliver
+    | Gap
+    | Interest
+    | Ask
+    | Answer
+)
+
+MESSAGE_TYPES: dict[int, type[Any]] = {
+    1: Hello,
+    2: Welcome,
+    3: Error,
+    4: Goodbye,
+    5: Ping,
+    6: Pong,
+    7: Credit,
+    8: Subscribe,
+    9: Suback,
+    10: Unsubscribe,
+    11: Unsuback,
+    12: Publish,
+    13: Puback,
+    14: Deliver,
+    15: Gap,
+    16: Interest,
+    17: Ask,
+    18: Answer,
+}

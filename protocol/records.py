@@ -1,0 +1,116 @@
+"""A record: one event's attributes and body, encoded once by its publisher and opaque to every broker on the way.
+
+A record is the msgpack array `[attributes, body]`, or `[attributes, body, content_type]`: a map of names to scalars,
+a bin, a string. The broker joins records and never opens one, except to derive a match column that its publisher
+did not send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgpack
+
+from .columns import SCALAR_TYPES, Scalar, has_wide_integer
+from .errors import LocalError, ProtocolViolation
+from .limits import ATTRIBUTE_NAME_LENGTH_MAX, ATTRIBUTES_MAX, RECORD_LENGTH_MAX
+
+__all__ = ["decode_record", "encode_record", "flatten"]
+
+_pack = msgpack.Packer(autoreset=True).pack
+_EMPTY_HEAD = b"\x92\x80"
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_NAME_TYPES = frozenset((str,))
+
+
+def encode_record(attributes: Mapping[str, Scalar] | None, body: bytes, content_type: str = "") -> bytes:
+    """One event as a record. Raises LocalError when it is over a limit or an attribute is not a scalar."""
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise LocalError(f"a body is bytes, not {type(body).__name__}: encode it first")
+    try:
+        record: bytes
+        if content_type:
+            record = _pack((attributes or {}, body, content_type))
+        elif attributes:
+            record = _pack((attributes, body))
+        else:
+            record = _EMPTY_HEAD + _pack(body)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LocalError(f"an attribute is null, bool, 64-bit int, float or string: {error}") from error
+    if len(record) > RECORD_LENGTH_MAX:
+        raise LocalError(
+            f"attributes and body of {len(record)} bytes are over the limit of {RECORD_LENGTH_MAX}: keep it in a store"
+        )
+    if attributes:
+        _check_attributes(attributes, record)
+    return record
+
+
+def decode_record(record: bytes) -> tuple[dict[str, Scalar], bytes, str]:
+    """(attributes, body, content type) of a record. Raises ProtocolViolation when it is not one."""
+    try:
+        parts = msgpack.unpackb(record, max_array_len=3, max_map_len=ATTRIBUTES_MAX, max_ext_len=0)
+    except Exception as error:  # msgpack raises a dozen kinds; each means the same to us
+        raise ProtocolViolation(f"a record is not [attributes, body]: {error}") from error
+    if type(parts) is not list or len(parts) not in (2, 3):
+        raise ProtocolViolation("a record is [attributes, body] or [attributes, body, content_type]")
+    attributes, body = parts[0], parts[1]
+    content_type = parts[2] if len(parts) == 3 else ""
+    if type(attributes) is not dict or type(body) is not bytes or type(content_type) is not str:
+        raise ProtocolViolation("a record is a map of attributes, a bin and, if it has one, a content type")
+    values = attributes.values()
+    if not SCALAR_TYPES.issuperset(map(type, values)) or has_wide_integer(values, record):
+        raise ProtocolViolation("an attribute is nil, a bool, a number of 64 bits or a string, never nested")
+    if not _NAME_TYPES.issuperset(map(type, attributes)):
+        raise ProtocolViolation("an attribute's name is a string")
+    return attributes, body, content_type
+
+
+def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Scalar]:
+    """Nested maps as a flat map of dotted names; arrays have no name to be asked by and are left out.
+
+    >>> flatten({"order": {"price": 8.5, "lines": [1, 2]}, "live": True}, "body.")
+    {'body.order.price': 8.5, 'body.live': True}
+    """
+    flat: dict[str, Scalar] = {}
+    pending = [(prefix, value)]
+    while pending:
+        before, members = pending.pop()
+        for name, member in members.items():
+            if not (isinstance(name, str) and name):
+                raise LocalError(f"an attribute's name is a string of at least one character, not {name!r}")
+            if isinstance(member, Mapping):
+                pending.append((f"{before}{name}.", member))
+            elif not isinstance(member, list | tuple):
+                flat[_checked_name(before + name)] = _checked_value(before + name, member)
+                if len(flat) > ATTRIBUTES_MAX:
+                    raise LocalError(f"an event has at most {ATTRIBUTES_MAX} attributes")
+    return flat
+
+
+def _check_attributes(attributes: Mapping[str, Scalar], record: bytes) -> None:
+    if len(attributes) > ATTRIBUTES_MAX:
+        raise LocalError(f"an event has at most {ATTRIBUTES_MAX} attributes, not {len(attributes)}")
+    if not _NAME_TYPES.issuperset(map(type, attributes)) or "" in attributes:
+        raise LocalError("an attribute's name is a string of at least one character")
+    values = attributes.values()
+    if not SCALAR_TYPES.issuperset(map(type, values)) or has_wide_integer(values, record):
+        for name, value in attributes.items():
+            _checked_value(name, value)
+
+
+def _checked_name(name: str) -> str:
+    if len(name.encode("utf-8", "replace")) > ATTRIBUTE_NAME_LENGTH_MAX:
+        raise LocalError(f"an attribute's name has at most {ATTRIBUTE_NAME_LENGTH_MAX} bytes: {name[:40]!r}…")
+    return name
+
+
+def _checked_value(name: str, value: Any) -> Scalar:
+    if value is None or isinstance(value, bool | float | str):
+        return value
+    if isinstance(value, int):
+        if not _INT64_MIN <= value <= _INT64_MAX:
+            raise LocalError(f"attribute {name!r}: integers have 64 bits; write {value} as a float or a string")
+        return value
+    raise LocalError(f"attribute {name!r} is a {type(value).__name__}; it may be null, bool, int, float or string")

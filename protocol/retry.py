@@ -1,0 +1,59 @@
+"""When to dial again after a connection was lost: exponential backoff with jitter, within a budget of seconds.
+
+The budget runs from the first loss. It starts anew only when a connection then lasted for a while: a broker that
+takes us in and throws us out at once uses up the budget like one that does not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .errors import ConnectionLost, ProtocolViolation
+from .limits import RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
+
+__all__ = ["Retry", "reason_of"]
+
+
+class Retry:
+    """The patience of one client. `jitter` gives numbers from 0 up to 1; `budget_seconds` bounds a spell of trouble."""
+
+    def __init__(self, budget_seconds: float, jitter: Callable[[], float]) -> None:
+        self.budget_seconds = budget_seconds
+        self.jitter = jitter
+        self._ceiling = RETRY_DELAY_SECONDS_MIN
+        self._since: float | None = None
+        self._connected: float | None = None
+
+    def connected(self, now: float) -> None:
+        """The handshake is done."""
+        self._connected = now
+
+    def lost(self, now: float) -> None:
+        """The connection is gone."""
+        steady = self._connected is not None and now - self._connected >= RETRY_DELAY_SECONDS_MAX
+        if self._since is None or steady:
+            self._since = now
+            self._ceiling = RETRY_DELAY_SECONDS_MIN
+        self._connected = None
+
+    def next_delay(self, now: float) -> float | None:
+        """Seconds to wait before the next attempt; None when the budget is used up."""
+        since = now if self._since is None else self._since
+        left = since + self.budget_seconds - now
+        if left <= 0:
+            return None
+        # Half of the delay is random, so that the clients of a restarted broker do not come back as one.
+        delay = self._ceiling * (0.5 + 0.5 * self.jitter())
+        self._ceiling = min(self._ceiling * 2, RETRY_DELAY_SECONDS_MAX)
+        return min(delay, left)
+
+
+def reason_of(error: Exception) -> str:
+    """Why a connection failed, in words for whoever reads the error that comes of it."""
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused (is a broker running there?)"
+    if isinstance(error, ProtocolViolation):
+        return error.text
+    if isinstance(error, ConnectionLost):
+        return error.reason
+    return str(error) or type(error).__name__

@@ -1,0 +1,164 @@
+"""The batch: its parts must fit, and every way to cut a portion gives the rows that were asked for."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import pytest
+
+from protocol.batch import Batch, Portion, join_u32, make_batch, split_u32
+from protocol.columns import encode_column
+from protocol.errors import LocalError, ProtocolViolation
+from protocol.limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, RECORD_LENGTH_MAX
+from protocol.records import decode_record
+
+
+def plain(topics: str = "a\nb\nc", sizes: tuple[int, ...] = (1, 0, 2), records: bytes = b"xyz", **more: Any) -> Batch:
+    return Batch(topics, len(sizes), join_u32(sizes), records, **more)
+
+
+def events_of(portion: Portion) -> list[tuple[int, str, bytes]]:
+    """(number, topic, record) of each event: the slow way to read a portion."""
+    topics = portion.topics.split("\n")
+    topics = topics * portion.count if len(topics) == 1 else topics
+    events, start = [], 0
+    for row, topic, length in zip(portion.rows(), topics, split_u32(portion.lengths), strict=True):
+        events.append((portion.base + row, topic, portion.records[start : start + length]))
+        start += length
+    assert start == len(portion.records)
+    return events
+
+
+def test_lengths_are_little_endian() -> None:
+    assert join_u32([1, 2**32 - 1]) == bytes.fromhex("01000000ffffffff")
+    assert split_u32(bytes.fromhex("01000000ffffffff")) == array("I", [1, 2**32 - 1])
+    assert split_u32(b"") == array("I")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7])
+def test_a_broken_column_of_lengths_is_a_violation(size: int) -> None:
+    with pytest.raises(ProtocolViolation, match="multiple of 4"):
+        split_u32(bytes(size))
+
+
+def test_parts_that_fit_pass() -> None:
+    plain().check()
+    plain(topics="a").check()
+    plain(topics="a", sizes=(0,), records=b"").check()
+    plain(topics="a", sizes=(0,) * BATCH_EVENTS_MAX, records=b"").check()
+
+
+@pytest.mark.parametrize(
+    ("batch", "text"),
+    [
+        (plain(sizes=(), records=b""), "1 to 4096 events"),
+        (plain(topics="a", sizes=(0,) * (BATCH_EVENTS_MAX + 1), records=b""), "1 to 4096 events"),
+        (Batch("a", 2, bytes(4), b""), "a batch of 2 events"),
+        (Batch("a", 1, bytes(5), b""), "multiple of 4"),
+        (plain(records=b"wxyz"), "add up to 3"),
+        (plain(records=b"xy"), "add up to 3"),
+        (plain(sizes=(2**32 - 1, 2**32 - 1, 2), records=b""), "add up to"),
+        (plain(topics="a\nb"), "1 or 3 topics, not 2"),
+        (plain(topics="a\nb\nc\n"), "1 or 3 topics, not 4"),
+        (plain(columns={str(number): b"" for number in range(ATTRIBUTES_MAX + 1)}), "at most 256 match columns"),
+        (Batch("a", 1, join_u32([RECORD_LENGTH_MAX + 1]), bytes(RECORD_LENGTH_MAX + 1)), "a record has at most"),
+    ],
+)
+def test_parts_that_do_not_fit_are_a_violation(batch: Batch, text: str) -> None:
+    with pytest.raises(ProtocolViolation, match=text):
+        batch.check()
+
+
+def test_records_of_the_largest_size_pass() -> None:
+    Batch("a", 2, join_u32([RECORD_LENGTH_MAX] * 2), bytes(2 * RECORD_LENGTH_MAX)).check()
+
+
+@pytest.mark.parametrize(
+    ("rows", "events"),
+    [
+        ([0, 1, 2], [(10, "a", b"x"), (11, "b", b""), (12, "c", b"yz")]),
+        ([0, 1], [(10, "a", b"x"), (11, "b", b"")]),
+        ([1, 2], [(11, "b", b""), (12, "c", b"yz")]),
+        ([2], [(12, "c", b"yz")]),
+        ([0, 2], [(10, "a", b"x"), (12, "c", b"yz")]),
+    ],
+)
+def test_a_portion_has_the_rows_asked_for(rows: list[int], events: list[tuple[int, str, bytes]]) -> None:
+    portion = plain().portion(rows, "ann", 10, 99)
+    assert events_of(portion) == events
+    assert (portion.origin, portion.time, portion.count) == ("ann", 99, len(rows))
+
+
+def test_rows_in_a_row_need_no_offsets() -> None:
+    assert plain().portion([1, 2], "ann", 10, 0).offsets == b""
+    assert plain().portion([0, 2], "ann", 10, 0).offsets == join_u32([0, 2])
+
+
+def test_a_shared_topic_stays_one() -> None:
+    assert plain(topics="a").portion([0, 2], "ann", 0, 0).topics == "a"
+
+
+def test_the_encoded_bytes_of_a_portion_are_no_part_of_its_value() -> None:
+    portion, twin = (plain().portion([0], "ann", 0, 0) for _ in range(2))
+    portion.encoded = b"bytes"
+    assert portion == twin
+
+
+def test_a_column_is_decoded_once() -> None:
+    batch = plain(columns={"price": encode_column([1, None, 2.5])})
+    values = batch.column("price")
+    assert values == [1, None, 2.5]
+    assert batch.column("price") is values
+
+
+def test_a_complete_batch_has_no_other_columns() -> None:
+    assert plain(complete=True).column("price") is None
+
+
+def test_what_was_not_sent_is_derived_from_the_records() -> None:
+    made = make_batch(["a"], {"price": [1, None], "size": [3, 4]}, [b"", b"x"], interest=["size", "unknown"])
+    assert (list(made.columns), made.complete) == (["size"], False)
+    assert made.column("size") == [3, 4]
+    assert made.column("price") == [1, None]
+    assert made.column("unknown") == [None, None]
+
+
+def test_a_broken_record_or_column_is_a_violation_when_it_is_read() -> None:
+    with pytest.raises(ProtocolViolation):
+        plain(complete=False).column("price")
+    with pytest.raises(ProtocolViolation):
+        plain(columns={"price": b"m\x92\x01\x02"}).column("price")
+
+
+def test_a_batch_is_made_of_columns() -> None:
+    made = make_batch(["q/a", "q/b"], {"price": [1.5, 2]}, [b"x", b"y"], content_type="t")
+    made.check()
+    assert made.topic_list() == ["q/a", "q/b"]
+    assert made.complete
+    assert [decode_record(piece) for piece in made.pieces()] == [({"price": 1.5}, b"x", "t"), ({"price": 2}, b"y", "t")]
+    assert made.column("price") == [1.5, 2]
+
+
+def test_equal_topics_become_one() -> None:
+    assert make_batch(["q/a", "q/a"], {}, [b"x", b"y"]).topics == "q/a"
+    assert make_batch(["q/a"], {}, [b"x", b"y"]).topic_list() == ["q/a"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "attributes", "bodies", "text"),
+    [
+        (["a"], {}, [], "1 to 4096"),
+        (["a"], {}, [b""] * (BATCH_EVENTS_MAX + 1), "1 to 4096"),
+        (["a", "b"], {}, [b""] * 3, "1 topic or 3"),
+        ([], {}, [b""], "1 topic or 1"),
+        (["a"], {"price": [1]}, [b"", b""], "2 values of 'price'"),
+        (["a\nb"], {}, [b"", b""], "line feed"),
+        (["a\nb", "c"], {}, [b"", b""], "line feed"),
+        (["a"], {"price": [[1]]}, [b""], "list"),
+        (["a"], {"price": [2**63]}, [b""], "64 bits"),
+    ],
+)
+def test_a_batch_that_cannot_be_is_our_own_error(topics: Any, attributes: Any, bodies: Any, text: str) -> None:
+    with pytest.raises(LocalError, match=text):
+        make_batch(topics, attributes, bodies)

@@ -1,0 +1,209 @@
+"""Conversation: what is said again after a loss, what is settled, what is final."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.conversation import ClientOptions, Conversation
+from protocol.errors import ConnectionLost, ErrorCode, LocalError, ProtocolViolation, Refused
+from protocol.messages import (
+    Answer,
+    Ask,
+    Credit,
+    Error,
+    Goodbye,
+    Interest,
+    Message,
+    Puback,
+    Publish,
+    Scope,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+    Welcome,
+)
+from protocol.outcome import Outcome
+
+
+def welcome(resumed: bool, accepted: int = 0, key: bytes = b"k") -> Welcome:
+    return Welcome(1, "b", key, resumed, accepted, 100, 15.0)
+
+
+def begun() -> Conversation:
+    conversation = Conversation(ClientOptions(name="n", credit=10, linger_seconds=0), Outcome)
+    conversation.handle(welcome(False))
+    assert said(conversation) == []
+    return conversation
+
+
+def said(conversation: Conversation) -> list[Message]:
+    return list(conversation.outgoing())
+
+
+def subscribed(conversation: Conversation, pattern: str = "a") -> int:
+    inbox, outcome = conversation.subscribe(pattern, "x > 1", {"exact": True})
+    (message,) = said(conversation)
+    assert isinstance(message, Subscribe)
+    conversation.handle(Suback(message.request, message.subscription))
+    assert outcome.settled and outcome.error is None
+    return inbox.number
+
+
+def test_hello_goes_on_with_the_session() -> None:
+    conversation = begun()
+    hello = conversation.hello()
+    assert (hello.name, hello.session, hello.received, hello.credit) == ("n", b"k", 0, 10)
+    assert (conversation.broker, conversation.sessions) == ("b", 1)
+
+
+def test_a_question_has_its_answer() -> None:
+    conversation = begun()
+    first, second = conversation.ask("status", {}), conversation.ask("subs", {"stream": "a"})
+    one, two = said(conversation)
+    assert isinstance(one, Ask) and isinstance(two, Ask)
+    conversation.handle(Error(ErrorCode.BAD_REQUEST, Scope.REQUEST, two.request, "no"))
+    conversation.handle(Answer(one.request, {"x": 1}))
+    conversation.handle(Answer(999, "to nobody"))
+    conversation.handle(Error(ErrorCode.BAD_REQUEST, Scope.REQUEST, 999, "to nobody"))
+    assert first.result() == {"x": 1}
+    with pytest.raises(Refused, match="no"):
+        second.result()
+
+
+def test_a_refused_subscription_leaves_nothing_behind() -> None:
+    conversation = begun()
+    inbox, outcome = conversation.subscribe("a", "", {})
+    (message,) = said(conversation)
+    assert isinstance(message, Subscribe)
+    conversation.handle(Error(ErrorCode.BAD_CONDITION, Scope.REQUEST, message.request, "no"))
+    assert isinstance(outcome.error, Refused)
+    assert conversation.deliveries.inboxes == {}
+    assert inbox.ended
+
+
+def test_unsubscribing() -> None:
+    conversation = begun()
+    number = subscribed(conversation)
+    outcome = conversation.unsubscribe(conversation.deliveries.inboxes[number])
+    (message,) = said(conversation)
+    assert isinstance(message, Unsubscribe)
+    conversation.handle(Unsuback(message.request, number))
+    assert outcome.settled
+    assert conversation.deliveries.inboxes == {}
+
+
+def test_publishes_wait_while_paused_and_requests_do_not() -> None:
+    conversation = begun()
+    conversation.publications.add("a", None, b"", "", 1)
+    conversation.ask("status", {})
+    assert [type(one) for one in conversation.outgoing(paused=True)] == [Ask]
+    assert [type(one) for one in conversation.outgoing()] == [Publish]
+    conversation.handle(Puback(1))
+    assert conversation.publications.idle
+
+
+def test_interest_is_remembered_by_stream() -> None:
+    conversation = begun()
+    conversation.handle(Interest("a", ["x"]))
+    conversation.handle(Interest("b", None))
+    assert conversation.publications.interest == {"a": ["x"], "b": None}
+
+
+def test_resumed_says_credit_and_unanswered_requests_again() -> None:
+    conversation = begun()
+    number = subscribed(conversation)
+    _, subscribing = conversation.subscribe("b", "", {})
+    unsubscribing = conversation.unsubscribe(conversation.deliveries.inboxes[number])
+    asking = conversation.ask("status", {})
+    first = said(conversation)
+    unsent = conversation.ask("streams", {})
+    conversation.interrupted("reset")
+    assert isinstance(asking.error, ConnectionLost) and not unsent.settled
+    conversation.handle(welcome(True))
+    again = said(conversation)
+    assert [type(one) for one in again] == [Credit, Subscribe, Unsubscribe, Ask]
+    assert again[1:3] == first[:2]
+    # The first ones had arrived: what the broker says of the second ones is good news.
+    one, two = again[1], again[2]
+    assert isinstance(one, Subscribe) and isinstance(two, Unsubscribe)
+    conversation.handle(Error(ErrorCode.DUPLICATE, Scope.REQUEST, one.request, "exists"))
+    conversation.handle(Error(ErrorCode.NOT_FOUND, Scope.REQUEST, two.request, "is none"))
+    assert subscribing.error is None and subscribing.settled
+    assert unsubscribing.error is None and unsubscribing.settled
+    assert sorted(conversation.deliveries.inboxes) == [2]
+
+
+def test_a_duplicate_that_was_said_once_is_refused() -> None:
+    conversation = begun()
+    _, outcome = conversation.subscribe("b", "", {})
+    (message,) = said(conversation)
+    assert isinstance(message, Subscribe)
+    conversation.handle(Error(ErrorCode.DUPLICATE, Scope.REQUEST, message.request, "exists"))
+    assert isinstance(outcome.error, Refused)
+
+
+def test_a_new_session_subscribes_again_under_the_same_numbers() -> None:
+    conversation = begun()
+    kept, closed = subscribed(conversation, "kept"), subscribed(conversation, "closed")
+    _, pending = conversation.subscribe("pending", "", {})
+    unsubscribing = conversation.unsubscribe(conversation.deliveries.inboxes[closed])
+    said(conversation)
+    conversation.interrupted("reset")
+    conversation.handle(welcome(False, key=b"new"))
+    again = [one for one in said(conversation) if isinstance(one, Subscribe)]
+    assert sorted((one.subscription, one.pattern) for one in again) == [(1, "kept"), (3, "pending")]
+    assert unsubscribing.settled and not pending.settled
+    assert conversation.hello().session == b"new"
+    assert [gap.count for gap in conversation.deliveries.inboxes[kept].gaps] == [0]
+    (refused,) = (one for one in again if one.pattern == "kept")
+    inbox = conversation.deliveries.inboxes[kept]
+    conversation.handle(Error(ErrorCode.LIMIT, Scope.REQUEST, refused.request, "full"))
+    assert isinstance(inbox.failure, Refused)
+
+
+def test_two_new_sessions_in_a_row_subscribe_once_each() -> None:
+    conversation = begun()
+    subscribed(conversation)
+    for _ in range(2):
+        conversation.interrupted("reset")
+        conversation.handle(welcome(False))
+        assert [type(one) for one in said(conversation)] == [Subscribe]
+
+
+@pytest.mark.parametrize(
+    ("message", "final"),
+    [
+        (Error(ErrorCode.PROTOCOL, Scope.CONNECTION, 0, "x"), True),
+        (Error(ErrorCode.VERSION, Scope.CONNECTION, 0, "x"), True),
+        (Error(ErrorCode.REPLACED, Scope.CONNECTION, 0, "x"), True),
+        (Error(ErrorCode.TIMEOUT, Scope.CONNECTION, 0, "x"), False),
+        (Error(ErrorCode.SHUTTING_DOWN, Scope.CONNECTION, 0, "x"), False),
+        (Error(12345, Scope.CONNECTION, 0, "x"), False),
+        (Goodbye(ErrorCode.SHUTTING_DOWN, "x"), False),
+        (Goodbye(ErrorCode.UNAUTHORISED, "x"), True),
+    ],
+)
+def test_which_ends_are_final(message: Message, final: bool) -> None:
+    conversation = begun()
+    conversation.handle(message)
+    assert isinstance(conversation.fatal, ProtocolViolation) == final
+
+
+def test_abandon_tells_everybody_and_finish_ends_loops_in_peace() -> None:
+    conversation = begun()
+    inbox = conversation.deliveries.inboxes[subscribed(conversation)]
+    asking, publishing = conversation.ask("status", {}), conversation.publications.add("a", None, b"", "", 1)
+    conversation.abandon("gone")
+    assert all(isinstance(one.error, ConnectionLost) for one in (asking, publishing))
+    assert isinstance(inbox.failure, ConnectionLost)
+    other = begun()
+    inbox = other.deliveries.inboxes[subscribed(other)]
+    other.finish()
+    assert inbox.ended and inbox.failure is None
+
+
+def test_options_are_checked() -> None:
+    for options in ({"credit": 0}, {"linger_seconds": -0.1}):
+        with pytest.raises(LocalError):
+            ClientOptions(**options)

@@ -1,0 +1,179 @@
+"""SPEC.md is true: its vectors are the bytes of the code, its tables are the tables of the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from protocol import codec, limits, session
+from protocol.batch import join_u32, split_u32
+from protocol.codec import decode, encode
+from protocol.columns import decode_column
+from protocol.errors import ErrorCode
+from protocol.frames import FrameReader, frame
+from protocol.messages import MESSAGE_TYPES, Deliver, Publish
+from protocol.records import decode_record, encode_record
+from protocol.session import Role, State
+from tests.support.samples import MESSAGES, name_of
+
+TEXT = (Path(__file__).resolve().parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
+SPELLINGS = {"nil": "None", "true": "True", "false": "False"}
+KINDS = ["counter", "text", "name", "bin", "flag", "seconds", "map", "names", "any", "scope"]
+"""The kinds of fields as SPEC.md calls them, in the order of the codec's own numbers."""
+
+
+def value_of(notation: str) -> Any:
+    """The value that SPEC.md's notation stands for."""
+    outside = re.split(r'("(?:[^"\\]|\\.)*")', re.sub(r'bin\("([0-9a-f]*)"\)', r'"\\x00\1"', notation))
+    words = [re.sub(r"\w+", lambda word: SPELLINGS.get(word[0], word[0]), piece) for piece in outside[::2]]
+    outside[::2] = words
+    return with_bins(ast.literal_eval("".join(outside)))
+
+
+def with_bins(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith("\x00"):
+        return bytes.fromhex(value[1:])
+    if isinstance(value, list):
+        return [with_bins(one) for one in value]
+    if isinstance(value, dict):
+        return {key: with_bins(one) for key, one in value.items()}
+    return value
+
+
+def vectors() -> list[tuple[str, Any, bytes]]:
+    """(name, value, bytes) of every block marked `vector`."""
+    found = []
+    for name, block in re.findall(r"^```vector ([^\n]+)\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL):
+        lines = block.splitlines()
+        first = next(place for place, line in enumerate(lines) if re.fullmatch(r"[0-9a-f]{2}( [0-9a-f]{2})*", line))
+        found.append((name, value_of("".join(lines[:first])), bytes.fromhex("".join(lines[first:]))))
+    return found
+
+
+VECTORS = vectors()
+BY_NAME = {name_of(message): message for message in MESSAGES}
+
+
+def table_after(heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its head."""
+    _, found, rest = TEXT.partition(f"\n{heading}")
+    assert found, f"SPEC.md has no heading {heading!r}"
+    rows = []
+    for line in rest.splitlines():
+        if line.startswith("|"):
+            rows.append([cell.strip() for cell in line.strip("|").split("|")])
+        elif rows:
+            break
+    return rows[2:]
+
+
+def test_every_message_has_its_vector() -> None:
+    assert [name for name, _, _ in VECTORS if name in BY_NAME] == [name_of(message) for message in MESSAGES]
+    others = [name for name, _, _ in VECTORS if name not in BY_NAME]
+    assert others == ["frame PING", "u32", "column", "column d", "column q", "record", "record"]
+
+
+@pytest.mark.parametrize(("name", "value", "data"), [one for one in VECTORS if one[0] in BY_NAME], ids=lambda one: one)
+def test_a_vector_is_the_bytes_of_its_message_both_ways(name: str, value: Any, data: bytes) -> None:
+    assert msgpack.unpackb(data) == value
+    assert msgpack.packb(value) == data
+    assert encode(BY_NAME[name]) == data
+    assert decode(data) == BY_NAME[name]
+    assert encode(decode(data)) == data
+
+
+def test_the_other_vectors() -> None:
+    for name, value, data in VECTORS:
+        if name == "frame PING":
+            assert data == b"".join(frame([encode(BY_NAME["PING"])]))
+            assert [msgpack.unpackb(view) for view in FrameReader().feed(data)] == [value]
+        elif name == "u32":
+            assert join_u32(value) == data and list(split_u32(data)) == value
+        elif name.startswith("column"):
+            assert data[:1] == (name[7:] or "m").encode()
+            assert decode_column(data, len(value)) == value
+        elif name == "record":
+            attributes, body, *content_type = value
+            assert encode_record(attributes, body, *content_type) == data
+            assert decode_record(data) == (attributes, body, "".join(content_type))
+
+
+@pytest.mark.parametrize(("number", "kind"), MESSAGE_TYPES.items(), ids=lambda one: getattr(one, "__name__", ""))
+def test_a_message_has_its_fields_in_order(number: int, kind: type[Any]) -> None:
+    name = kind.__name__.upper()
+    sides = [
+        (Role.CLIENT, State.OPEN, "broker"),
+        (Role.BROKER, State.OPEN, "client"),
+        (Role.CLIENT, State.OPENING, "broker"),
+        (Role.BROKER, State.OPENING, "client"),
+    ]
+    senders = {sender for role, state, sender in sides if kind in session._ACCEPTED[role, state]}
+    sender = "from both" if len(senders) == 2 else f"from the {senders.pop()}"
+    rows = table_after(f"### {name}, type {number}, {sender}\n")
+    fields = [row[0] for row in rows]
+    if kind is Publish:
+        assert fields == ["sequence", "mode", "topics", "lengths", "columns", "complete", "records"]
+    elif kind is Deliver:
+        assert fields == ["routes", "origin", "base", "time", "offsets", "topics", "lengths", "records"]
+    else:
+        assert fields == list(kind.__slots__)
+        assert [row[1] for row in rows] == [KINDS[field] for field in codec._FIELDS[number]]
+
+
+def test_the_kinds_are_explained() -> None:
+    assert {row[0] for row in table_after("## 3. ")} == set(KINDS)
+
+
+def test_the_table_of_states_is_the_sessions() -> None:
+    for row in table_after("## 4. "):
+        state = State(row[0])
+        for cell, listener, speaker in ((row[1], Role.BROKER, Role.CLIENT), (row[2], Role.CLIENT, Role.BROKER)):
+            said = set() if cell == "nothing" else set(cell.split(", "))
+            assert said == {kind.__name__.upper() for kind in session._ACCEPTED[listener, state]}
+            assert said == {kind.__name__.upper() for kind in session._SENT[speaker, state]}
+
+
+def test_the_table_of_errors_is_complete() -> None:
+    rows = table_after("## 13. ")
+    assert [(int(row[0]), row[1]) for row in rows] == [(code.value, code.name) for code in ErrorCode]
+    assert all((row[2] == "yes") == (int(row[0]) < 100 or row[1] == "SEQUENCE_GAP") for row in rows)
+
+
+def test_limits_are_those_of_the_code() -> None:
+    rows = table_after("## 15. ")
+    assert len(rows) > 15
+    for name, value, _ in rows:
+        assert float(value) == getattr(limits, name), name
+
+
+@pytest.mark.parametrize(
+    ("sentence", "value"),
+    [
+        ("it is at most {}, afterwards", limits.HANDSHAKE_FRAME_LENGTH_MAX),
+        ("afterwards at most {};", limits.FRAME_LENGTH_MAX),
+        ("an integer from 0 to {} ", limits.CREDIT_MAX),
+        ("a string of at most {} bytes", limits.TEXT_LENGTH_MAX),
+        ("a list of at most {} attribute names", limits.INTEREST_ATTRIBUTES_MAX),
+        ("A batch holds 1 to {} events", limits.BATCH_EVENTS_MAX),
+        ("A record has at most {} bytes", limits.RECORD_LENGTH_MAX),
+        ("attribute name to column (section 6.2), at most {} ", limits.ATTRIBUTES_MAX),
+        ("subscription, at most {};", limits.LIST_LENGTH_MAX),
+        ("have at most {} elements, of a SUBSCRIBE", limits.LIST_LENGTH_MAX),
+        ("of a SUBSCRIBE, INTEREST or ASK {};", codec._LIST_LENGTH_MAX[17]),
+        ("a map of a SUBSCRIBE or ASK has at most {} members", codec._MAP_LENGTH_MAX[17]),
+        ("of an ANSWER {}.", codec._MAP_LENGTH_MAX[18]),
+    ],
+)
+def test_numbers_in_sentences_are_those_of_the_code(sentence: str, value: int) -> None:
+    assert sentence.format(value) in re.sub(r"\s+", " ", TEXT)
+
+
+def test_the_questions_are_those_of_the_broker() -> None:
+    from broker.core.questions import VERBS
+
+    assert {row[0].strip("`") for row in table_after("## 14. ")} == set(VERBS)

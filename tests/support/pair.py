@@ -1,0 +1,107 @@
+"""Two real sessions and a wire between them that has no socket: bytes move when the test says so, cut as it says.
+
+pair = Pair(byte_by_byte)
+pair.open()
+pair.say(Role.CLIENT, Ping(1))
+assert pair.heard[Role.BROKER] == [...]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+from protocol.messages import VERSION, Hello, Message, Welcome
+from protocol.session import Role, Session, State
+
+__all__ = ["OTHER", "Pair", "Split", "byte_by_byte", "opened", "random_chunks", "whole"]
+
+Split = Callable[[bytes], Iterator[bytes]]
+OTHER = {Role.CLIENT: Role.BROKER, Role.BROKER: Role.CLIENT}
+
+
+def whole(data: bytes) -> Iterator[bytes]:
+    """All that was written comes in at once."""
+    if data:
+        yield data
+
+
+def byte_by_byte(data: bytes) -> Iterator[bytes]:
+    """Each byte comes in alone."""
+    return (data[place : place + 1] for place in range(len(data)))
+
+
+def random_chunks(seed: int) -> Split:
+    """Pieces of 1 to 40 bytes, the same for the same seed."""
+    draw = Random(seed)
+
+    def split(data: bytes) -> Iterator[bytes]:
+        start = 0
+        while start < len(data):
+            end = start + draw.randint(1, 40)
+            yield data[start:end]
+            start = end
+
+    return split
+
+
+class Pair:
+    """A client's session and a broker's, a clock, and what each host heard."""
+
+    def __init__(self, split: Split = whole, heartbeat_seconds: float = 15.0) -> None:
+        self.now = 0.0
+        self.split = split
+        self.sessions = {role: Session(role, self.now, heartbeat_seconds) for role in Role}
+        self.heard: dict[Role, list[Message]] = {role: [] for role in Role}
+
+    @property
+    def client(self) -> Session:
+        return self.sessions[Role.CLIENT]
+
+    @property
+    def broker(self) -> Session:
+        return self.sessions[Role.BROKER]
+
+    def open(self) -> None:
+        """The handshake, forgotten by `heard` afterwards."""
+        hello = Hello(heartbeat_seconds=self.client.heartbeat_seconds)
+        self.say(Role.CLIENT, hello)
+        self.say(Role.BROKER, Welcome(VERSION, "ann", b"key", False, 0, 256, hello.heartbeat_seconds))
+        assert self.heard[Role.BROKER] == [hello]
+        assert self.client.state is self.broker.state is State.OPEN
+        for messages in self.heard.values():
+            messages.clear()
+
+    def say(self, role: Role, *messages: Message) -> None:
+        """One side's host sends; everything is carried, answers included."""
+        for message in messages:
+            self.sessions[role].send(message)
+        self.carry()
+
+    def carry(self) -> None:
+        """Move bytes both ways until there are none."""
+        moved = True
+        while moved:
+            moved = False
+            for role in Role:
+                data = b"".join(self.sessions[role].take())
+                moved = moved or bool(data)
+                self.put(OTHER[role], data)
+
+    def put(self, role: Role, data: bytes) -> None:
+        """Bytes come in at one side, whoever wrote them."""
+        for piece in self.split(data):
+            self.heard[role] += self.sessions[role].receive(piece, self.now)
+
+    def wake(self, seconds: float) -> None:
+        """Time passes; each side looks at its clock."""
+        self.now += seconds
+        for session in self.sessions.values():
+            session.wake(self.now)
+
+
+def opened(role: Role, heartbeat_seconds: float = 15.0) -> Session:
+    """One session past its handshake, with nothing to write."""
+    pair = Pair(heartbeat_seconds=heartbeat_seconds)
+    pair.open()
+    return pair.sessions[role]

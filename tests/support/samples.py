@@ -1,0 +1,83 @@
+"""One message of every type, with no field left at its default: what the vectors of SPEC.md and the tests speak."""
+
+from __future__ import annotations
+
+from protocol.batch import Batch, Portion, join_u32
+from protocol.columns import encode_column
+from protocol.messages import (
+    Answer,
+    Ask,
+    Credit,
+    Deliver,
+    Error,
+    Gap,
+    Goodbye,
+    Hello,
+    Interest,
+    Message,
+    Mode,
+    Ping,
+    Pong,
+    Puback,
+    Publish,
+    Scope,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+    Welcome,
+)
+from protocol.records import encode_record
+
+__all__ = ["MESSAGES", "RECORDS", "batch", "deliver", "name_of"]
+
+RECORDS = [
+    encode_record({"symbol": "OTE", "price": 8.5}, b"up"),
+    encode_record({"symbol": "IBM", "price": 94}, b"", "text/plain"),
+]
+
+
+def batch() -> Batch:
+    """Two events of one stream with two topics; a new object each time, because a batch remembers what it decoded."""
+    return Batch(
+        "quotes/NYSE/OTE\nquotes/NYSE/IBM",
+        2,
+        join_u32(map(len, RECORDS)),
+        b"".join(RECORDS),
+        {"symbol": encode_column(["OTE", "IBM"])},
+        False,
+    )
+
+
+def deliver() -> Deliver:
+    """Two events, three rows apart: one for two subscriptions, one for a third."""
+    lengths, records = join_u32(map(len, RECORDS)), b"".join(RECORDS)
+    portion = Portion("ann", 41, 1_700_000_000_000_000, join_u32([0, 3]), "quotes/NYSE/OTE", lengths, records, 2)
+    return Deliver([[1, 2], 1, [3], 1], portion)
+
+
+def name_of(message: Message) -> str:
+    """A message's name as SPEC.md writes it."""
+    return type(message).__name__.upper()
+
+
+MESSAGES: list[Message] = [
+    Hello(1, "feed", b"\x01\x02", 7, 65_536, 15.0, "secret"),
+    Welcome(1, "ann", b"\x01\x02", True, 12, 256, 15.0),
+    Error(100, Scope.REQUEST, 3, "expected a value"),
+    Goodbye(7, "restarting"),
+    Ping(5),
+    Pong(5),
+    Credit(65_543, 7),
+    Subscribe(3, 1, "quotes/*/OTE", "price > 8.3", {"exact": True}),
+    Suback(3, 1),
+    Unsubscribe(4, 1),
+    Unsuback(4, 1),
+    Publish(13, Mode.ACCEPTED, batch()),
+    Puback(13),
+    deliver(),
+    Gap(1, 20, "slow consumer"),
+    Interest("quotes", ["symbol", "price"]),
+    Ask(9, "explain", {"pattern": "quotes", "condition": "price > 8.3"}),
+    Answer(9, {"verdict": None}),
+]
