@@ -1,0 +1,62 @@
+"""The dumb twin of the index: every subscription is evaluated on every row by the plain meaning.
+
+It is what "the right answer" means. Tests compare the index with it, and the demonstration compares deliveries with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matching.index import Matches
+from matching.meaning import evaluate
+from matching.topics import Pattern
+from matching.tree import Tree, attributes
+from matching.values import Value
+
+__all__ = ["DumbIndex"]
+
+
+class DumbIndex:
+    """The verbs of `Index`, without any structure."""
+
+    def __init__(self) -> None:
+        self._subscriptions: dict[int, tuple[Pattern, Tree | None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    def __contains__(self, subscription: int) -> bool:
+        return subscription in self._subscriptions
+
+    def add(self, subscription: int, pattern: Pattern, condition: Tree | None = None) -> None:
+        """Add a subscription; KeyError when the number is taken."""
+        if subscription in self._subscriptions:
+            raise KeyError(f"subscription {subscription} is there already")
+        self._subscriptions[subscription] = pattern, condition
+
+    def remove(self, subscription: int) -> None:
+        """Remove a subscription; KeyError when there is none of that number."""
+        del self._subscriptions[subscription]
+
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that some condition reads, sorted."""
+        conditions = [condition for _, condition in self._subscriptions.values() if condition is not None]
+        return tuple(sorted({name for condition in conditions for name in attributes(condition)}))
+
+    def match(self, topics: Sequence[str], count: int, columns: Mapping[str, Sequence[Value]]) -> Matches:
+        """The subscriptions that each row satisfies, one group for each distinct set of them."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for row in range(count):
+            topic = topics[0] if len(topics) == 1 else topics[row]
+            values = {name: column[row] for name, column in columns.items()}
+            ids = [
+                subscription
+                for subscription, (pattern, condition) in self._subscriptions.items()
+                if pattern.matches(topic) and (condition is None or evaluate(condition, values) is True)
+            ]
+            if ids:
+                groups.setdefault(tuple(sorted(ids)), []).append(row)
+        return list(groups.items())
+
+    def validate(self) -> None:
+        """There is nothing that could be wrong."""

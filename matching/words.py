@@ -1,0 +1,183 @@
+"""The words of a condition: text -> words, in one pass over one regular expression.
+
+A word has the kind that the grammar in `language.py` calls it by, its value, its 1-based column and its text. What is
+no word raises `Refusal`: column, problem and what was expected; `parse_condition` adds the condition around it.
+
+DELTA, XPATH and HEARTBEAT are words of the language only where what follows makes them so (`DELTA(`, `XPATH '...'`,
+`HEARTBEAT 60`), so that attributes may have these names too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from matching.limits import ATTRIBUTE_NAME_BYTES_MAX, INTEGER_MAX
+from matching.values import Value
+
+__all__ = ["KEYWORDS", "Refusal", "Word", "words"]
+
+KEYWORDS: Final = frozenset(
+    ("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE"),
+)
+
+_WORD: Final = re.compile(
+    r"""
+      (?P<space>  [ \t\r\n\f]+ )
+    | (?P<xpath>  XPATH (?=\s*') )
+    | (?P<delta>  DELTA (?=\s*\() )
+    | (?P<heart>  HEARTBEAT (?=\s+[0-9.+-]) )
+    | (?P<name>   [^\W\d][\w$]* (?:\.[\w$]+)* | \$[\w$]* (?:\.[\w$]+)* )
+    | (?P<quoted> ` (?:[^`]|``)* `? )
+    | (?P<string> ' (?:[^']|'')* '? )
+    | (?P<number> (?:[0-9]+\.?[0-9]*|\.[0-9]+) (?:[eE][+-]?[0-9]+)? [\w.]* )
+    | (?P<sign>   == | <= | >= | <> | != | [=<>()+\-*/%,] )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+_NUMBER: Final = re.compile(r"(?P<digits>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?P<suffix>[dDlL]?)")
+
+_SIGNS: Final = {
+    "(": "LEFT",
+    ")": "RIGHT",
+    ",": "COMMA",
+    "+": "PLUS",
+    "-": "MINUS",
+    "*": "STAR",
+    "/": "SLASH",
+    "%": "PERCENT",
+    ">": "MORE",
+    ">=": "MORE",
+}
+
+# What people who know other languages write, and what to write here.
+_FOREIGN: Final = {
+    '"': "a string in single quotes, or a name in backticks",
+    "&": "AND",
+    "|": "OR",
+    "!": "NOT, or <> for 'not equal'",
+    "~": "LIKE",
+    "?": "a value",
+    ":": "a value",
+    "[": "a dotted name such as body.order.price",
+    "{": "a dotted name such as body.order.price",
+    ";": "the end of the condition",
+}
+
+
+class Word(NamedTuple):
+    """One word: its kind, its value, the 1-based column where it begins, its text as written."""
+
+    kind: str
+    value: Value
+    column: int
+    text: str
+
+
+class Refusal(Exception):
+    """Why a condition is refused, before the condition's text is added."""
+
+    def __init__(self, column: int, problem: str, expected: str) -> None:
+        super().__init__(column, problem, expected)
+        self.column = column
+        self.problem = problem
+        self.expected = expected
+
+
+def words(text: str) -> Iterator[Word]:
+    """The words of a condition in order."""
+    place, end = 0, len(text)
+    while place < end:
+        match = _WORD.match(text, place)
+        if match is None:
+            raise _foreign(text[place], place + 1)
+        kind = match.lastgroup
+        if kind != "space":
+            yield _READERS[kind](match.group(), place + 1)  # type: ignore[index]
+        place = match.end()
+
+
+def _foreign(character: str, column: int) -> Refusal:
+    shown = repr(character) if character.isprintable() else f"U+{ord(character):04X}"
+    return Refusal(column, f"{shown} has no meaning here", _FOREIGN.get(character, "a value, a name or an operator"))
+
+
+def _name(text: str, column: int) -> Word:
+    keyword = text.upper()
+    if keyword in KEYWORDS and text.isascii():
+        return Word(keyword, None, column, text)
+    return Word("NAME", _checked_name(text, column), column, text)
+
+
+def _quoted(text: str, column: int) -> Word:
+    if text.count("`") % 2:
+        raise Refusal(column, "this quoted name never ends", "a closing backtick (`` inside a name stands for one)")
+    return Word("NAME", _checked_name(text[1:-1].replace("``", "`"), column), column, text)
+
+
+def _checked_name(name: str, column: int) -> str:
+    if not name:
+        raise Refusal(column, "the name between the backticks is empty", "the name of an attribute")
+    if len(name.encode()) > ATTRIBUTE_NAME_BYTES_MAX:
+        raise Refusal(column, "this name is too long", f"a name of at most {ATTRIBUTE_NAME_BYTES_MAX} bytes")
+    return name
+
+
+def _string(text: str, column: int) -> Word:
+    # A closing quote is there unless the number of quotes is odd: two in a row inside stand for one.
+    if text.count("'") % 2:
+        raise Refusal(column, "this string never ends", "a closing quote (' is written '' inside a string)")
+    return Word("STRING", text[1:-1].replace("''", "'"), column, text)
+
+
+def _number(text: str, column: int) -> Word:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise Refusal(column, f"{_short(text)} is not a number", "a number such as 5, 8.3 or 1e-3")
+    digits, suffix = match["digits"], match["suffix"].upper()
+    if digits.isdigit() and suffix != "D":
+        return _integer(digits, text, column)
+    if suffix == "L":
+        raise Refusal(column, f"{_short(text)} is not an integer", "an integer before the L, or no L")
+    number = float(digits)
+    if math.isinf(number):
+        raise Refusal(column, f"{_short(text)} is too large", "a number up to 1.79e308")
+    return Word("DOUBLE", number, column, text)
+
+
+def _integer(digits: str, text: str, column: int) -> Word:
+    # 2**63 itself passes: with a minus before it, it is the least integer. The parser refuses it elsewhere.
+    if len(digits.lstrip("0")) > 19 or int(digits.lstrip("0") or "0") > INTEGER_MAX + 1:
+        problem = f"the integer {_short(text)} does not fit in 64 bits"
+        raise Refusal(column, problem, f"at most {INTEGER_MAX}, or a double such as 1e19")
+    return Word("INTEGER", int(digits.lstrip("0") or "0"), column, text)
+
+
+def _sign(text: str, column: int) -> Word:
+    if text == "==":
+        raise Refusal(column, "'==' is not an operator here", "a single =")
+    operator = "<>" if text == "!=" else text
+    return Word(_SIGNS.get(text, "COMPARISON"), operator, column, text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 24 else f"{text[:20]}..."
+
+
+def _fixed(kind: str) -> Callable[[str, int], Word]:
+    return lambda text, column: Word(kind, None, column, text)
+
+
+_READERS: Final[dict[str, Callable[[str, int], Word]]] = {
+    "xpath": _fixed("XPATH"),
+    "delta": _fixed("DELTA"),
+    "heart": _fixed("HEARTBEAT"),
+    "name": _name,
+    "quoted": _quoted,
+    "string": _string,
+    "number": _number,
+    "sign": _sign,
+}

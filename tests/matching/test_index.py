@@ -1,0 +1,148 @@
+"""matching/index.py: the five verbs. That it agrees with its twin is tests/properties/test_matching_index.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from matching.index import Index, Matches
+from matching.language import parse_condition
+from matching.topics import Pattern, parse_pattern
+from matching.tree import Tree
+
+
+def made(*subscriptions: tuple[str, str | None]) -> Index:
+    """An index of subscriptions numbered from 1."""
+    index = Index()
+    for number, (pattern, text) in enumerate(subscriptions, 1):
+        index.add(number, parse_pattern(pattern), condition(text))
+    return index
+
+
+def condition(text: str | None) -> Tree | None:
+    return None if text is None else parse_condition(text)
+
+
+def plain(matches: Matches) -> dict[tuple[int, ...], list[int]]:
+    return {ids: list(rows) for ids, rows in matches}
+
+
+def test_rows_come_in_groups_of_the_same_subscriptions() -> None:
+    index = made(("q", None), ("q/*/b", None), ("q", "p > 1"))
+    found = index.match(["q/a/b", "q/a/c", "r", "q/x/b"], 4, {"p": [1, 2, 3, 2]})
+    assert plain(found) == {(1, 2): [0], (1, 3): [1], (1, 2, 3): [3]}
+
+
+def test_one_topic_for_all_rows_answers_with_a_range_and_the_same_ids_each_time() -> None:
+    index = made(("q", None), ("q/a", None))
+    ((ids, rows),) = index.match(("q/a",), 1000, {})
+    assert ids == (1, 2) and rows == range(1000)
+    assert index.match(("q/a",), 5, {})[0][0] is ids
+    assert index.match(["q/a", "q/a/b"], 2, {}) == [(ids, [0, 1])]
+    assert index.match(("x",), 5, {}) == [] == index.match(("q",), 0, {})
+
+
+def test_one_topic_with_conditions() -> None:
+    index = made(("q", "a = 1"), ("q", "a = 1 OR b = 2"), ("q", None))
+    found = index.match(("q/x",), 3, {"a": [1, 2, 2], "b": [0, 2, 0]})
+    assert plain(found) == {(1, 2, 3): [0], (2, 3): [1], (3,): [2]}
+
+
+def test_a_missing_column_is_null_in_every_row() -> None:
+    index = made(("q", "a IS NULL"), ("q", "a = 1"), ("q", "b = 1 AND a > 1"))
+    assert plain(index.match(("q",), 2, {"b": [1, 2]})) == {(1,): [0, 1]}
+
+
+def test_equal_groups_of_different_topics_are_one() -> None:
+    index = made(("q", "a = 1"), ("q/x", "a = 2"))
+    assert plain(index.match(["q/x", "q/y", "q/x"], 3, {"a": [1, 1, 1]})) == {(1,): [0, 1, 2]}
+
+
+def test_changes_are_seen_by_topics_that_are_remembered() -> None:
+    index = made(("q", None))
+    topics = ["q/a", "q/b/c"]
+    assert plain(index.match(topics, 2, {})) == {(1,): [0, 1]}
+    index.add(5, parse_pattern("q"))
+    index.add(4, parse_pattern("q/a"))
+    index.add(6, parse_pattern("q/*/c"), parse_condition("x = 1"))
+    assert plain(index.match(topics, 2, {"x": [1, 1]})) == {(1, 4, 5): [0], (1, 5, 6): [1]}
+    index.remove(4)
+    index.remove(1)
+    assert plain(index.match(topics, 2, {"x": [1, 2]})) == {(5,): [0, 1]}
+    index.remove(5)
+    index.remove(6)
+    assert index.match(topics, 2, {"x": [1, 1]}) == []
+    index.validate()
+
+
+def test_a_new_pattern_forgets_only_the_topics_it_matches() -> None:
+    index = made(("q", None))
+    index.match(["q/a", "q/b", "q/c"], 3, {})
+    index.add(2, parse_pattern("q/a"))
+    assert index.statistics().remembered_topics == 2
+    index.add(3, parse_pattern("q"))
+    assert index.statistics().remembered_topics == 2
+
+
+def test_attributes_are_those_that_some_condition_reads() -> None:
+    index = made(("q", "b = 1 AND DELTA(p) > 1"), ("q", "b = 2 OR a > 1"))
+    assert index.attributes() == ("a", "b", "p")
+    assert index.attributes() is index.attributes()
+    index.remove(2)
+    assert index.attributes() == ("b", "p")
+    index.remove(1)
+    assert index.attributes() == ()
+
+
+def test_a_number_is_used_once_and_an_unknown_one_cannot_go() -> None:
+    index = made(("q", None))
+    with pytest.raises(KeyError, match="1 is there already"):
+        index.add(1, parse_pattern("r"))
+    with pytest.raises(KeyError):
+        index.remove(2)
+    assert len(index) == 1 and 1 in index and 2 not in index
+    index.validate()
+
+
+def test_topics_must_be_one_or_as_many_as_rows() -> None:
+    with pytest.raises(AssertionError, match="one for all rows"):
+        made(("q", None)).match(["q", "q"], 3, {})
+
+
+def test_statistics_is_a_snapshot() -> None:
+    index = made(("q", "a = 1"), ("q", "a = 1"), ("q/x", "a > 1"), ("r", None))
+    index.match(["q/x", "q/y", "zzz"], 3, {"a": [1, 1, 1]})
+    found = index.statistics()
+    assert (found.subscriptions, found.patterns, found.conditions, found.scanned_conditions) == (4, 3, 2, 1)
+    assert (found.attributes, found.remembered_topics, found.audiences) == (1, 3, 3)
+    assert found.shapes >= 1
+
+
+def test_the_memory_of_topics_is_bounded_and_audiences_go_with_it() -> None:
+    index = Index(remembered_topics_max=3)
+    for number in range(10):
+        index.add(number, parse_pattern(f"q/{number}"))
+    topics = [f"q/{number}" for number in range(10)]
+    assert plain(index.match(topics, 10, {})) == {(number,): [number] for number in range(10)}
+    assert index.statistics().remembered_topics == index.statistics().audiences == 3
+    index.validate()
+
+
+def test_a_storm_of_identical_subscriptions_stays_one_condition() -> None:
+    index = Index()
+    pattern, tree = Pattern(("q",)), parse_condition("a = 1")
+    for number in range(20_000):
+        index.add(number, pattern, tree)
+    ((ids, rows),) = index.match(("q",), 2, {"a": [1, 2]})
+    assert len(ids) == 20_000 and rows == [0]
+    assert index.statistics().conditions == 1
+    for number in range(20_000):
+        index.remove(number)
+    assert index.match(("q",), 2, {"a": [1, 2]}) == [] and index.attributes() == ()
+
+
+def test_many_subscriptions_that_match_everything() -> None:
+    index = Index()
+    for number in range(2_000):
+        index.add(number, Pattern(("q",)), parse_condition(f"a <> {number + 10}"))
+    ((ids, rows),) = index.match(("q",), 3, {"a": [1, 1, 1]})
+    assert len(ids) == 2_000 and rows == [0, 1, 2]

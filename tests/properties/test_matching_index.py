@@ -1,0 +1,114 @@
+"""The index answers as its dumb twin does, through any history of additions and removals."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from matching.dumb import DumbIndex
+from matching.index import Index, Matches
+from matching.language import parse_condition
+from matching.topics import Pattern
+from matching.tree import Tree
+from tests.matching.samples import NAMES, random_tree, random_value
+
+LEVELS = st.sampled_from(["x", "y", "z"])
+TOPICS = st.lists(LEVELS, min_size=1, max_size=3).map("/".join)
+PATTERNS = st.builds(
+    lambda first, rest, exact: Pattern((first, *rest), exact),
+    LEVELS,
+    st.lists(st.one_of(LEVELS, st.just("*")), max_size=2),
+    st.booleans(),
+)
+TEMPLATES = (
+    "a = {0}",
+    "a = {0} AND b BETWEEN {1} AND 9007199254740993",
+    "a IN ({0}, {1}) AND b > {1}",
+    "a IN ('a', 'ab') AND b = {0}",
+    "a = {0} OR a = {1}",
+    "b >= {0}",
+    "b >= {0} AND a LIKE 'a%'",
+    "b = TRUE AND a = {0}",
+    "a = 9007199254740993",
+    "a = {0} AND XPATH '/x' AND DELTA(b) > 1",
+    "1 = 1",
+    "1 = 2",
+)
+
+
+def pairs(matches: Matches) -> list[tuple[int, int]]:
+    """All (subscription, row) of an answer, with repetitions."""
+    return sorted((subscription, row) for ids, rows in matches for subscription in ids for row in rows)
+
+
+class IndexAgainstTwin(RuleBasedStateMachine):
+    """Two indexes of the same history."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index = Index(remembered_topics_max=4)
+        self.twin = DumbIndex()
+        self.next_subscription = 0
+        self.present: list[int] = []
+
+    def add(self, pattern: Pattern, condition: Tree | None) -> None:
+        # Numbers are neither dense nor ascending.
+        subscription = self.next_subscription * 7 % 1009
+        self.next_subscription += 1
+        for index in (self.index, self.twin):
+            index.add(subscription, pattern, condition)
+        self.present.append(subscription)
+
+    @rule(pattern=PATTERNS)
+    def add_plain(self, pattern: Pattern) -> None:
+        self.add(pattern, None)
+
+    @rule(pattern=PATTERNS, template=st.sampled_from(TEMPLATES), low=st.integers(0, 3), high=st.integers(0, 3))
+    def add_typical(self, pattern: Pattern, template: str, low: int, high: int) -> None:
+        self.add(pattern, parse_condition(template.format(low, high)))
+
+    @rule(pattern=PATTERNS, rng=st.randoms(use_true_random=False))
+    def add_random(self, pattern: Pattern, rng: Random) -> None:
+        self.add(pattern, random_tree(rng, 2))
+
+    @precondition(lambda self: self.present)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        subscription = self.present.pop(data.draw(st.integers(0, len(self.present) - 1)))
+        for index in (self.index, self.twin):
+            index.remove(subscription)
+
+    @rule(
+        topics=st.lists(TOPICS, min_size=1, max_size=6),
+        count=st.integers(0, 6),
+        rng=st.randoms(use_true_random=False),
+        strangers=st.booleans(),
+    )
+    def match(self, topics: list[str], count: int, rng: Random, strangers: bool) -> None:
+        if len(topics) > 1:
+            count = len(topics)
+        columns: dict[str, list[object]] = {
+            name: [rng.choice((0, 1, 2, 3, 1.0, True, "a", random_value(rng))) for _ in range(count)]
+            for name in NAMES
+            if rng.random() < 0.8
+        }
+        if strangers and count and "a" in columns:
+            columns["a"][0] = rng.choice(([1], {}, b"a", 2**63))
+        found = self.index.match(topics, count, columns)  # type: ignore[arg-type]
+        assert pairs(found) == pairs(self.twin.match(topics, count, columns))  # type: ignore[arg-type]
+        assert len({ids for ids, _ in found}) == len(found), "equal ids in two groups"
+        for ids, rows in found:
+            assert ids and len(rows) and list(ids) == sorted(ids) and list(rows) == sorted(rows)
+
+    @invariant()
+    def holds_together(self) -> None:
+        self.index.validate()
+        assert self.index.attributes() == self.twin.attributes()
+        assert len(self.index) == len(self.twin) == len(self.present)
+
+
+TestIndexAgainstTwin = IndexAgainstTwin.TestCase
+TestIndexAgainstTwin.settings = settings(max_examples=60, stateful_step_count=25)
