@@ -37,7 +37,7 @@ from .limits import (
 )
 from .messages import Mode, Publish
 from .outcome import Outcome
-from .records import encode_record
+from .records import pack_record
 from .vocabulary import Vocabulary
 
 __all__ = ["Publications", "cut_columns"]
@@ -130,7 +130,7 @@ class Publications:
         stream = self._vocabulary.stream_of(topic)
         # A copy: the caller may change its map before the batch is sealed.
         attributes = self._vocabulary.checked(attributes) if attributes else {}
-        record = encode_record(attributes, body, content_type)
+        record = pack_record(attributes, body, content_type)
         size = len(record) + len(topic)
         batch = self._open.get(stream)
         if batch is not None and (batch.mode != mode or batch.size + size > LINGER_BYTES_MAX):

@@ -53,8 +53,10 @@ class Vocabulary:
     def checked(self, attributes: Mapping[str, Any]) -> dict[str, Scalar]:
         """A copy of an event's attributes, nested maps as dotted names. Raises LocalError for what is no attribute."""
         values = dict(attributes)
-        if not SCALAR_TYPES.issuperset(map(type, values.values())):
-            values = flatten(values)
+        for value in values.values():
+            if type(value) not in SCALAR_TYPES:
+                values = flatten(values)
+                break
         shape = tuple(values)
         if shape not in self._shapes:
             check_names(shape)

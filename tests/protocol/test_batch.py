@@ -118,7 +118,7 @@ def test_a_complete_batch_has_no_other_columns() -> None:
 
 def test_what_was_not_sent_is_derived_from_the_records() -> None:
     made = make_batch(["a"], {"price": [1, None], "size": [3, 4]}, [b"", b"x"], interest=["size", "unknown"])
-    assert (list(made.columns), made.complete) == (["size"], False)
+    assert (list(made.columns), made.complete) == (["size", "unknown"], False)
     assert made.column("size") == [3, 4]
     assert made.column("price") == [1, None]
     assert made.column("unknown") == [None, None]

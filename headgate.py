@@ -1,0 +1,97 @@
+"""Headgate's front door: publish events, and subscribe to those you want in the words of a SQL WHERE clause.
+
+A broker listens (`headgate serve`); this is how a program talks to it:
+
+    >>> import asyncio
+    >>> import headgate
+    >>> async def main():
+    ...     async with await headgate.connect("127.0.0.1:7400") as client:
+    ...         dear = await client.subscribe("quotes", where="price > 8.50 AND symbol LIKE 'O%'")
+    ...         await client.publish("quotes/NYSE/OTE", {"symbol": "OTE", "price": 8.4}, "cheap")
+    ...         await client.publish("quotes/NYSE/OTE", {"symbol": "OTE", "price": 8.7}, "dear")
+    ...         async for event in dear:
+    ...             return event.topic, event.attributes["price"], event.text
+    >>> asyncio.run(main())
+    ('quotes/NYSE/OTE', 8.7, 'dear')
+
+An **event** has a topic (levels joined by `/`; the first is the stream), attributes (null, bool, 64-bit int, float or
+string; nested maps become dotted names) and a body. A **pattern** matches the topics at and below it; `*` stands for
+one level. Subscribers get the event's `id` and `time` as the broker gave them.
+
+**Publishing faster.** `publish` waits for the broker's answer each time. `publish_soon` does not; columns are faster
+still. Errors of what nobody awaited come out of `flush`, and are kept in `client.failures`:
+
+    >>> async def many():
+    ...     async with await headgate.connect("127.0.0.1:7400") as client:
+    ...         big = await client.subscribe("quotes", "volume >= 997")
+    ...         for volume in range(1000):
+    ...             client.publish_soon("quotes/NYSE/OTE", {"volume": volume})
+    ...         await client.flush()
+    ...         await client.publish_batch("quotes/NYSE/IBM", {"volume": [10, 2000]}, [b"first", b"second"])
+    ...         found = []
+    ...         async for event in big:
+    ...             found.append(event.attributes["volume"])
+    ...             if len(found) == 4:
+    ...                 return found
+    >>> asyncio.run(many())
+    [997, 998, 999, 2000]
+
+**Without asyncio**, for threads and Spark tasks, the same verbs wait by themselves:
+
+    >>> with headgate.connect_blocking("127.0.0.1:7400") as client:
+    ...     orders = client.subscribe("orders", where="body.total > 100")
+    ...     client.publish("orders/web", {"body": {"total": 250}}, '{"total": 250}')
+    ...     for event in orders.events(seconds=5):
+    ...         print(event.attributes, event.json())
+    ...         break
+    {'body.total': 250} {'total': 250}
+
+**When things go wrong.** All errors are HeadgateErrors:
+
+    >>> with headgate.connect_blocking("127.0.0.1:7400") as client:
+    ...     try:
+    ...         client.subscribe("quotes/#")
+    ...     except headgate.Refused as error:
+    ...         print("refused")
+    refused
+
+* `CannotConnect`: no broker there.  `Refused`: the broker said no; its text says why and what to write instead.
+* `LocalError`: the library said no, before anything was sent.
+* `UnknownOutcome`: sent, and the connection and the session were lost before the answer: it may have been accepted.
+* `ConnectionLost`: it was never sent, or nobody can be reached any more.
+
+A lost connection is found again by itself, subscriptions and unanswered publishes included, for `retry_seconds`.
+What a subscriber then has not got, because it was too slow or away too long, is counted: `subscription.lost`,
+`subscription.gaps`, `on_gap`.
+"""
+
+from protocol import (
+    CannotConnect,
+    ConnectionLost,
+    ErrorCode,
+    HeadgateError,
+    LocalError,
+    ProtocolViolation,
+    Refused,
+    UnknownOutcome,
+)
+from protocol.aio import Client, Event, Receipt, Subscription, connect
+from protocol.blocking import BlockingClient, connect_blocking
+
+__all__ = [
+    "BlockingClient",
+    "CannotConnect",
+    "Client",
+    "ConnectionLost",
+    "ErrorCode",
+    "Event",
+    "HeadgateError",
+    "LocalError",
+    "ProtocolViolation",
+    "Receipt",
+    "Refused",
+    "Subscription",
+    "UnknownOutcome",
+    "connect",
+    "connect_blocking",
+]

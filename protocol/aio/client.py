@@ -1,0 +1,343 @@
+"""The asyncio client: publish, subscribe, ask. Import it as `headgate.connect` and `headgate.Client`.
+
+**Publishing.** Events of a stream travel in batches. A batch goes out when it holds `batch_events`, when
+`linger_seconds` are over, and at once when nothing else is under way: so a lone `publish` waits for nobody, and a busy
+publisher fills batches. Order is kept within a stream.
+
+**Outcomes.** `publish` returns when the broker has the event, and raises Refused when it said no. When the connection
+breaks, the client dials again and goes on with its session: the broker recognises what it already has, so nothing is
+lost or doubled. If the session is gone too, what was sent without an answer gets UnknownOutcome: it may or may not
+have been accepted, and the library does not guess. When nobody can be reached for `retry_seconds`, what was never
+sent gets ConnectionLost, and so do all subscriptions.
+
+**Credit.** See Subscription: one window of `credit` deliveries for the whole client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from ..columns import Scalar
+from ..conversation import ClientOptions, Conversation
+from ..errors import HeadgateError, LocalError
+from ..limits import (
+    CREDIT_DEFAULT,
+    HEARTBEAT_SECONDS_DEFAULT,
+    LINGER_EVENTS_DEFAULT,
+    LINGER_SECONDS_DEFAULT,
+    RETRY_SECONDS_DEFAULT,
+)
+from ..messages import Gap
+from ..outcome import Outcome
+from ..receiving import Inbox
+from ..retry import Retry
+from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
+from .link import Link
+from .receipt import Receipt
+from .subscription import Subscription
+
+__all__ = ["Client", "connect"]
+
+
+async def connect(
+    address: str = "127.0.0.1:7400",
+    *,
+    name: str = "",
+    credit: int = CREDIT_DEFAULT,
+    linger_seconds: float = LINGER_SECONDS_DEFAULT,
+    batch_events: int = LINGER_EVENTS_DEFAULT,
+    retry_seconds: float = RETRY_SECONDS_DEFAULT,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT,
+    wait_seconds: float = 0.0,
+) -> Client:
+    """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying.
+
+    `linger_seconds=0` turns batching off. `credit` bounds the deliveries that wait in this process.
+    """
+    options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds)
+    client = Client(address, options, Retry(retry_seconds, random.random))
+    await client.open(wait_seconds)
+    return client
+
+
+class Client:
+    """See the head of this file; made by `connect`, best used in `async with`."""
+
+    def __init__(
+        self, address: str, options: ClientOptions, retry: Retry, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._conversation = Conversation(options, Receipt)
+        self._publications = self._conversation.publications
+        self._link = Link(address, self._conversation, retry, clock, self._changed)
+        self._linger_seconds = options.linger_seconds
+        self._linger: asyncio.Handle | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._room: list[asyncio.Future[None]] = []
+        self._closed = False
+
+    # --- Looking at it -----------------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """The broker's address, as given."""
+        return self._link.address
+
+    @property
+    def broker(self) -> str:
+        """The broker's name, as it introduced itself."""
+        return self._conversation.broker
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection now; without one everything waits for the next."""
+        return self._link.connected
+
+    @property
+    def reconnects(self) -> int:
+        """How often the connection was lost and found again."""
+        return self._link.reconnects
+
+    @property
+    def failures(self) -> deque[HeadgateError]:
+        """The last errors of publishes that nobody was awaiting."""
+        return self._publications.failures
+
+    @property
+    def failure_count(self) -> int:
+        """How many events those and all earlier ones concern."""
+        return self._publications.failure_count
+
+    @property
+    def lost(self) -> int:
+        """Deliveries that were dropped on the way to this client, all subscriptions together."""
+        return self._conversation.deliveries.lost
+
+    @property
+    def malformed(self) -> int:
+        """Events that were skipped because their publisher did not encode them properly."""
+        return self._conversation.deliveries.malformed
+
+    # --- Publishing --------------------------------------------------------------------------------------------------
+
+    async def publish(
+        self,
+        topic: str,
+        attributes: Mapping[str, Any] | None = None,
+        body: Body = b"",
+        *,
+        content_type: str = "",
+        mode: str | int = "accepted",
+    ) -> None:
+        """Publish one event; returns when the broker has it. Nested attributes become dotted names.
+
+        Modes: `fire` returns when it was sent, `accepted` when the broker has it, `stored` when its disks have it.
+        Raises Refused, UnknownOutcome, ConnectionLost, or LocalError for what is no event.
+        """
+        if self._publications.full:
+            await self.ready()
+        await self.publish_soon(topic, attributes, body, content_type=content_type, mode=mode)
+
+    def publish_soon(
+        self,
+        topic: str,
+        attributes: Mapping[str, Any] | None = None,
+        body: Body = b"",
+        *,
+        content_type: str = "",
+        mode: str | int = "accepted",
+    ) -> Receipt:
+        """Publish one event without waiting. Await the receipt, or `flush`, to hear of errors.
+
+        Raises LocalError when too much is waiting already; `await client.ready()` before going on.
+        """
+        publications = self._publications
+        if type(body) is not bytes:
+            body, content_type = body_bytes(body, content_type)
+        if self._closed or self._link.failure is not None or publications.full:
+            self._check_usable()
+            raise LocalError("too much is waiting for the broker: `await client.ready()` before publishing more")
+        receipt = publications.add(topic, attributes, body, content_type, mode_number(mode))
+        if publications.releasable:
+            self._link.pump()
+            if self._linger_seconds:
+                # A batch was filled: let the broker work on it while the next one fills.
+                self._link.flush()
+        if self._linger is None and publications.collecting:
+            idle = publications.idle and self._link.connected
+            loop = self._loop
+            self._linger = (
+                loop.call_soon(self._turn_over) if idle else loop.call_later(self._linger_seconds, self._turn_over)
+            )
+        return receipt  # type: ignore[return-value]  # the conversation makes Receipts
+
+    async def publish_batch(
+        self,
+        topics: str | Sequence[str],
+        attributes: Mapping[str, Sequence[Scalar]] | None,
+        bodies: Sequence[bytes],
+        *,
+        content_type: str = "",
+        mode: str | int = "accepted",
+    ) -> None:
+        """Publish columns of events, the fast way: one topic for all or one each, attribute columns, bodies.
+
+        Returns when the broker has them all. Raises the first error, after the outcome of all is known.
+        """
+        number = mode_number(mode)
+        receipts = []
+        self._check_usable()
+        for receipt in self._publications.add_columns(topics, attributes, bodies, content_type, number):
+            receipt.awaiters += receipt.events
+            receipts.append(receipt)
+            self._link.pump()
+            self._link.flush()
+            if self._publications.full:
+                await self.ready()
+        for receipt in receipts:
+            await receipt.wait()  # type: ignore[attr-defined]  # the conversation makes Receipts
+        for receipt in receipts:
+            receipt.result()
+
+    async def ready(self) -> None:
+        """Wait until there is room for more."""
+        self._check_usable()
+        while not self._publications.roomy:
+            waiter = self._loop.create_future()
+            self._room.append(waiter)
+            await waiter
+            self._check_usable()
+
+    async def flush(self) -> None:
+        """Wait for everything published so far; raises the first error since the last flush that nobody awaited."""
+        self._check_usable()
+        self._turn_over()
+        for outcome in self._publications.pending():
+            await outcome.wait()  # type: ignore[attr-defined]  # the conversation makes Receipts
+        error = self._publications.take_unreported()
+        if error is not None:
+            raise error
+
+    # --- Subscribing and asking --------------------------------------------------------------------------------------
+
+    async def subscribe(
+        self,
+        pattern: str,
+        where: str | None = None,
+        *,
+        exact: bool = False,
+        durable: str | None = None,
+        start: str | int | None = None,
+        ordered: bool = False,
+        on_gap: Callable[[Gap], None] | None = None,
+    ) -> Subscription:
+        """Subscribe; when this returns, every event published from now on is seen. Raises Refused.
+
+        `exact` turns off matching below the pattern. `on_gap` is called when the broker had to drop something.
+        """
+        self._check_usable()
+        options = subscribe_options(exact, durable, start, ordered)
+        inbox, outcome = self._conversation.subscribe(pattern, where or "", options)
+        subscription = Subscription(self, inbox, on_gap)
+        self._link.pump()
+        try:
+            await self._answer(outcome)
+        except asyncio.CancelledError:
+            self._conversation.unsubscribe(inbox)
+            self._link.pump()
+            raise
+        return subscription
+
+    async def unsubscribe(self, inbox: Inbox) -> None:
+        """What `Subscription.close` does."""
+        if self._closed or self._link.failure is not None:
+            inbox.end(discard=True)
+            return
+        outcome = self._conversation.unsubscribe(inbox)
+        self._link.pump()
+        await self._answer(outcome)
+
+    async def ask(self, verb: str, **arguments: Any) -> Any:
+        """Ask the broker itself: status, streams, subs, … Raises Refused."""
+        self._check_usable()
+        outcome = self._conversation.ask(verb, arguments)
+        self._link.pump()
+        return await self._answer(outcome)
+
+    # --- Beginning and end -------------------------------------------------------------------------------------------
+
+    async def open(self, wait_seconds: float = 0.0) -> None:
+        """What `connect` does."""
+        self._loop = asyncio.get_running_loop()
+        await self._link.open(wait_seconds)
+
+    async def close(self) -> None:
+        """Wait for what was published, say goodbye, end every subscription. Raises what `flush` would."""
+        if self._closed:
+            return
+        try:
+            if self._link.connected:
+                await self.flush()
+        finally:
+            self._closed = True
+            self._cancel_linger()
+            await self._link.close()
+            self._conversation.finish()
+            self._wake_room()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.close()
+        except HeadgateError:
+            # What ended the block says more than what it left behind, which `failures` still has.
+            if error is None:
+                raise
+
+    def pump(self) -> None:
+        """Send what may be sent; subscriptions call it when credit may be due."""
+        self._link.pump()
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    async def _answer(self, outcome: Outcome) -> Any:
+        return await outcome  # type: ignore[misc]  # the conversation makes Receipts
+
+    def _check_usable(self) -> None:
+        if self._link.failure is not None:
+            raise self._link.failure
+        if self._closed:
+            raise LocalError("this client is closed: connect again")
+
+    def _turn_over(self) -> None:
+        self._cancel_linger()
+        self._publications.seal_all()
+        self._link.pump()
+        self._link.flush()
+
+    def _cancel_linger(self) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+
+    def _changed(self) -> None:
+        publications = self._publications
+        if publications.collecting and publications.idle:
+            self._turn_over()
+        if self._room and (publications.roomy or self._link.failure is not None):
+            self._wake_room()
+
+    def _wake_room(self) -> None:
+        for waiter in self._room:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._room.clear()

@@ -1,0 +1,230 @@
+"""An asyncio protocol around a Session: the body of every connection, in the client and in the daemon.
+
+What it adds to the session is only what a socket needs:
+
+* **One write a loop turn.** `send` queues; the first one of a turn schedules one flush for all. `flush` writes now.
+* **One timer.** Armed for the session's deadline, and not touched when bytes come: when it fires too early it is
+  armed anew. A deadline can move closer in two ways only: the handshake ends (armed anew at once), or a frame begins
+  (never sooner than FRAME_SECONDS_MAX from then, so no timer is armed for longer than that).
+* **A close that is heard.** Closing a socket with unread bytes in it resets the connection and may destroy our last
+  words on their way. So the closing side shuts down only its sending half, throws away what still comes, and ends
+  when the other side has closed as well or CLOSE_SECONDS_MAX are over.
+* **Back-pressure.** `write_paused`, `on_paused` and `on_resumed` tell that the peer does not keep up. Nothing is held
+  back here: who sends decides.
+
+No call here waits, and none starts a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+from ..errors import ErrorCode, HeadgateError
+from ..limits import FRAME_SECONDS_MAX
+from ..messages import Goodbye, Message
+from ..session import Session, State
+from .limits import CLOSE_SECONDS_MAX, JOIN_BYTES_MAX, WRITE_BUFFER_HIGH, WRITE_BUFFER_LOW
+
+__all__ = ["Connection", "ConnectionHandler"]
+
+
+class ConnectionHandler(Protocol):
+    """Who is told what a connection lives through. An exception from here ends the connection, and is logged."""
+
+    def on_opened(self, connection: Connection) -> None:
+        """The socket is connected; the handshake is still to come."""
+
+    def on_messages(self, connection: Connection, messages: list[Message]) -> None:
+        """Messages of one read, in order; the last one may have ended the session."""
+
+    def on_paused(self, connection: Connection) -> None:
+        """WRITE_BUFFER_HIGH bytes are unsent: the peer reads more slowly than we write."""
+
+    def on_resumed(self, connection: Connection) -> None:
+        """WRITE_BUFFER_LOW is reached again."""
+
+    def on_closed(self, connection: Connection, failure: HeadgateError | None) -> None:
+        """The socket is gone; said once. No failure means that one side said goodbye."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection; give `lambda: Connection(session, handler, clock)` to `create_connection` or `create_server`."""
+
+    def __init__(self, session: Session, handler: ConnectionHandler, clock: Callable[[], float]) -> None:
+        self.session = session
+        self.peer = ""
+        self.write_paused = False
+        self._handler = handler
+        self._clock = clock
+        self._transport: asyncio.Transport | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._timer: asyncio.TimerHandle | None = None
+        self._grace: asyncio.TimerHandle | None = None
+        self._scheduled = False
+        self._opening = True
+        self._reading = True
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more may be sent."""
+        return self.session.closed
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes received so far."""
+        return self.session.bytes_received
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes handed to the socket so far."""
+        return self.session.bytes_sent
+
+    # --- What the owner says -----------------------------------------------------------------------------------------
+
+    def send(self, message: Message) -> None:
+        """Queue a message for the end of this turn. Raises LocalError when the session may not say it now."""
+        self.session.send(message)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush_scheduled)
+
+    def flush(self) -> None:
+        """Write what is queued now; close when the session is over."""
+        transport = self._transport
+        if transport is None:
+            return
+        chunks = self.session.take()
+        if chunks:
+            self._write(transport, chunks)
+        if self._opening and self.session.state is not State.OPENING:
+            self._opening = False
+            self._arm(self._clock())
+        if self.session.closed and self._grace is None:
+            self._finish(transport)
+
+    def close(self, code: int = ErrorCode.GOODBYE, text: str = "") -> None:
+        """Say goodbye, write everything, then close. Safe to call twice."""
+        if not self.session.closed:
+            self.session.send(Goodbye(code, text))
+        self.flush()
+
+    def abort(self, reason: str = "cut on this side") -> None:
+        """Close at once; what was not written is lost."""
+        self.session.lost(reason)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause_reading(self) -> None:
+        """Read nothing more for now: the peer's own socket fills up, and it has to wait."""
+        if self._reading and self._transport is not None and not self._transport.is_closing():
+            self._reading = False
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        if not self._reading and self._transport is not None and not self._transport.is_closing():
+            self._reading = True
+            self._transport.resume_reading()
+
+    # --- What the loop says ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is there."""
+        # uvloop's transports are transports by behaviour, not by class.
+        transport = cast(asyncio.Transport, transport)
+        self._loop = asyncio.get_running_loop()
+        self._transport = transport
+        self.peer = _address_text(transport.get_extra_info("peername"))
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH, low=WRITE_BUFFER_LOW)
+        self._arm(self._clock())
+        self._handler.on_opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        messages = self.session.receive(data, self._clock())
+        if messages:
+            self._handler.on_messages(self, messages)
+        # What the session itself had to say (PONG, ERROR) is queued without our `send`.
+        if not self._scheduled:
+            self.flush()
+
+    def eof_received(self) -> None:
+        """The other side sends no more: without a goodbye that is a loss."""
+        self.session.lost("the other side closed the connection without a goodbye")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is gone."""
+        self.session.lost(str(error) if error else "the connection was closed")
+        self._transport = None
+        for handle in (self._timer, self._grace):
+            if handle is not None:
+                handle.cancel()
+        self._handler.on_closed(self, self.session.failure)
+
+    def pause_writing(self) -> None:
+        """The transport holds more than WRITE_BUFFER_HIGH."""
+        self.write_paused = True
+        self._handler.on_paused(self)
+
+    def resume_writing(self) -> None:
+        """The transport holds less than WRITE_BUFFER_LOW."""
+        self.write_paused = False
+        self._handler.on_resumed(self)
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _flush_scheduled(self) -> None:
+        self._scheduled = False
+        self.flush()
+
+    def _write(self, transport: asyncio.Transport, chunks: list[bytes]) -> None:
+        if len(chunks) == 1:
+            transport.write(chunks[0])
+        elif sum(map(len, chunks)) <= JOIN_BYTES_MAX:
+            transport.write(b"".join(chunks))
+        else:
+            # Some asyncio versions never pause the protocol in writelines (CVE-2024-12254); write always does.
+            transport.writelines(chunks[:-1])
+            transport.write(chunks[-1])
+
+    def _arm(self, now: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        delay = min(self.session.next_deadline() - now, FRAME_SECONDS_MAX)
+        # A loop's clock may be coarser than ours: without a floor it would wake many times within one tick.
+        self._timer = self._loop.call_later(max(delay, 0.001), self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        if self.session.closed:
+            return
+        now = self._clock()
+        # While we do not read, the silence is ours and proves nothing about the other side.
+        if not self._reading:
+            self._timer = self._loop.call_later(self.session.heartbeat_seconds, self._wake)
+            return
+        self.session.wake(now)
+        self.flush()
+        if not self.session.closed:
+            self._arm(now)
+
+    def _finish(self, transport: asyncio.Transport) -> None:
+        self._grace = self._loop.call_later(CLOSE_SECONDS_MAX, transport.abort)
+        if self._timer is not None:
+            self._timer.cancel()
+        if transport.is_closing():
+            return
+        self.resume_reading()
+        if transport.can_write_eof():
+            transport.write_eof()
+        else:
+            transport.close()
+
+
+def _address_text(name: Any) -> str:
+    if isinstance(name, tuple) and len(name) >= 2:
+        host, port = name[0], name[1]
+        return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
+    return str(name or "unknown")

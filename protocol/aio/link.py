@@ -1,0 +1,172 @@
+"""The link of a client to its broker: it dials, shakes hands, and dials again when the connection is lost.
+
+What is said over it belongs to the Conversation; this file carries its messages and nothing else. At most one task
+runs here, the one that reconnects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..addresses import split_address
+from ..conversation import Conversation
+from ..errors import CannotConnect, ConnectionLost, HeadgateError
+from ..limits import HANDSHAKE_SECONDS_MAX
+from ..messages import Message, Welcome
+from ..retry import Retry, reason_of
+from ..session import Role, Session
+from .connection import Connection
+from .tasks import Tasks
+
+__all__ = ["Link"]
+
+
+class Link:
+    """Handler of the client's connections, one at a time. `on_change` is called after anything came in or ended."""
+
+    def __init__(
+        self,
+        address: str,
+        conversation: Conversation,
+        retry: Retry,
+        clock: Callable[[], float],
+        on_change: Callable[[], None],
+    ) -> None:
+        self.address = address
+        self.failure: HeadgateError | None = None
+        self.reconnects = 0
+        self._host, self._port = split_address(address)
+        self._conversation = conversation
+        self._retry = retry
+        self._clock = clock
+        self._on_change = on_change
+        self._connection: Connection | None = None
+        self._welcome: asyncio.Future[None] | None = None
+        self._gone: asyncio.Future[None] | None = None
+        self._closing = False
+        self._tasks = Tasks()
+
+    @property
+    def connected(self) -> bool:
+        """The handshake is done and nobody said goodbye."""
+        return self._connection is not None and self._welcome is None and not self._connection.closed
+
+    async def open(self, wait_seconds: float) -> None:
+        """Connect for the first time; raises CannotConnect when that fails until `wait_seconds` are over."""
+        patience = Retry(wait_seconds, self._retry.jitter)
+        patience.lost(self._clock())
+        while True:
+            try:
+                return await self._dial()
+            except (OSError, HeadgateError) as error:
+                delay = None if self._conversation.fatal else patience.next_delay(self._clock())
+                if delay is None:
+                    raise CannotConnect(self.address, reason_of(error)) from error
+            await asyncio.sleep(delay)
+
+    def pump(self) -> None:
+        """Send what may be sent."""
+        connection = self._connection
+        if connection is None or self._welcome is not None or connection.closed:
+            return
+        for message in self._conversation.outgoing(connection.write_paused):
+            connection.send(message)
+
+    def flush(self) -> None:
+        """Write what was sent now rather than at the end of the loop's turn."""
+        if self._connection is not None:
+            self._connection.flush()
+
+    async def close(self) -> None:
+        """Say goodbye and wait until the socket is gone."""
+        self._closing = True
+        await self._tasks.stop()
+        connection = self._connection
+        if connection is not None:
+            self._gone = asyncio.get_running_loop().create_future()
+            connection.close()
+            await self._gone
+
+    # --- What the connection says ------------------------------------------------------------------------------------
+
+    def on_opened(self, connection: Connection) -> None:
+        """The socket is there: speak first."""
+        connection.send(self._conversation.hello())
+        connection.flush()
+
+    def on_messages(self, connection: Connection, messages: list[Message]) -> None:
+        """The broker spoke."""
+        if connection is not self._connection:
+            return
+        handle = self._conversation.handle
+        for message in messages:
+            handle(message)
+            if self._welcome is not None and type(message) is Welcome:
+                if not self._welcome.done():
+                    self._welcome.set_result(None)
+                self._welcome = None
+                self._retry.connected(self._clock())
+        self.pump()
+        self._on_change()
+
+    def on_paused(self, connection: Connection) -> None:
+        """The broker reads more slowly than we write: `pump` sees it."""
+
+    def on_resumed(self, connection: Connection) -> None:
+        """It caught up."""
+        self.pump()
+
+    def on_closed(self, connection: Connection, failure: HeadgateError | None) -> None:
+        """The socket is gone."""
+        if connection is not self._connection:
+            return
+        self._connection = None
+        reason = reason_of(failure) if failure is not None else "the broker said goodbye"
+        self._conversation.interrupted(reason)
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+        if self._welcome is not None:
+            if not self._welcome.done():
+                self._welcome.set_exception(failure or ConnectionLost(reason))
+        elif not self._closing:
+            self._retry.lost(self._clock())
+            self._tasks.start(self._reconnect(reason), "headgate reconnect")
+        self._on_change()
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    async def _dial(self) -> None:
+        loop = asyncio.get_running_loop()
+        session = Session(Role.CLIENT, self._clock())
+        connection = self._connection = Connection(session, self, self._clock)
+        welcome = self._welcome = loop.create_future()
+        try:
+            async with asyncio.timeout(HANDSHAKE_SECONDS_MAX):
+                await loop.create_connection(lambda: connection, self._host, self._port)
+                await welcome
+        except TimeoutError as error:
+            raise ConnectionLost(f"no answer within {HANDSHAKE_SECONDS_MAX:g} seconds") from error
+        finally:
+            if self._welcome is not None:
+                # Not welcomed: what this connection may still say concerns nobody.
+                self._welcome = self._connection = None
+                welcome.cancel()
+                connection.abort("the handshake failed")
+
+    async def _reconnect(self, reason: str) -> None:
+        while True:
+            delay = None if self._conversation.fatal else self._retry.next_delay(self._clock())
+            if delay is None:
+                break
+            await asyncio.sleep(delay)
+            try:
+                await self._dial()
+            except (OSError, HeadgateError) as error:
+                reason = reason_of(error)
+                continue
+            self.reconnects += 1
+            return
+        self.failure = self._conversation.fatal or ConnectionLost(reason)
+        self._conversation.abandon(reason)
+        self._on_change()

@@ -1,0 +1,134 @@
+"""A subscription of the asyncio client: an asynchronous iterator of events, one by one or batch by batch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, cast
+
+from .. import receiving
+from ..errors import LocalError
+from ..messages import Gap
+from ..receiving import Inbox
+from .limits import TURN_EVENTS_MAX
+
+if TYPE_CHECKING:
+    from .client import Client
+
+__all__ = ["Event", "Subscription"]
+
+
+class Event(receiving.Event):
+    """One event: id, time, topic, attributes, body, content_type, subscription, text, json()."""
+
+    __slots__ = ()
+
+    def json(self) -> Any:
+        """The body as JSON; raises ValueError when it is not."""
+        return json.loads(self.body)
+
+    async def ack(self) -> None:
+        """Acknowledge an event of a durable subscription."""
+        raise LocalError("ack is for durable subscriptions, which this broker does not offer yet: leave it out")
+
+
+class Subscription:
+    """Made by `Client.subscribe`. Iterate over it, or over `batches()`; the loop ends when it is closed.
+
+    A client has one window of credit for all its subscriptions. What is not taken from one of them fills the window
+    and in the end holds up the others as well: give a slow loop a client of its own.
+    """
+
+    def __init__(self, client: Client, inbox: Inbox, on_gap: Callable[[Gap], None] | None) -> None:
+        self._client = client
+        self._inbox = inbox
+        self._arrived = asyncio.Event()
+        self._current: Iterator[Event] = iter(())
+        self._taken = 0
+        inbox.on_change = self._arrived.set
+        if on_gap is not None:
+            loop = asyncio.get_running_loop()
+            # In a callback of its own: what it raises is the loop's to report, and does not harm the connection.
+            inbox.on_gap = lambda gap: cast(None, loop.call_soon(on_gap, gap))
+
+    @property
+    def number(self) -> int:
+        """What its events carry as `subscription`."""
+        return self._inbox.number
+
+    @property
+    def pattern(self) -> str:
+        """FROM."""
+        return self._inbox.request.pattern
+
+    @property
+    def where(self) -> str:
+        """WHERE."""
+        return self._inbox.request.condition
+
+    @property
+    def lost(self) -> int:
+        """Deliveries of this subscription that the broker had to drop."""
+        return self._inbox.lost
+
+    @property
+    def gaps(self) -> deque[Gap]:
+        """The last gaps, each with count and reason; those with subscription 0 concern the whole client."""
+        return self._inbox.gaps
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        while True:
+            for event in self._current:
+                return event
+            self._current = iter(await self._take())
+
+    async def batches(self) -> AsyncIterator[list[Event]]:
+        """The same events as lists, as they came."""
+        while True:
+            left = list(self._current)
+            if left:
+                yield left
+            try:
+                events = await self._take()
+            except StopAsyncIteration:
+                return
+            if events:
+                yield events
+
+    async def close(self) -> None:
+        """Unsubscribe; nothing of it comes any more."""
+        self._current = iter(())
+        if not self._inbox.ended:
+            await self._client.unsubscribe(self._inbox)
+
+    async def __aenter__(self) -> Subscription:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _take(self) -> list[Event]:
+        """The next events; raises what ended the subscription, StopAsyncIteration when it was closed."""
+        inbox = self._inbox
+        while not inbox.waiting:
+            if inbox.ended:
+                raise inbox.failure or StopAsyncIteration
+            self._arrived.clear()
+            await self._arrived.wait()
+            self._taken = 0
+        if self._taken >= TURN_EVENTS_MAX:
+            # A loop that always finds something would never let the connection read.
+            self._taken = 0
+            await asyncio.sleep(0)
+        events = inbox.take(Event)
+        self._taken += len(events) or 1
+        self._client.pump()
+        return cast("list[Event]", events)

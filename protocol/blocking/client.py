@@ -1,0 +1,324 @@
+"""The blocking client, for threads and Spark tasks: the verbs of the asyncio client on a plain socket, no thread.
+
+It lives while it is called: `publish` reads acknowledgements while it waits for its own, a subscription reads while
+it waits for events, and heartbeats are answered by both. A client that does neither for two heartbeats is closed by
+the broker; the next call dials again by itself (a new session, if that took longer than the broker's grace).
+Nobody watches the clock between two calls either: what `publish_soon` took waits for company until its batch is full,
+or until a call comes after `linger_seconds`, or until `flush`.
+
+A client serves one thread at a time, and says so when a second one comes: make one for each.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from ..columns import Scalar
+from ..conversation import ClientOptions, Conversation
+from ..errors import HeadgateError, LocalError
+from ..limits import (
+    CREDIT_DEFAULT,
+    HEARTBEAT_SECONDS_DEFAULT,
+    LINGER_EVENTS_DEFAULT,
+    LINGER_SECONDS_DEFAULT,
+    RETRY_SECONDS_DEFAULT,
+)
+from ..messages import Gap
+from ..outcome import Outcome
+from ..receiving import Inbox
+from ..retry import Retry
+from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
+from .link import Link
+from .subscription import Subscription
+
+__all__ = ["BlockingClient", "connect_blocking"]
+
+
+def connect_blocking(
+    address: str = "127.0.0.1:7400",
+    *,
+    name: str = "",
+    credit: int = CREDIT_DEFAULT,
+    linger_seconds: float = LINGER_SECONDS_DEFAULT,
+    batch_events: int = LINGER_EVENTS_DEFAULT,
+    retry_seconds: float = RETRY_SECONDS_DEFAULT,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT,
+    wait_seconds: float = 0.0,
+) -> BlockingClient:
+    """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying."""
+    options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds)
+    client = BlockingClient(address, options, Retry(retry_seconds, random.random))
+    client.open(wait_seconds)
+    return client
+
+
+class _OneThread:
+    """A lock that nobody waits for: a second thread is told instead."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise LocalError("another thread is using this client: make one for each thread")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class BlockingClient:
+    """See the head of this file; made by `connect_blocking`, best used in `with`."""
+
+    def __init__(
+        self, address: str, options: ClientOptions, retry: Retry, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._conversation = Conversation(options, Outcome)
+        self._publications = self._conversation.publications
+        self._link = Link(address, self._conversation, retry, clock)
+        self._linger_seconds = options.linger_seconds
+        self._clock = clock
+        self._opened_batch = clock()
+        self._one_thread = _OneThread()
+        self._closed = False
+
+    # --- Looking at it -----------------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """The broker's address, as given."""
+        return self._link.address
+
+    @property
+    def broker(self) -> str:
+        """The broker's name, as it introduced itself."""
+        return self._conversation.broker
+
+    @property
+    def connected(self) -> bool:
+        """Whether the last call left a connection."""
+        return self._link.connected
+
+    @property
+    def reconnects(self) -> int:
+        """How often the connection was lost and found again."""
+        return self._link.reconnects
+
+    @property
+    def failures(self) -> deque[HeadgateError]:
+        """The last errors of `publish_soon`."""
+        return self._publications.failures
+
+    @property
+    def failure_count(self) -> int:
+        """How many events those and all earlier ones concern."""
+        return self._publications.failure_count
+
+    @property
+    def lost(self) -> int:
+        """Deliveries that were dropped on the way to this client, all subscriptions together."""
+        return self._conversation.deliveries.lost
+
+    @property
+    def malformed(self) -> int:
+        """Events that were skipped because their publisher did not encode them properly."""
+        return self._conversation.deliveries.malformed
+
+    # --- Publishing --------------------------------------------------------------------------------------------------
+
+    def publish(
+        self,
+        topic: str,
+        attributes: Mapping[str, Any] | None = None,
+        body: Body = b"",
+        *,
+        content_type: str = "",
+        mode: str | int = "accepted",
+    ) -> None:
+        """Publish one event; returns when the broker has it. Modes and errors as in the asyncio client."""
+        with self._one_thread:
+            outcome = self._take(topic, attributes, body, content_type, mode)
+            outcome.awaiters += 1
+            self._publications.seal_all()
+            self.wait(lambda: outcome.settled)
+            outcome.result()
+
+    def publish_soon(
+        self,
+        topic: str,
+        attributes: Mapping[str, Any] | None = None,
+        body: Body = b"",
+        *,
+        content_type: str = "",
+        mode: str | int = "accepted",
+    ) -> None:
+        """Publish one event without waiting for its answer: `flush` tells of errors. Waits only for room."""
+        with self._one_thread:
+            self._take(topic, attributes, body, content_type, mode)
+            publications = self._publications
+            if publications.collecting and self._clock() - self._opened_batch >= self._linger_seconds:
+                publications.seal_all()
+            if publications.releasable:
+                self._link.turn(0.0)
+
+    def publish_batch(
+        self,
+        topics: str | Sequence[str],
+        attributes: Mapping[str, Sequence[Scalar]] | None,
+        bodies: Sequence[bytes],
+        *,
+        content_type: str = "",
+        mode: str | int = "accepted",
+    ) -> None:
+        """Publish columns of events, the fast way: one topic for all or one each, attribute columns, bodies.
+
+        Returns when the broker has them all. Raises the first error, after the outcome of all is known.
+        """
+        with self._one_thread:
+            self._check_usable()
+            number = mode_number(mode)
+            outcomes = []
+            for outcome in self._publications.add_columns(topics, attributes, bodies, content_type, number):
+                outcome.awaiters += outcome.events
+                outcomes.append(outcome)
+                self._link.turn(0.0)
+                self._wait_for_room()
+            self.wait(lambda: all(outcome.settled for outcome in reversed(outcomes)))
+            for outcome in outcomes:
+                outcome.result()
+
+    def ready(self) -> None:
+        """Wait until there is room for more; publishing does so by itself."""
+        with self._one_thread:
+            self._check_usable()
+            self._wait_for_room()
+
+    def flush(self) -> None:
+        """Wait for everything published so far; raises the first error since the last flush."""
+        with self._one_thread:
+            self._check_usable()
+            self._publications.seal_all()
+            self.wait(lambda: self._publications.idle)
+            error = self._publications.take_unreported()
+            if error is not None:
+                raise error
+
+    # --- Subscribing and asking --------------------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        pattern: str,
+        where: str | None = None,
+        *,
+        exact: bool = False,
+        durable: str | None = None,
+        start: str | int | None = None,
+        ordered: bool = False,
+        on_gap: Callable[[Gap], None] | None = None,
+    ) -> Subscription:
+        """Subscribe; when this returns, every event published from now on is seen. Raises Refused."""
+        with self._one_thread:
+            self._check_usable()
+            options = subscribe_options(exact, durable, start, ordered)
+            inbox, outcome = self._conversation.subscribe(pattern, where or "", options)
+            subscription = Subscription(self, inbox, on_gap)
+            self._answer(outcome)
+            return subscription
+
+    def unsubscribe(self, inbox: Inbox) -> None:
+        """What `Subscription.close` does."""
+        with self._one_thread:
+            if self._closed or self._link.failure is not None:
+                inbox.end(discard=True)
+                return
+            self._answer(self._conversation.unsubscribe(inbox))
+
+    def ask(self, verb: str, **arguments: Any) -> Any:
+        """Ask the broker itself: status, streams, subs, … Raises Refused."""
+        with self._one_thread:
+            self._check_usable()
+            return self._answer(self._conversation.ask(verb, arguments))
+
+    # --- Beginning and end -------------------------------------------------------------------------------------------
+
+    def open(self, wait_seconds: float = 0.0) -> None:
+        """What `connect_blocking` does."""
+        self._link.open(wait_seconds)
+
+    def close(self) -> None:
+        """Wait for what was published, say goodbye, end every subscription. Raises what `flush` would."""
+        with self._one_thread:
+            if self._closed:
+                return
+            try:
+                if self._link.connected:
+                    self.flush()
+            finally:
+                self._closed = True
+                self._link.close()
+                self._conversation.finish()
+
+    def __enter__(self) -> BlockingClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except HeadgateError:
+            # What ended the block says more than what it left behind, which `failures` still has.
+            if error is None:
+                raise
+
+    def give_credit(self) -> None:
+        """Tell the broker what was consumed, if it is time; subscriptions call it."""
+        if self._conversation.deliveries.credit_due and not self._closed:
+            with self._one_thread:
+                self._link.turn(0.0)
+
+    def wait(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Read and write until it is done, or so many seconds have passed; tells which."""
+        deadline = None if seconds is None else self._clock() + seconds
+        with self._one_thread:
+            while not done():
+                left = None if deadline is None else deadline - self._clock()
+                if self._link.failure is not None or (left is not None and left < 0):
+                    return False
+                self._link.turn(left, done)
+            return True
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _take(
+        self, topic: str, attributes: Mapping[str, Any] | None, body: Body, content_type: str, mode: str | int
+    ) -> Outcome:
+        self._check_usable()
+        publications = self._publications
+        if type(body) is not bytes:
+            body, content_type = body_bytes(body, content_type)
+        if publications.full:
+            self._wait_for_room()
+        if not publications.collecting:
+            self._opened_batch = self._clock()
+        return publications.add(topic, attributes, body, content_type, mode_number(mode))
+
+    def _wait_for_room(self) -> None:
+        if self._publications.full:
+            self.wait(lambda: self._publications.roomy)
+            self._check_usable()
+
+    def _answer(self, outcome: Outcome) -> Any:
+        self.wait(lambda: outcome.settled)
+        return outcome.result()
+
+    def _check_usable(self) -> None:
+        if self._link.failure is not None:
+            raise self._link.failure
+        if self._closed:
+            raise LocalError("this client is closed: connect again")

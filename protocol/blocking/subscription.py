@@ -1,0 +1,132 @@
+"""A subscription of the blocking client: an iterator of events, with a time to wait where one is wanted."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, cast
+
+from .. import receiving
+from ..errors import LocalError
+from ..messages import Gap
+from ..receiving import Inbox
+
+if TYPE_CHECKING:
+    from .client import BlockingClient
+
+__all__ = ["Event", "Subscription"]
+
+
+class Event(receiving.Event):
+    """One event: id, time, topic, attributes, body, content_type, subscription, text, json()."""
+
+    __slots__ = ()
+
+    def json(self) -> Any:
+        """The body as JSON; raises ValueError when it is not."""
+        return json.loads(self.body)
+
+    def ack(self) -> None:
+        """Acknowledge an event of a durable subscription."""
+        raise LocalError("ack is for durable subscriptions, which this broker does not offer yet: leave it out")
+
+
+class Subscription:
+    """Made by `BlockingClient.subscribe`. `for event in subscription` waits for ever; `events(seconds)` does not.
+
+    A client has one window of credit for all its subscriptions: give a slow loop a client of its own.
+    """
+
+    def __init__(self, client: BlockingClient, inbox: Inbox, on_gap: Callable[[Gap], None] | None) -> None:
+        self._client = client
+        self._inbox = inbox
+        self._current: Iterator[Event] = iter(())
+        self._on_gap = on_gap
+        self._untold: list[Gap] = []
+        if on_gap is not None:
+            inbox.on_gap = self._untold.append
+
+    @property
+    def number(self) -> int:
+        """What its events carry as `subscription`."""
+        return self._inbox.number
+
+    @property
+    def pattern(self) -> str:
+        """FROM."""
+        return self._inbox.request.pattern
+
+    @property
+    def where(self) -> str:
+        """WHERE."""
+        return self._inbox.request.condition
+
+    @property
+    def lost(self) -> int:
+        """Deliveries of this subscription that the broker had to drop."""
+        return self._inbox.lost
+
+    @property
+    def gaps(self) -> deque[Gap]:
+        """The last gaps, each with count and reason; those with subscription 0 concern the whole client."""
+        return self._inbox.gaps
+
+    def __iter__(self) -> Iterator[Event]:
+        return self.events()
+
+    def __next__(self) -> Event:
+        return next(self.events())
+
+    def events(self, seconds: float | None = None) -> Iterator[Event]:
+        """Events one by one; ends when it is closed, or when nothing came for so many seconds."""
+        while True:
+            yield from self._current
+            batch = self.take(seconds)
+            if not batch:
+                return
+            self._current = iter(batch)
+
+    def batches(self, seconds: float | None = None) -> Iterator[list[Event]]:
+        """The same events as lists, as they came."""
+        while batch := self.take(seconds):
+            yield batch
+
+    def take(self, seconds: float | None = None) -> list[Event]:
+        """The next events; none when it is closed, or when nothing came for so many seconds. Raises what ended it."""
+        left = list(self._current)
+        if left:
+            return left
+        inbox = self._inbox
+        while True:
+            self._client.give_credit()
+            if not inbox.waiting:
+                self._client.wait(lambda: inbox.waiting or inbox.ended, seconds)
+            self._tell_gaps()
+            if not inbox.waiting:
+                if inbox.failure is not None:
+                    raise inbox.failure
+                return []
+            events = inbox.take(Event)
+            if events:
+                return cast("list[Event]", events)
+
+    def _tell_gaps(self) -> None:
+        """Here, in the application's own call, so that what its callback raises reaches the application."""
+        while self._untold and self._on_gap is not None:
+            self._on_gap(self._untold.pop(0))
+
+    def close(self) -> None:
+        """Unsubscribe; nothing of it comes any more."""
+        self._current = iter(())
+        if not self._inbox.ended:
+            self._client.unsubscribe(self._inbox)
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

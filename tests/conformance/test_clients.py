@@ -1,0 +1,229 @@
+"""One suite over both clients, against a real broker: whoever knows one of them knows the other."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from protocol.aio import connect
+from protocol.blocking import connect_blocking
+from protocol.errors import CannotConnect, ErrorCode, LocalError, Refused
+from tests.support.live_broker import LiveBroker, live_broker
+from tests.support.threaded import Threaded, in_thread
+
+SECONDS = 5.0
+
+
+class Facade:
+    """A client of either kind behind blocking calls; subscriptions are read with `take`."""
+
+    def publish(self, *arguments: Any, **named: Any) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class BlockingFacade(Facade):
+    """The blocking client as it is."""
+
+    def __init__(self, address: str, **options: Any) -> None:
+        self._client = connect_blocking(address, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def publish(self, *arguments: Any, **named: Any) -> None:
+        self._client.publish(*arguments, **named)
+
+    def take(self, subscription: Any, count: int) -> list[Any]:
+        """So many events; fewer when nothing more comes."""
+        events: list[Any] = []
+        while len(events) < count and (batch := subscription.take(SECONDS)):
+            events += batch
+        return events
+
+    def unsubscribe(self, subscription: Any) -> None:
+        subscription.close()
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class AsyncFacade(Facade):
+    """The asyncio client on a loop in a thread of its own."""
+
+    def __init__(self, address: str, **options: Any) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        try:
+            self._client = self._run(connect(address, **options))
+        except BaseException:
+            self._stop()
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._client, name)
+        return lambda *arguments, **named: self._run(method(*arguments, **named))
+
+    def publish(self, *arguments: Any, **named: Any) -> None:
+        self._run(self._client.publish(*arguments, **named))
+
+    def publish_soon(self, *arguments: Any, **named: Any) -> None:
+        async def there() -> None:
+            self._client.publish_soon(*arguments, **named)
+
+        self._run(there())
+
+    def take(self, subscription: Any, count: int) -> list[Any]:
+        """So many events; fewer when nothing more comes."""
+
+        async def there() -> list[Any]:
+            events: list[Any] = []
+            try:
+                async with asyncio.timeout(SECONDS):
+                    while len(events) < count:
+                        events.append(await anext(subscription))
+            except TimeoutError:
+                return events
+            return events
+
+        return list(self._run(there()))
+
+    def unsubscribe(self, subscription: Any) -> None:
+        self._run(subscription.close())
+
+    def close(self) -> None:
+        self._run(self._client.close())
+        self._stop()
+
+    def _run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(20)
+        self._loop.close()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Threaded[LiveBroker]]:
+    with in_thread(live_broker) as threaded:
+        yield threaded
+
+
+@pytest.fixture(params=[AsyncFacade, BlockingFacade], ids=["asyncio", "blocking"])
+def kind(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def client(kind: Any, broker: Threaded[LiveBroker]) -> Iterator[Any]:
+    made = kind(broker.thing.address)
+    yield made
+    made.close()
+
+
+def test_the_condition_decides(client: Any) -> None:
+    subscription = client.subscribe("quotes/*/OTE", "price BETWEEN 8.30 AND 8.70 AND volume > 1000")
+    for market, price, volume in (("NYSE", 8.5, 2000), ("NYSE", 8.9, 2000), ("ATHEX", 8.3, 1001), ("NYSE", 8.5, 1000)):
+        client.publish(f"quotes/{market}/OTE", {"price": price, "volume": volume})
+    client.publish("quotes/NYSE/IBM", {"price": 8.5, "volume": 2000})
+    client.publish("quotes/NYSE/OTE", {"price": 8.4, "volume": 5000}, "last")
+    events = client.take(subscription, 3)
+    assert [(event.topic, event.attributes["price"]) for event in events] == [
+        ("quotes/NYSE/OTE", 8.5),
+        ("quotes/ATHEX/OTE", 8.3),
+        ("quotes/NYSE/OTE", 8.4),
+    ]
+    assert (events[-1].text, events[-1].content_type) == ("last", "text/plain")
+    assert len({event.id for event in events}) == 3
+    client.unsubscribe(subscription)
+
+
+def test_every_kind_of_value_comes_back_as_it_was(client: Any) -> None:
+    subscription = client.subscribe("values")
+    attributes = {"n": None, "t": True, "i": -(2**63), "f": 0.1, "s": "é\n", "deep": {"er": {"x": 2**63 - 1}}}
+    client.publish("values/all", attributes, bytes(range(256)), content_type="application/x")
+    (event,) = client.take(subscription, 1)
+    deep = {name: value for name, value in attributes.items() if name != "deep"}
+    assert event.attributes == {**deep, "deep.er.x": 2**63 - 1}
+    assert (event.body, event.content_type) == (bytes(range(256)), "application/x")
+
+
+def test_patterns_match_below_unless_exact(client: Any) -> None:
+    below, exact = client.subscribe("tree/a"), client.subscribe("tree/a", exact=True)
+    for topic in ("tree", "tree/a", "tree/a/b", "tree/b"):
+        client.publish(topic)
+    client.publish("tree/a", None, b"end")
+    assert [event.topic for event in client.take(below, 3)] == ["tree/a", "tree/a/b", "tree/a"]
+    assert [event.topic for event in client.take(exact, 2)] == ["tree/a", "tree/a"]
+
+
+def test_columns_and_single_events_keep_the_order_of_their_stream(client: Any) -> None:
+    subscription = client.subscribe("order", "number >= 0")
+    for number in range(100):
+        client.publish_soon("order/single", {"number": number})
+    client.publish_batch("order/batch", {"number": list(range(100, 5000))}, [b"x"] * 4900)
+    client.publish_soon("order/single", {"number": 5000})
+    client.flush()
+    numbers = [event.attributes["number"] for event in client.take(subscription, 5001)]
+    assert numbers == list(range(5001))
+
+
+def test_credit_smaller_than_the_traffic_still_lets_all_through(kind: Any, broker: Threaded[LiveBroker]) -> None:
+    client = kind(broker.thing.address, credit=50)
+    subscription = client.subscribe("credit")
+    client.publish_batch("credit", {"number": list(range(3000))}, [b""] * 3000)
+    assert [event.attributes["number"] for event in client.take(subscription, 3000)] == list(range(3000))
+    client.close()
+
+
+def test_a_lost_connection_is_found_again(client: Any, broker: Threaded[LiveBroker]) -> None:
+    subscription = client.subscribe("again")
+    client.publish("again", {"number": 0})
+    assert len(client.take(subscription, 1)) == 1
+    broker.call(lambda live: live.daemon.server.abort_all())
+    for number in range(1, 4):
+        client.publish("again", {"number": number})
+    assert [event.attributes["number"] for event in client.take(subscription, 3)] == [1, 2, 3]
+
+
+def test_refusals_say_why(client: Any) -> None:
+    for pattern, where, code in (
+        ("quotes/#", None, ErrorCode.BAD_PATTERN),
+        ("quotes", "price >", ErrorCode.BAD_CONDITION),
+        ("*", None, ErrorCode.BAD_PATTERN),
+    ):
+        with pytest.raises(Refused) as caught:
+            client.subscribe(pattern, where)
+        assert caught.value.code == code
+        assert len(caught.value.text) > 10
+    with pytest.raises(Refused):
+        client.ask("no such verb")
+    with pytest.raises(Refused):
+        client.publish("quotes", mode="stored")
+    with pytest.raises(LocalError):
+        client.publish("quotes//x")
+    client.publish("quotes")
+
+
+def test_the_broker_answers_questions(client: Any) -> None:
+    assert isinstance(client.ask("status"), dict)
+
+
+def test_nothing_comes_after_unsubscribing(client: Any) -> None:
+    subscription, other = client.subscribe("gone"), client.subscribe("gone")
+    client.unsubscribe(subscription)
+    client.publish("gone")
+    assert len(client.take(other, 1)) == 1
+
+
+def test_nobody_there(kind: Any) -> None:
+    with pytest.raises(CannotConnect):
+        kind("127.0.0.1:1")

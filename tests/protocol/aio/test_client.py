@@ -1,0 +1,329 @@
+"""The asyncio client: batching, outcomes, reconnects with and without the session, the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from protocol.aio import Client, connect
+from protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
+from protocol.messages import Interest
+from tests.support.asynchronous import asynchronous
+from tests.support.fake_broker import FakeBroker, fake_broker
+
+
+async def noticed(client: Client) -> None:
+    """The client knows that its connection is gone."""
+    async with asyncio.timeout(10):
+        while client.connected:
+            await asyncio.sleep(0)
+
+
+async def lost_connection(fake: FakeBroker, client: Client, meanwhile: Callable[[], object] = lambda: None) -> None:
+    """Cut the connection, do something, and wait until the client is back."""
+    count = len(fake.hellos)
+    fake.drop()
+    await noticed(client)
+    meanwhile()
+    await fake.until(lambda: len(fake.hellos) > count)
+    await client.ask("status")
+
+
+@asynchronous
+async def test_a_lone_publish_is_a_batch_of_one_and_waits_for_nobody() -> None:
+    async with fake_broker() as fake, await connect(fake.address, linger_seconds=60, name="me") as client:
+        await client.publish("a/b", {"x": 1, "deep": {"y": 2.5}}, "text")
+        (batch,) = fake.batches
+        assert (batch.topics, batch.count, batch.complete) == ("a/b", 1, True)
+        assert batch.column("deep.y") == [2.5]
+        assert fake.hellos[0].name == "me"
+        assert (client.broker, client.address, client.connected) == ("fake", fake.address, True)
+
+
+@asynchronous
+async def test_what_is_published_in_one_turn_travels_together() -> None:
+    async with fake_broker() as fake, await connect(fake.address, linger_seconds=60, batch_events=4) as client:
+        for number in range(10):
+            client.publish_soon("a/b", {"number": number})
+        client.publish_soon("other", {"number": 10})
+        await client.flush()
+        assert [batch.count for batch in fake.batches] == [4, 4, 2, 1]
+        assert [publish.sequence for publish in fake.published] == [1, 2, 3, 4]
+
+
+@asynchronous
+async def test_an_acknowledgement_lets_the_open_batch_go() -> None:
+    async with fake_broker() as fake, await connect(fake.address, linger_seconds=60) as client:
+        fake.acknowledging = False
+        first = client.publish_soon("a")
+        await fake.until(lambda: fake.published)
+        second = client.publish_soon("a")
+        await client.ask("status")
+        assert len(fake.published) == 1
+        fake.acknowledge()
+        await asyncio.gather(first.wait(), second.wait())
+        assert len(fake.published) == 2
+
+
+@asynchronous
+async def test_the_linger_is_over_after_its_time() -> None:
+    async with fake_broker() as fake, await connect(fake.address, linger_seconds=0.001) as client:
+        fake.acknowledging = False
+        client.publish_soon("a")
+        await fake.until(lambda: fake.published)
+        client.publish_soon("a")
+        await fake.until(lambda: len(fake.published) == 2)
+        fake.acknowledge()
+
+
+@asynchronous
+async def test_no_linger_is_no_batching() -> None:
+    async with fake_broker() as fake, await connect(fake.address, linger_seconds=0) as client:
+        for _ in range(5):
+            client.publish_soon("a")
+        await client.flush()
+        assert [batch.count for batch in fake.batches] == [1] * 5
+
+
+@asynchronous
+async def test_fire_returns_when_it_was_sent() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        fake.acknowledging = False
+        await client.publish("a", mode="fire")
+        await client.publish_batch("a", None, [b"x"], mode="fire")
+        await fake.until(lambda: len(fake.published) == 2)
+        assert [publish.sequence for publish in fake.published] == [0, 0]
+
+
+@asynchronous
+async def test_columns_go_by_stream_and_in_order() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        topics = ["a/1", "b/1", "a/2", "b/2"]
+        await client.publish_batch(topics, {"x": [1, 2, 3, 4]}, [b""] * 4)
+        found = [(batch.topics, batch.column("x")) for batch in fake.batches]
+        assert found == [("a/1\na/2", [1, 3]), ("b/1\nb/2", [2, 4])]
+        await client.publish_batch("a", {"x": range(9000)}, [b""] * 9000)
+        assert [batch.count for batch in fake.batches[2:]] == [4096, 4096, 808]
+        await client.publish_batch("a", None, [])
+
+
+@asynchronous
+async def test_only_columns_of_interest_are_sent() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        fake.say(Interest("a", ["x"]))
+        await client.ask("status")
+        await client.publish("a", {"x": 1, "y": 2})
+        await client.publish("b", {"x": 1, "y": 2})
+        assert [(list(batch.columns), batch.complete) for batch in fake.batches] == [(["x"], False), (["x", "y"], True)]
+
+
+@asynchronous
+async def test_a_refusal_reaches_who_awaits_and_is_kept_for_who_does_not() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        fake.refusals["bad"] = ErrorCode.BAD_TOPIC
+        with pytest.raises(Refused) as caught:
+            await client.publish("bad")
+        assert caught.value.code == ErrorCode.BAD_TOPIC
+        assert client.failure_count == 0
+        client.publish_soon("bad")
+        client.publish_soon("bad")
+        with pytest.raises(Refused):
+            await client.flush()
+        await client.flush()
+        assert client.failure_count == 2
+        assert [type(error) for error in client.failures] == [Refused]
+        with pytest.raises(Refused):
+            await client.publish_batch(["good", "bad"], None, [b"", b""])
+        await client.publish("good")
+
+
+@asynchronous
+async def test_what_is_no_event_is_refused_before_it_joins_a_batch() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        good = client.publish_soon("a")
+        for topic, attributes, body in (
+            ("", None, b""),
+            ("a\nb", None, b""),
+            ("a//b", None, b""),
+            ("a/*", None, b""),
+            ("a", {"x": 2**63}, b""),
+            ("a", {"x": object()}, b""),
+            ("a", {"": 1}, b""),
+            ("a", None, "\ud800"),
+            ("a", None, 5),
+            ("a", None, b"x" * 1_100_000),
+        ):
+            with pytest.raises(LocalError):
+                client.publish_soon(topic, attributes, body)  # type: ignore[arg-type]  # the 5 is meant
+        with pytest.raises(LocalError):
+            await client.publish("a", mode="maybe")
+        await good
+        assert fake.events == 1
+
+
+@asynchronous
+async def test_too_much_waiting_is_refused_until_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.publishing.QUEUE_BYTES_MAX", 2000)
+    async with fake_broker() as fake, await connect(fake.address, linger_seconds=0) as client:
+        fake.acknowledging = False
+        with pytest.raises(LocalError, match=r"client\.ready"):
+            for _ in range(100):
+                client.publish_soon("a", None, b"x" * 100)
+        waiting = asyncio.ensure_future(client.publish("a"))
+        await client.ask("status")
+        assert not waiting.done()
+        fake.acknowledge()
+        await client.ready()
+        await waiting
+        await client.publish_batch("a", None, [b"x" * 500] * 20)
+
+
+@asynchronous
+async def test_a_resumed_session_loses_and_doubles_nothing() -> None:
+    async with fake_broker() as fake, await connect(fake.address, linger_seconds=0) as client:
+        subscription = await client.subscribe("a")
+        fake.acknowledging = False
+        receipts = [client.publish_soon("a", {"number": number}) for number in range(3)]
+        await fake.until(lambda: len(fake.published) == 3)
+        fake.session.accepted = 2
+        fake.batches.pop()
+        fake.acknowledging = True
+        await lost_connection(fake, client, lambda: receipts.append(client.publish_soon("a", {"number": 3})))
+        for receipt in receipts:
+            await receipt
+        assert client.reconnects == 1
+        assert [publish.sequence for publish in fake.published] == [1, 2, 3, 3, 4]
+        numbers = [(await anext(subscription)).attributes["number"] for _ in range(5)]
+        # The script forgot that it had routed number 2: what comes twice is what was sent again.
+        assert numbers == [0, 1, 2, 2, 3]
+        assert fake.hellos[1].received == 3
+        assert not subscription.gaps
+
+
+@asynchronous
+async def test_a_lost_session_leaves_outcomes_unknown_and_subscribes_again() -> None:
+    async with fake_broker() as fake, await connect(fake.address, linger_seconds=0) as client:
+        subscription = await client.subscribe("a", "x > 0")
+        fake.acknowledging = False
+        sent = client.publish_soon("b")
+        await fake.until(lambda: fake.published)
+        late = []
+
+        def meanwhile() -> None:
+            fake.forget()
+            fake.acknowledging = True
+            late.append(client.publish_soon("a", {"x": 1}))
+
+        await lost_connection(fake, client, meanwhile)
+        with pytest.raises(UnknownOutcome) as caught:
+            await sent
+        assert caught.value.events == 1
+        await late[0]
+        assert fake.published[-1].sequence == 1
+        (again,) = fake.session.subscriptions.values()
+        assert (again.subscription, again.condition) == (subscription.number, "x > 0")
+        assert (await anext(subscription)).attributes == {"x": 1}
+        assert "session ended" in subscription.gaps[0].reason
+
+
+@asynchronous
+async def test_a_subscription_that_is_refused_the_second_time_raises_in_its_loop() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        subscription = await client.subscribe("a")
+        fake.refusals["a"] = ErrorCode.LIMIT
+        await lost_connection(fake, client, fake.forget)
+        with pytest.raises(Refused):
+            await anext(subscription)
+
+
+@asynchronous
+async def test_requests_that_crossed_the_loss_are_answered() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        old = await client.subscribe("old")
+        fake.acknowledging = False
+        subscribing = asyncio.ensure_future(client.subscribe("a"))
+        unsubscribing = asyncio.ensure_future(old.close())
+        asking = asyncio.ensure_future(client.ask("silence"))
+        await fake.until(lambda: [one.pattern for one in fake.session.subscriptions.values()] == ["a"])
+        await client.ask("status")
+        fake.acknowledging = True
+        await lost_connection(fake, client)
+        assert (await subscribing).pattern == "a"
+        await unsubscribing
+        with pytest.raises(ConnectionLost):
+            await asking
+
+
+@asynchronous
+async def test_nobody_to_be_reached_is_told_to_everybody() -> None:
+    async with fake_broker() as fake:
+        client = await connect(fake.address, retry_seconds=0.05, linger_seconds=0)
+        subscription = await client.subscribe("a")
+        fake.acknowledging = False
+        sent = client.publish_soon("a")
+        await fake.until(lambda: fake.published)
+        assert (await anext(subscription)).topic == "a"
+        await fake.close()
+        await noticed(client)
+        unsent = client.publish_soon("a")
+        with pytest.raises(UnknownOutcome):
+            await sent
+        with pytest.raises(ConnectionLost):
+            await unsent
+        with pytest.raises(ConnectionLost):
+            await anext(subscription)
+        for call in (client.publish("a"), client.flush(), client.ready(), client.subscribe("a"), client.ask("x")):
+            with pytest.raises(ConnectionLost):
+                await call
+        await subscription.close()
+        await client.close()
+
+
+@asynchronous
+async def test_a_refused_subscription_and_a_refused_question() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        fake.refusals["a/#"] = ErrorCode.BAD_PATTERN
+        with pytest.raises(Refused, match="script"):
+            await client.subscribe("a/#")
+        with pytest.raises(Refused, match="no verb"):
+            await client.ask("nonsense")
+        assert await client.ask("status") == {"name": "fake"}
+
+
+@asynchronous
+async def test_giving_up_a_subscribe_takes_it_back() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        fake.acknowledging = False
+        subscribing = asyncio.ensure_future(client.subscribe("a"))
+        await fake.until(lambda: fake.session.subscriptions)
+        subscribing.cancel()
+        await fake.until(lambda: not fake.session.subscriptions)
+
+
+@asynchronous
+async def test_close_waits_for_what_was_published_and_says_goodbye() -> None:
+    async with fake_broker() as fake:
+        async with await connect(fake.address, linger_seconds=60) as client:
+            for _ in range(3):
+                client.publish_soon("a")
+        assert fake.events == 3
+        assert fake.goodbyes == 1
+        await client.close()
+        with pytest.raises(LocalError, match="closed"):
+            client.publish_soon("a")
+
+
+@asynchronous
+async def test_no_broker_no_client() -> None:
+    async with fake_broker() as fake:
+        await fake.close()
+        with pytest.raises(CannotConnect):
+            await connect(fake.address)
+    with pytest.raises(LocalError):
+        await connect("localhost", credit=0)
+    with pytest.raises(LocalError):
+        await connect("localhost", linger_seconds=-1)
+    with pytest.raises(LocalError):
+        await connect("localhost", batch_events=5000)

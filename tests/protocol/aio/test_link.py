@@ -1,0 +1,140 @@
+"""Link: dialling, failing to, and dialling again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from protocol.aio.link import Link
+from protocol.aio.receipt import Receipt
+from protocol.conversation import ClientOptions, Conversation
+from protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, ProtocolViolation
+from protocol.messages import Error, Goodbye, Scope
+from protocol.retry import Retry
+from tests.support.asynchronous import asynchronous
+from tests.support.fake_broker import fake_broker
+
+
+class Linked:
+    """A link, and what it says."""
+
+    def __init__(self, address: str, retry_seconds: float = 10.0) -> None:
+        self.conversation = Conversation(ClientOptions(), Receipt)
+        self.changed = asyncio.Event()
+        self.link = Link(
+            address, self.conversation, Retry(retry_seconds, lambda: 0.0), time.monotonic, self.changed.set
+        )
+
+    async def until_failed(self) -> None:
+        async with asyncio.timeout(10):
+            while self.link.failure is None:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+@asynchronous
+async def test_it_opens_and_closes_with_goodbye() -> None:
+    async with fake_broker() as fake:
+        linked = Linked(fake.address)
+        assert not linked.link.connected
+        await linked.link.open(0)
+        assert linked.link.connected
+        await linked.link.close()
+        assert not linked.link.connected
+        assert fake.goodbyes == 1
+        await linked.link.close()
+
+
+@asynchronous
+async def test_nobody_there_is_said_after_one_attempt() -> None:
+    async with fake_broker() as fake:
+        await fake.close()
+        with pytest.raises(CannotConnect, match="is a broker running there") as caught:
+            await Linked(fake.address).link.open(0)
+        assert caught.value.address == fake.address
+
+
+@asynchronous
+async def test_it_may_wait_for_a_broker_to_come() -> None:
+    async with fake_broker() as fake:
+        await fake.close()
+        linked = Linked(fake.address)
+        opening = asyncio.ensure_future(linked.link.open(10))
+        await asyncio.sleep(0)
+        await fake.listen()
+        await opening
+        await linked.link.close()
+
+
+def test_an_address_that_is_none_is_refused_at_once() -> None:
+    with pytest.raises(LocalError):
+        Link("a:b:c", Conversation(ClientOptions(), Receipt), Retry(0, lambda: 0.0), time.monotonic, lambda: None)
+
+
+@asynchronous
+async def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.aio.link.HANDSHAKE_SECONDS_MAX", 0.05)
+    async with fake_broker() as fake:
+        fake.silent = True
+        with pytest.raises(CannotConnect, match="no answer within"):
+            await Linked(fake.address).link.open(0)
+
+
+@asynchronous
+async def test_a_broker_that_hangs_up_in_the_handshake_is_no_broker() -> None:
+    async with fake_broker() as fake:
+        fake.silent = True
+        opening = asyncio.ensure_future(Linked(fake.address).link.open(0))
+        await fake.until(lambda: fake.hellos)
+        fake.drop()
+        with pytest.raises(CannotConnect):
+            await opening
+
+
+@asynchronous
+async def test_an_end_that_dialling_would_repeat_is_final() -> None:
+    async with fake_broker() as fake:
+        linked = Linked(fake.address)
+        await linked.link.open(0)
+        fake.say(Error(ErrorCode.REPLACED, Scope.CONNECTION, 0, "another one has this session"))
+        await linked.until_failed()
+        assert isinstance(linked.link.failure, ProtocolViolation)
+        assert len(fake.hellos) == 1
+
+
+@asynchronous
+async def test_a_goodbye_of_the_broker_is_a_reason_to_come_back() -> None:
+    async with fake_broker() as fake:
+        linked = Linked(fake.address)
+        await linked.link.open(0)
+        fake.say(Goodbye(ErrorCode.SHUTTING_DOWN, "restarting"))
+        await fake.until(lambda: len(fake.hellos) == 2)
+        while not linked.link.connected:
+            linked.changed.clear()
+            await linked.changed.wait()
+        assert fake.hellos[1].session == fake.session.key
+        await linked.link.close()
+
+
+@asynchronous
+async def test_the_budget_ends_the_attempts() -> None:
+    async with fake_broker() as fake:
+        linked = Linked(fake.address, retry_seconds=0.04)
+        await linked.link.open(0)
+        await fake.close()
+        await linked.until_failed()
+        assert isinstance(linked.link.failure, ConnectionLost)
+
+
+@asynchronous
+async def test_closing_ends_the_attempts() -> None:
+    async with fake_broker() as fake:
+        linked = Linked(fake.address)
+        await linked.link.open(0)
+        await fake.close()
+        while linked.link.connected:
+            linked.changed.clear()
+            await linked.changed.wait()
+        await linked.link.close()

@@ -1,0 +1,198 @@
+"""The blocking client: the same verbs and outcomes, one thread at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import islice
+
+import pytest
+
+from protocol.blocking import connect_blocking
+from protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
+from tests.support.fake_broker import FakeBroker, fake_broker
+from tests.support.threaded import Threaded, in_thread
+
+Fake = Threaded[FakeBroker]
+
+
+@pytest.fixture
+def fake() -> Iterator[Fake]:
+    with in_thread(fake_broker) as threaded:
+        yield threaded
+
+
+def test_publish_returns_with_the_answer(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address, name="me") as client:
+        client.publish("a/b", {"x": 1, "deep": {"y": 2}}, "text")
+        (batch,) = fake.thing.batches
+        assert (batch.topics, batch.column("deep.y")) == ("a/b", [2])
+        assert (client.broker, client.address, client.connected) == ("fake", fake.thing.address, True)
+    assert fake.thing.goodbyes == 1
+
+
+def test_soon_fills_batches_and_flush_waits(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address, linger_seconds=60, batch_events=4) as client:
+        for number in range(10):
+            client.publish_soon("a", {"number": number})
+        client.flush()
+        assert [batch.count for batch in fake.thing.batches] == [4, 4, 2]
+
+
+def test_the_linger_is_over_at_the_next_call_after_it(fake: Fake) -> None:
+    now = [0.0]
+    with connect_blocking(fake.thing.address, linger_seconds=5) as client:
+        client._clock = lambda: now[0]
+        client.publish_soon("a")
+        client.publish_soon("a")
+        now[0] = 5.0
+        client.publish_soon("a")
+        client.ask("status")
+        assert [batch.count for batch in fake.thing.batches] == [3]
+
+
+def test_fire_waits_for_nothing(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address, heartbeat_seconds=300) as client:
+        fake.thing.acknowledging = False
+        client.publish("a", mode="fire")
+        client.publish_batch("a", None, [b"x"] * 3, mode="fire")
+        client.ask("status")
+        assert [publish.sequence for publish in fake.thing.published] == [0, 0]
+
+
+def test_columns(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        client.publish_batch("a", {"x": range(9000)}, [b""] * 9000)
+        assert [batch.count for batch in fake.thing.batches] == [4096, 4096, 808]
+        client.publish_batch("a", None, [])
+
+
+def test_refusals_reach_the_caller_or_the_flush(fake: Fake) -> None:
+    fake.thing.refusals["bad"] = ErrorCode.BAD_TOPIC
+    with connect_blocking(fake.thing.address) as client:
+        with pytest.raises(Refused):
+            client.publish("bad")
+        assert client.failure_count == 0
+        client.publish_soon("bad")
+        with pytest.raises(Refused):
+            client.flush()
+        assert (client.failure_count, len(client.failures)) == (1, 1)
+        with pytest.raises(Refused):
+            client.publish_batch(["good", "bad"], None, [b"", b""])
+        with pytest.raises(Refused):
+            client.subscribe("bad")
+        with pytest.raises(Refused):
+            client.ask("nonsense")
+        with pytest.raises(LocalError):
+            client.publish("a//b")
+        client.publish("good")
+
+
+def test_more_than_fits_waits_for_room(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.publishing.QUEUE_BYTES_MAX", 2000)
+    with connect_blocking(fake.thing.address, linger_seconds=0) as client:
+        for _ in range(100):
+            client.publish_soon("a", None, b"x" * 300)
+        client.ready()
+        client.publish_batch("a", None, [b"x" * 500] * 20)
+        client.flush()
+        assert fake.thing.events == 120
+
+
+def test_large_events_go_through_a_small_socket(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        subscription = client.subscribe("a")
+        client.publish_batch("a", None, [b"x" * 1_000_000] * 12)
+        assert sum(len(event.body) for event in islice(subscription, 12)) == 12_000_000
+
+
+def test_a_resumed_session_loses_and_doubles_nothing(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        subscription = client.subscribe("a")
+        client.publish("a", {"number": 0})
+        fake.call(FakeBroker.drop)
+        client.publish("a", {"number": 1})
+        assert client.reconnects == 1
+        assert [next(subscription).attributes["number"] for _ in range(2)] == [0, 1]
+        assert fake.thing.hellos[1].session == fake.thing.session.key
+
+
+def test_a_lost_session_leaves_the_outcome_unknown(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address, linger_seconds=0) as client:
+        subscription = client.subscribe("a", "x > 0")
+        fake.thing.acknowledging = False
+        client.publish_soon("b")
+        fake.run(fake.thing.until(lambda: fake.thing.published))
+
+        def misfortune(broker: FakeBroker) -> None:
+            broker.drop()
+            broker.forget()
+            broker.acknowledging = True
+
+        fake.call(misfortune)
+        with pytest.raises(UnknownOutcome):
+            client.flush()
+        client.publish("a", {"x": 1})
+        assert next(subscription).attributes == {"x": 1}
+        assert len(subscription.gaps) == 1
+
+
+def test_nobody_to_be_reached(fake: Fake) -> None:
+    client = connect_blocking(fake.thing.address, retry_seconds=0.05)
+    subscription = client.subscribe("a")
+    fake.run(fake.thing.close())
+    with pytest.raises((UnknownOutcome, ConnectionLost)):
+        client.publish("a")
+    for call in (lambda: client.publish("a"), client.flush, client.ready, lambda: next(subscription)):
+        with pytest.raises(ConnectionLost):
+            call()
+    subscription.close()
+    client.close()
+
+
+def test_a_question_in_flight_is_lost_with_the_connection(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+
+        def cut() -> None:
+            fake.run(fake.thing.until(lambda: fake.thing.asked))
+            fake.call(FakeBroker.drop)
+
+        thread = threading.Thread(target=cut)
+        thread.start()
+        with pytest.raises(ConnectionLost):
+            client.ask("silence")
+        thread.join()
+
+
+def test_a_second_thread_is_told_to_make_its_own(fake: Fake) -> None:
+    told: list[Exception] = []
+    with connect_blocking(fake.thing.address) as client:
+
+        def second() -> None:
+            try:
+                client.publish("a")
+            except LocalError as error:
+                told.append(error)
+
+        with client._one_thread:
+            thread = threading.Thread(target=second)
+            thread.start()
+            thread.join()
+        client.publish("a")
+    assert "one for each thread" in str(told[0])
+
+
+def test_a_closed_client_says_so(fake: Fake) -> None:
+    client = connect_blocking(fake.thing.address, linger_seconds=60)
+    client.publish_soon("a")
+    client.close()
+    client.close()
+    assert fake.thing.events == 1
+    with pytest.raises(LocalError, match="closed"):
+        client.publish("a")
+
+
+def test_no_broker_no_client(fake: Fake) -> None:
+    fake.run(fake.thing.close())
+    with pytest.raises(CannotConnect, match="is a broker running there"):
+        connect_blocking(fake.thing.address)

@@ -1,0 +1,283 @@
+"""A broker for tests of the clients: the real session and connection, exact topics, and a script of misfortunes.
+
+It knows sessions (with resume), subscriptions, acknowledgements and duplicates; it has no conditions, no credit and no
+bounds. What it does wrong it does when told:
+
+    fake.drop()                 cut every connection now, sessions stay
+    fake.forget()               lose every session
+    fake.acknowledging = False  take batches and stay silent (`fake.acknowledge()` makes up for it)
+    fake.refusals[topic] = …    refuse batches of that topic, or subscriptions to that pattern
+    fake.silent = True          take connections and never answer HELLO
+    await fake.close()          stop listening; `await fake.listen()` comes back on the same port
+
+`await fake.until(predicate)` waits for something to be true, and looks whenever anything came in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from protocol.aio.connection import Connection
+from protocol.batch import Batch
+from protocol.errors import ErrorCode, HeadgateError
+from protocol.messages import (
+    VERSION,
+    Answer,
+    Ask,
+    Credit,
+    Deliver,
+    Error,
+    Goodbye,
+    Hello,
+    Message,
+    Mode,
+    Puback,
+    Publish,
+    Scope,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+    Welcome,
+)
+from protocol.session import Role, Session
+
+__all__ = ["FakeBroker", "FakeSession", "fake_broker"]
+
+
+@dataclass
+class FakeSession:
+    """What a client has here."""
+
+    key: bytes
+    connection: Connection | None
+    accepted: int = 0
+    subscriptions: dict[int, Subscribe] = field(default_factory=dict)
+    credits: list[Credit] = field(default_factory=list)
+
+
+class FakeBroker:
+    """See the head of this file."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[bytes, FakeSession] = {}
+        self.connections: dict[Connection, FakeSession | None] = {}
+        self.hellos: list[Hello] = []
+        self.published: list[Publish] = []
+        self.batches: list[Batch] = []
+        self.goodbyes = 0
+        self.asked: list[str] = []
+        self.events = 0
+        self.acknowledging = True
+        self.keeping = True
+        self.silent = False
+        self.refusals: dict[str, ErrorCode] = {}
+        self.answers: dict[str, Any] = {"status": {"name": "fake"}}
+        self.window = 256
+        self.port = 0
+        self._server: asyncio.Server | None = None
+        self._changed = asyncio.Event()
+        self._handlers: dict[type, Callable[[FakeSession, Any], None]] = {
+            Publish: self._publish,
+            Subscribe: self._subscribe,
+            Unsubscribe: self._unsubscribe,
+            Ask: self._ask,
+            Credit: lambda session, message: session.credits.append(message),
+            Goodbye: self._goodbye,
+            Error: lambda session, message: None,
+        }
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def session(self) -> FakeSession:
+        """The only session."""
+        (session,) = self.sessions.values()
+        return session
+
+    # --- The script --------------------------------------------------------------------------------------------------
+
+    async def listen(self) -> None:
+        """Accept connections, on the same port as before."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._accept, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Stop listening and cut every connection."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        self.drop()
+        await self.until(lambda: not self.connections)
+
+    def drop(self) -> None:
+        """Cut every connection."""
+        for connection in list(self.connections):
+            connection.abort("dropped by the script")
+
+    def forget(self) -> None:
+        """Lose every session."""
+        self.sessions.clear()
+
+    def say(self, *messages: Message) -> None:
+        """Send to every client."""
+        for connection in self.connections:
+            for message in messages:
+                connection.send(message)
+
+    def acknowledge(self) -> None:
+        """Acknowledge what came in, from now on at once."""
+        self.acknowledging = True
+        for session in self.sessions.values():
+            if session.connection is not None and not session.connection.closed:
+                session.connection.send(Puback(session.accepted))
+
+    async def until(self, predicate: Callable[[], object]) -> None:
+        """Wait until it holds."""
+        async with asyncio.timeout(10):
+            while not predicate():
+                self._changed.clear()
+                await self._changed.wait()
+
+    # --- As the handler of connections -------------------------------------------------------------------------------
+
+    def on_opened(self, connection: Connection) -> None:
+        """A client dialled."""
+        self.connections[connection] = None
+        self._changed.set()
+
+    def on_messages(self, connection: Connection, messages: list[Message]) -> None:
+        """A client spoke."""
+        for message in messages:
+            session = self.connections[connection]
+            if isinstance(message, Hello):
+                self._hello(connection, message)
+            elif session is not None:
+                self._handlers[type(message)](session, message)
+        self._changed.set()
+
+    def on_paused(self, connection: Connection) -> None:
+        """Nothing waits here."""
+
+    def on_resumed(self, connection: Connection) -> None:
+        """Nothing waits here."""
+
+    def on_closed(self, connection: Connection, failure: HeadgateError | None) -> None:
+        """A client is gone."""
+        session = self.connections.pop(connection)
+        if session is not None and session.connection is connection:
+            session.connection = None
+        self._changed.set()
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _accept(self) -> Connection:
+        return Connection(Session(Role.BROKER, time.monotonic()), self, time.monotonic)
+
+    def _hello(self, connection: Connection, hello: Hello) -> None:
+        self.hellos.append(hello)
+        if self.silent:
+            return
+        session = self.sessions.get(hello.session)
+        resumed = session is not None
+        if session is None:
+            session = FakeSession(f"session {len(self.hellos)}".encode(), connection)
+            self.sessions[session.key] = session
+        session.connection = connection
+        self.connections[connection] = session
+        seconds = hello.heartbeat_seconds
+        connection.send(Welcome(VERSION, "fake", session.key, resumed, session.accepted, self.window, seconds))
+
+    def _publish(self, session: FakeSession, publish: Publish) -> None:
+        self.events += publish.batch.count
+        if self.keeping:
+            self.published.append(publish)
+        if publish.mode != Mode.FIRE:
+            if publish.sequence <= session.accepted:
+                return
+            assert publish.sequence == session.accepted + 1, "sequences have no holes"
+            session.accepted = publish.sequence
+        refusal = next((self.refusals[one] for one in publish.batch.topic_list() if one in self.refusals), None)
+        connection = session.connection
+        assert connection is not None
+        if refusal is not None:
+            connection.send(Error(refusal, Scope.PUBLISH, publish.sequence, "refused by the script"))
+        else:
+            self._route(publish.batch)
+        if self.acknowledging and publish.mode != Mode.FIRE:
+            connection.send(Puback(session.accepted))
+
+    def _route(self, batch: Batch) -> None:
+        base = sum(one.count for one in self.batches) + 1 if self.keeping else 1
+        if self.keeping:
+            self.batches.append(batch)
+        topics = batch.topic_list() if len(batch.topic_list()) == batch.count else batch.topic_list() * batch.count
+        for session in self.sessions.values():
+            wanted: dict[str, list[int]] = {}
+            for number, subscription in session.subscriptions.items():
+                wanted.setdefault(subscription.pattern, []).append(number)
+            rows = [row for row, topic in enumerate(topics) if topic in wanted]
+            if rows and session.connection is not None and not session.connection.closed:
+                routes: list[Any] = []
+                for row in rows:
+                    routes += [wanted[topics[row]], 1]
+                portion = batch.portion(rows, "fake", base, 1_000_000)
+                session.connection.send(Deliver(routes, portion))
+
+    def _subscribe(self, session: FakeSession, message: Subscribe) -> None:
+        assert session.connection is not None
+        refusal = self.refusals.get(message.pattern)
+        if refusal is None and message.subscription in session.subscriptions:
+            refusal = ErrorCode.DUPLICATE
+        if refusal is not None:
+            error = Error(refusal, Scope.REQUEST, message.request, "refused by the script")
+            session.connection.send(error)
+            return
+        session.subscriptions[message.subscription] = message
+        if self.acknowledging:
+            session.connection.send(Suback(message.request, message.subscription))
+
+    def _unsubscribe(self, session: FakeSession, message: Unsubscribe) -> None:
+        assert session.connection is not None
+        found = session.subscriptions.pop(message.subscription, None)
+        if not self.acknowledging:
+            return
+        if found is None:
+            session.connection.send(Error(ErrorCode.NOT_FOUND, Scope.REQUEST, message.request, "no such subscription"))
+        else:
+            session.connection.send(Unsuback(message.request, message.subscription))
+
+    def _ask(self, session: FakeSession, message: Ask) -> None:
+        assert session.connection is not None
+        self.asked.append(message.verb)
+        if message.verb == "silence":
+            return
+        if message.verb in self.answers:
+            session.connection.send(Answer(message.request, self.answers[message.verb]))
+        else:
+            error = Error(ErrorCode.BAD_REQUEST, Scope.REQUEST, message.request, f"no verb {message.verb}")
+            session.connection.send(error)
+
+    def _goodbye(self, session: FakeSession, message: Goodbye) -> None:
+        self.goodbyes += 1
+        self.sessions.pop(session.key, None)
+
+
+@asynccontextmanager
+async def fake_broker() -> AsyncIterator[FakeBroker]:
+    """A fake broker that listens, and ends with its block."""
+    fake = FakeBroker()
+    await fake.listen()
+    try:
+        yield fake
+    finally:
+        await fake.close()
