@@ -1,0 +1,14 @@
+"""The core: one broker as a pure state machine. No sockets, no clock, no randomness of its own, no logging.
+
+Order of reading: `inputs` and `effects` (what can happen, what it can ask for), `node` (the machine), `clients` (what a
+client says), `dissemination` (one batch to those who want it), `subscribers` (credit, outboxes, slow consumers),
+`streams`, `questions` (what it answers about itself), `config`, `limits`, `statistics`.
+
+Re-exported: Node, NodeConfig, NodeStatistics.
+"""
+
+from .config import NodeConfig
+from .node import Node
+from .statistics import NodeStatistics
+
+__all__ = ["Node", "NodeConfig", "NodeStatistics"]

@@ -1,0 +1,337 @@
+"""What a client says, and what follows from it: one method a message, found through one table.
+
+A batch that was refused counts as answered: ERROR names it, then the cumulative PUBACK passes it. A request that was
+refused leaves everything as it was. A client that breaks the protocol loses its connection, never its session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from matching import (
+    ConditionError,
+    MatchingError,
+    TopicError,
+    XPath,
+    check_topic,
+    extensions,
+    parse_condition,
+    parse_pattern,
+    to_text,
+)
+from protocol.errors import ErrorCode, ProtocolViolation, Refused
+from protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT
+from protocol.messages import (
+    VERSION,
+    Answer,
+    Ask,
+    Credit,
+    Error,
+    Goodbye,
+    Hello,
+    Interest,
+    Message,
+    Mode,
+    Puback,
+    Publish,
+    Scope,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+    Welcome,
+)
+
+from .config import NodeConfig
+from .dissemination import Dissemination
+from .effects import Close, Effect, Note, Send
+from .limits import ERROR_TEXT_LENGTH_MAX, SESSIONS_MAX, SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
+from .streams import Stream, Streams
+from .subscribers import ClientSession, Subscribers, Subscription
+
+__all__ = ["Clients"]
+
+_SESSION_KEY_BYTES = 16
+_OPTIONS = ("credit", "durable", "exact", "from", "ordered")
+
+
+class Clients:
+    """The broker's side of every conversation with a client."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        random: Random,
+        effects: list[Effect],
+        streams: Streams,
+        subscribers: Subscribers,
+        dissemination: Dissemination,
+        answer: Callable[[str, dict[str, Any], float], Any],
+    ) -> None:
+        self._config = config
+        self._random = random
+        self._effects = effects
+        self._streams = streams
+        self._subscribers = subscribers
+        self._dissemination = dissemination
+        self._answer = answer
+        self._identity = 0
+        self.wall_offset = 0.0
+        self.draining = False
+        self.batches = self.events = self.duplicates = self.refused = 0
+        self.table: dict[type, Callable[[ClientSession, Any, float], None]] = {
+            Publish: self._publish,
+            Credit: self._credit,
+            Subscribe: self._subscribe,
+            Unsubscribe: self._unsubscribe,
+            Ask: self._ask,
+            Goodbye: self._goodbye,
+            Error: self._client_error,
+        }
+
+    def hello(self, link: int, hello: Hello, now: float) -> ClientSession | None:
+        """Open a session or go on with one; None when the client was turned away."""
+        subscribers = self._subscribers
+        session = subscribers.by_key.get(hello.session) if hello.session else None
+        resumed = session is not None
+        if self.draining:
+            self._reject(link, ErrorCode.SHUTTING_DOWN, "the broker is shutting down")
+            return None
+        if session is None:
+            if len(subscribers.by_key) >= SESSIONS_MAX:
+                self._reject(link, ErrorCode.TOO_MANY, f"this broker holds its {SESSIONS_MAX} sessions already")
+                return None
+            key = self._random.randbytes(_SESSION_KEY_BYTES)
+            session = ClientSession(key, hello.name, None, hello.credit, hello.credit)
+            subscribers.by_key[key] = session
+        elif hello.received > session.sent:
+            self._reject(link, ErrorCode.PROTOCOL, "HELLO: `received` is more than was ever sent")
+            return None
+        elif session.link is not None:
+            self._replace(session, session.link, now)
+        subscribers.attach(session, link)
+        self._effects.append(Note("session resumed" if resumed else "session opened", {"client": session.name}, True))
+        self._effects.append(
+            Send(
+                link,
+                Welcome(
+                    VERSION,
+                    self._config.name,
+                    session.key,
+                    resumed,
+                    # What was refused is asked to be sent again, and refused again: nobody knows if that was heard.
+                    min([session.accepted, *(sequence - 1 for sequence in session.refusals)]),
+                    PUBLISH_WINDOW_DEFAULT,
+                    hello.heartbeat_seconds,
+                ),
+            )
+        )
+        if resumed:
+            subscribers.lost_in_flight(session, hello.received)
+            session.allowed = hello.received + hello.credit
+            subscribers.pump(session)
+            self._tell_interest(session)
+        return session
+
+    def _replace(self, session: ClientSession, link: int, now: float) -> None:
+        """The client came back before its old connection was known to be dead."""
+        text = "this session goes on over another connection"
+        self._effects.append(Send(link, Error(ErrorCode.REPLACED, Scope.CONNECTION, 0, text)))
+        self._effects.append(Close(link))
+        self._subscribers.detach(session, now)
+
+    def _reject(self, link: int, code: ErrorCode, text: str) -> None:
+        self._effects.append(Send(link, Error(code, Scope.CONNECTION, 0, text)))
+        self._effects.append(Close(link))
+
+    def _publish(self, session: ClientSession, message: Publish, now: float) -> None:
+        batch, sequence = message.batch, message.sequence
+        if message.mode != Mode.FIRE:
+            if sequence <= session.accepted:
+                self.duplicates += batch.count
+                if sequence in session.refusals:
+                    self._say(session, session.refusals[sequence])
+                self._say(session, Puback(session.accepted))  # whoever sends it again waits for its answer
+                return
+            if sequence != session.accepted + 1:
+                text = f"PUBLISH {sequence} came after {session.accepted}: sequences have no holes"
+                self._violated(session, ErrorCode.SEQUENCE_GAP, text, now)
+                return
+            session.accepted = sequence
+        self.batches += 1
+        try:
+            if message.mode == Mode.STORED:
+                raise Refused(ErrorCode.UNSUPPORTED, "this broker keeps no log yet: publish in mode accepted or fire")
+            topics = batch.topic_list()
+            stream = self._publishing(session, topics[0].partition("/")[0])
+            self._dissemination.carry(stream, batch, int((now + self.wall_offset) * 1e6))
+            self.events += batch.count
+        except (TopicError, ProtocolViolation, Refused) as error:
+            self.refused += batch.count
+            code = getattr(error, "code", ErrorCode.BAD_TOPIC)
+            code = ErrorCode.BAD_BATCH if code == ErrorCode.PROTOCOL else code
+            self._refuse_batch(session, Error(code, Scope.PUBLISH, sequence, str(error)[:ERROR_TEXT_LENGTH_MAX]))
+
+    def _credit(self, session: ClientSession, message: Credit, now: float) -> None:
+        if not session.received <= message.received <= session.sent or message.allowed > CREDIT_MAX:
+            text = f"CREDIT: received {message.received} is not between {session.received} and {session.sent}"
+            self._violated(session, ErrorCode.PROTOCOL, text, now)
+            return
+        session.received = message.received
+        session.allowed = max(session.allowed, message.allowed)
+        if session.announced:
+            self._subscribers.heard(session)
+        if session.outbox or session.gaps:
+            self._subscribers.pump(session)
+
+    def _subscribe(self, session: ClientSession, message: Subscribe, now: float) -> None:
+        try:
+            subscription, stream = self._understand(session, message)
+        except MatchingError as error:
+            code = ErrorCode.BAD_CONDITION if isinstance(error, ConditionError) else ErrorCode.BAD_PATTERN
+            self._refuse(session, code, Scope.REQUEST, message.request, str(error))
+            return
+        except Refused as error:
+            self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
+            return
+        session.subscriptions[message.subscription] = subscription
+        self._subscribers.by_identity[subscription.identity] = subscription
+        self._subscriptions_changed(stream)
+        self._say(session, Suback(message.request, message.subscription))
+
+    def _understand(self, session: ClientSession, message: Subscribe) -> tuple[Subscription, Stream]:
+        """Check a SUBSCRIBE and put it into the index. Raises MatchingError or Refused, having changed nothing."""
+        if message.subscription in session.subscriptions:
+            raise Refused(ErrorCode.DUPLICATE, f"subscription {message.subscription} exists: unsubscribe it first")
+        if message.subscription == 0:
+            raise Refused(ErrorCode.BAD_REQUEST, "subscriptions are numbered from 1")
+        if len(session.subscriptions) >= SUBSCRIPTIONS_PER_SESSION_MAX:
+            text = f"a session has at most {SUBSCRIPTIONS_PER_SESSION_MAX} subscriptions: open another one"
+            raise Refused(ErrorCode.LIMIT, text)
+        if len(self._subscribers.by_identity) >= SUBSCRIPTIONS_MAX:
+            raise Refused(ErrorCode.LIMIT, f"this broker holds its {SUBSCRIPTIONS_MAX} subscriptions already")
+        _check_options(message.options)
+        pattern = parse_pattern(message.pattern, exact=message.options.get("exact", False))
+        condition = parse_condition(message.condition) if message.condition.strip() else None
+        if condition is not None:
+            for extension in extensions(condition):
+                name = "XPATH" if isinstance(extension, XPath) else "DELTA (with its HEARTBEAT)"
+                text = f"{name} is understood, and not yet served by this broker: leave it out for now"
+                raise Refused(ErrorCode.UNSUPPORTED, text)
+        stream = self._streams.find(pattern.stream)
+        if stream is None:
+            raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
+        self._identity += 1
+        stream.index.add(self._identity, pattern, condition)
+        text = to_text(condition) if condition is not None else ""
+        number = message.subscription
+        return Subscription(self._identity, number, session, pattern.stream, pattern, text), stream
+
+    def _unsubscribe(self, session: ClientSession, message: Unsubscribe, now: float) -> None:
+        subscription = session.subscriptions.pop(message.subscription, None)
+        if subscription is None:
+            text = f"there is no subscription {message.subscription} in this session"
+            self._refuse(session, ErrorCode.NOT_FOUND, Scope.REQUEST, message.request, text)
+            return
+        del self._subscribers.by_identity[subscription.identity]
+        self._subscribers.withdraw(session, message.subscription)
+        self._drop_from_index([subscription])
+        self._say(session, Unsuback(message.request, message.subscription))
+
+    def _ask(self, session: ClientSession, message: Ask, now: float) -> None:
+        try:
+            value = self._answer(message.verb, message.arguments, now)
+        except Refused as error:
+            self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
+            return
+        self._say(session, Answer(message.request, value))
+
+    def _goodbye(self, session: ClientSession, message: Goodbye, now: float) -> None:
+        link = session.link
+        self.end(session, "expired")
+        if link is not None:
+            self._effects.append(Close(link))
+
+    def _client_error(self, session: ClientSession, message: Error, now: float) -> None:
+        self._effects.append(Note("client reported an error", {"client": session.name, "text": message.text}))
+
+    def _publishing(self, session: ClientSession, name: str) -> Stream:
+        """The stream that a session publishes to; the first time it hears what the stream is filtered on."""
+        stream = self._streams.by_name.get(name)
+        if stream is None or session.key not in stream.publishers:
+            check_topic(name)  # before a stream comes into being that nobody could ever subscribe to
+            stream = self._streams.find(name)
+            if stream is None:
+                raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
+            stream.publishers[session.key] = session
+            session.publishes[name] = None
+            self._say(session, _interest(stream))
+        return stream
+
+    def _subscriptions_changed(self, stream: Stream) -> None:
+        if stream.subscriptions_changed():
+            for publisher in stream.publishers.values():
+                self._say(publisher, _interest(stream))
+
+    def _tell_interest(self, session: ClientSession) -> None:
+        for name in session.publishes:
+            self._say(session, _interest(self._streams.by_name[name]))
+
+    def _drop_from_index(self, subscriptions: list[Subscription]) -> None:
+        touched: dict[str, Stream] = {}
+        for subscription in subscriptions:
+            stream = self._streams.by_name[subscription.stream]
+            stream.index.remove(subscription.identity)
+            touched[stream.name] = stream
+        for stream in touched.values():
+            self._subscriptions_changed(stream)
+
+    def end(self, session: ClientSession, reason: str) -> None:
+        """Forget a session and everything that it stood for."""
+        for name in session.publishes:
+            self._streams.by_name[name].publishers.pop(session.key, None)
+        self._drop_from_index(self._subscribers.forget(session, reason))
+        self._dissemination.forget_plans()
+
+    def _violated(self, session: ClientSession, code: ErrorCode, text: str, now: float) -> None:
+        if session.link is not None:
+            self._effects.append(Send(session.link, Error(code, Scope.CONNECTION, 0, text)))
+            self._effects.append(Close(session.link))
+            self._effects.append(Note("connection ended", {"client": session.name, "reason": text}))
+            self._subscribers.detach(session, now)
+
+    def _refuse(self, session: ClientSession, code: int, scope: Scope, reference: int, text: str) -> None:
+        self._say(session, Error(code, scope, reference, text[:ERROR_TEXT_LENGTH_MAX]))
+
+    def _refuse_batch(self, session: ClientSession, error: Error) -> None:
+        """Say so, and remember it: if this connection breaks now, the client must not take PUBACK for a yes."""
+        if error.reference:
+            session.refusals[error.reference] = error
+            if len(session.refusals) > PUBLISH_WINDOW_DEFAULT:
+                del session.refusals[next(iter(session.refusals))]
+        self._say(session, error)
+
+    def _say(self, session: ClientSession, message: Message) -> None:
+        if session.link is not None:
+            self._effects.append(Send(session.link, message))
+
+
+def _interest(stream: Stream) -> Interest:
+    return Interest(stream.name, None if stream.interest is None else list(stream.interest))
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Raises Refused on an option that is unknown, malformed, or not served yet."""
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            raise Refused(ErrorCode.BAD_REQUEST, f"unknown option {name!r}; there are {', '.join(_OPTIONS)}")
+        if name in ("exact", "ordered") and type(value) is not bool:
+            raise Refused(ErrorCode.BAD_REQUEST, f"option {name} is true or false")
+    if options.get("durable"):
+        text = "durable subscriptions need the log, which this broker does not keep yet: leave `durable` out"
+        raise Refused(ErrorCode.UNSUPPORTED, text)
+    if options.get("from", "now") != "now":
+        text = "replay needs the log, which this broker does not keep yet: leave `from` out, or say now"
+        raise Refused(ErrorCode.UNSUPPORTED, text)

@@ -1,0 +1,33 @@
+"""What a Node is told when it is made: frozen, checked once, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+from .limits import OUTBOX_BYTES_DEFAULT, OUTBOX_BYTES_TOTAL_DEFAULT, SESSION_GRACE_SECONDS
+
+__all__ = ["NodeConfig", "broker_id"]
+
+
+def broker_id(name: str) -> int:
+    """The first eight bytes of SHA-1 over the broker's name (DESIGN 4)."""
+    return int.from_bytes(hashlib.sha1(name.encode(), usedforsecurity=False).digest()[:8], "big")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """One broker's own settings; bytes and seconds as named."""
+
+    name: str
+    incarnation: int
+    outbox_bytes: int = OUTBOX_BYTES_DEFAULT
+    outbox_bytes_total: int = OUTBOX_BYTES_TOTAL_DEFAULT
+    grace_seconds: float = SESSION_GRACE_SECONDS
+    slow_consumer: Literal["drop", "disconnect"] = "drop"
+
+    @property
+    def origin(self) -> str:
+        """What every event id of this broker's life begins with."""
+        return f"{broker_id(self.name):016x}-{self.incarnation:x}"

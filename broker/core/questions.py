@@ -1,0 +1,224 @@
+"""What a broker answers about itself: ASK verbs, each a function from arguments to a value for people and scripts.
+
+A verb raises Refused when it cannot answer. Values are plain maps and lists; fields may be added, never renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from matching import (
+    ConditionError,
+    MatchingError,
+    attributes,
+    check_topic,
+    explain,
+    parse_condition,
+    parse_pattern,
+    to_spark,
+    to_text,
+)
+from protocol.errors import ErrorCode, Refused
+
+from .effects import Store
+from .limits import ANSWER_LENGTH_MAX, ANSWER_ROWS_MAX, SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX
+
+if TYPE_CHECKING:
+    from .node import Node
+
+__all__ = ["VERBS", "ask"]
+
+_SCHEMA_TYPES = ("bool", "int", "float", "string")
+
+
+def ask(node: Node, verb: str, arguments: dict[str, Any], now: float) -> Any:
+    """The answer to one question. Raises Refused."""
+    answer = VERBS.get(verb)
+    if answer is None:
+        raise Refused(ErrorCode.BAD_REQUEST, f"no such question: {verb}; there are {', '.join(sorted(VERBS))}")
+    return answer(node, arguments, now)
+
+
+def _status(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    return node.statistics(now).as_map()
+
+
+def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    return _bounded(
+        {
+            "stream": stream.name,
+            "events": stream.events,
+            "deliveries": stream.deliveries,
+            "subscriptions": stream.index.statistics().subscriptions,
+            "publishers": len(stream.publishers),
+            "attributes": list(stream.index.attributes()),
+            "schema": stream.name in node.streams.schemas,
+        }
+        for _, stream in sorted(node.streams.by_name.items())
+    )
+
+
+def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    after = arguments.get("after", 0)
+    if type(after) is not int:
+        raise Refused(ErrorCode.BAD_REQUEST, "subs: `after` is the id of the last subscription that you have")
+    return _bounded(
+        {
+            "id": identity,
+            "subscription": subscription.number,
+            "client": subscription.session.name,
+            "stream": subscription.stream,
+            "pattern": str(subscription.pattern),
+            "exact": subscription.pattern.exact,
+            "condition": subscription.condition,
+            "connected": subscription.session.link is not None,
+            "dropped": subscription.dropped,
+        }
+        for identity, subscription in node.subscribers.by_identity.items()
+        if identity > after
+    )
+
+
+def _bounded(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many of the rows as one ANSWER may have, at least the first."""
+    answer: list[dict[str, Any]] = []
+    length = 0
+    for row in rows:
+        length += len(repr(row))
+        if answer and (length > ANSWER_LENGTH_MAX or len(answer) >= ANSWER_ROWS_MAX):
+            break
+        answer.append(row)
+    return answer
+
+
+def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    pattern_text, condition_text = arguments.get("pattern"), arguments.get("condition") or ""
+    if type(pattern_text) is not str or type(condition_text) is not str:
+        raise Refused(ErrorCode.BAD_REQUEST, "explain: give a `pattern`, and a `condition` if there is one")
+    exact = arguments.get("exact", False) is True
+    try:
+        pattern = parse_pattern(pattern_text, exact=exact)
+        condition = parse_condition(condition_text) if condition_text else None
+    except ConditionError as error:
+        raise Refused(ErrorCode.BAD_CONDITION, str(error)) from error
+    except MatchingError as error:
+        raise Refused(ErrorCode.BAD_PATTERN, str(error)) from error
+    answer: dict[str, Any] = {
+        "pattern": str(pattern),
+        "exact": pattern.exact,
+        "stream": pattern.stream,
+        "condition": to_text(condition) if condition is not None else "",
+        "lives_on": node.config.name,
+        "because": "this broker is alone: it holds every subscription itself",
+    }
+    if condition is not None:
+        answer["attributes"] = sorted(attributes(condition))
+        answer["spark"] = to_spark(condition)
+    event = arguments.get("event")
+    if event is not None:
+        answer |= _verdicts(pattern, condition, event)
+    return answer
+
+
+def _verdicts(pattern: Any, condition: Any, event: Any) -> dict[str, Any]:
+    if type(event) is not dict or type(event.get("attrs", {})) is not dict:
+        raise Refused(ErrorCode.BAD_REQUEST, 'explain: an event is {"topic": …, "attrs": {…}}')
+    result: dict[str, Any] = {}
+    topic = event.get("topic")
+    topic_matches = None
+    if topic is not None:
+        try:
+            topic_matches = type(topic) is str and bool(check_topic(topic)) and pattern.matches(topic)
+        except MatchingError as error:
+            raise Refused(ErrorCode.BAD_TOPIC, str(error)) from error
+        result["topic_matches"] = topic_matches
+    verdict = "true"
+    predicates = []
+    if condition is not None:
+        explanation = explain(condition, event.get("attrs", {}))
+        verdict = explanation.verdict
+        predicates = [{"predicate": leaf.text, "verdict": leaf.verdict} for leaf in explanation.predicates]
+    result["predicates"] = predicates
+    result["verdict"] = verdict
+    result["delivered"] = verdict == "true" and topic_matches is not False
+    return result
+
+
+def _schema_put(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    stream, schema = _stream_name(arguments), arguments.get("schema")
+    if type(schema) is not dict or type(schema.get("attributes", {})) is not dict:
+        raise Refused(ErrorCode.BAD_REQUEST, 'a schema is {"attributes": {"price": {"type": "float", "min": 0}}}')
+    declared = schema.get("attributes", {})
+    if len(declared) > SCHEMA_ATTRIBUTES_MAX:
+        raise Refused(ErrorCode.LIMIT, f"a schema names at most {SCHEMA_ATTRIBUTES_MAX} attributes")
+    for name, attribute in declared.items():
+        _check_attribute(name, attribute)
+    unknown = set(schema) - {"attributes"}
+    if unknown:
+        text = f"unknown key {min(unknown)!r} in the schema; there is `attributes` (stream settings come with the log)"
+        raise Refused(ErrorCode.BAD_REQUEST, text)
+    if stream not in node.streams.schemas and len(node.streams.schemas) >= SCHEMAS_MAX:
+        raise Refused(ErrorCode.LIMIT, f"this broker keeps at most {SCHEMAS_MAX} schemas")
+    node.streams.schemas[stream] = schema
+    node.effects.append(Store(f"schema/{stream}", schema))
+    return {"stream": stream, "schema": schema}
+
+
+def _check_attribute(name: Any, attribute: Any) -> None:
+    if type(attribute) is not dict or attribute.get("type") not in _SCHEMA_TYPES:
+        text = f"attribute {name!r}: a type is one of {', '.join(_SCHEMA_TYPES)}"
+        raise Refused(ErrorCode.BAD_REQUEST, text)
+    unknown = set(attribute) - {"type", "min", "max", "precision"}
+    if unknown:
+        text = f"attribute {name!r}: unknown key {min(unknown)!r}; there are type, min, max and precision"
+        raise Refused(ErrorCode.BAD_REQUEST, text)
+    for key in ("min", "max", "precision"):
+        bound = attribute.get(key)
+        if bound is not None and type(bound) not in (int, float):
+            raise Refused(ErrorCode.BAD_REQUEST, f"attribute {name!r}: {key} is a number")
+    low, high = attribute.get("min"), attribute.get("max")
+    if low is not None and high is not None and not low < high:
+        raise Refused(ErrorCode.BAD_REQUEST, f"attribute {name!r}: min is below max")
+
+
+def _schema_get(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    stream = _stream_name(arguments)
+    schema = node.streams.schemas.get(stream)
+    if schema is None:
+        raise Refused(ErrorCode.NOT_FOUND, f"stream {stream!r} has no schema; `headgate schema put` gives it one")
+    return {"stream": stream, "schema": schema}
+
+
+def _schema_list(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    return _bounded({"stream": name, "schema": schema} for name, schema in sorted(node.streams.schemas.items()))
+
+
+def _schema_rm(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    answer = _schema_get(node, arguments, now)
+    del node.streams.schemas[answer["stream"]]
+    node.effects.append(Store(f"schema/{answer['stream']}", None))
+    return answer
+
+
+def _stream_name(arguments: dict[str, Any]) -> str:
+    stream = arguments.get("stream")
+    try:
+        if type(stream) is not str or "/" in stream:
+            raise Refused(ErrorCode.BAD_REQUEST, "a stream is the first level of a topic, like 'quotes'")
+        check_topic(stream)
+    except MatchingError as error:
+        raise Refused(ErrorCode.BAD_TOPIC, str(error)) from error
+    return stream
+
+
+VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
+    "status": _status,
+    "streams": _streams,
+    "subs": _subs,
+    "explain": _explain,
+    "schema.put": _schema_put,
+    "schema.get": _schema_get,
+    "schema.list": _schema_list,
+    "schema.rm": _schema_rm,
+}

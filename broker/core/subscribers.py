@@ -1,0 +1,327 @@
+"""Client sessions: their subscriptions, credit, bounded outboxes, and what happens to whoever is too slow.
+
+A session outlives its connection by a grace, so that a client that reconnects finds its subscriptions where they
+were. Deliveries flow while the link is up and unpaused and credit is left; otherwise they wait in the session's
+outbox. Two bounds hold the outbox, its own and the sum of all. Over a bound the policy decides:
+
+    drop         the oldest deliveries go, counted by subscription; GAP says so before anything newer is sent
+    disconnect   the session ends with SLOW_CONSUMER
+
+Credit is counted in events over the life of the session: `sent` may pass `allowed` by less than one portion, so that
+a portion larger than the window still flows. What was sent on a link that broke and did not arrive is known from the
+client's own count when it comes back, and is announced as a GAP of subscription 0: the session as a whole.
+
+A GAP itself may be lost in the same way. It is remembered until a delivery sent after it is known to have come in,
+and is otherwise said again: a count may be too high after a lost connection, and never too low.
+
+A link that was given up (`closing`) carries nothing more, though it is still there until the host says LinkDown.
+
+Invariant (`validate`): an outbox holds something only while its session cannot send, or until the next wake; its byte
+and event counts are the sums over what it holds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from matching import Pattern
+from protocol.batch import Batch, Portion, join_u32
+from protocol.errors import ErrorCode
+from protocol.messages import Deliver, Error, Gap, Goodbye
+
+from .config import NodeConfig
+from .effects import Close, Effect, Note, Send
+from .limits import DRAIN_BYTES_PER_STEP
+
+__all__ = ["ClientSession", "Subscribers", "Subscription"]
+
+_OVERHEAD_BYTES = 200
+"""What a queued portion costs beside its records: the objects around it."""
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """One standing request of a session. `number` is the client's, `identity` the broker's."""
+
+    identity: int
+    number: int
+    session: ClientSession
+    stream: str
+    pattern: Pattern
+    condition: str
+    delivered: int = 0
+    dropped: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class ClientSession:
+    """One client, connected or in its grace."""
+
+    key: bytes
+    name: str
+    link: int | None
+    allowed: int
+    window: int
+    sent: int = 0
+    received: int = 0
+    accepted: int = 0
+    paused: bool = False
+    closing: bool = False  # which also pauses it
+    expires: float = float("inf")
+    subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    refusals: dict[int, Error] = field(default_factory=dict)
+    publishes: dict[str, None] = field(default_factory=dict)
+    outbox: deque[Deliver] = field(default_factory=deque)
+    outbox_bytes: int = 0
+    outbox_events: int = 0
+    gaps: dict[int, int] = field(default_factory=dict)
+    announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
+    drops: int = 0
+
+    @property
+    def flowing(self) -> bool:
+        """A delivery made now may be sent now."""
+        return self.link is not None and not self.paused and self.sent < self.allowed and not self.outbox
+
+    def close(self) -> None:
+        """Its link was given up: nothing more may be sent before it has another one."""
+        self.closing = self.paused = True
+
+
+class Subscribers:
+    """Every session of this broker, and the one way in which deliveries leave it."""
+
+    def __init__(self, config: NodeConfig, effects: list[Effect]) -> None:
+        self._config = config
+        self._effects = effects
+        self.by_key: dict[bytes, ClientSession] = {}
+        self.by_link: dict[int, ClientSession] = {}
+        self.by_identity: dict[int, Subscription] = {}
+        self.grace: dict[bytes, ClientSession] = {}
+        self.draining: dict[bytes, ClientSession] = {}
+        self.outbox_bytes = 0
+        self.deliveries = 0
+        self.drops: dict[str, int] = {"slow": 0, "lost": 0, "expired": 0, "shutdown": 0}
+
+    def deliver(self, session: ClientSession, routes: list[Any], portion: Portion) -> None:
+        """Send a portion, or queue it within the bounds."""
+        message = Deliver(routes, portion)
+        link = session.link
+        if link is not None and session.sent < session.allowed and not session.paused and not session.outbox:
+            session.sent += portion.count
+            self.deliveries += portion.count
+            self._effects.append(Send(link, message))
+            return
+        self._push(session, message)
+        if session.outbox_bytes > self._config.outbox_bytes or self.outbox_bytes > self._config.outbox_bytes_total:
+            self._relieve(session)
+
+    def pump(self, session: ClientSession) -> None:
+        """Send what waits, as far as link and credit allow, a step's worth; the rest at the next wake."""
+        if session.link is None or session.paused:
+            return
+        self.announce(session)
+        budget = DRAIN_BYTES_PER_STEP
+        while session.outbox and session.sent < session.allowed and budget > 0:
+            message = self._pop(session)
+            session.sent += message.portion.count
+            self.deliveries += message.portion.count
+            budget -= len(message.portion.records)
+            self._effects.append(Send(session.link, message))
+        if session.outbox and session.sent < session.allowed:
+            self.draining[session.key] = session
+        else:
+            self.draining.pop(session.key, None)
+
+    def attach(self, session: ClientSession, link: int) -> None:
+        """The session has this link from now on."""
+        session.link = link
+        session.paused = session.closing = False
+        session.expires = float("inf")
+        self.grace.pop(session.key, None)
+        self.by_link[link] = session
+
+    def detach(self, session: ClientSession, now: float) -> None:
+        """The session lost its link and waits for its client to come back."""
+        if session.link is not None:
+            self.by_link.pop(session.link, None)
+        session.link = None
+        session.expires = now + self._config.grace_seconds
+        self.draining.pop(session.key, None)
+        self.grace[session.key] = session
+
+    def lost_in_flight(self, session: ClientSession, received: int) -> None:
+        """The client came back and has so many deliveries; what else was sent is gone."""
+        lost = session.sent - received
+        if lost > 0:
+            self.drops["lost"] += lost
+            session.gaps[0] = session.gaps.get(0, 0) + lost
+        for number, (position, count) in session.announced.items():
+            if position >= received:
+                session.gaps[number] = session.gaps.get(number, 0) + count
+        session.announced.clear()
+        session.sent = session.received = received
+
+    def heard(self, session: ClientSession) -> None:
+        """The client counted what it has: a GAP that went before some of it came in as well."""
+        for number, (position, _) in list(session.announced.items()):
+            if position < session.received:
+                del session.announced[number]
+
+    def forget(self, session: ClientSession, reason: str) -> list[Subscription]:
+        """End a session; returns its subscriptions, whose index entries the caller removes."""
+        self.drops[reason] += session.outbox_events
+        while session.outbox:
+            self._pop(session)
+        if session.link is not None:
+            self.by_link.pop(session.link, None)
+            session.link = None
+        self.by_key.pop(session.key, None)
+        self.draining.pop(session.key, None)
+        self.grace.pop(session.key, None)
+        subscriptions = list(session.subscriptions.values())
+        session.subscriptions.clear()
+        for subscription in subscriptions:
+            del self.by_identity[subscription.identity]
+        return subscriptions
+
+    def expired(self, now: float) -> Iterator[ClientSession]:
+        """Sessions whose grace is over, oldest first; each is yielded once."""
+        while self.grace:
+            session = next(iter(self.grace.values()))
+            if session.expires > now:
+                return
+            del self.grace[session.key]
+            yield session
+
+    def next_deadline(self) -> float:
+        """When `expired` or `pump` has something to do. `grace` is in order of expiry: its length never varies."""
+        if self.draining:
+            return float("-inf")
+        for session in self.grace.values():
+            return session.expires
+        return float("inf")
+
+    def withdraw(self, session: ClientSession, number: int) -> None:
+        """Nothing of this subscription may leave the outbox any more."""
+        session.gaps.pop(number, None)
+        session.announced.pop(number, None)
+        for _ in range(len(session.outbox)):
+            message = self._pop(session)
+            left = _without(message, number)
+            if left is not None:
+                self._push(session, left)
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        total = 0
+        for key, session in self.by_key.items():
+            assert session.key == key
+            assert session.outbox_events == sum(message.portion.count for message in session.outbox)
+            size = sum(len(message.portion.records) + _OVERHEAD_BYTES for message in session.outbox)
+            assert session.outbox_bytes == size <= self._config.outbox_bytes
+            may_send = session.link is not None and not session.paused and session.sent < session.allowed
+            assert not (session.outbox and may_send) or key in self.draining
+            assert session.paused or not session.closing
+            assert session.received <= session.sent
+            assert (session.link is None) == (session.expires < float("inf"))
+            assert (session.link is None) == (key in self.grace)
+            assert session.link is None or self.by_link[session.link] is session
+            for number, subscription in session.subscriptions.items():
+                assert subscription.number == number
+                assert self.by_identity[subscription.identity] is subscription
+            total += size
+        assert total == self.outbox_bytes <= self._config.outbox_bytes_total
+        assert len(self.by_identity) == sum(len(session.subscriptions) for session in self.by_key.values())
+
+    def _relieve(self, session: ClientSession) -> None:
+        """The outbox is over a bound: drop the oldest, or the session."""
+        if self._config.slow_consumer == "disconnect":
+            self._effects.append(Note("slow consumer disconnected", {"session": session.name}))
+            self.discard(session, "slow")
+            if session.link is not None and not session.closing:
+                text = "this subscriber is too slow for what it asked for, and the broker keeps no more for it"
+                self._effects.append(Send(session.link, Goodbye(ErrorCode.SLOW_CONSUMER, text)))
+                self._effects.append(Close(session.link))
+                session.close()
+            return
+        if not session.gaps:
+            self._effects.append(Note("slow consumer drops", {"session": session.name}))
+        config = self._config
+        while session.outbox and (
+            session.outbox_bytes > config.outbox_bytes or self.outbox_bytes > config.outbox_bytes_total
+        ):
+            self._drop(session, self._pop(session), "slow")
+
+    def discard(self, session: ClientSession, reason: str) -> None:
+        """Empty an outbox, counting what it held."""
+        while session.outbox:
+            self._drop(session, self._pop(session), reason)
+
+    def _drop(self, session: ClientSession, message: Deliver, reason: str) -> None:
+        self.drops[reason] += message.portion.count
+        session.drops += message.portion.count
+        routes = message.routes
+        for numbers, count in zip(routes[::2], routes[1::2], strict=True):
+            for number in numbers:
+                if number in session.subscriptions:
+                    session.gaps[number] = session.gaps.get(number, 0) + count
+                    session.subscriptions[number].dropped += count
+
+    def announce(self, session: ClientSession, reason: str = "slow consumer") -> None:
+        """Say what was dropped since it was last said."""
+        if session.gaps and session.link is not None and not session.closing:
+            for number, count in session.gaps.items():
+                text = "the connection was lost" if number == 0 else reason
+                self._effects.append(Send(session.link, Gap(number, count, text)))
+                before = session.announced.get(number)
+                session.announced[number] = (session.sent, count + (before[1] if before else 0))
+            session.gaps.clear()
+
+    def _push(self, session: ClientSession, message: Deliver) -> None:
+        size = len(message.portion.records) + _OVERHEAD_BYTES
+        session.outbox.append(message)
+        session.outbox_bytes += size
+        session.outbox_events += message.portion.count
+        self.outbox_bytes += size
+
+    def _pop(self, session: ClientSession) -> Deliver:
+        message = session.outbox.popleft()
+        size = len(message.portion.records) + _OVERHEAD_BYTES
+        session.outbox_bytes -= size
+        session.outbox_events -= message.portion.count
+        self.outbox_bytes -= size
+        return message
+
+
+def _without(message: Deliver, number: int) -> Deliver | None:
+    """The same without one subscription, and without the events that were for it alone; None when nothing is left."""
+    if not any(number in numbers for numbers in message.routes[::2]):
+        return message
+    routes: list[Any] = []
+    rows: list[int] = []
+    first = 0
+    for numbers, count in zip(message.routes[::2], message.routes[1::2], strict=True):
+        left = [other for other in numbers if other != number]
+        if left:
+            routes += (left, count)
+            rows += range(first, first + count)
+        first += count
+    return Deliver(routes, _cut(message.portion, rows)) if rows else None
+
+
+def _cut(portion: Portion, rows: list[int]) -> Portion:
+    """Some rows of a portion (ascending, at least one), at their places in the broker's sequence."""
+    if len(rows) == portion.count:
+        return portion
+    batch = Batch(portion.topics, portion.count, portion.lengths, portion.records)
+    part = batch.portion(rows, portion.origin, 0, portion.time)
+    places = portion.rows()
+    first, last = places[rows[0]], places[rows[-1]]
+    part.base = portion.base + first
+    in_a_row = last - first + 1 == len(rows)
+    part.offsets = b"" if in_a_row else join_u32([places[row] - first for row in rows])
+    return part

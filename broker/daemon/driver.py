@@ -1,0 +1,146 @@
+"""The driver owns the Node: hands it what happened, carries out its effects, arms the one timer.
+
+Twin of `simulator/world.py`. The same four steps: take an input, handle it, carry out the effects, re-arm the
+deadline. There is nothing to decide here.
+
+What the twin does not do: it outlives our own faults. An input that the Node fails on is logged and counted, and the
+session that it came from ends; an effect that fails costs the link it was for. Nobody else notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from broker.core import Node
+from broker.core.effects import Close, Effect, Note, Send, Store
+from broker.core.inputs import Input, LinkPaused, LinkResumed, Received, Wake, WallClock
+from protocol.aio.connection import Connection
+from protocol.errors import ErrorCode
+from protocol.messages import Goodbye
+
+from .limits import FAULT_PAUSE_SECONDS, TIMER_SECONDS_MIN
+from .records import Records, RecordsError
+
+__all__ = ["MATCH_BUCKETS_SECONDS", "Driver"]
+
+MATCH_BUCKETS_SECONDS = (1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 1.0)
+"""From one event against a small index to a flood of batches in one read."""
+
+_LAST_WORD = Goodbye(ErrorCode.GOODBYE, "a fault in the broker ended this session; what was published last may be lost")
+
+
+class Driver:
+    """The Node in the real world."""
+
+    def __init__(self, node: Node, records: Records, clock: Callable[[], float] = time.monotonic) -> None:
+        self.node = node
+        self.clock = clock
+        self.links: dict[int, Connection] = {}
+        self.match_counts = [0] * (len(MATCH_BUCKETS_SECONDS) + 1)
+        self.match_seconds = 0.0
+        self.faults = 0
+        self._records = records
+        self._log = structlog.get_logger()
+        self._timer: asyncio.Handle | None = None
+        self._armed = float("inf")
+        self._carry_out: dict[type, Callable[[Any], None]] = {
+            Send: self._send,
+            Close: self._close,
+            Store: self._store,
+            Note: self._note,
+        }
+
+    def feed(self, happened: Input) -> None:
+        """One thing happened."""
+        now = self.clock()
+        carry_out = self._carry_out
+        try:
+            effects = self.node.handle(happened, now)
+        except Exception:
+            self._failed(happened)
+            return
+        if type(happened) is Received:
+            spent = self.clock() - now
+            self.match_counts[bisect_left(MATCH_BUCKETS_SECONDS, spent)] += 1
+            self.match_seconds += spent
+        for effect in effects:
+            try:
+                carry_out[type(effect)](effect)
+            except Exception:
+                self._not_carried_out(effect)
+        if self.node.next_deadline() != self._armed:
+            self._arm()
+
+    def tell_wall_clock(self) -> None:
+        """Let the Node know how far the wall clock is from the steady one."""
+        self.feed(WallClock(time.time() - self.clock()))
+
+    def stop(self) -> None:
+        """No more wakes."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline = self._armed = self.node.next_deadline()
+        loop = asyncio.get_running_loop()
+        if deadline == float("-inf"):
+            self._timer = loop.call_soon(self._wake)
+        elif deadline < float("inf"):
+            self._timer = loop.call_later(max(TIMER_SECONDS_MIN, deadline - self.clock()), self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._armed = float("nan")
+        self.feed(Wake())
+
+    def _failed(self, happened: Input) -> None:
+        """A fault of ours. What the Node asked for before it failed goes out with its next effects."""
+        self.faults += 1
+        self._log.exception("fault while handling an input", input=type(happened).__name__)
+        if isinstance(happened, Wake):
+            self._armed = self.node.next_deadline()
+            self._timer = asyncio.get_running_loop().call_later(FAULT_PAUSE_SECONDS, self._wake)
+        elif isinstance(happened, Received | LinkPaused | LinkResumed):
+            connection = self.links.get(happened.link)
+            if connection is not None:
+                connection.close(ErrorCode.GOODBYE, _LAST_WORD.text)
+            if type(happened) is not Received or happened.messages[0] is not _LAST_WORD:
+                # Half-changed state is no state to go on with: end the session as if its client had said goodbye.
+                self.feed(Received(happened.link, [_LAST_WORD]))
+
+    def _not_carried_out(self, effect: Effect) -> None:
+        """The link that missed something must not go on as if it had not."""
+        self.faults += 1
+        self._log.exception("fault while carrying out an effect", effect=type(effect).__name__)
+        connection = self.links.get(effect.link) if isinstance(effect, Send | Close) else None
+        if connection is not None:
+            connection.abort("a fault in the broker")
+
+    def _send(self, effect: Send) -> None:
+        connection = self.links.get(effect.link)
+        if connection is not None and not connection.closed:
+            connection.send(effect.message)
+
+    def _close(self, effect: Close) -> None:
+        connection = self.links.get(effect.link)
+        if connection is not None:
+            connection.close()
+
+    def _store(self, effect: Store) -> None:
+        try:
+            self._records.put(effect.key, effect.value)
+        except RecordsError as error:
+            self._log.error("record not stored", key=effect.key, reason=str(error))
+
+    def _note(self, effect: Note) -> None:
+        log = self._log.debug if effect.routine else self._log.info
+        log(effect.event, **effect.facts)

@@ -1,0 +1,131 @@
+"""Snapshots -> Prometheus. The core knows no metrics: a collector reads `statistics()` when somebody scrapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import nlargest
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from broker.core import NodeStatistics
+
+from .driver import MATCH_BUCKETS_SECONDS, Driver
+from .limits import STREAM_SERIES_MAX
+from .server import Server
+
+__all__ = ["METRICS", "BrokerCollector", "render"]
+
+_COUNTERS = {
+    "headgate_batches_received_total": ("batches_received", "Batches accepted from publishers."),
+    "headgate_events_received_total": ("events_received", "Events accepted from publishers."),
+    "headgate_events_duplicate_total": ("events_duplicate", "Events of batches that were sent again and recognised."),
+    "headgate_events_refused_total": ("events_refused", "Events of batches that were refused."),
+    "headgate_events_delivered_total": ("events_delivered", "Events sent to subscribers' connections."),
+}
+_GAUGES = {
+    "headgate_sessions": ("sessions", "Client sessions, connected or in their grace."),
+    "headgate_streams": ("streams", "Streams in use."),
+    "headgate_subscriptions": ("subscriptions", "Subscriptions in force."),
+    "headgate_outbox_events": ("outbox_events", "Events that wait for slow subscribers."),
+    "headgate_outbox_bytes": ("outbox_bytes", "Bytes that wait for slow subscribers."),
+    "headgate_outbox_bytes_max": ("outbox_bytes_max", "The bound on that."),
+    "headgate_uptime_seconds": ("uptime_seconds", "Seconds since the start."),
+}
+
+METRICS = (
+    *_COUNTERS,
+    *_GAUGES,
+    "headgate_bytes_received_total",
+    "headgate_bytes_sent_total",
+    "headgate_connections",
+    "headgate_connections_refused_total",
+    "headgate_protocol_violations_total",
+    "headgate_faults_total",
+    "headgate_events_dropped_total",
+    "headgate_stream_events_received_total",
+    "headgate_stream_events_delivered_total",
+    "headgate_match_seconds",
+)
+
+
+class BrokerCollector(Collector):
+    """Reads driver and server at scrape time."""
+
+    def __init__(self, driver: Driver, server: Server) -> None:
+        self._driver = driver
+        self._server = server
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric, once."""
+        statistics = self._driver.node.statistics(self._driver.clock())
+        for name, (field, text) in _COUNTERS.items():
+            yield CounterMetricFamily(name, text, value=getattr(statistics, field))
+        for name, (field, text) in _GAUGES.items():
+            yield GaugeMetricFamily(name, text, value=getattr(statistics, field))
+        yield from self._server_metrics()
+        yield _dropped(statistics)
+        yield from self._stream_metrics()
+        yield self._match_metric()
+
+    def _server_metrics(self) -> Iterator[Metric]:
+        server = self._server
+        yield CounterMetricFamily("headgate_bytes_received_total", "Bytes from clients.", value=server.bytes_in)
+        yield CounterMetricFamily("headgate_bytes_sent_total", "Bytes to clients.", value=server.bytes_out)
+        yield GaugeMetricFamily("headgate_connections", "Sockets of clients open now.", value=server.connections)
+        yield CounterMetricFamily(
+            "headgate_connections_refused_total", "Sockets closed at once: too many.", value=server.refused
+        )
+        yield CounterMetricFamily(
+            "headgate_protocol_violations_total",
+            "Connections ended for breaking the protocol.",
+            value=server.violations,
+        )
+        yield CounterMetricFamily(
+            "headgate_faults_total",
+            "Faults of the broker itself; each has a line in the log.",
+            value=self._driver.faults,
+        )
+
+    def _stream_metrics(self) -> Iterator[Metric]:
+        received = CounterMetricFamily(
+            "headgate_stream_events_received_total", "Events accepted, by stream (the busiest).", labels=["stream"]
+        )
+        delivered = CounterMetricFamily(
+            "headgate_stream_events_delivered_total", "Events sent, by stream (the busiest).", labels=["stream"]
+        )
+        streams = self._driver.node.streams.by_name.values()
+        for stream in nlargest(STREAM_SERIES_MAX, streams, key=lambda stream: stream.events):
+            received.add_metric([stream.name], stream.events)
+            delivered.add_metric([stream.name], stream.deliveries)
+        yield received
+        yield delivered
+
+    def _match_metric(self) -> Metric:
+        bounds = [*map(str, MATCH_BUCKETS_SECONDS), "+Inf"]
+        counts = accumulate(self._driver.match_counts)
+        return HistogramMetricFamily(
+            "headgate_match_seconds",
+            "Time to match and route what one read brought.",
+            buckets=[(bound, float(count)) for bound, count in zip(bounds, counts, strict=True)],
+            sum_value=self._driver.match_seconds,
+        )
+
+
+def render(collector: BrokerCollector) -> bytes:
+    """The text that Prometheus scrapes."""
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return generate_latest(registry)
+
+
+def _dropped(statistics: NodeStatistics) -> Metric:
+    dropped = CounterMetricFamily(
+        "headgate_events_dropped_total", "Events not delivered, by reason.", labels=["reason"]
+    )
+    for reason, count in sorted(statistics.drops.items()):
+        dropped.add_metric([reason], count)
+    return dropped

@@ -1,0 +1,87 @@
+"""The small records that survive a restart: schemas, and how many lives this broker had. One JSON file, replaced whole.
+
+A file that cannot be read is an error at the start, never an empty set of records: what is damaged must be seen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from .limits import RECORDS_BYTES_MAX
+
+__all__ = ["Records", "RecordsError"]
+
+
+class RecordsError(Exception):
+    """The data directory or its file cannot be used; the text says what to do."""
+
+
+class Records:
+    """Key to JSON value, on disk before `put` returns."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "records.json"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self.values = self._load()
+        except OSError as error:
+            raise RecordsError(
+                f"cannot use the data directory {directory}: {error.strerror}; give a writable one with --data"
+            ) from error
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep a record; None forgets it. Raises RecordsError when the disk will not have it."""
+        values = {**self.values, key: value}
+        if value is None:
+            del values[key]
+        beside = self._path.with_suffix(".new")
+        try:
+            text = json.dumps(values, indent=1, sort_keys=True)
+            # Also when the disk fails: the next record that can be written brings this one along.
+            self.values = values
+            with beside.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            beside.replace(self._path)
+            self._sync_directory()
+        except OSError as error:
+            raise RecordsError(f"cannot write {self._path}: {error.strerror}; make room or repair it") from error
+        except (TypeError, ValueError, RecursionError) as error:
+            raise RecordsError(f"record {key!r} is no JSON and was not written: {error}") from error
+
+    def next_life(self) -> int:
+        """The incarnation of this start: one more than the last."""
+        last = self.values.get("incarnation", 0)
+        if type(last) is not int or last < 0:
+            # Starting again at 1 would give event ids a second time.
+            raise RecordsError(f"{self._path}: incarnation is {last!r}, not a number of lives: restore the file")
+        incarnation = last + 1
+        self.put("incarnation", incarnation)
+        return incarnation
+
+    def _sync_directory(self) -> None:
+        """A new name is on disk when its directory is."""
+        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def _load(self) -> dict[str, Any]:
+        if not self._path.exists():
+            return {}
+        if self._path.stat().st_size > RECORDS_BYTES_MAX:
+            raise RecordsError(f"{self._path} is over {RECORDS_BYTES_MAX} bytes: this is not a file of this broker")
+        try:
+            values = json.loads(self._path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise RecordsError(
+                f"{self._path} is damaged ({error}): restore it, or move it away to start without schemas"
+            ) from error
+        if not isinstance(values, dict):
+            raise RecordsError(f"{self._path} does not hold records: restore it, or move it away")
+        return values

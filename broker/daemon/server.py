@@ -1,0 +1,131 @@
+"""Accepts clients: a connection exists, bytes arrive, messages go to the driver. THE WALK begins here.
+
+The body of a connection is `protocol/aio/connection.py`. This file numbers links, holds the bound on sockets, and
+turns what connections live through into inputs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import structlog
+
+from broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received
+from protocol.aio.connection import Connection
+from protocol.errors import ErrorCode, HeadgateError
+from protocol.messages import Error, Message, Scope
+from protocol.session import Role, Session, State
+
+from .driver import Driver
+from .limits import BACKLOG, REFUSALS_TOLD_MAX
+
+__all__ = ["Server"]
+
+
+class Server:
+    """The client listener; it is the handler of every connection it accepts."""
+
+    def __init__(self, driver: Driver, connections_max: int) -> None:
+        self._driver = driver
+        self._connections_max = connections_max
+        self._numbers = itertools.count(1)
+        self._link_of: dict[Connection, int] = {}
+        self._listener: asyncio.Server | None = None
+        self._log = structlog.get_logger()
+        self._closed_bytes_in = 0
+        self._closed_bytes_out = 0
+        self.refused = 0
+        self.violations = 0
+        self.address = ""
+
+    async def listen(self, host: str, port: int) -> None:
+        """Accept from now on; `address` tells where (port 0 takes a free one). Raises OSError."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(self._accept, host, port, backlog=BACKLOG)
+        name = self._listener.sockets[0].getsockname()
+        self.address = f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
+
+    def stop_accepting(self) -> None:
+        """Nobody new; connections stay."""
+        if self._listener is not None:
+            self._listener.close()
+
+    def dismiss_strangers(self) -> None:
+        """Goodbye to connections that are still without a handshake: the Node does not know them."""
+        for connection in list(self._link_of):
+            if connection.session.state is State.OPENING:
+                connection.close(ErrorCode.SHUTTING_DOWN, "the broker is shutting down")
+
+    def abort_all(self) -> None:
+        """Cut what did not close by itself."""
+        for connection in list(self._link_of):
+            connection.abort("the broker stopped")
+
+    @property
+    def connections(self) -> int:
+        """Sockets open now, handshake done or not."""
+        return len(self._link_of)
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes received from clients since the start."""
+        return self._closed_bytes_in + sum(connection.bytes_in for connection in self._link_of)
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes sent to clients since the start."""
+        return self._closed_bytes_out + sum(connection.bytes_out for connection in self._link_of)
+
+    def on_opened(self, connection: Connection) -> None:
+        """A socket was accepted."""
+        link = next(self._numbers)
+        self._link_of[connection] = link
+        self._driver.links[link] = connection
+        if len(self._link_of) > self._connections_max:
+            self._turn_away(connection)
+
+    def _turn_away(self, connection: Connection) -> None:
+        """Over the bound: say so to the first few, and keep nothing of the rest."""
+        self.refused += 1
+        self._log.warning("too many connections", peer=connection.peer, connections_max=self._connections_max)
+        if len(self._link_of) > self._connections_max + REFUSALS_TOLD_MAX:
+            connection.abort("too many connections")
+            return
+        text = f"this broker has its {self._connections_max} connections already: try again in a moment"
+        connection.send(Error(ErrorCode.TOO_MANY, Scope.CONNECTION, 0, text))
+        connection.flush()
+
+    def on_messages(self, connection: Connection, messages: list[Message]) -> None:
+        """One read brought messages."""
+        link = self._link_of.get(connection)
+        if link is not None:
+            self._driver.feed(Received(link, messages))
+
+    def on_paused(self, connection: Connection) -> None:
+        """The client reads too slowly: until it does, nothing that it asks for could be answered."""
+        connection.pause_reading()
+        link = self._link_of.get(connection)
+        if link is not None:
+            self._driver.feed(LinkPaused(link))
+
+    def on_resumed(self, connection: Connection) -> None:
+        """It caught up."""
+        connection.resume_reading()
+        link = self._link_of.get(connection)
+        if link is not None:
+            self._driver.feed(LinkResumed(link))
+
+    def on_closed(self, connection: Connection, failure: HeadgateError | None) -> None:
+        """The socket is gone."""
+        link = self._link_of.pop(connection)
+        self._driver.links.pop(link, None)
+        self._closed_bytes_in += connection.bytes_in
+        self._closed_bytes_out += connection.bytes_out
+        if connection.session.violated:
+            self.violations += 1
+            self._log.warning("client broke the protocol", peer=connection.peer, reason=str(failure))
+        self._driver.feed(LinkDown(link, str(failure) if failure else "goodbye"))
+
+    def _accept(self) -> Connection:
+        return Connection(Session(Role.BROKER, self._driver.clock()), self, self._driver.clock)

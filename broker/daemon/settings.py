@@ -1,0 +1,140 @@
+"""What the daemon can be told, by flag, environment (HEADGATE_…) or TOML file, in that order of precedence.
+
+The only file that knows pydantic. An unknown key is an error, not a shrug: a misspelt limit would be no limit.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import socket
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from broker.core.limits import OUTBOX_BYTES_DEFAULT, OUTBOX_BYTES_TOTAL_DEFAULT, SESSION_GRACE_SECONDS
+
+from .limits import CONNECTIONS_MAX_DEFAULT, DRAIN_SECONDS_DEFAULT
+
+__all__ = ["Settings", "SettingsError", "load_settings", "split_address"]
+
+_ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^:\[\]\s]*)):(?P<port>\d{1,5})")
+
+
+class SettingsError(Exception):
+    """A setting is wrong; the text names it and says what it takes."""
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Host and port of `host:port` or `[v6]:port`. Raises ValueError that says how to write it."""
+    found = _ADDRESS.fullmatch(text.strip())
+    if not found or int(found["port"]) > 65_535:
+        raise ValueError(f"{text!r} is not an address: write host:port, like 127.0.0.1:7400 or [::1]:7400")
+    return found["six"] or found["host"] or "0.0.0.0", int(found["port"])
+
+
+class Settings(BaseSettings):
+    """Every setting with its default; RUNBOOK.md explains when to change which."""
+
+    model_config = SettingsConfigDict(env_prefix="HEADGATE_", extra="forbid", frozen=True)
+
+    listen: str = "127.0.0.1:7400"
+    peer_listen: str = "127.0.0.1:7401"
+    admin: str = "127.0.0.1:7402"
+    data: Path = Path("headgate-data")
+    join: Annotated[tuple[str, ...], NoDecode] = ()
+    name: str = Field(default="", max_length=128, pattern=r"^[A-Za-z0-9._:-]*$")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["auto", "json", "console"] = "auto"
+    loop: Literal["auto", "asyncio", "uvloop"] = "auto"
+    connections_max: int = Field(default=CONNECTIONS_MAX_DEFAULT, ge=1, le=1_000_000)
+    outbox_bytes: int = Field(default=OUTBOX_BYTES_DEFAULT, ge=64 * 1024)
+    outbox_bytes_total: int = Field(default=OUTBOX_BYTES_TOTAL_DEFAULT, ge=64 * 1024)
+    slow_consumer: Literal["drop", "disconnect"] = "drop"
+    grace_seconds: float = Field(default=SESSION_GRACE_SECONDS, ge=0, le=3600)
+    drain_seconds: float = Field(default=DRAIN_SECONDS_DEFAULT, ge=0, le=3600)
+
+    @field_validator("listen", "peer_listen", "admin")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        split_address(value)
+        return value
+
+    @field_validator("loop")
+    @classmethod
+    def _loop(cls, value: str) -> str:
+        if value == "uvloop" and importlib.util.find_spec("uvloop") is None:
+            raise ValueError("uvloop is not installed here: install it, or say auto or asyncio")
+        return value
+
+    @field_validator("join", mode="before")
+    @classmethod
+    def _addresses(cls, value: Any) -> Any:
+        parts = value.replace(",", " ").split() if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+            raise ValueError(f"{value!r} is no list of addresses: write them like 'one:7401, two:7401'")
+        for part in parts:
+            split_address(part)
+        return tuple(parts)
+
+    @property
+    def broker_name(self) -> str:
+        """The name given, or host and port: two brokers of one machine must differ."""
+        return self.name or f"{socket.gethostname()}:{split_address(self.listen)[1]}"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, then the environment; the file is merged below them by `load_settings`."""
+        return init_settings, env_settings
+
+
+def load_settings(flags: dict[str, Any], file: Path | None = None) -> Settings:
+    """Settings from flags (None: not given), environment and file (else HEADGATE_CONFIG). Raises SettingsError."""
+    if file is None and os.environ.get("HEADGATE_CONFIG"):
+        file = Path(os.environ["HEADGATE_CONFIG"])
+    given = {name: value for name, value in flags.items() if value is not None}
+    if file is not None:
+        # pydantic takes a variable in either case, so the file must give way to both.
+        environment = {name.upper() for name in os.environ}
+        for name, value in _read(file).items():
+            if name not in given and f"HEADGATE_{name}".upper() not in environment:
+                given[name] = value
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise SettingsError(_explain(error)) from error
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            table = tomllib.load(stream)
+    except OSError as error:
+        raise SettingsError(f"cannot read the configuration {file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file} is not TOML: {error}") from error
+    table.pop("server", None)  # the clients' key: one file may serve both
+    for name in table:
+        if name not in Settings.model_fields:
+            known = ", ".join(sorted(Settings.model_fields))
+            raise SettingsError(f"{file}: unknown setting {name!r}; there are {known}")
+    return table
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors():
+        name = ".".join(str(part) for part in problem["loc"]) or "settings"
+        lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')}")
+    return "; ".join(lines)

@@ -1,0 +1,18 @@
+"""The simulator: host 2 of the Node. Virtual time, one heap, one seed; the production code inside, faults around it.
+
+    python -m broker.simulator --seed 7                   one run: its digest and its verdict
+    python -m broker.simulator --campaign 200             many seeds, one line for each that fails
+    python -m broker.simulator --seed 7 --trace FILE      every input and effect, to read
+    python -m broker.simulator --seed 7 --ablate dedupe   the same without one safeguard: it must fail
+
+Order of reading: `world` (time, and the twin of `daemon/driver.py`), `network`, `client`, `workload`, `faults`;
+`history` (what must come out, worked out by a dumb twin), `checkers` (one class a promise), `ablations` (do they
+bite?); `trace`, `run`, `report`, `command`.
+
+Re-exported: `main` (the command), `run_seed`, `Options` and `Verdict` (one run, from tests).
+"""
+
+from .command import main
+from .run import Options, Verdict, run_seed
+
+__all__ = ["Options", "Verdict", "main", "run_seed"]

@@ -1,0 +1,89 @@
+"""The command `python -m broker.simulator`: one seed with its digest and verdict, or a campaign of many."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from .ablations import ABLATIONS
+from .faults import FAULTS, parse_faults
+from .limits import CLIENTS_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
+from .report import Summary, command_of, verdict_lines
+from .run import Options, run_seed
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | None = None) -> int:
+    """0 when every promise was kept, 1 when one was broken; argparse says 2 for a wrong command line."""
+    arguments = _parser().parse_args(argv)
+    write = sys.stdout.write if write is None else write
+    options = Options(
+        seed=arguments.seed,
+        steps=arguments.steps,
+        clients=arguments.clients,
+        faults=arguments.faults,
+        checked=not arguments.fast,
+        ablation=arguments.ablate,
+    )
+    if arguments.campaign:
+        first = arguments.seed if arguments.first_seed is None else arguments.first_seed
+        return _campaign(options, range(first, first + arguments.campaign), write)
+    with ExitStack() as stack:
+        trace = None
+        if arguments.trace is not None:
+            trace = stack.enter_context(arguments.trace.open("w", encoding="utf-8")).write
+        verdict = run_seed(options, trace)
+    write("".join(f"{line}\n" for line in verdict_lines(verdict)))
+    return 1 if verdict.failure else 0
+
+
+def _campaign(options: Options, seeds: Sequence[int], write: Callable[[str], object]) -> int:
+    """One line for each failing seed, then the sums."""
+    summary = Summary()
+    for seed in seeds:
+        verdict = run_seed(replace(options, seed=seed))
+        summary.add(verdict)
+        if verdict.failure and summary.failures <= REPORTED_FAILURES_MAX:
+            write(f"{verdict.failure.splitlines()[0][:300]}\n    {command_of(verdict)}\n")
+    write("".join(f"{line}\n" for line in summary.lines()))
+    return 1 if summary.failures else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m broker.simulator",
+        description="Run the broker in virtual time under faults, and check every promise it makes.",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="everything in a run follows from it (1)")
+    parser.add_argument("--steps", type=_within(1, STEPS_MAX), default=2_000, help="events of the safety phase (2000)")
+    parser.add_argument("--clients", type=_within(1, CLIENTS_MAX), default=6, help="how many (6)")
+    text = f"comma-separated of {', '.join(FAULTS)}; or none (all of them)"
+    parser.add_argument("--faults", type=_faults, default=FAULTS, help=text)
+    parser.add_argument("--ablate", choices=sorted(ABLATIONS), default="", help="switch off one safeguard")
+    parser.add_argument("--trace", type=Path, help="write every input and effect to this file")
+    parser.add_argument("--fast", action="store_true", help="pass message objects instead of bytes")
+    parser.add_argument("--campaign", type=_within(1, STEPS_MAX), metavar="N", help="run N seeds, print what fails")
+    parser.add_argument("--first-seed", type=int, help="where a campaign begins (the seed)")
+    return parser
+
+
+def _faults(text: str) -> tuple[str, ...]:
+    try:
+        return parse_faults(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _within(low: int, high: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"a number from {low} to {high}, not {text}")
+        return value
+
+    return number

@@ -1,0 +1,210 @@
+"""The history of a run: what was published, what was asked for, what the broker took in, what every client got.
+
+The broker's side is written by a dumb twin that reads the inputs of a Host and only those effects that are answers:
+a subscription is in force from the place of its SUBSCRIBE in the input, if SUBACK followed; a batch counts if its
+sequence is the next one and no ERROR names it. From the two it works out, by the plain meaning alone, what each
+subscription must be sent, and in which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from broker.core.effects import Effect, Send
+from broker.core.inputs import Input, LinkDown, Received
+from matching import MatchingError, Pattern, Tree, evaluate, parse_condition, parse_pattern
+from protocol.batch import Batch
+from protocol.columns import Scalar
+from protocol.errors import ErrorCode
+from protocol.messages import (
+    Error,
+    Goodbye,
+    Hello,
+    Mode,
+    Publish,
+    Scope,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+    Welcome,
+)
+from protocol.records import decode_record
+
+from .workload import event_name
+from .world import Host
+
+__all__ = ["Event", "History", "SessionLog", "SubscriptionLog"]
+
+
+@dataclass(slots=True)
+class Event:
+    """One event as its publisher made it. `ordinal` counts the publisher's events."""
+
+    name: str
+    publisher: str
+    ordinal: int
+    topic: str
+    record: bytes
+    attributes: dict[str, Scalar]
+    event_id: tuple[str, int] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class SubscriptionLog:
+    """One subscription of one client, from the request to the last delivery."""
+
+    client: str
+    request: int
+    number: int
+    pattern_text: str
+    condition_text: str
+    exact: bool
+    pattern: Pattern | None = None
+    condition: Tree | None = None
+    in_force: bool = False
+    acknowledged: bool = False
+    over: bool = False
+    expected: list[str] = field(default_factory=list)
+    delivered: dict[str, int] = field(default_factory=dict)
+    gap: int = 0
+    at: int = 0
+
+    def wants(self, event: Event) -> bool:
+        """The plain meaning."""
+        assert self.pattern is not None
+        if not self.pattern.matches(event.topic):
+            return False
+        return self.condition is None or evaluate(self.condition, event.attributes) is True
+
+
+@dataclass(slots=True, eq=False)
+class SessionLog:
+    """One session as the broker's side of the history has it."""
+
+    client: str
+    accepted: int = 0
+    link: int | None = None
+    detached: float = 0.0
+    over: bool = False
+    subscriptions: dict[int, SubscriptionLog] = field(default_factory=dict)
+
+
+class History:
+    """Everything that the checkers compare."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, Event] = {}
+        self.spoiled: dict[tuple[str, str], None] = {}
+        self.requested: dict[tuple[str, int], SubscriptionLog] = {}
+        self.sessions: dict[bytes, SessionLog] = {}
+        self.refused: list[str] = []
+        self.broken_resumes: list[str] = []
+        self.accepted_events = 0
+        self._published: dict[str, int] = {}
+        self._by_link: dict[int, SessionLog] = {}
+
+    # --- Told by clients ---------------------------------------------------------------------------------------------
+
+    def published(self, publisher: str, batch: Batch, spoiled: bool) -> None:
+        """A client made this batch."""
+        topics = batch.topic_list()
+        for row, record in enumerate(batch.pieces()):
+            attributes, body, _ = decode_record(record)
+            name, ordinal = event_name(body), self._published.get(publisher, 0)
+            self._published[publisher] = ordinal + 1
+            topic = topics[row if len(topics) > 1 else 0]
+            self.events[name] = Event(name, publisher, ordinal, topic, record, attributes)
+            if spoiled:
+                self.spoiled[publisher, name] = None
+
+    def subscribing(self, client: str, message: Subscribe) -> SubscriptionLog:
+        """A client asks for this."""
+        exact = message.options.get("exact", False)
+        log = SubscriptionLog(client, message.request, message.subscription, message.pattern, message.condition, exact)
+        try:
+            log.pattern = parse_pattern(message.pattern, exact=exact)
+            log.condition = parse_condition(message.condition) if message.condition else None
+        except MatchingError:
+            log.pattern = None
+        self.requested[client, message.request] = log
+        return log
+
+    # --- Seen at the broker ------------------------------------------------------------------------------------------
+
+    def __call__(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """One step of a Host."""
+        now = host.world.now
+        if isinstance(happened, Received):
+            sent = [effect for effect in effects if isinstance(effect, Send) and effect.link == happened.link]
+            answers = [effect.message for effect in sent]
+            for message in happened.messages:
+                if isinstance(message, Hello):
+                    self._hello(host, happened.link, message, answers)
+                elif happened.link in self._by_link:
+                    self._said(self._by_link[happened.link], message, answers)
+        elif isinstance(happened, LinkDown):
+            self._detached(happened.link, now)
+
+    def _hello(self, host: Host, link: int, hello: Hello, answers: Sequence[object]) -> None:
+        welcome = next((answer for answer in answers if isinstance(answer, Welcome)), None)
+        if welcome is None:
+            return
+        known = self.sessions.get(hello.session)
+        now, grace = host.world.now, host.node.config.grace_seconds
+        if not welcome.resumed:
+            if known is not None and not known.over and (known.link is not None or now < known.detached + grace):
+                self.broken_resumes.append(f"{known.client} came back within its grace and was a stranger")
+            if known is not None:
+                known.over = True
+            known = self.sessions[welcome.session] = SessionLog(hello.name)
+        assert known is not None
+        if known.link is not None:
+            self._detached(known.link, now)
+        known.link = link
+        self._by_link[link] = known
+
+    def _detached(self, link: int, now: float) -> None:
+        session = self._by_link.pop(link, None)
+        if session is not None:
+            session.link = None
+            session.detached = now
+
+    def _said(self, session: SessionLog, message: object, answers: Sequence[object]) -> None:
+        if isinstance(message, Publish):
+            self._publish(session, message, answers)
+        elif isinstance(message, Subscribe):
+            if Suback(message.request, message.subscription) in answers:
+                log = self.requested[session.client, message.request]
+                log.in_force = True
+                session.subscriptions[message.subscription] = log
+        elif isinstance(message, Unsubscribe):
+            if Unsuback(message.request, message.subscription) in answers:
+                session.subscriptions.pop(message.subscription).in_force = False
+        elif isinstance(message, Goodbye):
+            session.over = True
+            session.subscriptions.clear()
+
+    def _publish(self, session: SessionLog, message: Publish, answers: Sequence[object]) -> None:
+        if message.mode != Mode.FIRE:
+            if message.sequence != session.accepted + 1:
+                return
+            session.accepted = message.sequence
+        names = [event_name(decode_record(record)[1]) for record in message.batch.pieces()]
+        for answer in answers:
+            if isinstance(answer, Error) and answer.scope == Scope.PUBLISH and answer.reference == message.sequence:
+                if (session.client, names[0]) not in self.spoiled:
+                    self.refused.append(f"{names[0]}: {ErrorCode(answer.code).name}: {answer.text}")
+                return
+        self.accepted_events += len(names)
+        for name in names:
+            event = self.events[name]
+            for log in session_subscriptions(self.sessions):
+                if log.wants(event):
+                    log.expected.append(name)
+
+
+def session_subscriptions(sessions: dict[bytes, SessionLog]) -> list[SubscriptionLog]:
+    """Every subscription in force, of every session that is not over."""
+    return [log for session in sessions.values() if not session.over for log in session.subscriptions.values()]

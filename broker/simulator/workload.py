@@ -1,0 +1,167 @@
+"""The workload: what clients subscribe to and publish, drawn from the seed.
+
+Few topics and values, so that subscriptions and events meet often; all types, NULLs and absent attributes, so that
+three-valued logic has something to decide. Now and then something that the broker must refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from protocol import Batch, make_batch
+from protocol.columns import Scalar
+
+__all__ = ["Traits", "Workload", "event_name"]
+
+_STREAMS = ("quotes", "alerts")
+_LEVELS = (("NYSE", "ATHEX"), ("OTE", "IBM", "ΔΕΗ"))
+_SYMBOLS = ("OTE", "IBM", "it's", "", "ΔΕΗ")
+_NUMBERS = (0, 1, -1, 7, 8.3, 8.5, 9.0, -0.0, 2**53 + 1, float("nan"), 1e300)
+_ATTRIBUTES = ("symbol", "price", "volume", "live", "body.order.qty")
+_BAD_CONDITIONS = ("price >", "price BETWEEN 1", "(a = 1", "DELTA(price) > 1", "XPATH '/a/b'", "a = 'x")
+_BAD_PATTERNS = ("", "/", "*/x", "quotes//x", "quotes/#", "quotes/a*", "quotes/+")
+_BAD_TOPICS = ("", "quotes/", "quotes/*", "quotes/\x00", "/quotes")
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What kind of client this is."""
+
+    credit: int = 65_536
+    grant_seconds: float = 0.0
+    think_seconds: float = 0.05
+    batch_events_max: int = 8
+    body_bytes_max: int = 120
+    forgetful: bool = False
+    """Sends everything unacknowledged again after a reconnect, whatever WELCOME said the broker has."""
+    publishes: bool = True
+    subscriptions_max: int = 6
+    bad_probability: float = 0.02
+
+    @classmethod
+    def drawn(cls, random: Random, slow_probability: float) -> Traits:
+        """One client's."""
+        slow = random.random() < slow_probability
+        return cls(
+            credit=random.choice((1, 3, 10, 40)) if slow else random.choice((20, 200, 65_536)),
+            grant_seconds=random.choice((0.05, 0.5, 2.0)) if slow else 0.0,
+            think_seconds=random.choice((0.01, 0.05, 0.3)),
+            batch_events_max=random.choice((1, 4, 12, 40)),
+            body_bytes_max=random.choice((10, 120, 600)),
+            forgetful=random.random() < 0.5,
+            publishes=random.random() < 0.8,
+            subscriptions_max=random.choice((2, 6, 12)),
+        )
+
+
+def event_name(body: bytes) -> str:
+    """What an event calls itself: the first word of its body. `client:batch:row`."""
+    return body.partition(b" ")[0].decode("utf-8", "replace")
+
+
+class Workload:
+    """Draws subscriptions and batches."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def pattern(self) -> tuple[str, bool]:
+        """(pattern, exact)."""
+        random = self._random
+        levels = [random.choice(_STREAMS)]
+        for names in _LEVELS[: random.randint(0, len(_LEVELS))]:
+            levels.append("*" if random.random() < 0.4 else random.choice(names))
+        return "/".join(levels), random.random() < 0.2
+
+    def topic(self) -> str:
+        """The topic of an event."""
+        random = self._random
+        depth = random.choice((0, 1, 2, 2, 2))
+        return self._topic_in(random.choice(_STREAMS), depth)
+
+    def condition(self, depth: int = 2) -> str:
+        """A condition that parses."""
+        random = self._random
+        kind = random.randrange(9 if depth else 6)
+        name = random.choice(_ATTRIBUTES)
+        if kind == 0:
+            return f"symbol = {_text(random.choice(_SYMBOLS))}"
+        if kind == 1:
+            return f"{name} {random.choice(('=', '<>', '<', '<=', '>', '>='))} {random.choice((1, 8.3, 8.5, -1, 7))}"
+        if kind == 2:
+            low = random.choice((-1, 0, 8.3))
+            return f"price BETWEEN {low} AND {low + random.choice((0, 1, 8.2))}"
+        if kind == 3:
+            return f"symbol {random.choice(('', 'NOT '))}IN ('OTE', 'it''s')"
+        if kind == 4:
+            return f"symbol LIKE {_text(random.choice(('O%', '%_M', '%', 'its')))}"
+        if kind == 5:
+            return random.choice((f"{name} IS NULL", f"{name} IS NOT NULL", "live", "price * 2 > volume + 1"))
+        if kind == 6:
+            return f"NOT ({self.condition(depth - 1)})"
+        word = " AND " if kind == 7 else " OR "
+        return f"({self.condition(depth - 1)}{word}{self.condition(depth - 1)})"
+
+    def subscription(self, bad_probability: float) -> tuple[str, str, bool, bool]:
+        """(pattern, condition, exact, whether the broker must refuse it)."""
+        random = self._random
+        pattern, exact = self.pattern()
+        condition = self.condition() if random.random() < 0.7 else ""
+        if random.random() < bad_probability:
+            if random.random() < 0.5:
+                return random.choice(_BAD_PATTERNS), condition, exact, True
+            return pattern, random.choice(_BAD_CONDITIONS), exact, True
+        return pattern, condition, exact, False
+
+    def batch(self, name: str, traits: Traits, interest: dict[str, list[str] | None]) -> Batch:
+        """A batch of events named `name:0`, `name:1`, … of one stream, with some or all match columns."""
+        random = self._random
+        stream, count = random.choice(_STREAMS), random.randint(1, traits.batch_events_max)
+        if random.random() < 0.5:
+            topics = [self._topic_in(stream, 2)]
+        else:
+            topics = [self._topic_in(stream, random.choice((0, 1, 2))) for _ in range(count)]
+        present = [attribute for attribute in _ATTRIBUTES if random.random() < 0.8]
+        columns = {attribute: [self._value(attribute) for _ in range(count)] for attribute in present}
+        bodies = [f"{name}:{row} ".encode() + b"x" * random.randint(0, traits.body_bytes_max) for row in range(count)]
+        return make_batch(topics, columns, bodies, self._sent_columns(interest.get(stream), present))
+
+    def spoil(self, batch: Batch) -> Batch:
+        """The same batch with a topic, or a column, that the broker must refuse if it looks at it."""
+        random = self._random
+        if not batch.columns or random.random() < 0.5:
+            return Batch(random.choice(_BAD_TOPICS), batch.count, batch.lengths, batch.records, batch.columns)
+        name = random.choice(list(batch.columns))
+        columns = batch.columns | {name: random.choice((b"", b"m\x91\x90", b"q123", b"m\xc1", b"z"))}
+        return Batch(batch.topics, batch.count, batch.lengths, batch.records, columns, batch.complete)
+
+    def _topic_in(self, stream: str, depth: int) -> str:
+        return "/".join([stream, *(self._random.choice(names) for names in _LEVELS[:depth])])
+
+    def _value(self, attribute: str) -> Scalar:
+        random = self._random
+        if random.random() < 0.15:
+            return None
+        if random.random() < 0.1:
+            return random.choice((True, "8.3", 1, 8.3))
+        if attribute == "symbol":
+            return random.choice(_SYMBOLS)
+        if attribute == "live":
+            return random.random() < 0.5
+        return random.choice(_NUMBERS)
+
+    def _sent_columns(self, interest: Sequence[str] | None, present: Sequence[str]) -> list[str] | None:
+        """What the broker asked for, everything, or less than it asked for, so that it has to look for itself."""
+        random = self._random
+        choice = random.randrange(4)
+        if choice == 0 or interest is None:
+            return None
+        if choice == 1:
+            return [name for name in present if random.random() < 0.5]
+        return list(interest)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,129 @@
+"""The world: one heap of (time, tie, action), virtual time, one seed; in it Hosts, each of which owns a Node.
+
+`Host` is the twin of `daemon/driver.py`. The same four steps: take an input, handle it, carry out the effects, re-arm
+the deadline. There is nothing to decide here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+from typing import Any, Protocol
+
+from broker.core import Node, NodeConfig
+from broker.core.effects import Close, Effect, Note, Send, Store
+from broker.core.inputs import Input, Wake
+
+__all__ = ["BrokerEnd", "Host", "Watcher", "World"]
+
+_TURN_SECONDS = 1e-6
+"""One turn of a host's loop: what `as soon as other inputs had their turn` means here."""
+
+
+class BrokerEnd(Protocol):
+    """The broker's side of a connection, as far as a Host uses it."""
+
+    def broker_send(self, message: Any) -> None:
+        """Queue a message for the client."""
+
+    def broker_close(self) -> None:
+        """Give the connection up once everything is written."""
+
+
+class Watcher(Protocol):
+    """Who sees every step of a Host before its effects are carried out."""
+
+    def __call__(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """One step."""
+
+
+class World:
+    """Virtual time and the one source of chance."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.now = 0.0
+        self.hosts: dict[str, Host] = {}
+        self.steps = 0
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._ties = count()
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do this so many seconds from now; what is due at one moment happens in the order it was asked for."""
+        heappush(self._heap, (self.now + seconds, next(self._ties), action))
+
+    def step(self) -> bool:
+        """Go to the next moment at which something happens; False when nothing ever will."""
+        if not self._heap:
+            return False
+        self.now, _, action = heappop(self._heap)
+        self.steps += 1
+        action()
+        return True
+
+    def run_for(self, seconds: float) -> None:
+        """Everything that happens within the next seconds."""
+        end = self.now + seconds
+        while self._heap and self._heap[0][0] <= end:
+            self.step()
+        self.now = end
+
+
+class Host:
+    """One Node in the world."""
+
+    def __init__(self, world: World, config: NodeConfig, watchers: Sequence[Watcher]) -> None:
+        self.world = world
+        self.node = Node(config, Random(world.random.getrandbits(64)), world.now)
+        self.links: dict[int, BrokerEnd] = {}
+        self.records: dict[str, Any] = {}
+        self._watchers = watchers
+        self._armed = float("inf")
+        self._generation = 0
+        self._carry_out: dict[type, Callable[[Any], None]] = {
+            Send: self._send,
+            Close: self._close,
+            Store: self._store,
+            Note: lambda effect: None,  # the trace has it
+        }
+        world.hosts[config.name] = self
+
+    def feed(self, happened: Input) -> None:
+        """One thing happened."""
+        effects = self.node.handle(happened, self.world.now)
+        for watch in self._watchers:
+            watch(self, happened, effects)
+        for effect in effects:
+            self._carry_out[type(effect)](effect)
+        if self.node.next_deadline() != self._armed:
+            self._arm()
+
+    def _arm(self) -> None:
+        self._generation += 1  # whoever was armed before finds that it is no longer meant
+        deadline = self._armed = self.node.next_deadline()
+        if deadline < float("inf"):
+            generation = self._generation
+            self.world.after(max(_TURN_SECONDS, deadline - self.world.now), lambda: self._wake(generation))
+
+    def _wake(self, generation: int) -> None:
+        if generation == self._generation:
+            self._armed = float("nan")
+            self.feed(Wake())
+
+    def _send(self, effect: Send) -> None:
+        link = self.links.get(effect.link)
+        if link is not None:
+            link.broker_send(effect.message)
+
+    def _close(self, effect: Close) -> None:
+        link = self.links.get(effect.link)
+        if link is not None:
+            link.broker_close()
+
+    def _store(self, effect: Store) -> None:
+        if effect.value is None:
+            self.records.pop(effect.key, None)
+        else:
+            self.records[effect.key] = effect.value

@@ -1,0 +1,21 @@
+"""Measurements: Headgate beside its peers, on this machine, in one run.
+
+    headgate bench compare     rates and latency, with the peers found installed     compare.py
+    headgate bench latency     p50 and p99 alone                                     latency.py
+    headgate bench clients     what the shipped clients reach, verb by verb          clients.py
+    headgate bench slow        what a stalled subscriber does to the others          slow.py
+
+Each is a module with `add_arguments(parser)` and `run(arguments) -> exit code`, and runs as `python -m` too.
+
+Read in this order: `workloads` (what is asked and what happens, as plain data), `peers/peer` (what a server has to
+offer to be measured), `load` (generator and sink, one run), `harness` (processes, cores, CPU time), `report`.
+
+How it is kept fair. All servers get the same events from the same generator, in writes of the same size, encoded
+before the clock starts, and are counted by the same sink; every delivery is counted, and a lost one lowers the rate.
+The server has a core to itself. Headgate alone pays for its protocol: acknowledged batches within the publish window,
+and credit. A server without conditions floods; it is credited with what its clients would have kept, and their
+filtering is free. CPU shares of all three processes stand beside every rate, so that a rate which measured the
+generator instead of the server is seen as such. Only ratios within one run mean anything.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,66 @@
+"""Every number that shapes a measurement, each with its reason. They are the same for every server."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ARRIVALS_PER_CHUNK_MAX",
+    "BODY_LENGTH",
+    "CHILD_SECONDS_MAX",
+    "CHUNK_EVENTS",
+    "FRAMES_PER_CHUNK_MAX",
+    "IN_FLIGHT_ARRIVALS_MAX",
+    "IN_FLIGHT_ARRIVALS_SLOW_MAX",
+    "IN_FLIGHT_EVENTS_MAX",
+    "LATENCY_EVENTS_PER_SECOND",
+    "OPEN_FILES_WANTED",
+    "READ_LENGTH",
+    "RING_EVENTS",
+    "SILENCE_SECONDS_MAX",
+    "START_SECONDS_MAX",
+    "WARM_UP_SECONDS",
+]
+
+BODY_LENGTH = 128
+"""Bytes of an event's body: a quote, a sensor reading, a short log line. The size reference tables are given for."""
+
+CHUNK_EVENTS = 500
+"""Events in one write of the generator, and in a Headgate batch as the client ships it. 70 KiB: one full write."""
+
+ARRIVALS_PER_CHUNK_MAX = 50_000
+"""Deliveries that one write may cause. A flood to 1,000 connections is written 50 events at a time, not 500."""
+
+FRAMES_PER_CHUNK_MAX = 64
+"""Headgate frames in one write when a batch is a single event: a quarter of the publish window, so it never stalls."""
+
+RING_EVENTS = 20_000
+"""Different events in the generator's ring: twice the topics of workload c, and small enough for 3 MB of cache."""
+
+IN_FLIGHT_EVENTS_MAX = 50_000
+"""Events sent and not yet arrived. Below the default credit of 65,536; at four million a second it is 12 ms of work."""
+
+IN_FLIGHT_ARRIVALS_MAX = 1_000_000
+"""The same bound in deliveries, for fan-out: 20 ms of work at fifty million a second, 130 MB across all sockets."""
+
+IN_FLIGHT_ARRIVALS_SLOW_MAX = 100_000
+"""For servers of some hundred thousand deliveries a second: a million would take ten seconds to drain."""
+
+LATENCY_EVENTS_PER_SECOND = 1000
+"""Slow enough that nothing queues behind anything, fast enough for a p99 of some thousand events."""
+
+READ_LENGTH = 1 << 20
+"""Bytes the sink takes in one read."""
+
+WARM_UP_SECONDS = 0.3
+"""Traffic before the clock starts: caches fill, the garbage collector settles, sockets grow their windows."""
+
+SILENCE_SECONDS_MAX = 5.0
+"""With something outstanding and no arrival for this long, the rest is counted as lost."""
+
+CHILD_SECONDS_MAX = 120.0
+"""A generator or sink that takes longer than this hangs; the slowest peer needs some ten seconds to drain."""
+
+START_SECONDS_MAX = 15.0
+"""From starting a server to its first accepted connection, on a busy machine."""
+
+OPEN_FILES_WANTED = 4096
+"""Sockets of workload e1k on either side, and room to spare."""

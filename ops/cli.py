@@ -1,0 +1,98 @@
+"""The command `headgate`: finds the verb, runs it, and turns every error into one line and an exit code.
+
+Exit codes: 0 done, 1 the broker refused (the reason is on stderr), 2 usage, 3 cannot connect.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from protocol.errors import HeadgateError
+
+from .exits import DONE, INTERRUPTED, USAGE, UsageError, exit_code
+from .server import add_server_arguments
+
+__all__ = ["VERBS", "build_parser", "main"]
+
+VERBS: dict[str, tuple[str, str]] = {
+    "serve": ("serve", "run a broker until it is told to stop"),
+    "pub": ("pub", "publish an event, or many from JSON lines"),
+    "sub": ("sub", "subscribe, and print what is delivered"),
+    "schema": ("schema", "say what attributes a stream has"),
+    "status": ("status", "what the broker holds and has done"),
+    "ring": ("ring", "which brokers there are"),
+    "streams": ("streams", "the streams in use"),
+    "subs": ("subs", "the subscriptions in force"),
+    "explain": ("explain", "why a subscription would, or would not, get an event"),
+    "demo": ("demo", "a broker, a quote feed and subscribers, live and checked"),
+    "bench": ("bench", "measure this broker, and its peers beside it"),
+    "simulate": ("simulate", "run the broker in virtual time from one seed, and check it"),
+    "audit": ("audit", "recompute from the logs what should have been delivered"),
+}
+"""Verb -> its module in `ops.commands`, and what it does."""
+
+PASSES_ON = frozenset({"simulate"})
+"""Verbs whose arguments another program of ours reads."""
+
+
+def build_parser(wanted: Collection[str] = tuple(VERBS)) -> argparse.ArgumentParser:
+    """The parser of the whole command. Only the verbs in `wanted` get their arguments: others cost no import."""
+    parser = argparse.ArgumentParser(
+        prog="headgate",
+        description="Content-based publish/subscribe: say what happened, or say what you want to hear about.",
+        epilog="`headgate VERB --help` explains a verb. Exit codes: 0 done, 1 refused, 2 usage, 3 cannot connect.",
+        allow_abbrev=False,
+    )
+    add_server_arguments(parser)
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb, (module, text) in VERBS.items():
+        passes_on = verb in PASSES_ON
+        subparser = subparsers.add_parser(
+            verb, help=text, description=text[0].upper() + text[1:] + ".", add_help=not passes_on, allow_abbrev=False
+        )
+        if verb in wanted and not passes_on:
+            _command(module).add_arguments(subparser)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; the exit code. Usage errors leave by SystemExit(2), as argparse does."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = build_parser([verb for verb in VERBS if verb in words])
+    arguments, others = parser.parse_known_args(words)
+    if others and arguments.verb not in PASSES_ON:
+        parser.error(f"{arguments.verb} does not take {' '.join(others)}: see headgate {arguments.verb} --help")
+    arguments.others = others
+    try:
+        code = int(_command(VERBS[arguments.verb][0]).run(arguments))
+        if sys.stdout is not None:  # None when the shell has closed it
+            sys.stdout.flush()
+        return code
+    except (HeadgateError, UsageError) as error:
+        print(f"headgate {arguments.verb}: {error}", file=sys.stderr)
+        return exit_code(error)
+    except BrokenPipeError:
+        # Whoever read our output has enough. Nothing may be written to it at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except OSError as error:
+        print(f"headgate {arguments.verb}: {error.strerror or error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except ModuleNotFoundError as error:
+        print(f"headgate {arguments.verb}: the package {error.name} is not installed", file=sys.stderr)
+        return USAGE
+
+
+def _command(module: str) -> Any:
+    return importlib.import_module(f"ops.commands.{module}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

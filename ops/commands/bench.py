@@ -1,0 +1,39 @@
+"""`headgate bench`: measure this broker, its clients, and its peers beside it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import Any
+
+__all__ = ["BENCHES", "add_arguments", "run"]
+
+BENCHES = {
+    "compare": "throughput and latency, beside the peers that are installed",
+    "latency": "the time from publish to delivery at a steady pace",
+    "clients": "what the shipped clients reach by themselves",
+    "slow": "what one stalled subscriber does to the others",
+}
+"""Module of `ops.bench` -> what it measures. `compare` is what `headgate bench` alone means."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `bench`: each measurement brings its own."""
+    benches = parser.add_subparsers(dest="bench", metavar="|".join(BENCHES))
+    for bench, text in BENCHES.items():
+        _module(bench).add_arguments(benches.add_parser(bench, help=text, description=text, allow_abbrev=False))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure."""
+    bench = arguments.bench
+    if bench is None:
+        bench = "compare"
+        parser = argparse.ArgumentParser()
+        _module(bench).add_arguments(parser)
+        arguments = parser.parse_args([])
+    return int(_module(bench).run(arguments))
+
+
+def _module(bench: str) -> Any:
+    return importlib.import_module(f"ops.bench.{bench}")

@@ -1,0 +1,30 @@
+"""`headgate demo`: a broker, a quote feed and subscribers, live, and then the proof."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..demo.limits import RATE_DEFAULT, SECONDS_DEFAULT
+from ..exits import UsageError
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `demo`."""
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS_DEFAULT, help="how long the feed runs (default %(default)g)"
+    )
+    parser.add_argument("--rate", type=int, default=RATE_DEFAULT, help="events a second (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=7, help="of the random walk (default %(default)s)")
+    parser.add_argument("--plain", action="store_true", help="lines instead of a live table")
+    parser.add_argument("--json", action="store_true", help="the verdict as one line of JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run it; 0 when every subscriber got exactly what it asked for."""
+    if not arguments.seconds > 0 or arguments.rate < 1:
+        raise UsageError("--seconds and --rate are above 0")
+    from ..demo.scene import play
+
+    return play(arguments.seconds, arguments.rate, arguments.seed, arguments.plain, arguments.json)

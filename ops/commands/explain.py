@@ -1,0 +1,88 @@
+"""`headgate explain`: how the broker reads a subscription, where it lives, and what it says of a given event."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from protocol.records import flatten
+
+from ..exits import DONE, UsageError
+from ..jsonlines import read_attributes
+from ..server import add_server_arguments, answer_of
+from ..tables import plain, print_json, print_map
+
+__all__ = ["add_arguments", "read_event", "run"]
+
+_EXAMPLE = '{"topic": "quotes/NYSE/OTE", "attrs": {"price": 8.45}}'
+_EVENT_KEYS = frozenset({"topic", "attrs", "json"})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `explain`."""
+    add_server_arguments(parser)
+    parser.add_argument("pattern", metavar="PATTERN", help="as in `sub`")
+    parser.add_argument("--where", metavar="SQL", default="", help="as in `sub`")
+    parser.add_argument("--exact", action="store_true", help="as in `sub`")
+    parser.add_argument("--event", metavar="JSON", help=f"an event to try it on, like {_EXAMPLE}; - reads it")
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask and print."""
+    details: dict[str, Any] = {"pattern": arguments.pattern, "condition": arguments.where, "exact": arguments.exact}
+    if arguments.event is not None:
+        details["event"] = read_event(sys.stdin.read() if arguments.event == "-" else arguments.event)
+    answer = answer_of(arguments, "explain", **details)
+    if arguments.json:
+        print_json(answer)
+    else:
+        _print(answer)
+    return DONE
+
+
+def read_event(text: str) -> dict[str, Any]:
+    """The event of a JSON text: a line as `pub --jsonl` takes it, or an object of nothing but attributes."""
+    try:
+        members = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--event is not JSON: {error}") from error
+    if not isinstance(members, dict):
+        raise UsageError(f"--event is an object, like {_EXAMPLE}")
+    if not members.keys() & _EVENT_KEYS:
+        return {"attrs": flatten(members)}
+    event: dict[str, Any] = {"attrs": flatten(read_attributes(members))}
+    if "topic" in members:
+        event["topic"] = members["topic"]
+    return event
+
+
+def _print(answer: dict[str, Any]) -> None:
+    reach = "this topic only" if answer["exact"] else "this topic and all below it"
+    print_map(
+        {
+            "pattern": f"{answer['pattern']} ({reach})",
+            "condition": answer["condition"] or "none: every event of these topics",
+            "lives on": f"{answer['lives_on']}: {answer['because']}",
+        }
+    )
+    if "delivered" not in answer:
+        return
+    print()
+    rows = [(one["verdict"], one["predicate"]) for one in answer["predicates"]]
+    if "topic_matches" in answer:
+        rows.insert(0, ("true" if answer["topic_matches"] else "false", "the topic matches the pattern"))
+    for verdict, text in rows:
+        print(f"  {verdict:<7}  {plain(text)}")
+    print(f"\n{'delivered' if answer['delivered'] else 'not delivered'}: {_reason(answer)}")
+
+
+def _reason(answer: dict[str, Any]) -> str:
+    if answer.get("topic_matches") is False:
+        return "the topic is not one of the pattern's"
+    verdict = answer["verdict"]
+    if verdict == "unknown":
+        return "the condition is unknown, because it asks for something that the event does not have"
+    return f"the condition is {verdict}"

@@ -1,0 +1,169 @@
+"""`headgate pub`: publish one event, or one for each line of a file or of a pipe, as the lines come."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Protocol
+
+from protocol.columns import Scalar
+from protocol.errors import LocalError
+
+from ..attributes import parse_attributes
+from ..exits import DONE, UsageError
+from ..jsonlines import parse_line
+from ..lines import descriptor_of, read_lines
+from ..server import add_server_arguments, connect_client
+
+__all__ = ["Publishing", "add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `pub`."""
+    add_server_arguments(parser)
+    parser.add_argument(
+        "topic", metavar="TOPIC", nargs="?", default="", help="levels joined by /, like quotes/NYSE/OTE"
+    )
+    parser.add_argument(
+        "--attr",
+        metavar="K=V",
+        action="append",
+        default=[],
+        help='an attribute, again for more; true, false, null and numbers are typed, k="7" is a string',
+    )
+    parser.add_argument("--body", metavar="TEXT", help="the body (default: empty)")
+    parser.add_argument(
+        "--jsonl",
+        metavar="FILE",
+        help='an event a line: {"topic","attrs","body"|"body_base64"|"xml"|"json"}; - reads standard input. '
+        "TOPIC and --attr then stand in for what a line leaves out",
+    )
+    parser.add_argument("--skip-bad", action="store_true", help="pass over bad lines and count them, do not stop")
+    parser.add_argument("--mode", choices=("fire", "accepted", "stored"), default="accepted", help="what to wait for")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no summary on standard error")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Publish."""
+    attributes = parse_attributes(arguments.attr)
+    if arguments.jsonl is None:
+        if not arguments.topic:
+            raise UsageError("name a TOPIC, or a file of JSON lines with --jsonl")
+        if arguments.skip_bad:
+            raise UsageError("--skip-bad is about the lines of --jsonl")
+        return asyncio.run(_publish_one(arguments, attributes))
+    if arguments.body is not None:
+        raise UsageError("with --jsonl each line has its own body: leave --body out")
+    descriptor = _open(arguments.jsonl)
+    try:
+        return asyncio.run(_publish_lines(arguments, attributes, descriptor))
+    finally:
+        if arguments.jsonl != "-":
+            os.close(descriptor)
+
+
+async def _publish_one(arguments: argparse.Namespace, attributes: dict[str, Scalar]) -> int:
+    async with await connect_client(arguments) as client:
+        await client.publish(arguments.topic, attributes, arguments.body or b"", mode=arguments.mode)
+    _say(arguments, "published 1 event")
+    return DONE
+
+
+async def _publish_lines(arguments: argparse.Namespace, attributes: dict[str, Scalar], descriptor: int) -> int:
+    name = "standard input" if arguments.jsonl == "-" else arguments.jsonl
+    async with await connect_client(arguments) as client:
+        publishing = Publishing(client, name, arguments.topic, attributes, arguments.mode, arguments.skip_bad)
+        try:
+            await publishing.publish(read_lines(descriptor))
+        finally:
+            try:
+                await client.flush()
+            finally:
+                _say(arguments, publishing.summary())
+    return DONE
+
+
+class Publisher(Protocol):
+    """What is asked of a client here."""
+
+    @property
+    def failure_count(self) -> int: ...
+
+    async def ready(self) -> None: ...
+
+    def publish_soon(
+        self, topic: str, attributes: Mapping[str, Any] | None, body: bytes, *, content_type: str, mode: str
+    ) -> object: ...
+
+
+class Publishing:
+    """Lines on their way to the broker. It stops at the first bad line, unless told to pass over them."""
+
+    def __init__(
+        self,
+        client: Publisher,
+        name: str,
+        topic: str = "",
+        attributes: Mapping[str, Scalar] | None = None,
+        mode: str = "accepted",
+        skip_bad: bool = False,
+    ) -> None:
+        self._client = client
+        self._name = name
+        self._topic = topic
+        self._attributes = attributes
+        self._mode = mode
+        self._skip_bad = skip_bad
+        self._number = 0
+        self.sent = 0
+        self.skipped = 0
+
+    async def publish(self, chunks: AsyncIterator[list[bytes]]) -> None:
+        """Publish what comes until it ends or the broker refuses something. Raises UsageError at a bad line."""
+        async for lines in chunks:
+            for line in lines:
+                self._number += 1
+                if line and not line.isspace():
+                    await self._client.ready()
+                    self._publish_line(line)
+            # The connection has its turn, however fast the lines come.
+            await asyncio.sleep(0)
+            if self._client.failure_count:
+                return
+
+    def summary(self) -> str:
+        """What became of the lines, in one line."""
+        count = max(0, self.sent - self._client.failure_count)
+        text = f"published {count} event{'s' * (count != 1)}"
+        return f"{text}, skipped {self.skipped} bad line{'s' * (self.skipped != 1)}" if self.skipped else text
+
+    def _publish_line(self, line: bytes) -> None:
+        try:
+            event = parse_line(line, self._topic, self._attributes)
+            self._client.publish_soon(
+                event.topic, event.attributes, event.body, content_type=event.content_type, mode=self._mode
+            )
+            self.sent += 1
+        except (UsageError, LocalError) as error:
+            text = f"{self._name}, line {self._number}: {error}"
+            if not self._skip_bad:
+                raise UsageError(text) from error
+            self.skipped += 1
+            print(f"headgate pub: {text}", file=sys.stderr)
+
+
+def _open(name: str) -> int:
+    if name == "-":
+        return descriptor_of(sys.stdin, "standard input")
+    try:
+        return os.open(name, os.O_RDONLY)
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror}") from error
+
+
+def _say(arguments: argparse.Namespace, text: str) -> None:
+    if not arguments.quiet:
+        print(text, file=sys.stderr)

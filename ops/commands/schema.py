@@ -1,0 +1,101 @@
+"""`headgate schema`: say what attributes a stream has; read it back, list all, remove one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..exits import DONE, UsageError
+from ..server import add_server_arguments, answer_of
+from ..tables import plain, print_json, print_table
+
+__all__ = ["add_arguments", "run"]
+
+_EXAMPLE = '{"attributes": {"price": {"type": "float", "min": 0, "max": 1000}}}'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `schema`."""
+    add_server_arguments(parser)
+    actions = parser.add_subparsers(dest="action", metavar="put|get|list|rm", required=True)
+    put = actions.add_parser("put", help=f"give a stream a schema, like {_EXAMPLE}", allow_abbrev=False)
+    put.add_argument("stream", metavar="STREAM")
+    put.add_argument("source", metavar="FILE|-|JSON", nargs="?", help="a file, - for standard input, or the schema")
+    put.add_argument("--file", metavar="FILE", help="the same as FILE")
+    for action, text in (("get", "print the schema of a stream"), ("rm", "remove the schema of a stream")):
+        parser_of_action = actions.add_parser(action, help=text, allow_abbrev=False)
+        parser_of_action.add_argument("stream", metavar="STREAM")
+    actions.add_parser("list", help="all schemas", allow_abbrev=False)
+    for parser_of_action in actions.choices.values():
+        parser_of_action.add_argument("--json", action="store_true", help="one line of JSON")
+        add_server_arguments(parser_of_action)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Put, get, list or remove."""
+    if arguments.action == "list":
+        _print_list(arguments, answer_of(arguments, "schema.list"))
+    elif arguments.action == "put":
+        answer = answer_of(arguments, "schema.put", stream=arguments.stream, schema=_read(arguments))
+        _print_done(arguments, answer, f"stream {arguments.stream} has its schema")
+    elif arguments.action == "rm":
+        answer = answer_of(arguments, "schema.rm", stream=arguments.stream)
+        _print_done(arguments, answer, f"stream {arguments.stream} has no schema any more")
+    else:
+        answer = answer_of(arguments, "schema.get", stream=arguments.stream)
+        if arguments.json:
+            print_json(answer)
+        else:
+            print(json.dumps(answer["schema"], indent=2))
+    return DONE
+
+
+def _print_list(arguments: argparse.Namespace, answer: list[dict[str, Any]]) -> None:
+    if arguments.json:
+        print_json(answer)
+        return
+    rows = []
+    for entry in answer:
+        attributes = entry["schema"].get("attributes", {})
+        rows.append((entry["stream"], ", ".join(f"{name} {_declared(one)}" for name, one in attributes.items())))
+    print_table(("stream", "attributes"), rows)
+
+
+def _declared(attribute: dict[str, Any]) -> str:
+    """An attribute's type, and its range where it has one."""
+    if attribute.get("min") is None and attribute.get("max") is None:
+        return str(attribute["type"])
+    low, high = (plain(attribute[end]) if attribute.get(end) is not None else "" for end in ("min", "max"))
+    return f"{attribute['type']} {low}..{high}"
+
+
+def _print_done(arguments: argparse.Namespace, answer: Any, text: str) -> None:
+    if arguments.json:
+        print_json(answer)
+    else:
+        print(text, file=sys.stderr)
+
+
+def _read(arguments: argparse.Namespace) -> dict[str, Any]:
+    if (arguments.source is None) == (arguments.file is None):
+        raise UsageError(f"schema put {arguments.stream}: give one FILE, - for standard input, or {_EXAMPLE}")
+    source = arguments.source or arguments.file
+    text, name = source, "the schema"
+    if source == "-":
+        text, name = sys.stdin.read(), "standard input"
+    elif not source.lstrip().startswith("{"):
+        name = source
+        try:
+            text = Path(source).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read {source}: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is not JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise UsageError(f"{name}: a schema is an object, like {_EXAMPLE}")
+    return schema

@@ -1,0 +1,57 @@
+"""`headgate serve`: a broker with the settings of the flags, the environment and the TOML file, in that order."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..exits import USAGE
+
+__all__ = ["FLAGS", "add_arguments", "run"]
+
+FLAGS: dict[str, tuple[str, str]] = {
+    "listen": ("H:P", "where clients connect (default 127.0.0.1:7400)"),
+    "peer_listen": ("H:P", "where brokers connect (default 127.0.0.1:7401)"),
+    "admin": ("H:P", "metrics and health (default 127.0.0.1:7402)"),
+    "data": ("DIR", "where the broker keeps what must survive (default ./headgate-data)"),
+    "join": ("H:P", "a broker of the ring to join, again for more (a later version)"),
+    "name": ("NAME", "the broker's name (default: host and port)"),
+    "log_level": ("LEVEL", "debug, info, warning or error (default info)"),
+    "log_format": ("FORM", "json, console, or auto: console at a terminal (default)"),
+    "loop": ("LOOP", "asyncio, uvloop, or auto: uvloop where it is installed (default)"),
+    "connections_max": ("N", "client sockets at once"),
+    "outbox_bytes": ("BYTES", "what may wait for one slow subscriber"),
+    "outbox_bytes_total": ("BYTES", "what may wait for all of them"),
+    "slow_consumer": ("POLICY", "over those bounds: drop the oldest events, or disconnect"),
+    "grace_seconds": ("SECONDS", "how long a session outlives its connection"),
+    "drain_seconds": ("SECONDS", "how long a stop waits for clients to take what is theirs"),
+}
+"""Setting -> what its value is called, and its help. The environment has each as HEADGATE_…, the file by its name."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `serve`."""
+    for setting, (metavar, text) in FLAGS.items():
+        several = "append" if setting == "join" else "store"
+        parser.add_argument(f"--{setting.replace('_', '-')}", dest=setting, metavar=metavar, action=several, help=text)
+    parser.add_argument(
+        "--config", metavar="FILE", default=argparse.SUPPRESS, help="a TOML file of settings (HEADGATE_CONFIG)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    from broker.daemon import run as serve
+    from broker.daemon.settings import SettingsError, load_settings
+
+    flags: dict[str, Any] = {setting: getattr(arguments, setting) for setting in FLAGS}
+    file = getattr(arguments, "config", None) or os.environ.get("HEADGATE_CONFIG")
+    try:
+        settings = load_settings(flags, Path(file) if file else None)
+    except SettingsError as error:
+        print(f"headgate serve: {error}", file=sys.stderr)
+        return USAGE
+    return serve(settings)

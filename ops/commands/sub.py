@@ -1,0 +1,156 @@
+"""`headgate sub`: subscribe, and print what is delivered, a line an event, until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from protocol.messages import Gap
+from protocol.receiving import Event
+
+from ..exits import DONE, REFUSED, UsageError
+from ..jsonlines import event_text
+from ..limits import DRAIN_SECONDS
+from ..lines import Output, descriptor_of
+from ..server import add_server_arguments, connect_client
+from ..tables import plain
+
+__all__ = ["Printer", "add_arguments", "human_text", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `sub`."""
+    add_server_arguments(parser)
+    parser.add_argument("pattern", metavar="PATTERN", help="a topic and all below it; * stands for one level")
+    parser.add_argument("--where", metavar="SQL", default="", help="a condition on the attributes, as in SQL")
+    parser.add_argument("--exact", action="store_true", help="only topics with as many levels as PATTERN")
+    parser.add_argument("--durable", metavar="NAME", help="a subscription that waits for you (a later version)")
+    parser.add_argument("--from", metavar="start|now|OFFSET", dest="start", help="where to begin (so far: now)")
+    parser.add_argument("--count", metavar="N", type=int, help="stop after N deliveries")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, help="stop then; with --count unmet the code is 1")
+    parser.add_argument("--json", action="store_true", help="an object a delivery")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Subscribe and print. SIGINT and SIGTERM are the ordinary end."""
+    if arguments.count is not None and arguments.count < 1:
+        raise UsageError("--count is at least 1")
+    if arguments.timeout is not None and not arguments.timeout > 0:
+        raise UsageError("--timeout is a number of seconds above 0")
+    arguments.start = _start(arguments.start)
+    return asyncio.run(_run(arguments))
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine runs in a task"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    try:
+        async with asyncio.timeout(arguments.timeout):
+            await _subscribe(arguments)
+    except asyncio.CancelledError:
+        return DONE
+    except TimeoutError:
+        if arguments.count is None:
+            return DONE
+        print(
+            f"headgate sub: fewer than {arguments.count} deliveries in {arguments.timeout:g} seconds", file=sys.stderr
+        )
+        return REFUSED
+    return DONE
+
+
+async def _subscribe(arguments: argparse.Namespace) -> None:
+    printer = Printer(Output(descriptor_of(sys.stdout, "standard output")), arguments.json, arguments.count)
+    async with await connect_client(arguments) as client:
+        subscription = await client.subscribe(
+            arguments.pattern,
+            arguments.where or None,
+            exact=arguments.exact,
+            durable=arguments.durable,
+            start=arguments.start,
+            on_gap=_tell_gap,
+        )
+        print("subscribed", file=sys.stderr, flush=True)
+        try:
+            await printer.print_all(subscription.batches())
+        except asyncio.CancelledError:
+            await _drain(printer, subscription)
+            raise
+
+
+async def _drain(printer: Printer, subscription: Any) -> None:
+    """Told to stop: what has come is still printed, if the reader takes it."""
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            await printer.flush()
+            await printer.print_all(subscription.batches())
+    except TimeoutError:
+        return
+
+
+class Printer:
+    """Deliveries as lines, written batch by batch; `count` is how many are wanted, None for all."""
+
+    def __init__(self, output: Output, as_json: bool, count: int | None) -> None:
+        self._output = output
+        self._text = event_text if as_json else human_text
+        self._wanted = count
+
+    async def print_all(self, batches: AsyncIterator[Sequence[Event]]) -> None:
+        """Print until there are no more, or enough."""
+        if self._wanted == 0:
+            return
+        async for batch in batches:
+            events = batch if self._wanted is None else batch[: self._wanted]
+            if self._wanted is not None:
+                self._wanted -= len(events)
+            text = self._text
+            await self._output.write("".join([text(event) + "\n" for event in events]))
+            if self._wanted == 0:
+                return
+
+    async def flush(self) -> None:
+        """Write what a stop has interrupted."""
+        await self._output.flush()
+
+
+def human_text(event: Event) -> str:
+    """A delivery as one line for people."""
+    clock = time.strftime("%H:%M:%S", time.localtime(event.time)) + f".{int(event.time * 1000) % 1000:03}"
+    attributes = "".join(f" {plain(name)}={_value(value)}" for name, value in event.attributes.items())
+    body = f" | {_body(event)}" if event.body else ""
+    return f"{clock} {plain(event.topic)}{attributes}{body}"
+
+
+def _value(value: object) -> str:
+    """An attribute as `pub --attr` would take it, but for the quotes that a string with a number in it needs."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return plain(value) if isinstance(value, str) else repr(value)
+
+
+def _body(event: Event) -> str:
+    try:
+        return plain(event.body.decode())
+    except UnicodeDecodeError:
+        return f"<{len(event.body)} bytes>"
+
+
+def _start(text: str | None) -> str | int | None:
+    if text is None or text in ("start", "now"):
+        return text
+    if text.isascii() and text.isdigit() and len(text) < 20:
+        return int(text)
+    raise UsageError(f"--from {text}: say start, now, or the number of an offset")
+
+
+def _tell_gap(gap: Gap) -> None:
+    what = "deliveries on this connection" if gap.subscription == 0 else "deliveries"
+    print(f"gap: {gap.count} {what} lost ({plain(gap.reason)})", file=sys.stderr, flush=True)

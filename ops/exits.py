@@ -1,0 +1,27 @@
+"""Exit codes: what a script learns from a verb that ended, and which error means which."""
+
+from __future__ import annotations
+
+from protocol.errors import CannotConnect, ConnectionLost, HeadgateError, LocalError
+
+__all__ = ["DONE", "INTERRUPTED", "REFUSED", "UNREACHABLE", "USAGE", "UsageError", "exit_code"]
+
+DONE = 0
+REFUSED = 1
+USAGE = 2
+UNREACHABLE = 3
+INTERRUPTED = 130
+"""Ctrl-C, as shells count it: 128 and the number of the signal."""
+
+
+class UsageError(Exception):
+    """The command was written wrongly, or a file that it names cannot be read; the text says what to write."""
+
+
+def exit_code(error: HeadgateError | UsageError) -> int:
+    """The exit code for an error. An unknown outcome is no success, so it counts as refused."""
+    if isinstance(error, CannotConnect | ConnectionLost):
+        return UNREACHABLE
+    if isinstance(error, UsageError | LocalError):
+        return USAGE
+    return REFUSED

@@ -1,0 +1,22 @@
+"""Every bound of the command line and the demo, each with its reason."""
+
+from __future__ import annotations
+
+__all__ = [
+    "DRAIN_SECONDS",
+    "LINE_BYTES_MAX",
+    "PIPE_WRITE_BYTES",
+    "READ_BYTES",
+]
+
+READ_BYTES = 64 * 1024
+"""One read of JSON lines: what a pipe holds. Some hundred events, after which the connection has its turn."""
+
+LINE_BYTES_MAX = 8 * 1024 * 1024
+"""One JSON line. An event has at most 1 MiB, and JSON may write each of its bytes as six characters."""
+
+PIPE_WRITE_BYTES = 4096
+"""One write into a pipe that has room: so much goes in without waiting, by POSIX."""
+
+DRAIN_SECONDS = 0.25
+"""How long `sub` still prints what is on its way when it is told to stop."""

@@ -1,0 +1,80 @@
+"""Streams: topics checked once, lanes forgotten in time, interest told when it changed, bounds kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.core import streams
+from broker.core.streams import Stream, Streams
+from matching import TopicError, parse_condition, parse_pattern
+
+
+def test_a_stream_takes_well_formed_topics_of_its_own() -> None:
+    stream = Stream("quotes")
+    stream.check_topics(["quotes", "quotes/NYSE/OTE"])
+    assert stream.known_topics == {"quotes", "quotes/NYSE/OTE"}
+    stream.check_topics(["quotes"])
+
+
+@pytest.mark.parametrize(
+    ("topic", "word"),
+    [("alerts/x", "stream 'quotes'"), ("quotes//x", "empty level"), ("quotes/*", "no level may be *"), ("", "empty")],
+)
+def test_a_topic_that_does_not_belong_is_refused(topic: str, word: str) -> None:
+    stream = Stream("quotes")
+    with pytest.raises(TopicError, match=word.replace("*", r"\*")):
+        stream.check_topics(["quotes/x", topic])
+    assert topic not in stream.known_topics
+
+
+def test_known_topics_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "KNOWN_TOPICS_MAX", 3)
+    stream = Stream("quotes")
+    for number in range(10):
+        stream.check_topics([f"quotes/{number}"])
+        stream.keep_lane(f"quotes/{number}", ())
+        assert len(stream.known_topics) <= 3
+        assert len(stream.lanes) <= 3
+
+
+def test_interest_changes_only_when_the_attributes_do() -> None:
+    stream = Stream("quotes")
+    stream.index.add(1, parse_pattern("quotes"), parse_condition("price > 1 AND symbol = 'OTE'"))
+    assert stream.subscriptions_changed()
+    assert stream.interest == ("price", "symbol")
+    stream.index.add(2, parse_pattern("quotes/x"), parse_condition("symbol = 'IBM' AND price < 3"))
+    assert not stream.subscriptions_changed()
+    stream.index.remove(1)
+    assert not stream.subscriptions_changed()
+    stream.index.remove(2)
+    assert stream.subscriptions_changed()
+    assert list(stream.interest or ()) == []
+    assert stream.interest is not None
+
+
+def test_too_many_attributes_are_asked_for_as_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "INTEREST_ATTRIBUTES_MAX", 2)
+    stream = Stream("quotes")
+    stream.index.add(1, parse_pattern("quotes"), parse_condition("a = 1 AND b = 1 AND c = 1"))
+    assert stream.subscriptions_changed()
+    assert stream.interest is None
+    assert not stream.subscriptions_changed()
+
+
+def test_lanes_are_forgotten_when_subscriptions_change() -> None:
+    stream = Stream("quotes")
+    stream.keep_lane("quotes/x", ())
+    stream.subscriptions_changed()
+    assert stream.lanes == {}
+
+
+def test_streams_come_into_being_by_use_up_to_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "STREAMS_MAX", 2)
+    every = Streams()
+    first = every.find("a")
+    assert first is not None
+    assert every.find("a") is first
+    assert every.find("b") is not None
+    assert every.find("c") is None
+    assert every.find("a") is first
+    every.validate()

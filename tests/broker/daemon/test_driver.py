@@ -1,0 +1,291 @@
+"""The driver: inputs go in, effects are carried out, one timer is armed, and a fault costs one link."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import pytest
+import structlog
+
+from broker.core import Node, NodeConfig
+from broker.core.effects import Close, Effect, Note, Send, Store
+from broker.core.inputs import Drain, Input, LinkDown, LinkPaused, Received, Wake
+from broker.daemon.driver import MATCH_BUCKETS_SECONDS, Driver
+from broker.daemon.limits import FAULT_PAUSE_SECONDS
+from broker.daemon.records import Records
+from protocol.aio import Connection
+from protocol.batch import make_batch
+from protocol.errors import ErrorCode, LocalError
+from protocol.messages import Deliver, Gap, Goodbye, Hello, Message, Mode, Puback, Publish, Subscribe, Welcome
+from tests.support.asynchronous import asynchronous
+from tests.support.waiting import wait_until
+
+
+class Wire:
+    """A connection that only remembers."""
+
+    def __init__(self) -> None:
+        self.said: list[Message] = []
+        self.closed = False
+        self.aborted = False
+        self.chokes_on: type = type(None)
+
+    def send(self, message: Message) -> None:
+        if isinstance(message, self.chokes_on):
+            raise LocalError("a frame has at most 4 bytes")
+        self.said.append(message)
+
+    def close(self, code: int = 0, text: str = "") -> None:
+        if not self.closed:
+            self.said.append(Goodbye(code, text))
+        self.closed = True
+
+    def abort(self, reason: str = "") -> None:
+        self.closed = self.aborted = True
+
+    def heard(self, kind: type[Any]) -> list[Any]:
+        return [message for message in self.said if isinstance(message, kind)]
+
+
+class Breakable(Node):
+    """The Node, with a fault that can be switched on and effects that can be slipped in."""
+
+    breaks_on: type = type(None)
+    breaks = 0
+    extra: tuple[Effect, ...] = ()
+    deadline: float | None = None
+
+    def handle(self, happened: Input, now: float) -> list[Effect]:
+        if isinstance(happened, self.breaks_on) or (
+            isinstance(happened, Received) and isinstance(happened.messages[0], self.breaks_on)
+        ):
+            self.breaks += 1
+            raise RuntimeError("a fault of ours")
+        extra, self.extra = self.extra, ()
+        return [*super().handle(happened, now), *extra]
+
+    def next_deadline(self) -> float:
+        return super().next_deadline() if self.deadline is None else self.deadline
+
+
+class Bench:
+    """A driver with a clock in the test's hand."""
+
+    def __init__(self, directory: Path) -> None:
+        self.now = 1000.0
+        self.records = Records(directory)
+        self.node = Breakable(
+            NodeConfig("test", 1, outbox_bytes=4 * 1024 * 1024, grace_seconds=0.02), Random(1), self.now
+        )
+        self.driver = Driver(self.node, self.records, lambda: self.now)
+
+    def client(self, link: int, credit: int = 1000) -> Wire:
+        wire = Wire()
+        self.driver.links[link] = cast(Connection, wire)
+        self.driver.feed(Received(link, [Hello(credit=credit)]))
+        assert wire.heard(Welcome)
+        return wire
+
+    def subscriber(self, link: int, credit: int = 1000) -> Wire:
+        wire = self.client(link, credit)
+        self.driver.feed(Received(link, [Subscribe(1, 1, "a")]))
+        return wire
+
+    def publish(self, link: int, sequence: int = 1, size: int = 1, count: int = 1) -> None:
+        batch = make_batch(["a"], {}, [b"x" * size] * count)
+        self.driver.feed(Received(link, [Publish(sequence, Mode.ACCEPTED, batch)]))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+@asynchronous
+async def test_each_effect_is_carried_out(bench: Bench) -> None:
+    wire = bench.client(1)
+    with structlog.testing.capture_logs() as lines:
+        bench.node.extra = (
+            Send(1, Gap(1, 2, "why")),
+            Store("schema/a", {"attributes": {}}),
+            Note("it happened", {"client": "ann"}),
+            Close(1),
+        )
+        bench.driver.feed(Wake())
+    assert wire.heard(Gap) == [Gap(1, 2, "why")]
+    assert wire.closed and not wire.aborted
+    assert bench.records.values == {"schema/a": {"attributes": {}}}
+    assert lines == [{"event": "it happened", "client": "ann", "log_level": "info"}]
+
+
+@asynchronous
+async def test_a_link_that_is_gone_or_closed_is_no_error(bench: Bench) -> None:
+    wire = bench.client(1)
+    wire.closed = True
+    wire.said.clear()
+    bench.node.extra = (Send(1, Gap(1, 2, "")), Send(99, Gap(1, 2, "")), Close(99))
+    bench.driver.feed(Wake())
+    assert wire.said == []
+    assert bench.driver.faults == 0
+
+
+@asynchronous
+async def test_a_record_that_cannot_be_written_is_logged_and_nothing_else(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "records.new").mkdir()
+    with structlog.testing.capture_logs() as lines:
+        bench.node.extra = (Store("schema/a", {}), Note("after it", {}))
+        bench.driver.feed(Wake())
+    assert [line["event"] for line in lines] == ["record not stored", "after it"]
+    assert lines[0]["key"] == "schema/a" and "Is a directory" in lines[0]["reason"]
+
+
+@asynchronous
+async def test_matching_is_timed_by_read(bench: Bench) -> None:
+    bench.client(1)
+    bench.driver.match_counts = [0] * len(bench.driver.match_counts)
+    ticks = iter([5.0, 5.0 + 3e-4])
+    bench.driver.clock = lambda: next(ticks)
+    bench.publish(1)
+    place = MATCH_BUCKETS_SECONDS.index(5e-4)
+    assert bench.driver.match_counts == [int(number == place) for number in range(len(MATCH_BUCKETS_SECONDS) + 1)]
+    assert bench.driver.match_seconds == pytest.approx(3e-4, rel=1e-3)
+    bench.driver.clock = lambda: bench.now
+    bench.driver.feed(Wake())
+    bench.driver.feed(LinkDown(1, "gone"))
+    assert sum(bench.driver.match_counts) == 1, "only what clients say is matched"
+    bench.driver.stop()
+
+
+@asynchronous
+async def test_the_timer_wakes_the_node_when_it_is_due(bench: Bench) -> None:
+    bench.client(1)
+    bench.driver.feed(LinkDown(1, "gone"))
+    assert len(bench.node.subscribers.by_key) == 1
+    bench.now += bench.node.config.grace_seconds
+    await wait_until(lambda: not bench.node.subscribers.by_key)
+    bench.driver.stop()
+
+
+@asynchronous
+async def test_what_is_due_at_once_lets_others_have_their_turn(bench: Bench) -> None:
+    wire = bench.subscriber(1, credit=1)
+    bench.client(2)
+    for sequence in range(1, 5):
+        bench.publish(2, sequence, size=512 * 1024)
+    assert len(wire.heard(Deliver)) == 1
+    session = bench.node.subscribers.by_link[1]
+    session.allowed = 1000
+    bench.node.subscribers.draining[session.key] = session
+    turns: list[int] = []
+    bench.driver.feed(LinkDown(99, "a nobody"))
+    asyncio.get_running_loop().call_soon(lambda: turns.append(len(wire.heard(Deliver))))
+    assert len(wire.heard(Deliver)) == 1, "not within the input that came upon it"
+    await wait_until(lambda: len(wire.heard(Deliver)) == 4)
+    assert turns == [3], "one step of a mebibyte, then the next one in the queue, then the rest"
+    assert bench.node.next_deadline() == float("inf")
+
+
+@asynchronous
+async def test_a_paused_link_with_much_to_come_does_not_spin(bench: Bench) -> None:
+    bench.subscriber(1, credit=1)
+    bench.client(2)
+    for sequence in range(1, 6):
+        bench.publish(2, sequence, size=700 * 1024)
+    session = bench.node.subscribers.by_link[1]
+    session.allowed = 1000
+    bench.node.subscribers.pump(session)
+    assert bench.node.next_deadline() == float("-inf")
+    bench.driver.feed(LinkPaused(1))
+    assert bench.node.next_deadline() == float("inf")
+
+
+@asynchronous
+async def test_stop_disarms(bench: Bench) -> None:
+    bench.client(1)
+    bench.node.deadline = float("-inf")
+    bench.driver.feed(LinkDown(99, "a nobody"))
+    bench.driver.stop()
+    bench.node.breaks_on = Wake
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert bench.node.breaks == 0
+
+
+@asynchronous
+async def test_an_input_that_fails_ends_its_session_and_no_other(bench: Bench) -> None:
+    subscriber, publisher, hostile = bench.subscriber(1), bench.client(2), bench.client(3)
+    bench.node.breaks_on = Publish
+    with structlog.testing.capture_logs() as lines:
+        bench.publish(3)
+    assert [(line["event"], line["input"], line["exc_info"]) for line in lines if line["log_level"] == "error"] == [
+        ("fault while handling an input", "Received", True)
+    ]
+    assert bench.driver.faults == 1
+    assert hostile.closed
+    assert "a fault in the broker" in hostile.said[-1].text  # type: ignore[union-attr]  # a GOODBYE
+    assert 3 not in bench.node.subscribers.by_link and len(bench.node.subscribers.by_key) == 2
+    bench.node.breaks_on = type(None)
+    bench.publish(2)
+    assert publisher.heard(Puback) == [Puback(1)]
+    assert len(subscriber.heard(Deliver)) == 1
+    bench.driver.feed(LinkDown(3, "closed"))
+    bench.node.validate()
+
+
+@asynchronous
+async def test_a_session_that_cannot_even_end_loses_its_link(bench: Bench) -> None:
+    wire = bench.client(1)
+    bench.node.breaks_on = Received
+    bench.publish(1)
+    assert wire.closed
+    assert bench.node.breaks == bench.driver.faults == 2
+
+
+@asynchronous
+async def test_a_wake_that_fails_is_tried_again_after_a_pause(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.node.deadline = float("-inf")
+    bench.node.breaks_on = Wake
+    bench.driver.feed(LinkDown(99, "a nobody"))
+    pauses: list[float] = []
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "call_later", lambda delay, call: pauses.append(delay) or loop.call_soon(call))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert pauses[0] == FAULT_PAUSE_SECONDS
+    bench.driver.stop()
+
+
+@asynchronous
+async def test_an_effect_that_fails_costs_its_own_link_only(bench: Bench) -> None:
+    first, choking, last = bench.subscriber(1), bench.subscriber(2), bench.subscriber(3)
+    publisher = bench.client(4)
+    choking.chokes_on = Deliver
+    bench.publish(4)
+    assert len(first.heard(Deliver)) == len(last.heard(Deliver)) == 1
+    assert publisher.heard(Puback) == [Puback(1)]
+    assert choking.aborted and not (first.closed or last.closed or publisher.closed)
+    assert bench.driver.faults == 1
+
+
+@asynchronous
+async def test_a_drain_that_fails_is_logged(bench: Bench) -> None:
+    bench.node.breaks_on = Drain
+    bench.driver.feed(Drain())
+    assert bench.driver.faults == 1
+
+
+@asynchronous
+async def test_the_wall_clock_is_told_as_its_distance(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 5000.0)
+    bench.driver.tell_wall_clock()
+    assert bench.node.clients.wall_offset == 4000.0
+
+
+@asynchronous
+async def test_goodbye_closes_the_link_from_this_side_too(bench: Bench) -> None:
+    wire = bench.client(1)
+    bench.driver.feed(Received(1, [Goodbye(ErrorCode.GOODBYE, "")]))
+    assert wire.closed and not wire.aborted

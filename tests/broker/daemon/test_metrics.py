@@ -1,0 +1,94 @@
+"""What a scrape holds: every metric there is, true numbers, a bounded number of series, names of streams escaped."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+import headgate
+from broker.daemon import metrics as module
+from broker.daemon.metrics import METRICS
+from tests.support.asynchronous import asynchronous
+from tests.support.http import get
+from tests.support.live_broker import LiveBroker, live_broker
+
+
+async def scraped(broker: LiveBroker) -> dict[str, list[Any]]:
+    """Samples by name."""
+    samples: dict[str, list[Any]] = {}
+    for family in text_string_to_metric_families((await get(broker.admin, "/metrics")).text):
+        for sample in family.samples:
+            samples.setdefault(sample.name, []).append(sample)
+    return samples
+
+
+@asynchronous
+async def test_every_metric_is_in_a_scrape_and_every_one_of_a_scrape_is_listed() -> None:
+    async with live_broker() as broker, await headgate.connect(broker.address) as client:
+        await client.publish("quotes/NYSE", {"price": 1.0})
+        found = set(await scraped(broker))
+    assert {"headgate_match_seconds_bucket", "headgate_match_seconds_sum", "headgate_match_seconds_count"} <= found
+    found = {re.sub(r"(?<=match_seconds)_(bucket|sum|count)$", "", name) for name in found}
+    assert found == set(METRICS)
+    assert len(METRICS) == len(set(METRICS))
+
+
+@asynchronous
+async def test_the_numbers_are_true() -> None:
+    async with live_broker() as broker, await headgate.connect(broker.address) as client:
+        subscription = await client.subscribe("quotes", where="price > 1")
+        await client.publish_batch("quotes/NYSE", {"price": [1.0, 2.0, 3.0]}, [b"", b"", b""])
+        with pytest.raises(headgate.Refused):
+            await client.publish("quotes", {}, mode="stored")
+        samples = await scraped(broker)
+        values = {name: found[0].value for name, found in samples.items()}
+        assert values["headgate_batches_received_total"] == 2
+        assert values["headgate_events_received_total"] == 3
+        assert values["headgate_events_refused_total"] == 1
+        assert values["headgate_events_delivered_total"] == 2
+        assert values["headgate_subscriptions"] == values["headgate_connections"] == values["headgate_sessions"] == 1
+        assert values["headgate_stream_events_received_total"] == 3
+        assert values["headgate_stream_events_delivered_total"] == 2
+        assert 0 < values["headgate_bytes_received_total"] <= broker.daemon.server.bytes_in
+        assert 0 < values["headgate_bytes_sent_total"] <= broker.daemon.server.bytes_out
+        assert {sample.labels["reason"] for sample in samples["headgate_events_dropped_total"]} >= {"slow", "lost"}
+        await subscription.close()
+
+
+@asynchronous
+async def test_the_histogram_accumulates_and_counts_reads() -> None:
+    async with live_broker() as broker, await headgate.connect(broker.address) as client:
+        for _ in range(5):
+            await client.publish("a", {})
+        samples = await scraped(broker)
+        counts = [sample.value for sample in samples["headgate_match_seconds_bucket"]]
+        assert counts == sorted(counts)
+        assert samples["headgate_match_seconds_bucket"][-1].labels["le"] == "+Inf"
+        assert counts[-1] == samples["headgate_match_seconds_count"][0].value >= 6
+        assert 0 < samples["headgate_match_seconds_sum"][0].value < 10
+
+
+@asynchronous
+async def test_the_busiest_streams_have_series_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STREAM_SERIES_MAX", 3)
+    async with live_broker() as broker, await headgate.connect(broker.address) as client:
+        for number in range(10):
+            await client.publish_batch(f"stream{number}", {}, [b""] * (number + 1))
+        samples = await scraped(broker)
+    for name in ("headgate_stream_events_received_total", "headgate_stream_events_delivered_total"):
+        assert {sample.labels["stream"] for sample in samples[name]} == {"stream7", "stream8", "stream9"}
+    assert samples["headgate_events_received_total"][0].value == 55
+
+
+@pytest.mark.parametrize("stream", ['a"b', "a\\b", 'a"} 1\\', "a b=c,{}", "Ótê東", "#"])
+@asynchronous
+async def test_the_name_of_a_stream_cannot_break_a_scrape(stream: str) -> None:
+    async with live_broker() as broker, await headgate.connect(broker.address) as client:
+        await client.publish(stream, {})
+        samples = await scraped(broker)
+    (sample,) = samples["headgate_stream_events_received_total"]
+    assert sample.labels == {"stream": stream}
+    assert sample.value == 1

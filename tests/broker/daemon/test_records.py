@@ -1,0 +1,99 @@
+"""Records survive, whole or as they were; a file that is damaged is told of, never taken for empty."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.daemon import records as module
+from broker.daemon.records import Records, RecordsError
+
+
+def damaged(directory: Path, content: bytes) -> str:
+    (directory / "records.json").write_bytes(content)
+    with pytest.raises(RecordsError) as caught:
+        Records(directory).next_life()
+    return str(caught.value)
+
+
+def test_what_was_put_is_there_in_the_next_life(tmp_path: Path) -> None:
+    first = Records(tmp_path / "a" / "b")
+    first.put("schema/quotes", {"attributes": {"price": {"type": "float", "min": 0}}})
+    first.put("schema/gone", {})
+    first.put("schema/gone", None)
+    first.put("schema/never", None)
+    assert Records(tmp_path / "a" / "b").values == first.values
+    assert list(first.values) == ["schema/quotes"]
+
+
+def test_lives_are_counted_from_one(tmp_path: Path) -> None:
+    assert [Records(tmp_path).next_life() for _ in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"a": 1} x', b"\xff\xfe", b"[" * 100_000], ids=range(5))
+def test_a_damaged_file_is_told_of(tmp_path: Path, content: bytes) -> None:
+    text = damaged(tmp_path, content)
+    assert "records.json is damaged (" in text
+    assert "restore it" in text
+
+
+def test_a_file_of_something_else_is_told_of(tmp_path: Path) -> None:
+    assert "does not hold records" in damaged(tmp_path, b"[1, 2]")
+
+
+@pytest.mark.parametrize("lives", ['"7"', "-1", "1.5", "true", "null"])
+def test_a_life_that_cannot_be_counted_on_stops_the_start(tmp_path: Path, lives: str) -> None:
+    assert "not a number of lives" in damaged(tmp_path, f'{{"incarnation": {lives}}}'.encode())
+
+
+def test_a_file_over_the_bound_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RECORDS_BYTES_MAX", 10)
+    assert "is over 10 bytes" in damaged(tmp_path, b'{"incarnation": 1}')
+
+
+def test_a_directory_that_is_a_file_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    with pytest.raises(
+        RecordsError, match=r"cannot use the data directory .*data: .*; give a writable one with --data"
+    ):
+        Records(tmp_path / "data")
+    with pytest.raises(RecordsError, match="Not a directory"):
+        Records(tmp_path / "data" / "below")
+
+
+def test_what_cannot_be_written_is_told_of_and_the_old_file_stays(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    records.put("a", 1)
+    (tmp_path / "records.new").mkdir()
+    with pytest.raises(RecordsError, match=r"cannot write .*records\.json: Is a directory"):
+        records.put("b", 2)
+    assert Records(tmp_path).values == {"a": 1}
+    (tmp_path / "records.new").rmdir()
+    records.put("c", 3)
+    assert Records(tmp_path).values == {"a": 1, "b": 2, "c": 3}
+
+
+def test_a_value_that_is_no_json_is_refused_and_spoils_nothing(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    with pytest.raises(RecordsError, match="record 'a' is no JSON"):
+        records.put("a", b"bytes")
+    records.put("b", 2)
+    assert Records(tmp_path).values == {"b": 2}
+
+
+def test_the_file_is_replaced_whole_and_synced_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = Records(tmp_path)
+    records.put("a", 1)
+    synced: list[Any] = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(json.loads((tmp_path / "records.json").read_text()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    records.put("a", 2)
+    assert synced == [{"a": 1}, {"a": 2}], "the new content is synced under another name, then its name is"
+    assert [path.name for path in tmp_path.iterdir()] == ["records.json"]

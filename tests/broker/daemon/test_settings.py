@@ -1,0 +1,150 @@
+"""Flag, environment, file, default: in that order; and every error names the setting and what it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.daemon.settings import Settings, SettingsError, load_settings, split_address
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"HEADGATE_{name}".upper(), raising=False)
+
+
+def toml(directory: Path, text: str) -> Path:
+    path = directory / "headgate.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def complaint(flags: dict[str, object], file: Path | None = None) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(flags, file)
+    return str(caught.value)
+
+
+def test_the_defaults_are_those_of_the_manual() -> None:
+    settings = load_settings({})
+    assert (settings.listen, settings.peer_listen, settings.admin) == (
+        "127.0.0.1:7400",
+        "127.0.0.1:7401",
+        "127.0.0.1:7402",
+    )
+    assert settings.data == Path("headgate-data")
+    assert settings.slow_consumer == "drop"
+
+
+def test_a_flag_wins_over_the_environment_and_that_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = toml(tmp_path, 'listen = "1.1.1.1:1"\nadmin = "1.1.1.1:2"\nname = "file"\ndrain_seconds = 3\n')
+    monkeypatch.setenv("HEADGATE_LISTEN", "2.2.2.2:1")
+    monkeypatch.setenv("HEADGATE_ADMIN", "2.2.2.2:2")
+    settings = load_settings({"listen": "3.3.3.3:1", "admin": None}, file)
+    assert settings.listen == "3.3.3.3:1"
+    assert settings.admin == "2.2.2.2:2"
+    assert settings.name == "file"
+    assert settings.drain_seconds == 3
+
+
+def test_the_environment_wins_over_the_file_in_lower_case_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("headgate_name", "environment")
+    assert load_settings({}, toml(tmp_path, 'name = "file"')).name == "environment"
+
+
+def test_an_unknown_key_of_the_file_is_an_error_that_lists_the_known_ones(tmp_path: Path) -> None:
+    text = complaint({}, toml(tmp_path, "conections_max = 10"))
+    assert "unknown setting 'conections_max'" in text
+    assert "connections_max" in text
+    assert "headgate.toml" in text
+
+
+def test_an_unknown_flag_is_an_error() -> None:
+    assert "nonsense" in complaint({"nonsense": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:7400", ("127.0.0.1", 7400)),
+        (" broker.example:1 ", ("broker.example", 1)),
+        (":0", ("0.0.0.0", 0)),
+        ("[::1]:7400", ("::1", 7400)),
+        ("[fe80::1%eth0]:65535", ("fe80::1%eth0", 65535)),
+    ],
+)
+def test_an_address_is_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
+    assert split_address(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "7400", "host", "host:", "host:port", "::1:7400", "host:65536", "a b:1", "[x]:1"])
+def test_what_is_no_address_is_told_how_to_write_one(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not an address: write host:port, like 127\.0\.0\.1:7400"):
+        split_address(text)
+
+
+@pytest.mark.parametrize("setting", ["listen", "peer_listen", "admin"])
+def test_a_bad_address_names_its_setting(setting: str) -> None:
+    assert complaint({setting: "nowhere"}).startswith(f"{setting}: 'nowhere' is not an address")
+
+
+@pytest.mark.parametrize(
+    ("flags", "start"),
+    [
+        ({"connections_max": 0}, "connections_max: "),
+        ({"connections_max": "many"}, "connections_max: "),
+        ({"outbox_bytes": 1}, "outbox_bytes: "),
+        ({"outbox_bytes_total": 1}, "outbox_bytes_total: "),
+        ({"grace_seconds": -1}, "grace_seconds: "),
+        ({"drain_seconds": 3601}, "drain_seconds: "),
+        ({"slow_consumer": "shout"}, "slow_consumer: "),
+        ({"log_level": "loud"}, "log_level: "),
+        ({"log_format": "xml"}, "log_format: "),
+        ({"loop": "fast"}, "loop: "),
+        ({"name": "two words"}, "name: "),
+        ({"name": "n" * 129}, "name: "),
+        ({"join": "nowhere"}, "join: "),
+        ({"join": [7401]}, "join: [7401] is no list of addresses"),
+        ({"join": 7401}, "join: 7401 is no list of addresses"),
+        ({"listen": 7400}, "listen: "),
+    ],
+)
+def test_a_bad_value_names_its_setting(flags: dict[str, object], start: str) -> None:
+    assert complaint(flags).startswith(start)
+
+
+def test_two_mistakes_are_told_at_once() -> None:
+    text = complaint({"listen": "a", "connections_max": 0})
+    assert "listen: " in text and "; connections_max: " in text
+
+
+def test_a_file_that_is_not_there_or_no_toml_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "none.toml"
+    assert complaint({}, missing) == f"cannot read the configuration {missing}: No such file or directory"
+    assert complaint({}, toml(tmp_path, "listen =")).startswith(f"{tmp_path / 'headgate.toml'} is not TOML: ")
+    (tmp_path / "headgate.toml").write_bytes(b"\xff\xfe")
+    assert "is not TOML" in complaint({}, tmp_path / "headgate.toml")
+
+
+def test_seeds_come_as_text_or_as_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings({"join": ["a:1", "b:2"]}).join == ("a:1", "b:2")
+    assert load_settings({}, toml(tmp_path, 'join = ["a:1"]')).join == ("a:1",)
+    monkeypatch.setenv("HEADGATE_JOIN", "a:1, b:2 c:3")
+    assert load_settings({}).join == ("a:1", "b:2", "c:3")
+
+
+def test_a_broker_without_a_name_is_called_by_its_host_and_port() -> None:
+    assert load_settings({"name": "ann"}).broker_name == "ann"
+    assert load_settings({"listen": "127.0.0.1:9"}).broker_name.endswith(":9")
+
+
+def test_uvloop_can_only_be_asked_for_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert complaint({"loop": "uvloop"}) == "loop: uvloop is not installed here: install it, or say auto or asyncio"
+    assert load_settings({"loop": "asyncio"}).loop == "asyncio"

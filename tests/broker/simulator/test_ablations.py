@@ -1,0 +1,69 @@
+"""Teeth: with any one safeguard switched off, a small campaign finds a failing seed."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from broker.core import Node
+from broker.simulator.ablations import ABLATIONS, ablate
+from broker.simulator.run import Options, run_seed
+from tests.support.node_world import NodeWorld
+
+FOUND_BY = {
+    "bound": ("BoundedOutboxes", "SoundNode"),
+    "credit": ("CreditKept",),
+    "dedupe": ("PublishedOnce", "NoDuplicates"),
+    "derive": ("OnlyMatching", "NothingLost"),
+    "gap": ("NothingLost",),
+    "grace": ("AllAnswered",),
+    "in-flight": ("NothingLost",),
+    "order": ("PublisherOrder", "NothingLost"),
+    "outbox": ("NothingLost",),
+    "pause": ("NothingLost",),
+    "second-answer": ("AllAnswered",),
+    "second-gap": ("NothingLost",),
+    "withdraw": ("OnlyInForce", "OnlyMatching", "NoDuplicates"),
+}
+"""Ablation -> the checkers whose promise it breaks."""
+
+SEEDS = 60
+
+
+def first_failure(ablation: str) -> str:
+    for seed in range(1, SEEDS + 1):
+        verdict = run_seed(Options(seed, steps=1_500, ablation=ablation))
+        if verdict.failure:
+            return verdict.failure
+    return ""
+
+
+def test_each_ablation_has_its_checkers() -> None:
+    assert set(FOUND_BY) == set(ABLATIONS)
+
+
+@pytest.mark.parametrize("ablation", sorted(ABLATIONS))
+def test_without_a_safeguard_some_seed_fails_as_it_should(ablation: str) -> None:
+    failure = first_failure(ablation)
+    assert failure.partition(":")[0] in FOUND_BY[ablation], failure or f"{SEEDS} seeds did not miss {ablation}"
+
+
+def test_the_unharmed_node_passes_the_first_of_the_same_seeds() -> None:
+    for seed in range(1, 5):
+        assert run_seed(Options(seed, steps=1_500)).failure == ""
+
+
+def test_an_ablation_harms_one_node_only() -> None:
+    world = NodeWorld()
+    harmed = Node(world.config, Random(1), 0.0)
+    for name in ABLATIONS:
+        ablate(harmed, name)
+    publisher, subscriber = world.connect(), world.subscriber(credit=1)
+    world.publish(publisher, "a", "b")
+    assert world.delivered(subscriber) == [(1, "a")]
+
+
+def test_an_ablation_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(KeyError):
+        ablate(NodeWorld().node, "everything")

@@ -1,0 +1,42 @@
+"""`bench`: every measurement is reached by its name, and `bench` alone is `compare`."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from ops.cli import main
+from ops.commands.bench import BENCHES
+
+
+class Recorder:
+    """A measurement that notes how it was called."""
+
+    def __init__(self) -> None:
+        self.runs: list[int] = []
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--rounds", type=int, default=3)
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        self.runs.append(arguments.rounds)
+        return 0
+
+
+@pytest.fixture
+def recorders(monkeypatch: pytest.MonkeyPatch) -> dict[str, Recorder]:
+    made = {bench: Recorder() for bench in BENCHES}
+    monkeypatch.setattr("ops.commands.bench._module", made.__getitem__)
+    return made
+
+
+@pytest.mark.parametrize("bench", list(BENCHES))
+def test_each_by_its_name(recorders: dict[str, Recorder], bench: str) -> None:
+    assert main(["bench", bench, "--rounds", "2"]) == 0
+    assert {name: one.runs for name, one in recorders.items() if one.runs} == {bench: [2]}
+
+
+def test_alone_it_compares(recorders: dict[str, Recorder]) -> None:
+    assert main(["bench"]) == 0
+    assert recorders["compare"].runs == [3]

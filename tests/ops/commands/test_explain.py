@@ -1,0 +1,93 @@
+"""`explain`: the event as any form of line, the verdicts in words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ops.cli import main
+from ops.commands.explain import read_event
+from ops.exits import UsageError
+from protocol.errors import ErrorCode, Refused
+from tests.ops.fakes import FakeClient, use_client
+
+ANSWER: dict[str, Any] = {
+    "pattern": "quotes/*",
+    "exact": False,
+    "stream": "quotes",
+    "condition": "`price` > 8",
+    "lives_on": "b1",
+    "because": "it is alone",
+}
+
+
+def answer(verdict: str, topic_matches: bool | None = True) -> dict[str, Any]:
+    told = {} if topic_matches is None else {"topic_matches": topic_matches}
+    delivered = verdict == "true" and topic_matches is not False
+    predicates = [{"predicate": "`price` > 8", "verdict": verdict}]
+    return ANSWER | told | {"predicates": predicates, "verdict": verdict, "delivered": delivered}
+
+
+@pytest.mark.parametrize(
+    ("text", "event"),
+    [
+        ('{"topic": "a", "attrs": {"x": {"y": 1}}}', {"topic": "a", "attrs": {"x.y": 1}}),
+        ('{"attrs": {"x": 1}}', {"attrs": {"x": 1}}),
+        ('{"topic": "a"}', {"topic": "a", "attrs": {}}),
+        ('{"topic": "a", "json": {"x": 1}, "body": ""}', {"topic": "a", "attrs": {"body.x": 1}}),
+        ('{"price": 8.5, "deep": {"x": null}}', {"attrs": {"price": 8.5, "deep.x": None}}),
+        ("{}", {"attrs": {}}),
+    ],
+)
+def test_forms_of_an_event(text: str, event: dict[str, Any]) -> None:
+    assert read_event(text) == event
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3", '{"attrs": 3}'])
+def test_what_is_no_event(text: str) -> None:
+    with pytest.raises(UsageError):
+        read_event(text)
+
+
+def test_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = use_client(monkeypatch, FakeClient({"explain": answer("true")}))
+    event = '{"topic": "quotes/a", "attrs": {"price": 9}}'
+    assert main(["explain", "quotes/*", "--where", "price > 8", "--exact", "--event", event, "--json"]) == 0
+    expected = {"pattern": "quotes/*", "condition": "price > 8", "exact": True, "event": json.loads(event)}
+    assert client.asked == [("explain", expected)]
+
+
+@pytest.mark.parametrize(
+    ("told", "last"),
+    [
+        (answer("true"), "delivered: the condition is true"),
+        (answer("false"), "not delivered: the condition is false"),
+        (answer("unknown", None), "not delivered: the condition is unknown"),
+        (answer("true", False), "not delivered: the topic is not one of the pattern's"),
+    ],
+)
+def test_verdicts_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], told: dict[str, Any], last: str
+) -> None:
+    use_client(monkeypatch, FakeClient({"explain": told}))
+    assert main(["explain", "quotes/*", "--where", "price > 8", "--event", '{"price": 9}']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith(last)
+    assert f"  {told['verdict']:<7}  `price` > 8" in lines
+
+
+def test_without_an_event(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    use_client(monkeypatch, FakeClient({"explain": ANSWER | {"condition": ""}}))
+    assert main(["explain", "quotes/*"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "lives on   b1: it is alone"
+    assert "every event" in lines[1]
+
+
+def test_a_bad_condition_shows_its_caret(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "condition, column 1: expected a name\n  = 3\n  ^"
+    use_client(monkeypatch, FakeClient({"explain": Refused(ErrorCode.BAD_CONDITION, text)}))
+    assert main(["explain", "quotes", "--where", "= 3"]) == 1
+    assert capsys.readouterr().err == f"headgate explain: {text}\n"

@@ -1,0 +1,79 @@
+"""`schema`: put from a file, standard input or the word itself; get gives back what put takes."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from ops.cli import main
+from protocol.errors import ErrorCode, Refused
+from tests.ops.fakes import FakeClient, use_client
+
+SCHEMA = {"attributes": {"price": {"type": "float", "min": 0, "max": 10.5}, "symbol": {"type": "string"}}}
+ENTRY = {"stream": "quotes", "schema": SCHEMA}
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
+    answers = {"schema.put": ENTRY, "schema.get": ENTRY, "schema.rm": ENTRY, "schema.list": [ENTRY]}
+    return use_client(monkeypatch, FakeClient(answers))
+
+
+@pytest.mark.parametrize("form", ["word", "file", "flag", "input"])
+def test_put(client: FakeClient, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps(SCHEMA)
+    file = tmp_path / "schema.json"
+    file.write_text(text)
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    words = {"word": [text], "file": [str(file)], "flag": ["--file", str(file)], "input": ["-"]}[form]
+    assert main(["schema", "put", "quotes", *words]) == 0
+    assert client.asked == [("schema.put", {"stream": "quotes", "schema": SCHEMA})]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ([], "give one FILE"),
+        (["{}", "--file", "x"], "give one FILE"),
+        (["no/such/file"], "cannot read no/such/file"),
+        (["{"], "is not JSON"),
+    ],
+)
+def test_put_usage(client: FakeClient, words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "put", "quotes", *words]) == 2
+    assert text in capsys.readouterr().err
+    assert client.asked == []
+
+
+def test_a_schema_is_an_object(client: FakeClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "list").write_text("[]")
+    assert main(["schema", "put", "quotes", str(tmp_path / "list")]) == 2
+    assert "a schema is an object" in capsys.readouterr().err
+
+
+def test_get_prints_what_put_takes(client: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "get", "quotes"]) == 0
+    assert json.loads(capsys.readouterr().out) == SCHEMA
+    assert main(["schema", "get", "quotes", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == ENTRY
+
+
+def test_list(client: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "list"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("  ")[-1].strip() == "price float 0..10.5, symbol string"
+    assert main(["schema", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [ENTRY]
+
+
+def test_rm_and_the_server_after_the_action(client: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "rm", "quotes", "--server", "h:1"]) == 0
+    assert (client.asked, client.address) == ([("schema.rm", {"stream": "quotes"})], "h:1")
+    assert "no schema any more" in capsys.readouterr().err
+
+
+def test_a_refusal(client: FakeClient) -> None:
+    client.answers["schema.rm"] = Refused(ErrorCode.NOT_FOUND, "no schema")
+    assert main(["schema", "rm", "quotes"]) == 1

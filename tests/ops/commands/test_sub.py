@@ -1,0 +1,142 @@
+"""`sub`: what is asked for, what is printed, and when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from ops.cli import main
+from ops.commands.sub import human_text
+from protocol.errors import ConnectionLost, ErrorCode, Refused
+from protocol.messages import Gap
+from protocol.receiving import Event
+from tests.ops.fakes import FakeClient, FakeSubscription, event, use_client
+
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+def ids(text: str) -> list[str]:
+    return [json.loads(line)["id"] for line in text.splitlines()]
+
+
+def test_deliveries_are_printed_and_subscribed_is_said(monkeypatch: Patch, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient(batches=[[event(0), event(1)], [event(2)]]))
+    assert main(["sub", "quotes/*", "--where", "price > 8", "--exact", "--json"]) == 0
+    captured = capfd.readouterr()
+    assert ids(captured.out) == ["ab-1.0", "ab-1.1", "ab-1.2"]
+    assert captured.err == "subscribed\n"
+    ((pattern, where, options),) = client.subscribed
+    assert (pattern, where) == ("quotes/*", "price > 8")
+    assert options == {"exact": True, "durable": None, "start": None}
+    assert client.closed
+
+
+@pytest.mark.parametrize(("count", "expected"), [("1", 1), ("2", 2), ("3", 3), ("4", 3)])
+def test_count_ends_it_within_a_batch(monkeypatch: Patch, capfd: Capture, count: str, expected: int) -> None:
+    use_client(monkeypatch, FakeClient(batches=[[event(0), event(1)], [event(2)]]))
+    assert main(["sub", "a", "--count", count, "--json"]) == 0
+    assert len(ids(capfd.readouterr().out)) == expected
+
+
+@pytest.mark.parametrize(("text", "start"), [("start", "start"), ("now", "now"), ("17", 17)])
+def test_where_to_begin(monkeypatch: Patch, text: str, start: object, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient())
+    assert main(["sub", "a", "--from", text, "--durable", "mine"]) == 0
+    assert client.subscribed[0][2] == {"exact": False, "durable": "mine", "start": start}
+
+
+@pytest.mark.parametrize(
+    "words", [["--from", "yesterday"], ["--from", "-1"], ["--count", "0"], ["--timeout", "0"], ["--timeout", "nan"]]
+)
+def test_usage(monkeypatch: Patch, words: list[str], capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient())
+    assert main(["sub", "a", *words]) == 2
+    assert words[0] in capfd.readouterr().err
+    assert client.subscribed == []
+
+
+def test_a_refusal_is_not_subscribed(monkeypatch: Patch, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient())
+    client.refusal = Refused(ErrorCode.BAD_CONDITION, "condition, column 3: expected a value")
+    assert main(["sub", "a", "--where", "x ="]) == 1
+    assert capfd.readouterr().err == "headgate sub: condition, column 3: expected a value\n"
+
+
+def test_gaps_are_told(monkeypatch: Patch, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient())
+    client.gap = Gap(1, 12, "slow consumer")
+    assert main(["sub", "a"]) == 0
+    assert "gap: 12 deliveries lost (slow consumer)\n" in capfd.readouterr().err
+
+
+class Endless(FakeSubscription):
+    """One batch, then whatever `then` does, then silence; a second iteration gives what had come meanwhile."""
+
+    def __init__(self, then: Exception | int | None = None) -> None:
+        super().__init__(())
+        self._then = then
+        self._again = False
+
+    async def batches(self) -> AsyncIterator[Sequence[Event]]:
+        yield [event(1 if self._again else 0)]
+        self._again = True
+        if isinstance(self._then, Exception):
+            raise self._then
+        if self._then is not None:
+            os.kill(os.getpid(), self._then)
+        await asyncio.Event().wait()
+
+
+def endless(monkeypatch: Patch, then: Exception | int | None = None) -> None:
+    client = use_client(monkeypatch, FakeClient())
+
+    async def subscribe(*details: object, **options: object) -> Endless:
+        return Endless(then)
+
+    monkeypatch.setattr(client, "subscribe", subscribe)
+    monkeypatch.setattr("ops.commands.sub.DRAIN_SECONDS", 0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_after_what_has_come(monkeypatch: Patch, capfd: Capture, number: int) -> None:
+    endless(monkeypatch, number)
+    assert main(["sub", "a", "--json"]) == 0
+    assert ids(capfd.readouterr().out) == ["ab-1.0", "ab-1.1"]
+
+
+def test_a_timeout_without_count_is_an_ordinary_end(monkeypatch: Patch, capfd: Capture) -> None:
+    endless(monkeypatch)
+    assert main(["sub", "a", "--timeout", "0.02", "--json"]) == 0
+
+
+def test_a_timeout_with_count_unmet_is_not(monkeypatch: Patch, capfd: Capture) -> None:
+    endless(monkeypatch)
+    assert main(["sub", "a", "--timeout", "0.02", "--count", "5"]) == 1
+    assert "fewer than 5 deliveries in 0.02 seconds" in capfd.readouterr().err
+
+
+def test_a_broker_that_stays_away_is_code_3(monkeypatch: Patch, capfd: Capture) -> None:
+    endless(monkeypatch, ConnectionLost("nobody answered for 30 seconds"))
+    assert main(["sub", "a"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("details", "text"),
+    [
+        ({}, "quotes/NYSE/OTE price=8.45"),
+        ({"body": b"hi\x1b"}, "quotes/NYSE/OTE price=8.45 | hi\\x1b"),
+        ({"body": b"\xff\xff"}, "quotes/NYSE/OTE price=8.45 | <2 bytes>"),
+        ({"attributes": {"a": None, "b": True, "c": "x\n", "d": 7}}, "quotes/NYSE/OTE a=null b=true c=x\\n d=7"),
+        ({"topic": "a\u202eb", "attributes": {}}, "a\\u202eb"),
+    ],
+)
+def test_a_line_for_people(details: dict[str, object], text: str) -> None:
+    clock, _, rest = human_text(event(**details)).partition(" ")
+    assert clock.endswith(":20.500")
+    assert rest == text

@@ -1,0 +1,111 @@
+"""A client that answers from a table and notes what was asked of it, in place of the one that would need a broker."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from protocol.errors import CannotConnect, HeadgateError
+from protocol.messages import Gap
+from protocol.receiving import Event
+
+__all__ = ["FakeClient", "event", "no_broker", "use_client"]
+
+
+def event(number: int = 0, **details: Any) -> Event:
+    """An event with what a test cares about."""
+    known = {"topic": "quotes/NYSE/OTE", "attributes": {"price": 8.45}, "body": b"", "time": 1_700_000_000.5} | details
+    return Event("ab-1", number, known["time"], known["topic"], known["attributes"], known["body"], "", 1)
+
+
+class FakeSubscription:
+    """Batches from a list; then the end."""
+
+    lost = 0
+
+    def __init__(self, batches: Sequence[Sequence[Event]]) -> None:
+        self._batches = batches
+
+    async def batches(self) -> AsyncIterator[Sequence[Event]]:
+        for batch in self._batches:
+            yield batch
+
+
+class FakeClient:
+    """`answers`: verb -> value, error, or a function of the arguments."""
+
+    def __init__(self, answers: dict[str, Any] | None = None, batches: Sequence[Sequence[Event]] = ()) -> None:
+        self.answers = answers or {}
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.published: list[tuple[str, dict[str, Any], bytes | str, str, str]] = []
+        self.subscribed: list[tuple[str, str | None, dict[str, Any]]] = []
+        self.failure_count = 0
+        self.refusal: HeadgateError | None = None
+        self.refuse_from = 0
+        self.gap: Gap | None = None
+        self.closed = False
+        self.address = self.name = ""
+        self._batches = batches
+
+    async def __aenter__(self) -> FakeClient:
+        return self
+
+    async def __aexit__(self, *details: object) -> None:
+        self.closed = True
+
+    async def ask(self, verb: str, **arguments: Any) -> Any:
+        self.asked.append((verb, arguments))
+        answer = self.answers[verb]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(**arguments) if callable(answer) else answer
+
+    async def ready(self) -> None:
+        pass
+
+    async def publish(
+        self, topic: str, attributes: Any = None, body: Any = b"", *, content_type: str = "", mode: str = "accepted"
+    ) -> None:
+        self.publish_soon(topic, attributes, body, content_type=content_type, mode=mode)
+        await self.flush()
+
+    def publish_soon(self, topic: str, attributes: Any, body: Any, *, content_type: str, mode: str) -> None:
+        self.published.append((topic, attributes, body, content_type, mode))
+        if self.refusal is not None and len(self.published) > self.refuse_from:
+            self.failure_count += 1
+
+    async def flush(self) -> None:
+        if self.failure_count and self.refusal is not None:
+            raise self.refusal
+
+    async def subscribe(
+        self, pattern: str, where: str | None, *, on_gap: Callable[[Gap], None], **options: Any
+    ) -> FakeSubscription:
+        self.subscribed.append((pattern, where, options))
+        if self.refusal is not None:
+            raise self.refusal
+        if self.gap is not None:
+            on_gap(self.gap)
+        return FakeSubscription(self._batches)
+
+
+def use_client(monkeypatch: pytest.MonkeyPatch, client: FakeClient) -> FakeClient:
+    """Let every verb of this test find this client."""
+
+    async def connect(address: str, name: str = "") -> FakeClient:
+        client.address, client.name = address, name
+        return client
+
+    monkeypatch.setattr("protocol.aio.client.connect", connect)
+    return client
+
+
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every verb of this test find nobody."""
+
+    async def connect(address: str, name: str = "") -> FakeClient:
+        raise CannotConnect(address, "connection refused")
+
+    monkeypatch.setattr("protocol.aio.client.connect", connect)

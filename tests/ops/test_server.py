@@ -1,0 +1,62 @@
+"""Flag before environment before file before default; a client per verb, closed whatever happens."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from ops.exits import UsageError
+from ops.server import answer_of, server_address
+from protocol.errors import ErrorCode, LocalError, Refused
+from tests.ops.fakes import FakeClient, use_client
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "headgate.toml"
+    path.write_text('server = "10.0.0.3:7400"\nlisten = "127.0.0.1:7400"\n')
+    return path
+
+
+def test_the_precedence(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    monkeypatch.delenv("HEADGATE_CONFIG", raising=False)
+    assert server_address(Namespace()) == "127.0.0.1:7400"
+    assert server_address(Namespace(config=str(file))) == "10.0.0.3:7400"
+    monkeypatch.setenv("HEADGATE_CONFIG", str(file))
+    assert server_address(Namespace()) == "10.0.0.3:7400"
+    monkeypatch.setenv("HEADGATE_SERVER", "10.0.0.2:7400")
+    assert server_address(Namespace()) == "10.0.0.2:7400"
+    assert server_address(Namespace(server="10.0.0.1:7400")) == "10.0.0.1:7400"
+
+
+@pytest.mark.parametrize(("text", "word"), [("server = 7400", "in quotes"), ("=", "not TOML")])
+def test_a_bad_file_is_a_usage_error(file: Path, text: str, word: str) -> None:
+    file.write_text(text)
+    with pytest.raises(UsageError, match=word):
+        server_address(Namespace(config=str(file)))
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot read"):
+        server_address(Namespace(config=str(tmp_path / "no")))
+
+
+def test_a_bad_address_says_how_to_write_one() -> None:
+    with pytest.raises(LocalError, match="write host:port"):
+        server_address(Namespace(server="nowhere:port"))
+
+
+def test_a_question_is_asked_by_the_name_of_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = use_client(monkeypatch, FakeClient({"status": {"a": 1}}))
+    assert answer_of(Namespace(verb="status", server="h:1"), "status", x=2) == {"a": 1}
+    assert (client.address, client.name, client.asked) == ("h:1", "headgate status", [("status", {"x": 2})])
+    assert client.closed
+
+
+def test_a_refused_question_closes_the_client_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = use_client(monkeypatch, FakeClient({"status": Refused(ErrorCode.NOT_FOUND, "no")}))
+    with pytest.raises(Refused):
+        answer_of(Namespace(verb="status"), "status")
+    assert client.closed

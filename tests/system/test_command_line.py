@@ -1,0 +1,295 @@
+"""The command line as scripts use it: real processes, exit codes, signals, pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.processes import COMMAND, Broker, environment, headgate, running_broker, start, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with running_broker(tmp_path_factory.mktemp("broker"), "--name", "b1") as broker:
+        yield broker
+
+
+def run(broker: Broker, *words: str, text: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = headgate(*words, text=text, HEADGATE_SERVER=broker.address)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def subscribe(broker: Broker, *words: str) -> subprocess.Popen[bytes]:
+    process = start("sub", *words, "--json", "--server", broker.address)
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"subscribed\n"
+    return process
+
+
+def deliveries(text: bytes | str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_what_is_asked_for_arrives_and_nothing_else(broker: Broker) -> None:
+    process = subscribe(broker, "one/*/OTE", "--where", "price BETWEEN 8.3 AND 8.7 AND volume > 1000", "--count", "2")
+    for topic, price, volume in (
+        ("one/NYSE/OTE", "8.45", "1200"),
+        ("one/NYSE/OTE", "8.45", "1000"),
+        ("one/NYSE/IBM", "8.45", "1200"),
+        ("one/NYSE/OTE", "9", "1200"),
+        ("one/LSE/OTE/deep", "8.3", "1e4"),
+    ):
+        run(broker, "pub", topic, "--attr", f"price={price}", "--attr", f"volume={volume}", "--body", f"{price} é")
+    out, errors = process.communicate(timeout=20)
+    first, second = deliveries(out)
+    assert process.returncode == 0
+    assert errors == b""
+    assert set(first) == {"id", "time", "topic", "attrs", "body", "subscription"}
+    assert (first["topic"], first["attrs"], first["body"]) == (
+        "one/NYSE/OTE",
+        {"price": 8.45, "volume": 1200},
+        "8.45 é",
+    )
+    assert second["topic"] == "one/LSE/OTE/deep"
+    assert first["id"] != second["id"]
+    assert 0 <= second["time"] - first["time"] < 60
+
+
+def test_exact(broker: Broker) -> None:
+    process = subscribe(broker, "two/a", "--exact", "--count", "1")
+    run(broker, "pub", "two/a/b")
+    run(broker, "pub", "two/a")
+    assert [one["topic"] for one in deliveries(process.communicate(timeout=20)[0])] == ["two/a"]
+
+
+def test_lines_of_every_form_and_through_again(broker: Broker) -> None:
+    lines = [
+        {"topic": "three/a", "attrs": {"n": 1, "deep": {"x": None}}, "body": "text"},
+        {"topic": "three/b", "body_base64": "/w=="},
+        {"topic": "three/c", "xml": "<a><b/></a>"},
+        {"topic": "three/d", "json": {"order": {"price": 8.5}}},
+    ]
+    process = subscribe(broker, "three", "--count", "8")
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    assert run(broker, "pub", "--jsonl", "-", text=text).stderr == "published 4 events\n"
+    assert process.stdout is not None
+    first = b"".join(process.stdout.readline() for _ in lines)
+    run(broker, "pub", "--jsonl", "-", text=first.decode())
+    again = deliveries(process.communicate(timeout=20)[0])
+    found = deliveries(first)
+    assert [(one["topic"], one["attrs"]) for one in found] == [
+        ("three/a", {"n": 1, "deep.x": None}),
+        ("three/b", {}),
+        ("three/c", {}),
+        ("three/d", {"body.order.price": 8.5}),
+    ]
+    assert [one.get("body") for one in found] == ["text", None, "<a><b/></a>", '{"order":{"price":8.5}}']
+    assert found[1]["body_base64"] == "/w=="
+    keys = ("topic", "attrs", "body", "body_base64")
+    assert [[one.get(key) for key in keys] for one in again] == [[one.get(key) for key in keys] for one in found]
+
+
+def test_lines_are_published_while_the_pipe_stays_open(broker: Broker) -> None:
+    subscriber = subscribe(broker, "four", "--count", "1")
+    publisher = start("pub", "four", "--jsonl", "-", "--server", broker.address)
+    assert publisher.stdin is not None
+    publisher.stdin.write(b'{"attrs": {"n": 1}}\n')
+    publisher.stdin.flush()
+    assert len(deliveries(subscriber.communicate(timeout=20)[0])) == 1
+    assert publisher.poll() is None
+    assert publisher.communicate(timeout=20)[1] == b"published 1 event\n"
+
+
+def test_many_lines_from_a_file_arrive_in_order(broker: Broker, tmp_path: Path) -> None:
+    count = 20_000
+    file = tmp_path / "events.jsonl"
+    file.write_text("".join(f'{{"attrs":{{"n":{number}}}}}\n' for number in range(count)))
+    process = subscribe(broker, "five/x", "--where", "n % 2 = 0", "--count", str(count // 2))
+    run(broker, "pub", "five/x", "--jsonl", str(file))
+    found = deliveries(process.communicate(timeout=30)[0])
+    assert [one["attrs"]["n"] for one in found] == list(range(0, count, 2))
+
+
+def test_a_bad_line_stops_it_with_2_and_what_was_before_is_published(broker: Broker) -> None:
+    process = subscribe(broker, "six", "--count", "1")
+    done = run(broker, "pub", "--jsonl", "-", text='{"topic":"six"}\n{"topic":"six/"}\n{"topic":"six"}\n', code=2)
+    assert "standard input, line 2: " in done.stderr
+    assert done.stderr.startswith("published 1 event\n")
+    assert len(deliveries(process.communicate(timeout=20)[0])) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_subscriber_that_is_told_to_stop_prints_what_it_has(broker: Broker, number: signal.Signals) -> None:
+    process = subscribe(broker, f"seven/{int(number)}")
+    for _ in range(3):
+        run(broker, "pub", f"seven/{int(number)}")
+    process.send_signal(number)
+    out, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, b"")
+    assert len(deliveries(out)) == 3
+
+
+def test_a_reader_that_has_enough_ends_it_quietly(broker: Broker) -> None:
+    with subscribe(broker, "eight") as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        run(broker, "pub", "eight")
+        assert process.wait(20) == 0
+        assert process.stderr.read() == b""
+
+
+def test_refusals_exit_with_1(broker: Broker) -> None:
+    assert "column" in run(broker, "sub", "a", "--where", "price >", code=1).stderr
+    assert "leave it out" in run(broker, "sub", "a/#", code=1).stderr
+    assert "DELTA" in run(broker, "sub", "a", "--where", "DELTA(price) > 1", code=1).stderr
+    assert "durable" in run(broker, "sub", "a", "--durable", "mine", code=1).stderr
+    assert "log" in run(broker, "pub", "a", "--mode", "stored", code=1).stderr
+    assert "no schema" in run(broker, "schema", "get", "nothing", code=1).stderr
+    assert "later version" in run(broker, "audit", code=1).stderr
+    caret = run(broker, "explain", "a", "--where", "price BETWEN 1", code=1).stderr
+    assert caret.splitlines()[-1].strip() == "^"
+
+
+def test_usage_exits_with_2(broker: Broker) -> None:
+    for words in (["pub"], ["sub"], ["pub", "a", "--attr", "x"], ["sub", "a", "--count", "x"], ["pub", "a//b"]):
+        assert run(broker, *words, code=2).stderr
+
+
+def test_nobody_there_exits_with_3() -> None:
+    for words in (["status"], ["pub", "a"], ["sub", "a"], ["explain", "a"]):
+        done = headgate("--server", "127.0.0.1:1", *words)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert "cannot connect to 127.0.0.1:1" in done.stderr
+
+
+def test_what_the_broker_says_of_itself(broker: Broker) -> None:
+    process = subscribe(broker, "nine/*", "--where", "price > 8")
+    run(broker, "pub", "nine/a", "--attr", "price=9")
+    status = json.loads(run(broker, "status", "--json").stdout)
+    assert status["broker"] == "b1"
+    assert status["subscriptions"] >= 1
+    (stream,) = (one for one in json.loads(run(broker, "streams", "--json").stdout) if one["stream"] == "nine")
+    assert (stream["events"], stream["deliveries"], stream["attributes"]) == (1, 1, ["price"])
+    (subscription,) = (one for one in json.loads(run(broker, "subs", "--json").stdout) if one["stream"] == "nine")
+    assert (subscription["pattern"], subscription["client"]) == ("nine/*", "headgate sub")
+    assert "nine" in run(broker, "streams").stdout
+    assert "nine/*" in run(broker, "subs").stdout
+    assert "b1" in run(broker, "ring").stdout
+    assert "events received" in run(broker, "status").stdout
+    process.terminate()
+    process.communicate(timeout=20)
+
+
+def test_explain(broker: Broker) -> None:
+    event = '{"topic": "quotes/NYSE/OTE", "attrs": {"price": 8.45}}'
+    words = ("explain", "quotes/*/OTE", "--where", "price BETWEEN 8.3 AND 8.7 AND volume > 1000", "--event", event)
+    told = json.loads(run(broker, *words, "--json").stdout)
+    assert [one["verdict"] for one in told["predicates"]] == ["true", "unknown"]
+    assert (told["topic_matches"], told["verdict"], told["delivered"], told["lives_on"]) == (
+        True,
+        "unknown",
+        False,
+        "b1",
+    )
+    assert "not delivered: the condition is unknown" in run(broker, *words).stdout
+
+
+def test_schemas_survive_a_restart(tmp_path: Path) -> None:
+    schema = '{"attributes": {"price": {"type": "float", "min": 0, "max": 1000}}}'
+    with running_broker(tmp_path) as broker:
+        run(broker, "schema", "put", "quotes", "-", text=schema)
+        run(broker, "schema", "put", "other", schema)
+        run(broker, "schema", "rm", "other")
+    with running_broker(tmp_path) as broker:
+        assert json.loads(run(broker, "schema", "get", "quotes").stdout) == json.loads(schema)
+        assert [one["stream"] for one in json.loads(run(broker, "schema", "list", "--json").stdout)] == ["quotes"]
+
+
+def test_a_stop_drains_and_a_subscriber_finds_the_next_broker(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as broker:
+        process = subscribe(broker, "ten", "--count", "2")
+        run(broker, "pub", "ten", "--body", "before")
+        address = broker.address
+        broker.process.terminate()
+        assert broker.process.wait(20) == 0
+        assert [line["event"] for line in broker.lines()][-1] == "stopped"
+    with running_broker(tmp_path, "--listen", address) as broker:
+        wait_until(lambda: json.loads(run(broker, "subs", "--json").stdout))
+        run(broker, "pub", "ten", "--body", "after")
+        out, _ = process.communicate(timeout=20)
+    assert [one["body"] for one in deliveries(out)] == ["before", "after"]
+
+
+def test_settings_come_from_flag_environment_and_file(tmp_path: Path) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text('name = "from-file"\nlog_level = "debug"\n')
+    with running_broker(tmp_path, HEADGATE_CONFIG=str(file)) as broker:
+        assert json.loads(run(broker, "status", "--json").stdout)["broker"] == "from-file"
+    with running_broker(tmp_path, HEADGATE_CONFIG=str(file), HEADGATE_NAME="from-environment") as broker:
+        assert json.loads(run(broker, "status", "--json").stdout)["broker"] == "from-environment"
+    (tmp_path / "bad.toml").write_text("nmae = 1\n")
+    done = headgate("serve", "--config", str(tmp_path / "bad.toml"))
+    assert done.returncode == 2
+    assert "nmae" in done.stderr
+    assert headgate("serve", "--listen", "nonsense").returncode == 2
+
+
+def test_an_address_in_use_is_told(broker: Broker, tmp_path: Path) -> None:
+    done = headgate("serve", "--listen", broker.address, "--admin", "127.0.0.1:0", "--data", str(tmp_path))
+    assert done.returncode == 1
+    assert "in use" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_metrics_and_health(broker: Broker) -> None:
+    run(broker, "pub", "eleven")
+    for path, word in (("metrics", "headgate_events_received_total"), ("healthz", "ok"), ("readyz", "ready")):
+        with urllib.request.urlopen(f"http://{broker.admin}/{path}", timeout=10) as answer:
+            assert word in answer.read().decode()
+
+
+def test_ctrl_c_leaves_no_traceback(broker: Broker) -> None:
+    process = start("pub", "twelve", "--jsonl", "-", "--server", broker.address)
+    assert process.stdin is not None
+    process.stdin.write(b"{}\n")
+    process.stdin.flush()
+    wait_until(lambda: "twelve" in run(broker, "streams").stdout)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert errors == b"published 1 event\n"
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "text"),
+    [
+        ("<&-", "pub a --jsonl -", "headgate pub: standard input is closed\n"),
+        (">&-", "sub a", "headgate sub: standard output is closed\n"),
+    ],
+)
+def test_a_closed_stream_is_told(broker: Broker, closed: str, words: str, text: str) -> None:
+    line = f'"{sys.executable}" -m ops.cli {words} --server {broker.address} {closed}'
+    done = subprocess.run(["sh", "-c", line], stderr=subprocess.PIPE, env=environment(), timeout=20, check=False)
+    assert (done.returncode, done.stderr.decode()) == (2, text)
+
+
+def test_an_answer_that_nobody_reads_ends_quietly(broker: Broker) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [*COMMAND, "status", "--json", "--server", broker.address]
+    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, env=environment(), timeout=20, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
