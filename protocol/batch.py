@@ -27,7 +27,7 @@ from .errors import LocalError, ProtocolViolation
 from .limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, RECORD_LENGTH_MAX
 from .records import decode_record, encode_record, pack_record
 
-__all__ = ["Batch", "Portion", "join_u32", "make_batch", "split_u32"]
+__all__ = ["Batch", "Portion", "join_batches", "join_u32", "make_batch", "split_u32"]
 
 _SWAP = sys.byteorder == "big"
 
@@ -185,6 +185,24 @@ def _is_plain(attributes: Mapping[str, Sequence[Scalar]], bodies: Sequence[bytes
     return all(SCALAR_TYPES.issuperset(map(type, values)) for values in columns) and {bytes}.issuperset(
         map(type, bodies)
     )
+
+
+def join_batches(batches: Sequence[Batch]) -> Batch:
+    """Several batches as one, without their match columns."""
+    topics = batches[0].topics
+    names: list[str] | None = None
+    if "\n" in topics or any(batch.topics != topics for batch in batches):
+        lists = [(batch.topic_list(), batch.count) for batch in batches]
+        names = [topic for own, count in lists for topic in (own if len(own) > 1 else own * count)]
+    joined = Batch(
+        topics if names is None else "\n".join(names),
+        sum([batch.count for batch in batches]),
+        b"".join([batch.lengths for batch in batches]),
+        b"".join([batch.records for batch in batches]),
+        complete=False,
+    )
+    joined._topics = names
+    return joined
 
 
 def make_batch(

@@ -272,14 +272,9 @@ def _decode_deliver(parts: list[Any]) -> Deliver:
 def _check_routes(routes: list[Any], count: int) -> None:
     covered = 0
     for subscriptions, run in zip(routes[::2], routes[1::2], strict=False):
-        if (
-            type(subscriptions) is not list
-            or not subscriptions
-            or not all(map(_is_counter, subscriptions))
-            or not _is_counter(run)
-            or run == 0
-        ):
-            raise ProtocolViolation("DELIVER: routes alternate a list of subscriptions and a number of events")
+        several = type(subscriptions) is list and subscriptions and all(map(_is_counter, subscriptions))
+        if not (several or _is_counter(subscriptions)) or not _is_counter(run) or run == 0:
+            raise ProtocolViolation("DELIVER: routes alternate subscriptions and a number of events")
         covered += run
     if covered != count or len(routes) % 2:
         raise ProtocolViolation(f"DELIVER: the routes cover {covered} of {count} events")

@@ -5,6 +5,7 @@ Messages are never changed after they were made (the simulator passes them throu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -176,10 +177,18 @@ class Puback:
 
 @dataclass(slots=True)
 class Deliver:
-    """A portion of a batch, and for each run of its events the subscriptions that it is for."""
+    """A portion of a batch, and for each run of its events the subscriptions that it is for.
+
+    `routes` alternates subscriptions and a number of events; one subscription is the bare number, several are a list.
+    """
 
     routes: list[Any]
     portion: Portion
+
+    def runs(self) -> Iterator[tuple[list[int], int]]:
+        """The routes as (subscriptions, events)."""
+        for numbers, count in zip(self.routes[::2], self.routes[1::2], strict=True):
+            yield ([numbers] if type(numbers) is int else numbers), count
 
 
 @dataclass(slots=True)

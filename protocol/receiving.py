@@ -197,11 +197,11 @@ class Deliveries:
 
     def deliver(self, message: Deliver) -> None:
         """Sort the rows of a DELIVER into the inboxes that they are for."""
-        portion, routes = message.portion, message.routes
+        portion = message.portion
         self.received += portion.count
         parcel = _Parcel(portion)
         start = 0
-        for numbers, count in zip(routes[::2], routes[1::2], strict=True):
+        for numbers, count in message.runs():
             stop = start + count
             session = self._session
             for number in numbers:

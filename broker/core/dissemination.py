@@ -6,9 +6,10 @@ its plan, by one of two ways:
     topics alone decide    a lane remembers the plan of a topic: one look-up an event, nothing matched twice
     conditions decide      the index answers with groups of rows, and each group has one plan
 
-Then rows are gathered by session, in order, and each session gets one portion of the batch. Sessions that get the same
-rows share the portion, encoded bytes included; when all rows have one plan, the portion is the batch itself and no
-event costs anything.
+Batches of one stream that one read brought are gathered and go out together: the cost of a DELIVER is paid once for
+all of them. Then rows are sorted by session, in order, and each session gets one portion of the batch. Sessions that
+get the same rows share the portion, encoded bytes included; when all rows have one plan, the portion is the batch
+itself and no event costs anything.
 
 Identities of subscriptions are never used twice, so a remembered plan of a set of them cannot become wrong, only
 useless. Lanes belong to a stream and are forgotten when its subscriptions change.
@@ -17,16 +18,33 @@ useless. Lanes belong to a stream and are forgotten when its subscriptions chang
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from matching import Value
-from protocol.batch import Batch, Portion
+from protocol.batch import Batch, Portion, join_batches
 
-from .limits import PLANS_MAX, ROUTE_NUMBERS_MAX
+from .limits import GATHERED_BYTES_MAX, GATHERED_EVENTS_MAX, PLANS_MAX, ROUTE_NUMBERS_MAX
 from .streams import Plan, Stream
 from .subscribers import ClientSession, Subscribers
 
 __all__ = ["Dissemination"]
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """Batches of one stream that were matched and wait to go out together; their events follow one another."""
+
+    stream: Stream | None
+    base: int
+    time_us: int
+    count: int = 0
+    size: int = 0
+    batches: list[Batch] = field(default_factory=list)
+    plans: list[list[Plan | None]] = field(default_factory=list)
+
+
+_NOTHING = _Gathered(None, 0, 0)
 
 
 class Dissemination:
@@ -36,25 +54,53 @@ class Dissemination:
         self._subscribers = subscribers
         self._origin = origin
         self._plans: dict[tuple[int, ...], Plan] = {}
+        self._gathered = _NOTHING
+        self._widest = 1  # the most subscriptions of one session in any plan so far
         self.sequence = 0
 
     def carry(self, stream: Stream, batch: Batch, time_us: int) -> None:
-        """Match a batch and deliver it. Raises TopicError or ProtocolViolation before anything went out."""
+        """Match a batch; the next `settle` delivers it. Raises TopicError or ProtocolViolation, having done nothing."""
         topics = batch.topic_list()
         plans = list(map(stream.lanes.get, topics))
         if None in plans:
             stream.check_topics(topics)
             plans = self._plans_of(stream, batch, topics)
-        base = self.sequence
-        self.sequence = base + batch.count
+        gathered = self._gathered
+        size = len(batch.records)
+        if (
+            gathered.stream is not stream
+            or gathered.count + batch.count > GATHERED_EVENTS_MAX
+            or gathered.size + size > GATHERED_BYTES_MAX
+        ):
+            self.settle()
+            gathered = self._gathered = _Gathered(stream, self.sequence, time_us)
+        gathered.batches.append(batch)
+        gathered.plans.append(plans)
+        gathered.count += batch.count
+        gathered.size += size
+        self.sequence += batch.count
         stream.events += batch.count
+
+    def settle(self) -> None:
+        """Deliver what was carried since the last time: batches of one read go out together."""
+        gathered = self._gathered
+        if not gathered.count:
+            return
+        self._gathered = _NOTHING
+        batch, plans = gathered.batches[0], gathered.plans[0]
+        if len(gathered.batches) > 1:
+            rows = zip(gathered.batches, gathered.plans, strict=True)
+            plans = [plan for part, own in rows for plan in (own if len(own) > 1 else own * part.count)]
+            batch = join_batches(gathered.batches)
+        stream, base, time_us = gathered.stream, gathered.base, gathered.time_us
+        assert stream is not None
         first = plans[0]
-        if len(plans) == 1 or plans.count(first) == batch.count:
+        if len(plans) == 1 or (first is plans[-1] and plans.count(first) == batch.count):
             if first:
                 portion = batch.portion(range(batch.count), self._origin, base, time_us)
-                for session, numbers in first:
+                for session, numbers in zip(first[::2], first[1::2], strict=True):
                     self._subscribers.deliver(session, [numbers, batch.count], portion)
-                stream.deliveries += batch.count * len(first)
+                stream.deliveries += batch.count * len(first) // 2
             return
         self._spread(stream, batch, plans, base, time_us)
 
@@ -92,15 +138,19 @@ class Dissemination:
 
     def _spread(self, stream: Stream, batch: Batch, plans: Sequence[Plan | None], base: int, time: int) -> None:
         """Rows with different plans: gather them by session, then one portion each."""
-        shares: dict[ClientSession, list[Any]] = {}
+        shares: dict[Any, list[Any]] = {}
         for row, plan in enumerate(plans):
             if plan:
-                for session, numbers in plan:
+                if len(plan) == 2:
+                    session, numbers = plan
                     share = shares.get(session)
                     if share is None:
                         shares[session] = [row, numbers]
                     else:
                         share += (row, numbers)
+                else:
+                    for session, numbers in zip(plan[::2], plan[1::2], strict=True):
+                        shares.setdefault(session, []).extend((row, numbers))
         portions: dict[Any, Portion] = {}
         deliver, origin = self._subscribers.deliver, self._origin
         for session, share in shares.items():
@@ -112,7 +162,7 @@ class Dissemination:
                 deliver(session, [numbers, 1], portion)
                 stream.deliveries += 1
                 continue
-            step = _rows_at_once(session, len(share) // 2)
+            step = self._rows_at_once(share)
             for start in range(0, len(share), 2 * step):
                 rows = tuple(share[start : start + 2 * step : 2])
                 portion = portions.get(rows)
@@ -131,17 +181,23 @@ class Dissemination:
                 numbers_of.setdefault(subscription.session, []).append(subscription.number)
             if len(self._plans) >= PLANS_MAX:
                 self._plans.clear()
-            plan = self._plans[subscriptions] = tuple(numbers_of.items())
+            flat: list[Any] = []
+            for session, numbers in numbers_of.items():
+                flat += (session, numbers[0] if len(numbers) == 1 else numbers)
+                self._widest = max(self._widest, len(numbers))
+            plan = self._plans[subscriptions] = tuple(flat)
         return plan
 
+    def _rows_at_once(self, share: list[Any]) -> int:
+        """How many rows one DELIVER may have, so that its routes stay within their bound."""
+        rows = len(share) // 2
+        if rows * self._widest <= ROUTE_NUMBERS_MAX:
+            return rows
+        widest = max(1 if type(numbers) is int else len(numbers) for numbers in share[1::2])
+        return max(1, min(rows, ROUTE_NUMBERS_MAX // widest))
 
-def _rows_at_once(session: ClientSession, count: int) -> int:
-    """How many of `count` rows one DELIVER may have, if each were for all subscriptions of the session."""
-    numbers = len(session.subscriptions)
-    return count if count * numbers <= ROUTE_NUMBERS_MAX else max(1, ROUTE_NUMBERS_MAX // numbers)
 
-
-def _routes(numbers: list[list[int]]) -> list[Any]:
+def _routes(numbers: list[Any]) -> list[Any]:
     """Routes of events in order: one run when they are all for the same subscriptions, else a run for each."""
     if numbers.count(numbers[0]) == len(numbers):
         return [numbers[0], len(numbers)]

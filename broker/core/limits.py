@@ -7,6 +7,8 @@ __all__ = [
     "ANSWER_ROWS_MAX",
     "DRAIN_BYTES_PER_STEP",
     "ERROR_TEXT_LENGTH_MAX",
+    "GATHERED_BYTES_MAX",
+    "GATHERED_EVENTS_MAX",
     "KNOWN_TOPICS_MAX",
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
@@ -46,6 +48,12 @@ SUBSCRIPTIONS_MAX = 2_000_000
 
 STREAMS_MAX = 10_000
 """Streams come into being by use, so a publisher of random first levels must meet an end."""
+
+GATHERED_BYTES_MAX = 512 * 1024
+"""Records of one read that go out together: two full reads of a socket, and an eighth of what a frame may be."""
+
+GATHERED_EVENTS_MAX = 2048
+"""Events of one read that go out together. More gains nothing, and it is half of what a batch may have."""
 
 KNOWN_TOPICS_MAX = 65_536
 """Topics of a stream remembered as well-formed; beyond that they are forgotten all at once and checked anew."""

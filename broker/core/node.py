@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from protocol.errors import ErrorCode
-from protocol.messages import Goodbye, Hello, Puback
+from protocol.messages import Goodbye, Hello, Puback, Publish
 
 from .clients import Clients
 from .config import NodeConfig
@@ -108,17 +108,19 @@ class Node:
         session = self.subscribers.by_link.get(link)
         accepted = session.accepted if session is not None else 0
         for message in happened.messages:
+            kind = type(message)
+            if kind is not Publish:
+                self.dissemination.settle()  # what was published before is delivered under the rules of before
             if session is None:
-                if type(message) is not Hello:
-                    return
-                session = self.clients.hello(link, message, now)
+                session = self.clients.hello(link, message, now) if isinstance(message, Hello) else None
                 if session is None:
                     return
                 accepted = session.accepted
             elif session.link != link:
-                return  # it said goodbye or broke the protocol: what came after that was not said
+                break  # it said goodbye or broke the protocol: what came after that was not said
             else:
-                self.clients.table[type(message)](session, message, now)
+                self.clients.table[kind](session, message, now)
+        self.dissemination.settle()
         if session is not None and session.accepted != accepted and session.link == link:
             self.effects.append(Send(link, Puback(session.accepted)))
 

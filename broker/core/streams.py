@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "Stream", "Streams"]
 
-Plan: TypeAlias = "tuple[tuple[ClientSession, list[int]], ...]"
-"""The sessions that get an event, each with the numbers of its own subscriptions that asked for it."""
+Plan: TypeAlias = tuple[Any, ...]
+"""The sessions that get an event, each followed by the number, or the list of numbers, of its own subscriptions that
+asked for it. Flat, and a lone number bare, because a plan is read for every event: each object between is a cache miss.
+"""
 
 
 class Stream:

@@ -264,8 +264,7 @@ class Subscribers:
     def _drop(self, session: ClientSession, message: Deliver, reason: str) -> None:
         self.drops[reason] += message.portion.count
         session.drops += message.portion.count
-        routes = message.routes
-        for numbers, count in zip(routes[::2], routes[1::2], strict=True):
+        for numbers, count in message.runs():
             for number in numbers:
                 if number in session.subscriptions:
                     session.gaps[number] = session.gaps.get(number, 0) + count
@@ -299,12 +298,12 @@ class Subscribers:
 
 def _without(message: Deliver, number: int) -> Deliver | None:
     """The same without one subscription, and without the events that were for it alone; None when nothing is left."""
-    if not any(number in numbers for numbers in message.routes[::2]):
+    if not any(number in numbers for numbers, _ in message.runs()):
         return message
     routes: list[Any] = []
     rows: list[int] = []
     first = 0
-    for numbers, count in zip(message.routes[::2], message.routes[1::2], strict=True):
+    for numbers, count in message.runs():
         left = [other for other in numbers if other != number]
         if left:
             routes += (left, count)

@@ -270,7 +270,7 @@ class Client:
         for watcher in self._watchers:
             watcher.portion(self, portion)
         rows = _rows(portion)
-        for numbers, count in zip(message.routes[::2], message.routes[1::2], strict=True):
+        for numbers, count in message.runs():
             for topic, record, event_id in rows[row : row + count]:
                 name = event_name(decode_record(record)[1])
                 for number in numbers:

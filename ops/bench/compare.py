@@ -106,6 +106,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batches", default=_BATCHES, help=f"events in a Headgate batch, with commas (default {_BATCHES})"
     )
+    parser.add_argument(
+        "--unpinned",
+        action="store_true",
+        help="let the system choose cores; a server of many threads may then use more",
+    )
     parser.add_argument("--json", metavar="FILE", help="write every number to this file")
 
 
@@ -115,7 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
     keys = _words(arguments.only, _ALL, "workload")
     sizes = [int(word) for word in _words(arguments.batches, ("500", "250", "100", "50", "10", "1"), "batch size")]
     contenders: list[Peer] = [*map(Headgate, sizes), *chosen_peers(arguments.peers)]
-    comparison = Comparison(contenders, Cores.chosen(), arguments.seconds)
+    cores = Cores(None, None, None) if arguments.unpinned else Cores.chosen()
+    comparison = Comparison(contenders, cores, arguments.seconds)
     workloads = [WORKLOADS[key]() for key in keys if key != _LATENCY]
     for _ in range(arguments.rounds):
         for workload in workloads:

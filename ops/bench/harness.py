@@ -75,7 +75,7 @@ class Cores:
 
     def __str__(self) -> str:
         if self.server is None:
-            return "one core for everything: the ratios say little"
+            return "no process bound to a core"
         return f"server on core {self.server}, generator on {self.generator}, sink on {self.sink}"
 
 

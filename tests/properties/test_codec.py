@@ -77,7 +77,7 @@ def delivers(draw: st.DrawFn) -> Deliver:
     left = portion.count
     while left:
         run = draw(st.integers(1, left))
-        routes += [draw(st.lists(counters, min_size=1, max_size=3)), run]
+        routes += [draw(counters | st.lists(counters, min_size=1, max_size=3)), run]
         left -= run
     return Deliver(routes, portion)
 

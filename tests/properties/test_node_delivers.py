@@ -15,8 +15,10 @@ from tests.support.node_world import NodeWorld
 PATTERNS = st.sampled_from(["quotes", "quotes/a", "quotes/*", "quotes/*/x", "quotes/a/x", "quotes/b/*"])
 TOPICS = st.sampled_from(["quotes", "quotes/a", "quotes/b", "quotes/a/x", "quotes/b/x", "quotes/b/y"])
 CONDITIONS = st.sampled_from(
-    ["", "price > 1", "price BETWEEN 0 AND 2", "symbol = 'OTE'", "symbol IN ('OTE', 'IBM')", "price IS NULL"]
-    + ["NOT price > 1", "symbol = 'OTE' AND price >= 1", "symbol LIKE 'O%' OR price < 0", "live", "price = 1"]
+    [
+        *("", "price > 1", "price BETWEEN 0 AND 2", "symbol = 'OTE'", "symbol IN ('OTE', 'IBM')", "price IS NULL"),
+        *("NOT price > 1", "symbol = 'OTE' AND price >= 1", "symbol LIKE 'O%' OR price < 0", "live", "price = 1"),
+    ]
 )
 VALUES = st.sampled_from([None, 0, 1, 1.0, 2.5, -1, True, "OTE", "1"])
 SYMBOLS = st.sampled_from([None, "OTE", "IBM", "", 5])

@@ -327,7 +327,7 @@ def test_match_columns_are_limited() -> None:
 DELIVER = [14, [[1], 2], "ann", 0, 0, b"", "a", bytes(8), b""]
 
 
-NOT_ROUTES: list[Any] = [[], {}, [[1]], [[1], 1], [[1], 3], [[1], 1, [2], 0, [3], 1], [[], 2], [1, 2], [[1], 2, [1]]]
+NOT_ROUTES: list[Any] = [[], {}, [[1]], [[1], 1], [[1], 3], [[1], 1, [2], 0, [3], 1], [[], 2], [True, 2], [-1, 2], [[1], 2, [1]]]
 NOT_ROUTES += [[[True], 2], [[-1], 2], [[1], 2.0], [[[1]], 2]]
 NOT_PORTIONS = [(2, "o" * 257), (5, bytes(4)), (5, bytes(7)), (5, bytes(12)), (6, "a\nb\nc"), (7, bytes(4)), (8, b"x")]
 
@@ -336,6 +336,12 @@ NOT_PORTIONS = [(2, "o" * 257), (5, bytes(4)), (5, bytes(7)), (5, bytes(12)), (6
 def test_a_deliver_that_does_not_fit_is_refused(place: int, value: Any) -> None:
     assert isinstance(decode(packed(*DELIVER)), Deliver)
     refused(packed(*DELIVER[:place], value, *DELIVER[place + 1 :]))
+
+
+def test_one_subscription_is_a_bare_number_and_runs_hide_that() -> None:
+    message = decode(packed(14, [7, 1, [8, 9], 1], *DELIVER[2:]))
+    assert isinstance(message, Deliver)
+    assert list(message.runs()) == [([7], 1), ([8, 9], 1)]
 
 
 def test_routes_may_be_as_long_as_a_batch_and_a_session() -> None:

@@ -40,7 +40,7 @@ def deliveries_of(messages: Sequence[object]) -> list[tuple[int, str]]:
     for message in messages:
         if isinstance(message, Deliver):
             bodies = _bodies(message.portion)
-            for numbers, count in zip(message.routes[::2], message.routes[1::2], strict=True):
+            for numbers, count in message.runs():
                 for body in (bodies.pop(0) for _ in range(count)):
                     unrolled += [(number, body) for number in numbers]
             assert not bodies, "the routes do not cover the portion"

@@ -32,11 +32,11 @@ class Child:
         """All that it has said so far."""
         return self.log.read_text(encoding="utf-8")
 
-    def lines(self, event: str) -> list[dict[str, Any]]:
-        """Its log lines of one kind."""
+    def lines(self, event: str = "") -> list[dict[str, Any]]:
+        """Its log lines, of one kind or all."""
         whole = self.stderr.splitlines(keepends=True)
         found = [json.loads(line) for line in whole if line.startswith("{") and line.endswith("\n")]
-        return [line for line in found if line["event"] == event]
+        return [line for line in found if event in ("", line["event"])]
 
     @property
     def address(self) -> str:

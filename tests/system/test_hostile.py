@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import structlog
 
 from protocol import session
 from protocol.batch import make_batch
@@ -32,6 +33,7 @@ from protocol.messages import (
     Welcome,
 )
 from tests.support.asynchronous import asynchronous
+from tests.support.http import get
 from tests.support.raw_client import RawClient, framed
 from tests.support.samples import MESSAGES
 from tests.support.waiting import wait_until
@@ -150,7 +152,7 @@ async def test_a_conversation_byte_by_byte_is_as_good_as_any() -> None:
             await client.write(bytes([byte]))
         assert isinstance(await client.hear_a(Welcome), Welcome)
         assert await client.hear_a(Suback) == Suback(1, 1)
-        assert (await client.hear_a(Deliver)).routes == [[1], 1]
+        assert (await client.hear_a(Deliver)).routes == [1, 1]
         await client.close()
 
 
@@ -251,6 +253,27 @@ async def test_a_reset_in_the_middle_of_a_frame(greeted: bool) -> None:
             await client.close()
         await wait_until(lambda: len(broker.daemon.driver.links) == 2)
         assert broker.daemon.server.violations == 0, "a lost connection is no violation"
+
+
+@asynchronous
+async def test_a_fault_of_ours_costs_the_one_who_met_it_and_is_in_the_metrics() -> None:
+    async with besieged() as broker:
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("a fault of ours")
+
+        client = await RawClient.greeted(broker.address)
+        await client.subscribe(1, "a")
+        broker.daemon.node.clients.table[Ask] = broken
+        with structlog.testing.capture_logs() as lines:
+            await client.say(Ask(1, "status", {}))
+            (goodbye,) = await client.hear_the_end()
+        assert isinstance(goodbye, Goodbye) and "a fault in the broker" in goodbye.text
+        assert [line["event"] for line in lines if line["log_level"] == "error"] == ["fault while handling an input"]
+        await client.close()
+        await wait_until(lambda: broker.daemon.server.connections == 2)
+        assert broker.daemon.node.statistics(0).subscriptions == 2
+        assert "headgate_faults_total 1.0" in (await get(broker.admin, "/metrics")).text
 
 
 @asynchronous

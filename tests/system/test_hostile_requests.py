@@ -16,7 +16,21 @@ from protocol.batch import Batch, join_u32, make_batch
 from protocol.columns import encode_column
 from protocol.errors import ErrorCode
 from protocol.limits import CREDIT_MAX
-from protocol.messages import Answer, Ask, Credit, Deliver, Error, Mode, Puback, Publish, Suback, Subscribe, Unsubscribe
+from protocol.messages import (
+    Answer,
+    Ask,
+    Credit,
+    Deliver,
+    Error,
+    Hello,
+    Mode,
+    Puback,
+    Publish,
+    Suback,
+    Subscribe,
+    Unsubscribe,
+    Welcome,
+)
 from tests.support.asynchronous import asynchronous
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_until
@@ -27,9 +41,8 @@ SECONDS_MAX = 2.0
 
 NEVER_TAKEN = {
     "empty": "()",
-    "a hundred levels of parentheses": "(" * 100 + "a = 1" + ")" * 100,
     "ten thousand parentheses": "(" * 10_000 + "a = 1" + ")" * 10_000,
-    "ten thousand terms": " OR ".join(["a = 1"] * 10_000),
+    "ten thousand terms": "OR ".join(["a "] * 10_000),
     "257 terms": " OR ".join(["a=1"] * 257),
     "a chain of NOT": "NOT " * 1000 + "a = 1",
     "a number of 5,000 digits": "a = " + "9" * 5000,
@@ -176,19 +189,21 @@ async def test_records_that_are_none_are_skipped_by_a_healthy_client(records: by
 
 
 @pytest.mark.parametrize(
-    ("columns", "count"),
+    "batch",
     [
-        ({f"a{number}": encode_column([1]) for number in range(257)}, 1),
-        ({}, 2),
-        ({}, 0),
+        Batch("a", 1, join_u32([1]), b"x", {f"a{number}": encode_column([1]) for number in range(257)}),
+        Batch("a", 1, join_u32([2]), b"x"),
+        Batch("a", 1, b"\x01\x00\x00", b"x"),
+        Batch("a", 0, b"", b""),
+        Batch("a\nb\nc", 2, join_u32([1, 1]), b"xy"),
     ],
-    ids=["too many columns", "lengths that do not add up", "no events"],
+    ids=["too many columns", "lengths that do not add up", "half a length", "no events", "too many topics"],
 )
 @asynchronous
-async def test_a_batch_whose_parts_do_not_fit_ends_the_connection(columns: dict[str, bytes], count: int) -> None:
+async def test_a_batch_whose_parts_do_not_fit_ends_the_connection(batch: Batch) -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
-        await client.say(Publish(1, Mode.ACCEPTED, Batch("a", count, join_u32([1]), b"x", columns)))
+        await client.say(Publish(1, Mode.ACCEPTED, batch))
         assert (await client.refusal()).code == ErrorCode.PROTOCOL
         await client.close()
 
@@ -215,6 +230,19 @@ async def test_negative_credit_is_no_credit_at_all() -> None:
         await client.write(b"\x00\x00\x00\x04\x93\x07\xff\x00")
         assert (await client.refusal()).code == ErrorCode.PROTOCOL
         await client.close()
+
+
+@asynchronous
+async def test_who_comes_back_with_more_than_was_sent_is_refused() -> None:
+    async with besieged() as broker:
+        client = await RawClient.connect(broker.address)
+        await client.say(Hello())
+        welcome = await client.hear_a(Welcome)
+        await client.close()
+        again = await RawClient.connect(broker.address)
+        await again.say(Hello(session=welcome.session, received=1))
+        assert (await again.refusal()).code == ErrorCode.PROTOCOL
+        await again.close()
 
 
 @asynchronous
@@ -255,7 +283,7 @@ ODD_QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("schema.put", {"stream": "a", "schema": {"attributes": []}}),
     ("schema.get", {"stream": ["a"]}),
     ("schema.rm", {"stream": "none"}),
-    ("status", {"x": {"y": [None] * 1000}}),
+    ("status", {"x": {"y": [None] * 200}}),
 ]
 
 

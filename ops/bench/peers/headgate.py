@@ -223,7 +223,7 @@ class HeadgateSubscriber(Subscriber):
         deliveries = 0
         for subscriptions, run in zip(routes[::2], routes[1::2], strict=True):
             self._events += run
-            deliveries += run * len(subscriptions)
+            deliveries += run * (1 if type(subscriptions) is int else len(subscriptions))
         return deliveries
 
     def _notice(self, message: Message) -> None:

@@ -36,7 +36,7 @@ def error_in(messages: list[Any]) -> Error:
     return error
 
 
-# --- HELLO -------------------------------------------------------------------------------------------------------------
+# --- HELLO ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_new_session_is_welcomed_with_a_key_of_its_own() -> None:
@@ -116,7 +116,7 @@ def test_too_many_sessions_are_turned_away_and_old_ones_may_still_come_back(monk
     assert isinstance(world.resume(key)[1][0], Welcome)
 
 
-# --- PUBLISH -----------------------------------------------------------------------------------------------------------
+# --- PUBLISH ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_batch_that_is_sent_again_is_answered_and_delivered_once() -> None:
@@ -181,7 +181,7 @@ def test_too_many_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Suback(102, 2) in world.say(link, make_subscribe(2, "quotes"))
 
 
-# --- INTEREST ----------------------------------------------------------------------------------------------------------
+# --- INTEREST ---------------------------------------------------------------------------------------------------------
 
 
 def test_publishers_hear_what_is_filtered_on_once_and_whenever_it_changes() -> None:
@@ -212,7 +212,7 @@ def test_the_end_of_a_session_takes_its_interest_along() -> None:
     assert world.node.streams.by_name["quotes"].publishers == {}
 
 
-# --- SUBSCRIBE and UNSUBSCRIBE -----------------------------------------------------------------------------------------
+# --- SUBSCRIBE and UNSUBSCRIBE ----------------------------------------------------------------------------------------
 
 
 def test_a_subscription_is_in_force_from_its_place_in_the_stream_of_messages() -> None:
@@ -311,7 +311,7 @@ def test_unsubscribing_is_answered_and_only_once() -> None:
     assert (error.code, error.reference) == (ErrorCode.NOT_FOUND, 8)
 
 
-# --- CREDIT, ASK, GOODBYE, ERROR ---------------------------------------------------------------------------------------
+# --- CREDIT, ASK, GOODBYE, ERROR --------------------------------------------------------------------------------------
 
 
 def test_a_smaller_allowance_than_before_has_no_effect() -> None:

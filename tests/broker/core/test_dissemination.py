@@ -6,10 +6,10 @@ import pytest
 
 from broker.core import dissemination
 from protocol.batch import Batch
-from protocol.errors import ErrorCode
-from protocol.limits import CONTROL_LENGTH_MAX
-from protocol.messages import Deliver, Error, Mode, Puback, Scope, Subscribe, Unsubscribe
 from protocol.codec import encode
+from protocol.errors import ErrorCode
+from protocol.limits import CONTROL_LENGTH_MAX, FRAME_LENGTH_MAX
+from protocol.messages import Deliver, Error, Mode, Puback, Scope, Subscribe, Unsubscribe
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 
@@ -18,7 +18,7 @@ def delivers(world: NodeWorld, link: int) -> list[Deliver]:
     return [message for message in world.take(link) if isinstance(message, Deliver)]
 
 
-# --- Portions ----------------------------------------------------------------------------------------------------------
+# --- Portions ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_batch_that_everybody_wants_whole_is_one_portion_for_all() -> None:
@@ -68,7 +68,7 @@ def test_no_portion_names_more_subscriptions_than_a_frame_has_room_for(monkeypat
     prices = [float(number % 6) for number in range(20)]
     world.say(world.connect(), make_publish(1, quote_batch(bodies=[str(n) for n in range(20)], price=prices)))
     messages = delivers(world, link)
-    assert all(sum(map(len, message.routes[::2])) <= 10 for message in messages)
+    assert all(sum(len(numbers) for numbers, _ in message.runs()) <= 10 for message in messages)
     assert len(messages) > 1
     expected = [(b + 1, str(n)) for n in range(20) for b in range(5) if prices[n] > b]
     assert deliveries_of(messages) == expected
@@ -87,7 +87,20 @@ def test_the_largest_routes_leave_room_in_the_frame() -> None:
         assert len(encode(message)) - len(message.portion.records) < CONTROL_LENGTH_MAX
 
 
-# --- Columns -----------------------------------------------------------------------------------------------------------
+def test_batches_of_one_read_go_out_together_as_far_as_a_frame_has_room() -> None:
+    world = NodeWorld()
+    link, publisher = world.subscriber(), world.connect()
+    world.say(publisher, *[make_publish(sequence) for sequence in range(1, 6)])
+    (message,) = delivers(world, link)
+    assert deliveries_of([message]) == [(1, str(sequence)) for sequence in range(1, 6)]
+    large = [quote_batch(bodies=["x" * 900_000] * 3), quote_batch(bodies=["y" * 900_000] * 2)]
+    world.say(publisher, make_publish(6, large[0]), make_publish(7, large[1]))
+    messages = delivers(world, link)
+    assert all(len(encode(message)) <= FRAME_LENGTH_MAX for message in messages)
+    assert [body[0] for _, body in deliveries_of(messages)] == ["x"] * 3 + ["y"] * 2
+
+
+# --- Columns ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_column_that_was_not_sent_is_derived_from_the_records() -> None:
@@ -150,7 +163,7 @@ def test_a_column_that_nobody_reads_is_not_looked_at() -> None:
     assert world.delivered(link) == [(1, "a")]
 
 
-# --- Topics ------------------------------------------------------------------------------------------------------------
+# --- Topics -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -181,7 +194,7 @@ def test_a_refusal_in_mode_fire_names_no_sequence() -> None:
     assert not [one for one in answers if isinstance(one, Puback)]
 
 
-# --- What is remembered ------------------------------------------------------------------------------------------------
+# --- What is remembered -----------------------------------------------------------------------------------------------
 
 
 def test_a_remembered_topic_is_forgotten_when_subscriptions_change() -> None:

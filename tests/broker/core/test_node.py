@@ -133,7 +133,7 @@ def test_a_schema_is_stored_and_forgotten() -> None:
     assert Store("schema/quotes", None) in world.effects
 
 
-# --- Draining ----------------------------------------------------------------------------------------------------------
+# --- Draining ---------------------------------------------------------------------------------------------------------
 
 
 def test_everybody_is_told_goodbye_and_nobody_is_taken_any_more() -> None:
@@ -190,7 +190,7 @@ def test_nothing_is_sent_after_goodbye() -> None:
     assert not [effect for effect in world.effects if isinstance(effect, Send)]
 
 
-# --- Invariants --------------------------------------------------------------------------------------------------------
+# --- Invariants -------------------------------------------------------------------------------------------------------
 
 
 def test_validate_notices_an_index_that_forgot_a_subscription() -> None:

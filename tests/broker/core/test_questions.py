@@ -104,7 +104,7 @@ def test_pages_of_the_longest_conditions_fit_a_frame() -> None:
     assert seen == 699
 
 
-# --- explain -----------------------------------------------------------------------------------------------------------
+# --- explain ----------------------------------------------------------------------------------------------------------
 
 
 def test_explain_says_what_a_subscription_means_and_where_it_lives() -> None:
@@ -161,7 +161,7 @@ def test_explain_takes_attributes_of_any_kind() -> None:
     assert answer["verdict"] == "unknown"
 
 
-# --- schemas -----------------------------------------------------------------------------------------------------------
+# --- schemas ----------------------------------------------------------------------------------------------------------
 
 SCHEMA = {"attributes": {"price": {"type": "float", "min": 0, "max": 1.5, "precision": 0.01}, "live": {"type": "bool"}}}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received, Wake
+from broker.core.inputs import LinkPaused, LinkResumed, Received, Wake
 from broker.core.subscribers import _cut, _without
 from protocol.batch import Portion
 from protocol.errors import ErrorCode
@@ -24,7 +24,7 @@ def gaps(world: NodeWorld, link: int) -> list[Gap]:
     return [message for message in world.take(link) if isinstance(message, Gap)]
 
 
-# --- Credit ------------------------------------------------------------------------------------------------------------
+# --- Credit -----------------------------------------------------------------------------------------------------------
 
 
 def test_deliveries_stop_where_credit_ends_and_go_on_with_more() -> None:
@@ -39,7 +39,8 @@ def test_deliveries_stop_where_credit_ends_and_go_on_with_more() -> None:
 def test_a_portion_larger_than_the_credit_flows_while_any_is_left() -> None:
     world = NodeWorld()
     subscriber, publisher = world.subscriber(credit=2), world.connect()
-    world.say(publisher, make_publish(1, quote_batch(bodies=list("abcdef"))), make_publish(2))
+    world.say(publisher, make_publish(1, quote_batch(bodies=list("abcdef"))))
+    world.say(publisher, make_publish(2))
     assert len(world.delivered(subscriber)) == 6
     assert world.grant(subscriber, 6, 6) == []
     assert len(deliveries_of(world.grant(subscriber, 7, 6))) == 1
@@ -80,7 +81,7 @@ def test_a_long_outbox_flows_in_steps_with_others_in_between(monkeypatch: pytest
     assert world.node.next_deadline() == float("inf")
 
 
-# --- Slow consumers: drop ----------------------------------------------------------------------------------------------
+# --- Slow consumers: drop ---------------------------------------------------------------------------------------------
 
 
 def test_over_its_bound_an_outbox_drops_the_oldest_and_says_so_first() -> None:
@@ -132,7 +133,7 @@ def test_a_slow_subscriber_costs_the_others_nothing() -> None:
     assert world.delivered(slow) == []
 
 
-# --- Slow consumers: disconnect ----------------------------------------------------------------------------------------
+# --- Slow consumers: disconnect ---------------------------------------------------------------------------------------
 
 
 def test_with_the_other_policy_it_is_disconnected_once_and_told_what_it_lost_when_it_is_back() -> None:
@@ -174,7 +175,7 @@ def test_a_session_in_its_grace_just_drops() -> None:
     assert [message for message in world.resume(key)[1] if isinstance(message, Gap)] == [Gap(1, 3, "slow consumer")]
 
 
-# --- Grace -------------------------------------------------------------------------------------------------------------
+# --- Grace ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_session_is_kept_for_the_grace_and_not_a_moment_longer() -> None:
@@ -234,7 +235,7 @@ def test_what_waited_for_a_session_that_expired_is_counted() -> None:
     assert (statistics.outbox_events, statistics.outbox_bytes) == (0, 0)
 
 
-# --- Lost in flight ----------------------------------------------------------------------------------------------------
+# --- Lost in flight ---------------------------------------------------------------------------------------------------
 
 
 def test_what_the_connection_swallowed_is_announced_for_the_session_as_a_whole() -> None:
@@ -307,7 +308,7 @@ def test_two_gaps_that_may_not_have_arrived_are_said_again_as_one() -> None:
     assert Gap(1, 4, "slow consumer") in world.resume(key, credit=0)[1]
 
 
-# --- Withdrawal --------------------------------------------------------------------------------------------------------
+# --- Withdrawal -------------------------------------------------------------------------------------------------------
 
 
 def test_nothing_of_a_subscription_leaves_the_outbox_after_its_end() -> None:
@@ -372,7 +373,7 @@ def test_without_a_subscription_the_others_have_what_they_had(runs: list[tuple[l
     assert (left is None) == (not expected)
 
 
-# --- Invariants --------------------------------------------------------------------------------------------------------
+# --- Invariants -------------------------------------------------------------------------------------------------------
 
 
 def test_validate_notices_an_outbox_that_could_flow() -> None:
@@ -392,10 +393,3 @@ def test_validate_notices_a_wrong_count() -> None:
     world.node.subscribers.by_link[subscriber].outbox_bytes += 1
     with pytest.raises(AssertionError):
         world.node.validate()
-
-
-def test_a_link_that_is_gone_already_may_be_lost_again() -> None:
-    world = NodeWorld()
-    link = world.connect()
-    world.drop(link)
-    assert world.feed(LinkDown(link, "cut")) == []

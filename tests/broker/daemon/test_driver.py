@@ -251,7 +251,12 @@ async def test_a_wake_that_fails_is_tried_again_after_a_pause(bench: Bench, monk
     bench.driver.feed(LinkDown(99, "a nobody"))
     pauses: list[float] = []
     loop = asyncio.get_running_loop()
-    monkeypatch.setattr(loop, "call_later", lambda delay, call: pauses.append(delay) or loop.call_soon(call))
+
+    def call_later(delay: float, call: Any) -> asyncio.Handle:
+        pauses.append(delay)
+        return loop.call_soon(call)
+
+    monkeypatch.setattr(loop, "call_later", call_later)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert pauses[0] == FAULT_PAUSE_SECONDS

@@ -21,7 +21,7 @@ from broker.daemon.settings import Settings, load_settings
 from protocol.aio import connection
 from protocol.batch import make_batch
 from protocol.errors import ErrorCode
-from protocol.messages import Deliver, Error, Gap, Goodbye, Hello, Mode, Publish
+from protocol.messages import Deliver, Error, Gap, Goodbye, Hello, Message, Mode, Publish
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.support.http import get
@@ -49,6 +49,10 @@ def settings(directory: Path, **given: Any) -> Settings:
     return load_settings(free | given)
 
 
+def delivered(heard: list[Message]) -> int:
+    return sum(message.portion.count for message in heard if isinstance(message, Deliver))
+
+
 @pytest.mark.parametrize("setting", ["listen", "admin"])
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_an_address_that_is_taken_is_told_with_the_flag_that_changes_it(
@@ -73,7 +77,7 @@ async def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path, taken: s
         await daemon.start()
     assert (caught.value.setting, caught.value.address) == ("listen", taken)
     assert daemon.health.address
-    with pytest.raises(OSError, match="refused|failed"):
+    with pytest.raises(OSError, match=r"refused|failed"):
         await get(daemon.health.address, "/healthz")
 
 
@@ -111,7 +115,7 @@ async def test_a_stop_delivers_what_was_accepted_and_says_goodbye() -> None:
         await wait_until(lambda: broker.daemon.node.statistics(0).events_received == 50)
         stopping = asyncio.get_running_loop().create_task(broker.daemon.stop())
         heard = await subscriber.hear_the_end()
-        assert [type(message) for message in heard] == [Deliver] * 50 + [Goodbye]
+        assert delivered(heard) == 50 and {type(message) for message in heard[:-1]} == {Deliver}
         for last in (heard[-1], (await publisher.hear_the_end())[-1], (await idle.hear_the_end())[-1]):
             assert isinstance(last, Goodbye) and last.code == ErrorCode.SHUTTING_DOWN
         for client in (subscriber, publisher, idle):
@@ -128,8 +132,10 @@ async def test_a_stop_counts_what_it_could_not_deliver() -> None:
             await publisher.publish("a", {}, b"")
         stopping = asyncio.get_running_loop().create_task(broker.daemon.stop())
         heard = await subscriber.hear_the_end()
-        assert [type(message) for message in heard] == [Deliver, Deliver, Gap, Goodbye]
-        assert isinstance(heard[2], Gap) and (heard[2].subscription, heard[2].count) == (1, 3)
+        assert delivered(heard) == 2
+        (gap,) = [message for message in heard if isinstance(message, Gap)]
+        assert (gap.subscription, gap.count) == (1, 3)
+        assert isinstance(heard[-1], Goodbye)
         await subscriber.close()
         await stopping
         assert broker.daemon.node.statistics(0).drops["shutdown"] == 3
@@ -168,7 +174,7 @@ async def test_sigterm_drains_and_the_manager_hears_of_it(tmp_path: Path, loop: 
                     await publisher.publish("a", {}, b"")
             child.signal(signal.SIGTERM)
             heard = await subscriber.hear_the_end()
-            assert [type(message) for message in heard] == [Deliver] * 10 + [Goodbye]
+            assert delivered(heard) == 10 and isinstance(heard[-1], Goodbye)
             await subscriber.close()
             assert await child.exit() == 0
             assert "Traceback" not in child.stderr

@@ -140,7 +140,7 @@ async def test_after_it_stopped_accepting_nobody_gets_in_and_who_is_in_stays() -
     async with live_broker() as broker:
         client = await RawClient.greeted(broker.address)
         broker.daemon.server.stop_accepting()
-        with pytest.raises(OSError):  # noqa: PT011  # refused or reset, as the kernel likes
+        with pytest.raises(OSError):  # refused or reset, as the kernel likes
             await (await RawClient.connect(broker.address)).hear()
         assert type(await client.subscribe(1, "a")).__name__ == "Suback"
         await client.close()

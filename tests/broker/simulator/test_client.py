@@ -83,8 +83,10 @@ def test_what_it_publishes_is_acknowledged() -> None:
         client.publish()
     setting.world.run_for(1.0)
     assert not client.unacknowledged
-    assert client.acknowledged == client.sequence == max(
-        message.sequence for message in setting.said(Publish) if isinstance(message, Publish)
+    assert (
+        client.acknowledged
+        == client.sequence
+        == max(message.sequence for message in setting.said(Publish) if isinstance(message, Publish))
     )
 
 

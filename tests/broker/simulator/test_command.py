@@ -81,7 +81,9 @@ def test_two_hash_seeds_give_one_digest() -> None:
     for hash_seed in ("1", "2"):
         command = [sys.executable, "-m", "broker.simulator", "--seed", "9", "--steps", "1500"]
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-        ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True)
+        ended = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True
+        )
         texts.append(ended.stdout)
     assert texts[0] == texts[1]
     assert "digest" in texts[0]

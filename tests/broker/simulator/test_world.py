@@ -114,7 +114,7 @@ def test_the_host_wakes_the_node_at_its_deadline_and_not_for_one_that_passed() -
 
 
 def test_a_host_wakes_a_node_that_has_more_to_send_in_its_next_turn() -> None:
-    host, (subscriber, _), steps = host_with(2)
+    host, (subscriber, _), _ = host_with(2)
     host.feed(Received(1, [make_subscribe(1)]))
     host.feed(LinkPaused(1))
     for sequence in range(1, 4):

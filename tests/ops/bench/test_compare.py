@@ -53,6 +53,11 @@ def test_everybody_has_a_turn_before_anybody_has_a_second(measured: list[str]) -
     assert measured == turn * 2
 
 
+def test_cores_are_left_to_the_system_when_asked(measured: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare.run(arguments("--rounds", "1", "--only", "a", "--peers", "nats", "--unpinned")) == 0
+    assert "no process bound to a core" in capsys.readouterr().out
+
+
 def test_who_is_missing_or_fails_is_named_and_stops_nobody(
     measured: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

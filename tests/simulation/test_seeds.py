@@ -1,0 +1,18 @@
+"""Pinned seeds: each once found something wrong, and says what. A new bug found by a seed is pinned here."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.simulator import Options, run_seed
+
+PINNED = [
+    (Options(5), "an unsubscription left runs for nobody in waiting portions, and the client refused them"),
+    (Options(18), "a batch that was sent again was recognised in silence, and its publisher waited for ever"),
+    (Options(22), "a GAP was said on a connection that broke, and nobody said it again"),
+]
+
+
+@pytest.mark.parametrize(("options", "story"), PINNED, ids=lambda value: str(getattr(value, "seed", "")))
+def test_a_seed_that_found_something_stays_mended(options: Options, story: str) -> None:
+    assert run_seed(options).failure == "", story
