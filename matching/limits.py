@@ -9,17 +9,29 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
+    "ALTERNATIVES_MAX",
+    "ANCHOR_DEPTH_MAX",
     "ATTRIBUTE_NAME_BYTES_MAX",
+    "BLOCK_CELL_ITEMS_MAX",
+    "BLOCK_SPANS_MAX",
     "CANONICAL_BYTES_MAX",
     "CONDITION_BYTES_MAX",
     "CONDITION_DEPTH_MAX",
     "CONDITION_TERMS_MAX",
+    "COVERED_BLOCKS_MAX",
     "EXCERPT_CHARACTERS_MAX",
+    "GRID_EXPONENT_MIN",
     "HEARTBEAT_SECONDS_MAX",
     "INTEGER_MAX",
     "INTEGER_MIN",
     "LIKE_PATTERN_CHARACTERS_MAX",
+    "PLACES_MAX",
+    "PREFIX_CHARACTERS_MAX",
+    "RAYS_PER_CHUNK_MAX",
+    "REFILED_CONDITIONS_MAX",
     "RESOLVED_TOPICS_MAX",
+    "SAMPLED_ROWS_INTERVAL",
+    "SAMPLED_VALUES_MAX",
     "SHAPES_MAX",
     "TOPIC_BYTES_MAX",
     "TOPIC_LEVELS_MAX",
@@ -62,6 +74,44 @@ SHAPES_MAX: Final = 1024
 
 # Topics whose audience is remembered, about 300 bytes each. Beyond it the oldest is forgotten and resolved again.
 RESOLVED_TOPICS_MAX: Final = 65_536
+
+# Sides of an OR, and ranges of one attribute, that a condition is filed under; with more it is tried on every row. Each
+# costs an entry in the index, about 200 bytes.
+ALTERNATIVES_MAX: Final = 16
+
+# Places in the index for one condition in all, so that an IN within an IN cannot multiply: the items of one full IN.
+PLACES_MAX: Final = 256
+
+# Predicates of one condition that are looked up one within the other; what then remains is tested. Three levels leave
+# one in some ten thousand rows for the test, and each level costs a lookup.
+ANCHOR_DEPTH_MAX: Final = 3
+
+# Prefixes are looked up by length, one lookup for each length in use: longer ones are cut and the LIKE is tested.
+PREFIX_CHARACTERS_MAX: Final = 16
+
+# Ranges that end inside one block of a range table. A block is sorted anew after a change: some 20 microseconds.
+BLOCK_SPANS_MAX: Final = 48
+
+# Blocks that a range may touch beyond its first before it counts as wide.
+COVERED_BLOCKS_MAX: Final = 3
+
+# Subscribers in the ready answers of one block: 8 KiB for a block of 48 ranges.
+BLOCK_CELL_ITEMS_MAX: Final = 1024
+
+# Rays that share a ready answer. A change makes one of this length anew; a match visits one for each such number.
+RAYS_PER_CHUNK_MAX: Final = 128
+
+# Segments narrower than 2^-60 share the grid of that width, so that no number is scaled beyond what doubles hold.
+GRID_EXPONENT_MIN: Final = -60
+
+# Values of each attribute that are remembered to estimate how selective a predicate is: within 10 % is enough.
+SAMPLED_VALUES_MAX: Final = 64
+
+# One row in so many is looked at for these estimates, and as often a few conditions are filed anew.
+SAMPLED_ROWS_INTERVAL: Final = 1024
+
+# Conditions that may be filed anew at a time; each is parsed and compiled again, some 0.5 ms.
+REFILED_CONDITIONS_MAX: Final = 2
 
 # How much of a long condition an error shows around the column it points at.
 EXCERPT_CHARACTERS_MAX: Final = 72

@@ -19,7 +19,8 @@ import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from io import BytesIO
+from itertools import accumulate
 from operator import itemgetter
 
 from .columns import SCALAR_TYPES, Scalar, decode_column, encode_column
@@ -133,8 +134,8 @@ class Batch:
     def pieces(self) -> list[bytes]:
         """The records one by one."""
         if self._pieces is None:
-            ends, records = self._all_ends(), self.records
-            self._pieces = [records[start:end] for start, end in pairwise(ends)]
+            # Reading them off a stream is a C call each, less than half of what slicing costs.
+            self._pieces = list(map(BytesIO(self.records).read, split_u32(self.lengths)))
         return self._pieces
 
     def portion(self, rows: Sequence[int], origin: str, base: int, time: int) -> Portion:

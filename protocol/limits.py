@@ -57,9 +57,9 @@ RECORD_LENGTH_MAX = 1024 * 1024
 BATCH_EVENTS_MAX = 4096
 """Events in one batch. Beyond some hundred nothing gets faster, and a hostile array header costs at most this."""
 
-LIST_LENGTH_MAX = 2 * BATCH_EVENTS_MAX
-"""Elements of any one list in a message: the routes of a full batch in which every event is a run of its own, and the
-subscriptions that one run names."""
+LIST_LENGTH_MAX = 4 * BATCH_EVENTS_MAX
+"""Elements of any one list in a message: the routes of a full batch in which every event is a run of its own need half
+of it, the subscriptions that one run names all of it: 16,384 on one session."""
 
 ATTRIBUTES_MAX = 256
 """Match columns in a batch, and attributes the client library takes in an event."""

@@ -100,6 +100,8 @@ class Clients:
             self._reject(link, ErrorCode.SHUTTING_DOWN, "the broker is shutting down")
             return None
         if session is None:
+            if len(subscribers.by_key) >= SESSIONS_MAX and subscribers.grace:
+                self.end(next(iter(subscribers.grace.values())), "expired")  # who is here goes before who may come back
             if len(subscribers.by_key) >= SESSIONS_MAX:
                 self._reject(link, ErrorCode.TOO_MANY, f"this broker holds its {SESSIONS_MAX} sessions already")
                 return None

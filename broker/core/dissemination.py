@@ -17,6 +17,7 @@ useless. Lanes belong to a stream and are forgotten when its subscriptions chang
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -137,39 +138,25 @@ class Dissemination:
         return plans
 
     def _spread(self, stream: Stream, batch: Batch, plans: Sequence[Plan | None], base: int, time: int) -> None:
-        """Rows with different plans: gather them by session, then one portion each."""
-        shares: dict[Any, list[Any]] = {}
-        for row, plan in enumerate(plans):
-            if plan:
-                if len(plan) == 2:
-                    session, numbers = plan
-                    share = shares.get(session)
-                    if share is None:
-                        shares[session] = [row, numbers]
-                    else:
-                        share += (row, numbers)
-                else:
-                    for session, numbers in zip(plan[::2], plan[1::2], strict=True):
-                        shares.setdefault(session, []).extend((row, numbers))
+        """Rows with different plans: sort them by session, then one portion each."""
         portions: dict[Any, Portion] = {}
         deliver, origin = self._subscribers.deliver, self._origin
-        for session, share in shares.items():
-            if len(share) == 2:
-                key, numbers = share
-                portion = portions.get(key)
+        for session, (all_rows, all_numbers) in _shares(plans).items():
+            stream.deliveries += len(all_rows)
+            if len(all_rows) == 1:
+                row = all_rows[0]
+                portion = portions.get(row)
                 if portion is None:
-                    portion = portions[key] = batch.portion((key,), origin, base, time)
-                deliver(session, [numbers, 1], portion)
-                stream.deliveries += 1
+                    portion = portions[row] = batch.portion(all_rows, origin, base, time)
+                deliver(session, [all_numbers[0], 1], portion)
                 continue
-            step = self._rows_at_once(share)
-            for start in range(0, len(share), 2 * step):
-                rows = tuple(share[start : start + 2 * step : 2])
+            step = self._rows_at_once(all_numbers)
+            for start in range(0, len(all_rows), step):
+                rows = tuple(all_rows[start : start + step])
                 portion = portions.get(rows)
                 if portion is None:
                     portion = portions[rows] = batch.portion(rows, origin, base, time)
-                stream.deliveries += portion.count
-                deliver(session, _routes(share[start + 1 : start + 2 * step : 2]), portion)
+                deliver(session, _routes(all_numbers[start : start + step]), portion)
 
     def _plan(self, subscriptions: tuple[int, ...]) -> Plan:
         plan = self._plans.get(subscriptions)
@@ -188,16 +175,42 @@ class Dissemination:
             plan = self._plans[subscriptions] = tuple(flat)
         return plan
 
-    def _rows_at_once(self, share: list[Any]) -> int:
+    def _rows_at_once(self, numbers: Sequence[Any]) -> int:
         """How many rows one DELIVER may have, so that its routes stay within their bound."""
-        rows = len(share) // 2
-        if rows * self._widest <= ROUTE_NUMBERS_MAX:
-            return rows
-        widest = max(1 if type(numbers) is int else len(numbers) for numbers in share[1::2])
-        return max(1, min(rows, ROUTE_NUMBERS_MAX // widest))
+        if len(numbers) * self._widest <= ROUTE_NUMBERS_MAX:
+            return len(numbers)
+        widest = max(1 if type(some) is int else len(some) for some in numbers)
+        return max(1, ROUTE_NUMBERS_MAX // widest)
 
 
-def _routes(numbers: list[Any]) -> list[Any]:
+def _shares(plans: Sequence[Plan | None]) -> dict[ClientSession, tuple[list[int], Sequence[Any]]]:
+    """By session: the rows it gets, ascending, and for each of them its numbers."""
+    try:
+        return _shares_of_pairs(plans)
+    except (TypeError, ValueError):  # a row that nobody wants, or several sessions
+        pass
+    shares: dict[ClientSession, tuple[list[int], list[Any]]] = {}
+    for row, plan in enumerate(plans):
+        if plan:
+            for session, numbers in zip(plan[::2], plan[1::2], strict=True):
+                share = shares.get(session)
+                if share is None:
+                    share = shares[session] = [], []
+                share[0].append(row)
+                share[1].append(numbers)
+    return dict(shares)
+
+
+def _shares_of_pairs(plans: Sequence[Any]) -> dict[ClientSession, tuple[list[int], Sequence[Any]]]:
+    """The same when each row is for one session, which is common and much cheaper. Raises when it is not so."""
+    rows_of: defaultdict[ClientSession, list[int]] = defaultdict(list)
+    for row, (session, _) in enumerate(plans):
+        rows_of[session].append(row)
+    numbers = [plan[1] for plan in plans]
+    return {session: (rows, [numbers[row] for row in rows]) for session, rows in rows_of.items()}
+
+
+def _routes(numbers: Sequence[Any]) -> list[Any]:
     """Routes of events in order: one run when they are all for the same subscriptions, else a run for each."""
     if numbers.count(numbers[0]) == len(numbers):
         return [numbers[0], len(numbers)]

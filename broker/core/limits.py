@@ -29,7 +29,7 @@ SESSIONS_MAX = 20_000
 SESSION_GRACE_SECONDS = 10.0
 """How long a session outlives its connection: enough for a client's reconnect, short enough to forget the dead."""
 
-SUBSCRIPTIONS_PER_SESSION_MAX = 8_192
+SUBSCRIPTIONS_PER_SESSION_MAX = 16_384
 """A DELIVER names the subscriptions of an event in one list, and that is how long a list may be on the wire."""
 
 ROUTE_NUMBERS_MAX = 16_384

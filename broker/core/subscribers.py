@@ -5,7 +5,7 @@ were. Deliveries flow while the link is up and unpaused and credit is left; othe
 outbox. Two bounds hold the outbox, its own and the sum of all. Over a bound the policy decides:
 
     drop         the oldest deliveries go, counted by subscription; GAP says so before anything newer is sent
-    disconnect   the session ends with SLOW_CONSUMER
+    disconnect   the connection ends with SLOW_CONSUMER; the session has its grace, as after any lost connection
 
 Credit is counted in events over the life of the session: `sent` may pass `allowed` by less than one portion, so that
 a portion larger than the window still flows. What was sent on a link that broke and did not arrive is known from the

@@ -16,6 +16,7 @@ import structlog
 from broker.core import Node, NodeConfig
 from broker.core.inputs import Drain, Loaded
 
+from .data_lock import DataLock
 from .descriptors import connections_possible
 from .driver import Driver
 from .health import Health
@@ -46,10 +47,16 @@ class Daemon:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._log = structlog.get_logger()
-        self._records = Records(settings.data)
+        self._lock = DataLock(settings.data)
+        try:
+            self._records = Records(settings.data)
+            incarnation = self._records.next_life()
+        except RecordsError:
+            self._lock.release()
+            raise
         config = NodeConfig(
             name=settings.broker_name,
-            incarnation=self._records.next_life(),
+            incarnation=incarnation,
             outbox_bytes=settings.outbox_bytes,
             outbox_bytes_total=settings.outbox_bytes_total,
             grace_seconds=settings.grace_seconds,
@@ -88,6 +95,7 @@ class Daemon:
         notify("STOPPING=1")
         self._log.info("draining", connections=self.server.connections)
         self.server.stop_accepting()
+        self.server.give_time_to_close(self._settings.drain_seconds)
         self.driver.feed(Drain())
         self.server.dismiss_strangers()
         deadline = time.monotonic() + self._settings.drain_seconds
@@ -106,6 +114,7 @@ class Daemon:
         for timer in self._timers:
             timer.cancel()
         self.driver.stop()
+        self._lock.release()
 
     def _every(self, seconds: float, action: Callable[[], object]) -> None:
         loop = asyncio.get_running_loop()

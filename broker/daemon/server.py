@@ -57,6 +57,11 @@ class Server:
             if connection.session.state is State.OPENING:
                 connection.close(ErrorCode.SHUTTING_DOWN, "the broker is shutting down")
 
+    def give_time_to_close(self, seconds: float) -> None:
+        """How long a connection that is closing may take to read what it was sent."""
+        for connection in self._link_of:
+            connection.close_seconds = seconds
+
     def abort_all(self) -> None:
         """Cut what did not close by itself."""
         for connection in list(self._link_of):

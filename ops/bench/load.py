@@ -106,6 +106,10 @@ def measure(peer: Peer, workload: Workload, seconds: float, cores: Cores, stalle
             )
             try:
                 outcome = generator.result()
+            except MeasurementFailed:
+                if cells[_STOP]:
+                    sink.result()  # it stopped first, and knows why
+                raise
             finally:
                 cells[_STOP] = 1
                 generator.end()

@@ -8,7 +8,7 @@ What it adds to the session is only what a socket needs:
   (never sooner than FRAME_SECONDS_MAX from then, so no timer is armed for longer than that).
 * **A close that is heard.** Closing a socket with unread bytes in it resets the connection and may destroy our last
   words on their way. So the closing side shuts down only its sending half, throws away what still comes, and ends
-  when the other side has closed as well or CLOSE_SECONDS_MAX are over.
+  when the other side has closed as well or `close_seconds` are over.
 * **Back-pressure.** `write_paused`, `on_paused` and `on_resumed` tell that the peer does not keep up. Nothing is held
   back here: who sends decides.
 
@@ -56,6 +56,7 @@ class Connection(asyncio.Protocol):
         self.session = session
         self.peer = ""
         self.write_paused = False
+        self.close_seconds = CLOSE_SECONDS_MAX
         self._handler = handler
         self._clock = clock
         self._transport: asyncio.Transport | None = None
@@ -211,7 +212,7 @@ class Connection(asyncio.Protocol):
             self._arm(now)
 
     def _finish(self, transport: asyncio.Transport) -> None:
-        self._grace = self._loop.call_later(CLOSE_SECONDS_MAX, transport.abort)
+        self._grace = self._loop.call_later(self.close_seconds, transport.abort)
         if self._timer is not None:
             self._timer.cancel()
         if transport.is_closing():

@@ -91,17 +91,18 @@ def test_a_page_has_so_many_rows_and_no_more(monkeypatch: pytest.MonkeyPatch) ->
     assert len(seen) == len(set(seen)) == 8
 
 
+@pytest.mark.slow
 def test_pages_of_the_longest_conditions_fit_a_frame() -> None:
     world = NodeWorld()
     link = world.connect()
     long = "symbol = '" + "ΔΕΗ" * 600 + "'"
-    for number in range(1, 700):
-        world.say(link, make_subscribe(number, "quotes", f"{long} AND price > {number}"))
+    for number in range(1, 1_000):
+        world.say(link, make_subscribe(number, f"quotes/{'x' * 1_000}", f"{long} AND price > {number}"))
     seen = 0
     while page := ask(world, "subs", after=seen):
         assert len(encode(Answer(1, page))) < FRAME_LENGTH_MAX
         seen = page[-1]["id"]
-    assert seen == 699
+    assert seen == 999
 
 
 # --- explain ----------------------------------------------------------------------------------------------------------

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from ops.bench import load
-from ops.bench.harness import Cores
+from ops.bench.harness import Cores, MeasurementFailed
 from ops.bench.load import Outcome, Shares, bottleneck, measure
 from ops.bench.peers import PEERS, Chunk, Headgate, Peer
-from ops.bench.workloads import build
+from ops.bench.peers.headgate import HeadgateSubscriber, Line
+from ops.bench.workloads import Want, build
+from protocol.messages import Subscribe
 
 OUTCOME = Outcome(1000, 50_000, 50_000, 50_000, 2.0, Shares(1.0, 0.2, 0.3), 1 << 20)
 INSTALLED = [peer for peer in (Headgate(), Headgate(1), *(kind() for kind in PEERS.values())) if peer.version()]
@@ -99,6 +102,31 @@ def test_a_real_run_loses_nothing(peer: Peer, key: str) -> None:
     assert outcome.events > 0
     assert outcome.rate > 0
     assert outcome.shares.server > 0
+
+
+class Deserting(Headgate):
+    """Its subscriber fails at the first bytes, while the generator still waits for arrivals."""
+
+    def subscriber(self, port: int, wants: Sequence[Want]) -> HeadgateSubscriber:
+        return DesertingSubscriber(Line(port))
+
+
+class DesertingSubscriber(HeadgateSubscriber):
+    def __init__(self, line: Line) -> None:
+        super().__init__(line)
+        line.send(Subscribe(1, 1, "bench"))
+
+    def feed(self, view: memoryview) -> int:
+        raise MeasurementFailed("subscriber", "saw nonsense")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_the_failure_of_the_sink_is_the_one_that_is_told() -> None:
+    if Headgate().version() is None:
+        pytest.skip("the daemon is not in this tree")
+    with pytest.raises(MeasurementFailed, match="saw nonsense"):
+        measure(Deserting(), build("a"), 0.2, Cores.chosen())
 
 
 @pytest.mark.slow
