@@ -39,7 +39,7 @@ from .limits import DRAIN_BYTES_PER_STEP
 __all__ = ["ClientSession", "Subscribers", "Subscription"]
 
 _OVERHEAD_BYTES = 200
-"""What a queued portion costs beside its records: the objects around it."""
+"""What a queued portion costs beside its columns: the objects around it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -221,7 +221,7 @@ class Subscribers:
         for key, session in self.by_key.items():
             assert session.key == key
             assert session.outbox_events == sum(message.portion.count for message in session.outbox)
-            size = sum(len(message.portion.records) + _OVERHEAD_BYTES for message in session.outbox)
+            size = sum(_size(message.portion) for message in session.outbox)
             assert session.outbox_bytes == size <= self._config.outbox_bytes
             may_send = session.link is not None and not session.paused and session.sent < session.allowed
             assert not (session.outbox and may_send) or key in self.draining
@@ -281,7 +281,7 @@ class Subscribers:
             session.gaps.clear()
 
     def _push(self, session: ClientSession, message: Deliver) -> None:
-        size = len(message.portion.records) + _OVERHEAD_BYTES
+        size = _size(message.portion)
         session.outbox.append(message)
         session.outbox_bytes += size
         session.outbox_events += message.portion.count
@@ -289,11 +289,17 @@ class Subscribers:
 
     def _pop(self, session: ClientSession) -> Deliver:
         message = session.outbox.popleft()
-        size = len(message.portion.records) + _OVERHEAD_BYTES
+        size = _size(message.portion)
         session.outbox_bytes -= size
         session.outbox_events -= message.portion.count
         self.outbox_bytes -= size
         return message
+
+
+def _size(portion: Portion) -> int:
+    """Memory that a waiting portion may hold: its columns, and the same again once they were encoded for somebody."""
+    columns = len(portion.records) + len(portion.topics) + len(portion.lengths) + len(portion.offsets)
+    return 2 * columns + _OVERHEAD_BYTES
 
 
 def _without(message: Deliver, number: int) -> Deliver | None:

@@ -49,6 +49,7 @@ class Driver:
         self._log = structlog.get_logger()
         self._timer: asyncio.Handle | None = None
         self._armed = float("inf")
+        self._unflushed: dict[Connection, None] = {}
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Send: self._send,
             Close: self._close,
@@ -74,6 +75,11 @@ class Driver:
                 carry_out[type(effect)](effect)
             except Exception:
                 self._not_carried_out(effect)
+        if self._unflushed:
+            # Now, not at the end of the turn: a lone event must not wait for another round of the loop.
+            unflushed, self._unflushed = self._unflushed, {}
+            for connection in unflushed:
+                connection.flush()
         if self.node.next_deadline() != self._armed:
             self._arm()
 
@@ -128,7 +134,8 @@ class Driver:
     def _send(self, effect: Send) -> None:
         connection = self.links.get(effect.link)
         if connection is not None and not connection.closed:
-            connection.send(effect.message)
+            connection.queue(effect.message)
+            self._unflushed[connection] = None
 
     def _close(self, effect: Close) -> None:
         connection = self.links.get(effect.link)

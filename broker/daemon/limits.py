@@ -13,6 +13,7 @@ __all__ = [
     "LOG_EVENTS_MAX",
     "LOG_LINES_PER_SECOND_MAX",
     "LOG_TEXT_LENGTH_MAX",
+    "GC_THRESHOLDS",
     "RECORDS_BYTES_MAX",
     "REFUSALS_TOLD_MAX",
     "STREAM_SERIES_MAX",
@@ -46,6 +47,9 @@ FAULT_PAUSE_SECONDS = 0.1
 
 STREAM_SERIES_MAX = 100
 """Streams with time series of their own, the busiest ones; the rest is in the totals."""
+
+GC_THRESHOLDS = (100_000, 50, 100)
+"""Containers alive beyond the last collection before the next one: some ten MiB of garbage in cycles at the most."""
 
 RECORDS_BYTES_MAX = 64 * 1024 * 1024
 """The file of small records. Ten thousand schemas are far less; a larger file is not ours."""

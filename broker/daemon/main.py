@@ -20,7 +20,7 @@ from .data_lock import DataLock
 from .descriptors import connections_possible
 from .driver import Driver
 from .health import Health
-from .limits import WALL_CLOCK_SECONDS
+from .limits import GC_THRESHOLDS, WALL_CLOCK_SECONDS
 from .logs import configure_logs
 from .metrics import BrokerCollector, render
 from .notify import notify, watchdog_seconds
@@ -160,6 +160,8 @@ async def _serve(settings: Settings) -> int:
     # What exists now stays: keeping it out of every later collection was measured to save 3 to 8 % of the time.
     gc.collect()
     gc.freeze()
+    # What the hot path makes dies by reference count; scanning it every 700 objects was measured to cost about 5 %.
+    gc.set_threshold(*GC_THRESHOLDS)
     await stopping.wait()
     await daemon.stop()
     return 0

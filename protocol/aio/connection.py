@@ -86,10 +86,14 @@ class Connection(asyncio.Protocol):
 
     def send(self, message: Message) -> None:
         """Queue a message for the end of this turn. Raises LocalError when the session may not say it now."""
-        self.session.send(message)
+        self.queue(message)
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush_scheduled)
+
+    def queue(self, message: Message) -> None:
+        """Queue a message for the next `flush`, which the caller sees to."""
+        self.session.send(message)
 
     def flush(self) -> None:
         """Write what is queued now; close when the session is over."""

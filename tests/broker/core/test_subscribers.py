@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.inputs import LinkPaused, LinkResumed, Received, Wake
-from broker.core.subscribers import _cut, _without
+from broker.core.subscribers import _cut, _size, _without
 from protocol.batch import Portion
 from protocol.errors import ErrorCode
 from protocol.messages import Deliver, Gap, Goodbye, Unsubscribe, Welcome
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 
-EVENT_BYTES = 200 + len(quote_batch(bodies=["a"]).records)
+EVENT_BYTES = _size(Portion("", 0, 0, b"", "quotes/NYSE/OTE", bytes(4), quote_batch(bodies=["a"]).records, 1))
 """What one waiting event of one letter costs."""
 
 

@@ -29,14 +29,18 @@ class Wire:
 
     def __init__(self) -> None:
         self.said: list[Message] = []
+        self.flushes = 0
         self.closed = False
         self.aborted = False
         self.chokes_on: type = type(None)
 
-    def send(self, message: Message) -> None:
+    def queue(self, message: Message) -> None:
         if isinstance(message, self.chokes_on):
             raise LocalError("a frame has at most 4 bytes")
         self.said.append(message)
+
+    def flush(self) -> None:
+        self.flushes += 1
 
     def close(self, code: int = 0, text: str = "") -> None:
         if not self.closed:
@@ -78,7 +82,7 @@ class Bench:
         self.now = 1000.0
         self.records = Records(directory)
         self.node = Breakable(
-            NodeConfig("test", 1, outbox_bytes=4 * 1024 * 1024, grace_seconds=0.02), Random(1), self.now
+            NodeConfig("test", 1, outbox_bytes=16 * 1024 * 1024, grace_seconds=0.02), Random(1), self.now
         )
         self.driver = Driver(self.node, self.records, lambda: self.now)
 
@@ -294,3 +298,15 @@ async def test_goodbye_closes_the_link_from_this_side_too(bench: Bench) -> None:
     wire = bench.client(1)
     bench.driver.feed(Received(1, [Goodbye(ErrorCode.GOODBYE, "")]))
     assert wire.closed and not wire.aborted
+
+
+@asynchronous
+async def test_what_one_input_says_on_a_link_is_flushed_once_and_at_once(bench: Bench) -> None:
+    wires = [bench.subscriber(link) for link in (1, 2)]
+    before = [wire.flushes for wire in wires]
+    bench.client(3)
+    batches = [make_batch(["a"], {}, [b"x" * size]) for size in (1, 2, 3)]
+    bench.driver.feed(
+        Received(3, [Publish(sequence, Mode.ACCEPTED, batch) for sequence, batch in enumerate(batches, 1)])
+    )
+    assert [wire.flushes for wire in wires] == [count + 1 for count in before]
