@@ -251,7 +251,7 @@ def _decode_deliver(parts: list[Any]) -> Deliver:
         raise ProtocolViolation(f"DELIVER has 8 fields, not {len(parts) - 1}")
     _, routes, origin, base, time, offsets, topics, lengths, records = parts
     if (
-        type(routes) is not list
+        type(routes) not in (list, bytes)
         or not _CHECKS[_NAME](origin)
         or not _is_counter(base)
         or not _is_counter(time)
@@ -269,7 +269,11 @@ def _decode_deliver(parts: list[Any]) -> Deliver:
     return Deliver(routes, Portion(origin, base, time, offsets, topics, lengths, records, count))
 
 
-def _check_routes(routes: list[Any], count: int) -> None:
+def _check_routes(routes: list[Any] | bytes, count: int) -> None:
+    if type(routes) is bytes:
+        if len(routes) != 4 * count:
+            raise ProtocolViolation(f"DELIVER: routes of {count} events are {4 * count} bytes, not {len(routes)}")
+        return
     covered = 0
     for subscriptions, run in zip(routes[::2], routes[1::2], strict=False):
         several = type(subscriptions) is list and subscriptions and all(map(_is_counter, subscriptions))

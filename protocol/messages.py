@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from .batch import Batch, Portion
+from .batch import Batch, Portion, split_u32
 from .limits import CREDIT_DEFAULT, HEARTBEAT_SECONDS_DEFAULT
 
 __all__ = [
@@ -180,13 +180,18 @@ class Deliver:
     """A portion of a batch, and for each run of its events the subscriptions that it is for.
 
     `routes` alternates subscriptions and a number of events; one subscription is the bare number, several are a list.
+    Or, when each event is for one subscription of its own, it is these numbers as u32, one an event.
     """
 
-    routes: list[Any]
+    routes: list[Any] | bytes
     portion: Portion
 
     def runs(self) -> Iterator[tuple[list[int], int]]:
         """The routes as (subscriptions, events)."""
+        if type(self.routes) is bytes:
+            for number in split_u32(self.routes):
+                yield [number], 1
+            return
         for numbers, count in zip(self.routes[::2], self.routes[1::2], strict=True):
             yield ([numbers] if type(numbers) is int else numbers), count
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from matching import Value
-from protocol.batch import Batch, Portion, join_batches
+from protocol.batch import Batch, Portion, join_batches, join_u32
 
 from .limits import GATHERED_BYTES_MAX, GATHERED_EVENTS_MAX, PLANS_MAX, ROUTE_NUMBERS_MAX
 from .streams import Plan, Stream
@@ -139,23 +139,19 @@ class Dissemination:
 
     def _spread(self, stream: Stream, batch: Batch, plans: Sequence[Plan | None], base: int, time: int) -> None:
         """Rows with different plans: sort them by session, then one portion each."""
+        shares, may_share = _shares(plans)
         portions: dict[Any, Portion] = {}
         deliver, origin = self._subscribers.deliver, self._origin
-        for session, (all_rows, all_numbers) in _shares(plans).items():
+        for session, (all_rows, all_numbers) in shares.items():
             stream.deliveries += len(all_rows)
-            if len(all_rows) == 1:
-                row = all_rows[0]
-                portion = portions.get(row)
-                if portion is None:
-                    portion = portions[row] = batch.portion(all_rows, origin, base, time)
-                deliver(session, [all_numbers[0], 1], portion)
-                continue
             step = self._rows_at_once(all_numbers)
             for start in range(0, len(all_rows), step):
                 rows = tuple(all_rows[start : start + step])
-                portion = portions.get(rows)
+                portion = portions.get(rows) if may_share else None
                 if portion is None:
-                    portion = portions[rows] = batch.portion(rows, origin, base, time)
+                    portion = batch.portion(rows, origin, base, time)
+                    if may_share:
+                        portions[rows] = portion
                 deliver(session, _routes(all_numbers[start : start + step]), portion)
 
     def _plan(self, subscriptions: tuple[int, ...]) -> Plan:
@@ -183,11 +179,15 @@ class Dissemination:
         return max(1, ROUTE_NUMBERS_MAX // widest)
 
 
-def _shares(plans: Sequence[Plan | None]) -> dict[ClientSession, tuple[list[int], Sequence[Any]]]:
-    """By session: the rows it gets, ascending, and for each of them its numbers."""
+_Shares: TypeAlias = dict[ClientSession, tuple[list[int], Sequence[Any]]]
+"""By session: the rows it gets, ascending, and for each of them its numbers."""
+
+
+def _shares(plans: Sequence[Plan | None]) -> tuple[_Shares, bool]:
+    """The share of each session, and whether two sessions may have the same rows."""
     try:
-        return _shares_of_pairs(plans)
-    except (TypeError, ValueError):  # a row that nobody wants, or several sessions
+        return _shares_of_pairs(plans), False
+    except (TypeError, ValueError):  # a row that nobody wants, or that several sessions want
         pass
     shares: dict[ClientSession, tuple[list[int], list[Any]]] = {}
     for row, plan in enumerate(plans):
@@ -198,11 +198,11 @@ def _shares(plans: Sequence[Plan | None]) -> dict[ClientSession, tuple[list[int]
                     share = shares[session] = [], []
                 share[0].append(row)
                 share[1].append(numbers)
-    return dict(shares)
+    return dict(shares), True
 
 
-def _shares_of_pairs(plans: Sequence[Any]) -> dict[ClientSession, tuple[list[int], Sequence[Any]]]:
-    """The same when each row is for one session, which is common and much cheaper. Raises when it is not so."""
+def _shares_of_pairs(plans: Sequence[Any]) -> _Shares:
+    """The shares when each row is for one session, which is common and much cheaper. Raises when it is not so."""
     rows_of: defaultdict[ClientSession, list[int]] = defaultdict(list)
     for row, (session, _) in enumerate(plans):
         rows_of[session].append(row)
@@ -210,10 +210,15 @@ def _shares_of_pairs(plans: Sequence[Any]) -> dict[ClientSession, tuple[list[int
     return {session: (rows, [numbers[row] for row in rows]) for session, rows in rows_of.items()}
 
 
-def _routes(numbers: Sequence[Any]) -> list[Any]:
-    """Routes of events in order: one run when they are all for the same subscriptions, else a run for each."""
-    if numbers.count(numbers[0]) == len(numbers):
-        return [numbers[0], len(numbers)]
+def _routes(numbers: Sequence[Any]) -> list[Any] | bytes:
+    """Routes of events in order: one run when all are for the same subscriptions, else each for its own."""
+    first = numbers[0]
+    if first == numbers[-1] and numbers.count(first) == len(numbers):
+        return [first, len(numbers)]
+    try:
+        return join_u32(numbers)
+    except (TypeError, OverflowError):  # several subscriptions of one event, or a number of more than 32 bits
+        pass
     routes: list[Any] = [1] * (2 * len(numbers))
     routes[::2] = numbers
     return routes

@@ -106,7 +106,7 @@ class Subscribers:
         self.deliveries = 0
         self.drops: dict[str, int] = {"slow": 0, "lost": 0, "expired": 0, "shutdown": 0}
 
-    def deliver(self, session: ClientSession, routes: list[Any], portion: Portion) -> None:
+    def deliver(self, session: ClientSession, routes: list[Any] | bytes, portion: Portion) -> None:
         """Send a portion, or queue it within the bounds."""
         message = Deliver(routes, portion)
         link = session.link

@@ -355,6 +355,15 @@ def test_one_subscription_is_a_bare_number_and_runs_hide_that() -> None:
     assert list(message.runs()) == [([7], 1), ([8, 9], 1)]
 
 
+def test_a_number_for_each_event_is_a_bin() -> None:
+    message = decode(packed(14, join_u32([7, 9]), *DELIVER[2:]))
+    assert isinstance(message, Deliver)
+    assert list(message.runs()) == [([7], 1), ([9], 1)]
+    assert decode(encode(message)) == message
+    for broken in (b"", join_u32([7]), join_u32([7, 8, 9]), join_u32([7, 8]) + b"x"):
+        refused(packed(14, broken, *DELIVER[2:]))
+
+
 def test_routes_may_be_as_long_as_a_batch_and_a_session() -> None:
     many = [part for number in range(BATCH_EVENTS_MAX) for part in ([number], 1)]
     lengths = bytes(4 * BATCH_EVENTS_MAX)
