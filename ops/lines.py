@@ -55,19 +55,23 @@ class Output:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._pending = b""
+        self._written = 0  # how much of it is out
 
     async def write(self, text: str) -> None:
         """Write all of it; raises BrokenPipeError when nobody reads any more."""
-        self._pending += text.encode("utf-8", "replace")
+        # Cut off at the front when it is written out, not at each piece: a batch may have many megabytes.
+        self._pending = self._pending[self._written :] + text.encode("utf-8", "replace")
+        self._written = 0
         await self.flush()
 
     async def flush(self) -> None:
         """Write what is pending."""
         loop = asyncio.get_running_loop()
-        while self._pending:
+        while self._written < len(self._pending):
             await _ready(self._descriptor, loop.add_writer, loop.remove_writer, write=True)
-            count = os.write(self._descriptor, self._pending[:PIPE_WRITE_BYTES])
-            self._pending = self._pending[count:]
+            piece = self._pending[self._written : self._written + PIPE_WRITE_BYTES]
+            self._written += os.write(self._descriptor, piece)
+        self._pending, self._written = b"", 0
 
 
 async def _ready(

@@ -16,7 +16,7 @@ def split_address(address: str) -> tuple[str, int]:
     (('127.0.0.1', 7400), ('::1', 7500))
     """
     host, port = _parts(address)
-    if not host or any(sign in host for sign in "[]/ "):
+    if not host or any(sign in host for sign in "[]/ ") or not _is_name(host):
         raise _refusal(address)
     if not port:
         return host, PORT_DEFAULT
@@ -37,6 +37,15 @@ def _parts(address: str) -> tuple[str, str]:
     if colon and not port:
         raise _refusal(address)
     return host, port
+
+
+def _is_name(host: str) -> bool:
+    """Whether a resolver would take it: no empty label, none of more than 63 characters."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def _refusal(address: str) -> LocalError:

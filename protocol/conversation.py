@@ -20,8 +20,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .codec import decode, encode
 from .errors import ConnectionLost, ErrorCode, HeadgateError, LocalError, ProtocolViolation, Refused
-from .limits import CREDIT_DEFAULT, HEARTBEAT_SECONDS_DEFAULT, LINGER_EVENTS_DEFAULT, LINGER_SECONDS_DEFAULT
+from .limits import (
+    CREDIT_DEFAULT,
+    HEARTBEAT_SECONDS_DEFAULT,
+    HEARTBEAT_SECONDS_MAX,
+    HEARTBEAT_SECONDS_MIN,
+    LINGER_EVENTS_DEFAULT,
+    LINGER_SECONDS_DEFAULT,
+)
 from .messages import (
     Answer,
     Ask,
@@ -75,6 +83,10 @@ class ClientOptions:
             raise LocalError(f"credit is how many deliveries may be under way, at least 1, not {self.credit}")
         if self.linger_seconds < 0:
             raise LocalError(f"linger_seconds is 0 (no batching) or more, not {self.linger_seconds}")
+        if not HEARTBEAT_SECONDS_MIN <= self.heartbeat_seconds <= HEARTBEAT_SECONDS_MAX:
+            span = f"{HEARTBEAT_SECONDS_MIN:g} to {HEARTBEAT_SECONDS_MAX:g}"
+            raise LocalError(f"heartbeat_seconds is {span}, not {self.heartbeat_seconds}")
+        _check(Hello(name=self.name, credit=self.credit, heartbeat_seconds=self.heartbeat_seconds))
 
 
 @dataclass(slots=True)
@@ -86,6 +98,14 @@ class _Request:
     inbox: Inbox | None = None
     sent: bool = False
     repeated: bool = False
+
+
+def _check(message: Message) -> None:
+    """Raises LocalError for what a broker would end the connection for, and everything else on it with that."""
+    try:
+        decode(encode(message))
+    except ProtocolViolation as violation:
+        raise LocalError(violation.text) from violation
 
 
 class Conversation:
@@ -121,9 +141,10 @@ class Conversation:
     # --- Asking ------------------------------------------------------------------------------------------------------
 
     def subscribe(self, pattern: str, condition: str, options: dict[str, Any]) -> tuple[Inbox, Outcome]:
-        """An inbox, and the answer to wait for. Nothing is in force before it."""
+        """An inbox, and the answer to wait for. Nothing is in force before it. Raises LocalError for what is none."""
         self._last_subscription += 1
         message = Subscribe(self._next_request(), self._last_subscription, pattern, condition, options)
+        _check(message)
         inbox = Inbox(self.deliveries, message)
         self.deliveries.inboxes[inbox.number] = inbox
         return inbox, self._say(message, inbox)
@@ -134,8 +155,10 @@ class Conversation:
         return self._say(Unsubscribe(self._next_request(), inbox.number), inbox)
 
     def ask(self, verb: str, arguments: dict[str, Any]) -> Outcome:
-        """A question to the broker itself."""
-        return self._say(Ask(self._next_request(), verb, arguments))
+        """A question to the broker itself. Raises LocalError for what cannot be asked."""
+        message = Ask(self._next_request(), verb, arguments)
+        _check(message)
+        return self._say(message)
 
     # --- The host's steps --------------------------------------------------------------------------------------------
 

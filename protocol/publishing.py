@@ -30,8 +30,8 @@ from .limits import (
     BATCH_EVENTS_MAX,
     ENTRY_OVERHEAD_BYTES,
     FAILURES_KEPT_MAX,
-    FRAME_LENGTH_MAX,
     LINGER_BYTES_MAX,
+    PUBLISH_LENGTH_MAX,
     PUBLISH_WINDOW_DEFAULT,
     QUEUE_BYTES_MAX,
 )
@@ -259,7 +259,8 @@ class Publications:
         entry.outcome.settle()
 
     def _fail(self, outcome: Outcome, error: HeadgateError) -> None:
-        if outcome.awaiters < outcome.events:
+        # A refusal is said again after a lost connection; it is one failure all the same.
+        if outcome.awaiters < outcome.events and not outcome.settled:
             self.failures.append(error)
             self.failure_count += outcome.events - outcome.awaiters
             self._unreported.append(outcome)
@@ -273,9 +274,9 @@ class Publications:
         interest: Sequence[str] | None,
         content_type: str,
     ) -> Iterator[Batch]:
-        """Batches that fit a frame each, halving what does not."""
+        """Batches that fit a PUBLISH each, halving what does not."""
         # Large bodies would otherwise be encoded, found too large, halved and encoded again.
-        share = len(bodies) * (FRAME_LENGTH_MAX // 4) // max(1, sum(map(len, bodies)))
+        share = len(bodies) * (PUBLISH_LENGTH_MAX // 4) // max(1, sum(map(len, bodies)))
         step = max(1, min(BATCH_EVENTS_MAX, share))
         pending = [(start, min(start + step, len(bodies))) for start in range(0, len(bodies), step)][::-1]
         while pending:
@@ -283,7 +284,7 @@ class Publications:
             part = {name: values[start:stop] for name, values in columns.items()}
             some = topics if len(topics) == 1 else topics[start:stop]
             batch = make_batch(some, part, bodies[start:stop], interest, content_type)
-            if _encoded_size(batch) > FRAME_LENGTH_MAX - ENTRY_OVERHEAD_BYTES and stop - start > 1:
+            if _encoded_size(batch) > PUBLISH_LENGTH_MAX - ENTRY_OVERHEAD_BYTES and stop - start > 1:
                 middle = (start + stop) // 2
                 pending += [(middle, stop), (start, middle)]
             else:

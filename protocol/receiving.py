@@ -23,7 +23,7 @@ from typing import Any
 from .batch import Portion, split_u32
 from .columns import Scalar
 from .errors import HeadgateError, ProtocolViolation
-from .limits import GAPS_KEPT_MAX
+from .limits import CREDIT_MAX, GAPS_KEPT_MAX
 from .messages import Credit, Deliver, Gap, Subscribe
 from .records import decode_record
 
@@ -232,7 +232,7 @@ class Deliveries:
     def credit(self) -> Credit:
         """The CREDIT that is true now."""
         self._told = self._consumed
-        return Credit(self._consumed + self.window, self.received)
+        return Credit(min(self._consumed + self.window, CREDIT_MAX), self.received)
 
     def restarted(self) -> None:
         """A new session counts from the beginning; what waits here still counts as nothing in it."""

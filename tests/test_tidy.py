@@ -38,7 +38,7 @@ TASK_OWNERS = {"protocol/aio/tasks.py"}
 
 STANDARD = frozenset(sys.stdlib_module_names)
 PURE = frozenset(
-    {"__future__", "bisect", "collections", "dataclasses", "enum", "functools", "hashlib", "heapq", "itertools", "math"}
+    {"__future__", "bisect", "collections", "dataclasses", "enum", "fractions", "functools", "hashlib", "heapq", "itertools", "math"}
     | {"operator", "re", "struct", "typing"}
 )
 WORLDS = frozenset({"protocol.aio", "protocol.blocking", "protocol.spark"})
@@ -49,7 +49,7 @@ REAL_TIME = frozenset(
 ROOMS: dict[str, Room] = {
     "matching": Room(PURE | {"matching"}),
     "matching/language.py": Room(PURE | {"matching", "lark"}),
-    "protocol": Room(PURE | {"protocol", "msgpack", "array", "sys"}, WORLDS),
+    "protocol": Room(PURE | {"protocol", "msgpack", "array", "io.BytesIO", "sys"}, WORLDS),
     "protocol/aio": Room(STANDARD | {"protocol"}, WORLDS - {"protocol.aio"}),
     "protocol/blocking": Room(STANDARD | {"protocol"}, WORLDS - {"protocol.blocking"} | {"asyncio"}),
     "protocol/spark": Room(

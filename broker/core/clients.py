@@ -6,7 +6,7 @@ refused leaves everything as it was. A client that breaks the protocol loses its
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
@@ -134,7 +134,7 @@ class Clients:
             subscribers.lost_in_flight(session, hello.received)
             session.allowed = hello.received + hello.credit
             subscribers.pump(session)
-            self._tell_interest(session)
+            self.tell_interest(session, session.publishes)
         return session
 
     def _replace(self, session: ClientSession, link: int, now: float) -> None:
@@ -275,11 +275,17 @@ class Clients:
     def _subscriptions_changed(self, stream: Stream) -> None:
         if stream.subscriptions_changed():
             for publisher in stream.publishers.values():
-                self._say(publisher, _interest(stream))
+                if publisher.paused:
+                    # Whoever does not read must not have others' subscriptions pile up before it: once, when it does.
+                    publisher.untold[stream.name] = None
+                else:
+                    self._say(publisher, _interest(stream))
 
-    def _tell_interest(self, session: ClientSession) -> None:
-        for name in session.publishes:
+    def tell_interest(self, session: ClientSession, names: Iterable[str]) -> None:
+        """Say what these streams are filtered on now, the last word of all that was not said before."""
+        for name in names:
             self._say(session, _interest(self._streams.by_name[name]))
+        session.untold.clear()
 
     def _drop_from_index(self, subscriptions: list[Subscription]) -> None:
         touched: dict[str, Stream] = {}

@@ -21,6 +21,7 @@ __all__ = [
     "STREAMS_MAX",
     "SUBSCRIPTIONS_MAX",
     "SUBSCRIPTIONS_PER_SESSION_MAX",
+    "WITHDRAWN_MAX",
 ]
 
 SESSIONS_MAX = 20_000
@@ -76,6 +77,10 @@ SCHEMAS_MAX = 10_000
 
 SCHEMA_ATTRIBUTES_MAX = 256
 """As many as an event may have."""
+
+WITHDRAWN_MAX = 16_384
+"""Subscriptions that ended while something waited for their session: all it may have at a time. One that ends more
+without reading loses what waits, as the slow subscriber that it is."""
 
 ANSWER_ROWS_MAX = 1_000
 """Rows of one ANSWER; `subs` asks on with `after` for more."""

@@ -141,6 +141,7 @@ class Node:
         session = self.subscribers.by_link.get(happened.link)
         if session is not None and not session.closing:
             session.paused = False
+            self.clients.tell_interest(session, list(session.untold))
             self.subscribers.pump(session)
 
     def _wake(self, happened: Wake, now: float) -> None:

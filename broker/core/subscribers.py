@@ -23,7 +23,7 @@ and event counts are the sums over what it holds.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,12 +34,15 @@ from protocol.messages import Deliver, Error, Gap, Goodbye
 
 from .config import NodeConfig
 from .effects import Close, Effect, Note, Send
-from .limits import DRAIN_BYTES_PER_STEP
+from .limits import DRAIN_BYTES_PER_STEP, WITHDRAWN_MAX
 
 __all__ = ["ClientSession", "Subscribers", "Subscription"]
 
 _OVERHEAD_BYTES = 200
 """What a queued portion costs beside its columns: the objects around it."""
+
+_NUMBER_BYTES = 64
+"""Looking at one number of a route takes as long as sending so many bytes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,9 +77,12 @@ class ClientSession:
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     refusals: dict[int, Error] = field(default_factory=dict)
     publishes: dict[str, None] = field(default_factory=dict)
+    untold: dict[str, None] = field(default_factory=dict)  # streams whose interest changed while it was paused
     outbox: deque[Deliver] = field(default_factory=deque)
     outbox_bytes: int = 0
     outbox_events: int = 0
+    pushed: int = 0  # portions that ever waited
+    withdrawn: dict[int, int] = field(default_factory=dict)  # subscription -> portions pushed before its end
     gaps: dict[int, int] = field(default_factory=dict)
     announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
     drops: int = 0
@@ -126,10 +132,12 @@ class Subscribers:
         self.announce(session)
         budget = DRAIN_BYTES_PER_STEP
         while session.outbox and session.sent < session.allowed and budget > 0:
+            budget -= _effort(session, session.outbox[0])
             message = self._pop(session)
+            if message is None:
+                continue
             session.sent += message.portion.count
             self.deliveries += message.portion.count
-            budget -= len(message.portion.records)
             self._effects.append(Send(session.link, message))
         if session.outbox and session.sent < session.allowed:
             self.draining[session.key] = session
@@ -174,6 +182,7 @@ class Subscribers:
     def forget(self, session: ClientSession, reason: str) -> list[Subscription]:
         """End a session; returns its subscriptions, whose index entries the caller removes."""
         self.drops[reason] += session.outbox_events
+        session.withdrawn.clear()
         while session.outbox:
             self._pop(session)
         if session.link is not None:
@@ -206,14 +215,16 @@ class Subscribers:
         return float("inf")
 
     def withdraw(self, session: ClientSession, number: int) -> None:
-        """Nothing of this subscription may leave the outbox any more."""
+        """Nothing of this subscription may leave the outbox any more: it is cut out of each portion that leaves.
+
+        Not here: an outbox is long, and a client may end sixteen thousand subscriptions in one breath.
+        """
         session.gaps.pop(number, None)
         session.announced.pop(number, None)
-        for _ in range(len(session.outbox)):
-            message = self._pop(session)
-            left = _without(message, number)
-            if left is not None:
-                self._push(session, left)
+        if session.outbox:
+            session.withdrawn[number] = session.pushed
+            if len(session.withdrawn) > WITHDRAWN_MAX:
+                self.discard(session, "slow")
 
     def validate(self) -> None:
         """Asserts what must always hold."""
@@ -261,7 +272,9 @@ class Subscribers:
         while session.outbox:
             self._drop(session, self._pop(session), reason)
 
-    def _drop(self, session: ClientSession, message: Deliver, reason: str) -> None:
+    def _drop(self, session: ClientSession, message: Deliver | None, reason: str) -> None:
+        if message is None:
+            return
         self.drops[reason] += message.portion.count
         session.drops += message.portion.count
         for numbers, count in message.runs():
@@ -282,18 +295,27 @@ class Subscribers:
 
     def _push(self, session: ClientSession, message: Deliver) -> None:
         size = _size(message.portion)
+        session.pushed += 1
         session.outbox.append(message)
         session.outbox_bytes += size
         session.outbox_events += message.portion.count
         self.outbox_bytes += size
 
-    def _pop(self, session: ClientSession) -> Deliver:
+    def _pop(self, session: ClientSession) -> Deliver | None:
+        """The oldest, without what was withdrawn since it was pushed; None when that was all."""
+        place = session.pushed - len(session.outbox)
         message = session.outbox.popleft()
         size = _size(message.portion)
         session.outbox_bytes -= size
         session.outbox_events -= message.portion.count
         self.outbox_bytes -= size
-        return message
+        withdrawn = session.withdrawn
+        if not withdrawn:
+            return message
+        ended = {number for numbers, _ in message.runs() for number in numbers if withdrawn.get(number, 0) > place}
+        if not session.outbox:
+            withdrawn.clear()
+        return _without(message, ended) if ended else message
 
 
 def _size(portion: Portion) -> int:
@@ -302,15 +324,21 @@ def _size(portion: Portion) -> int:
     return 2 * columns + _OVERHEAD_BYTES
 
 
-def _without(message: Deliver, number: int) -> Deliver | None:
-    """The same without one subscription, and without the events that were for it alone; None when nothing is left."""
-    if not any(number in numbers for numbers, _ in message.runs()):
-        return message
+def _effort(session: ClientSession, message: Deliver) -> int:
+    """What it takes to send a waiting portion, as bytes; looking through its numbers costs more than copying them."""
+    effort = len(message.portion.records)
+    if session.withdrawn:
+        effort += sum(len(numbers) for numbers, _ in message.runs()) * _NUMBER_BYTES
+    return effort
+
+
+def _without(message: Deliver, ended: Set[int]) -> Deliver | None:
+    """The same without some subscriptions, and without the events that were for them alone; None for nothing left."""
     routes: list[Any] = []
     rows: list[int] = []
     first = 0
     for numbers, count in message.runs():
-        left = [other for other in numbers if other != number]
+        left = [number for number in numbers if number not in ended]
         if left:
             routes += (left, count)
             rows += range(first, first + count)

@@ -14,6 +14,7 @@ __all__ = [
     "LOG_LINES_PER_SECOND_MAX",
     "LOG_TEXT_LENGTH_MAX",
     "GC_THRESHOLDS",
+    "LARGE_READ_BYTES",
     "RECORDS_BYTES_MAX",
     "REFUSALS_TOLD_MAX",
     "STREAM_SERIES_MAX",
@@ -50,6 +51,9 @@ STREAM_SERIES_MAX = 100
 
 GC_THRESHOLDS = (100_000, 50, 100)
 """Containers alive beyond the last collection before the next one: some ten MiB of garbage in cycles at the most."""
+
+LARGE_READ_BYTES = 64 * 1024
+"""A read of at least this came from a socket that holds more; a lone client's batch is smaller."""
 
 RECORDS_BYTES_MAX = 64 * 1024 * 1024
 """The file of small records. Ten thousand schemas are far less; a larger file is not ours."""

@@ -170,6 +170,8 @@ async def _serve(settings: Settings) -> int:
 async def _listen(listen: Callable[[str, int], Awaitable[None]], setting: str, address: str) -> None:
     try:
         await listen(*split_address(address))
+    except UnicodeError as error:  # from the resolver, for an empty label or one of more than 63 characters
+        raise AddressError(setting, address, "this is no host name") from error
     except OSError as error:
         raise AddressError(setting, address, error.strerror or str(error)) from error
 

@@ -40,6 +40,8 @@ class Records:
         beside = self._path.with_suffix(".new")
         try:
             text = json.dumps(values, indent=1, sort_keys=True)
+            if len(text) > RECORDS_BYTES_MAX:  # what could be written and never read again would be a last start
+                raise RecordsError(f"{self._path} would be over {RECORDS_BYTES_MAX} bytes: remove some schemas first")
             # Also when the disk fails: the next record that can be written brings this one along.
             self.values = values
             with beside.open("w", encoding="utf-8") as stream:

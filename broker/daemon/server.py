@@ -18,7 +18,7 @@ from protocol.messages import Error, Message, Scope
 from protocol.session import Role, Session, State
 
 from .driver import Driver
-from .limits import BACKLOG, REFUSALS_TOLD_MAX
+from .limits import BACKLOG, LARGE_READ_BYTES, REFUSALS_TOLD_MAX
 
 __all__ = ["Server"]
 
@@ -105,7 +105,7 @@ class Server:
         """One read brought messages."""
         link = self._link_of.get(connection)
         if link is not None:
-            self._driver.feed(Received(link, messages))
+            self._driver.feed(Received(link, messages), connection.read_bytes >= LARGE_READ_BYTES)
 
     def on_paused(self, connection: Connection) -> None:
         """The client reads too slowly: until it does, nothing that it asks for could be answered."""

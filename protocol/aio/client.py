@@ -289,6 +289,9 @@ class Client:
             await self._link.close()
             self._conversation.finish()
             self._wake_room()
+        # Without a connection nothing was waited for: what is lost with the client must not be lost in silence.
+        if (error := self._publications.take_unreported()) is not None:
+            raise error
 
     async def __aenter__(self) -> Client:
         return self

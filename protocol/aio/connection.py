@@ -56,6 +56,7 @@ class Connection(asyncio.Protocol):
         self.session = session
         self.peer = ""
         self.write_paused = False
+        self.read_bytes = 0  # of the latest read
         self.close_seconds = CLOSE_SECONDS_MAX
         self._handler = handler
         self._clock = clock
@@ -148,6 +149,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
+        self.read_bytes = len(data)
         messages = self.session.receive(data, self._clock())
         if messages:
             self._handler.on_messages(self, messages)

@@ -262,6 +262,9 @@ class BlockingClient:
                 self._closed = True
                 self._link.close()
                 self._conversation.finish()
+            # Without a connection nothing was waited for: what is lost with the client must not be lost in silence.
+            if (error := self._publications.take_unreported()) is not None:
+                raise error
 
     def __enter__(self) -> BlockingClient:
         return self

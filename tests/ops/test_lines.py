@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ops.exits import UsageError
-from ops.limits import LINE_BYTES_MAX
+from ops.limits import LINE_BYTES_MAX, PIPE_WRITE_BYTES
 from ops.lines import Output, read_lines
 
 
@@ -104,3 +104,12 @@ def test_output_to_nobody_says_so(pipe: list[int]) -> None:
     close(pipe, 0)
     with pytest.raises(BrokenPipeError):
         asyncio.run(Output(pipe[1]).write("x"))
+
+
+def test_output_is_copied_once_however_long_it_is(pipe: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(os, "write", lambda _, piece: sizes.append(len(output._pending)) or len(piece))
+    output = Output(pipe[1])
+    asyncio.run(output.write("x" * 100_000))
+    assert len(sizes) == -(-100_000 // PIPE_WRITE_BYTES)
+    assert set(sizes) == {100_000}, "what is left was not copied for each piece"

@@ -30,6 +30,7 @@ def test_addresses(address: str, parts: tuple[str, int]) -> None:
     (
         *("", ":7400", "host:", "host:0", "host:65536", "host:x", "host:-1", "host:²"),
         *("[::1", "[::1]x", "[::1]:", "[]:1", "::1", "a:b:c", "http://host:80", "host/path", "ho st:1"),
+        *("a..b", "a..b:7400", "x" * 64, "\ud800:1"),
     ),
 )
 def test_what_is_no_address_is_refused_with_an_example(address: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from protocol.conversation import ClientOptions, Conversation
@@ -207,3 +209,27 @@ def test_options_are_checked() -> None:
     for options in ({"credit": 0}, {"linger_seconds": -0.1}):
         with pytest.raises(LocalError):
             ClientOptions(**options)
+
+
+@pytest.mark.parametrize("condition", [3, "x = '\ud800'", "x" * 70_000], ids=["number", "surrogate", "long"])
+def test_what_no_broker_would_take_is_refused_before_it_is_said(condition: Any) -> None:
+    conversation = begun()
+    with pytest.raises(LocalError):
+        conversation.subscribe("a", condition, {})
+    for verb, arguments in ((3, {}), ("x" * 300, {}), ("explain", {"pattern": "x" * 300_000}), ("status", {"x": {1}})):
+        with pytest.raises(LocalError):
+            conversation.ask(verb, arguments)  # type: ignore[arg-type]
+    assert said(conversation) == []
+    assert conversation.deliveries.inboxes == {}
+    conversation.handle(welcome(False))
+    assert said(conversation) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"name": "x" * 300}, {"name": "\ud800"}, {"credit": 2**60}, {"credit": 1.5}, {"heartbeat_seconds": 0}],
+    ids=str,
+)
+def test_options_that_no_broker_would_take_are_refused_before_anybody_is_called(options: dict[str, Any]) -> None:
+    with pytest.raises(LocalError):
+        ClientOptions(**options)

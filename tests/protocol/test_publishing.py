@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from protocol import publishing
 from protocol.batch import Batch
+from protocol.codec import encode
 from protocol.errors import ConnectionLost, LocalError, Refused, UnknownOutcome
+from protocol.limits import PUBLISH_LENGTH_MAX
 from protocol.messages import Publish
 from protocol.outcome import Outcome
 from protocol.publishing import Publications, cut_columns
@@ -258,3 +260,21 @@ def test_any_history_agrees_with_a_broker_that_counts(
     assert publications.idle and publications.bytes_waiting == 0
     assert sorted(taken["a"] + taken["b"]) == list(range(added)), "each was taken once"
     assert all(numbers == sorted(numbers) for numbers in taken.values()), "in the order of its stream"
+
+
+def test_columns_become_batches_that_a_broker_takes() -> None:
+    publications = made()
+    text = "y" * 485
+    list(publications.add_columns("a/x", {"text": [text] * 4096}, [b""] * 4096, "", 1))
+    batches = [encode(message) for message in publications.release()]
+    assert len(batches) > 1
+    assert all(len(batch) <= PUBLISH_LENGTH_MAX for batch in batches)
+
+
+def test_a_refusal_that_is_said_again_is_one_failure() -> None:
+    publications = made()
+    publications.add("a", {}, b"", "", 1)
+    (message,) = sent(publications)
+    for _ in range(2):
+        publications.refused(message.sequence, Refused(102, "no"))
+    assert publications.failure_count == 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker.core.effects import Close
-from broker.core.inputs import Received
+from broker.core.inputs import LinkPaused, LinkResumed, Received
 from protocol.errors import ErrorCode
 from protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT, TEXT_LENGTH_MAX
 from protocol.messages import (
@@ -199,6 +199,22 @@ def test_publishers_hear_what_is_filtered_on_once_and_whenever_it_changes() -> N
     assert [one for one in world.say(subscriber, make_publish(1, quote_batch("alerts"))) if type(one) is Interest] == [
         Interest("alerts", ["other"])
     ]
+
+
+def test_a_publisher_that_does_not_read_hears_the_last_word_once_when_it_does() -> None:
+    world = NodeWorld()
+    publisher, subscriber = world.connect(), world.subscriber(("quotes", "price > 1"))
+    world.publish(publisher, "a")
+    world.take(publisher)
+    world.feed(LinkPaused(publisher))
+    for number in range(2, 50):
+        world.say(subscriber, make_subscribe(number, condition=f"a{number} = 1"), Unsubscribe(100 + number, number - 1))
+    assert world.take(publisher) == []
+    world.feed(LinkResumed(publisher))
+    assert world.take(publisher) == [Interest("quotes", ["a49"])]
+    world.feed(LinkPaused(publisher))
+    world.feed(LinkResumed(publisher))
+    assert world.take(publisher) == []
 
 
 def test_the_end_of_a_session_takes_its_interest_along() -> None:

@@ -21,6 +21,7 @@ from protocol.messages import (
     Scope,
     Suback,
     Subscribe,
+    Unsubscribe,
     Welcome,
 )
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
@@ -219,3 +220,17 @@ def test_the_same_inputs_give_the_same_effects() -> None:
         return seen
 
     assert play() == play()
+
+
+def test_ending_many_subscriptions_unread_costs_what_waits_and_not_the_time_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.core.subscribers.WITHDRAWN_MAX", 2)
+    world = NodeWorld()
+    subscriber, publisher = world.subscriber(*[("quotes", "")] * 4, credit=0), world.connect()
+    world.publish(publisher, "a")
+    (waiting,) = world.node.subscribers.by_link[subscriber].outbox
+    world.say(subscriber, Unsubscribe(9, 1), Unsubscribe(10, 2))
+    assert world.node.subscribers.by_link[subscriber].outbox[0] is waiting, "nothing is looked through"
+    world.say(subscriber, Unsubscribe(11, 3))
+    assert world.grant(subscriber, 10, 0) == [Gap(4, 1, "slow consumer")]

@@ -310,3 +310,18 @@ async def test_what_one_input_says_on_a_link_is_flushed_once_and_at_once(bench: 
         Received(3, [Publish(sequence, Mode.ACCEPTED, batch) for sequence, batch in enumerate(batches, 1)])
     )
     assert [wire.flushes for wire in wires] == [count + 1 for count in before]
+
+
+@asynchronous
+async def test_when_more_follows_everything_is_flushed_once_at_the_end_of_the_turn(bench: Bench) -> None:
+    wire = bench.subscriber(1)
+    bench.client(2)
+    before = wire.flushes
+    for sequence in (1, 2, 3):
+        batch = make_batch(["a"], {}, [b"x"])
+        bench.driver.feed(Received(2, [Publish(sequence, Mode.ACCEPTED, batch)]), more_follows=True)
+    assert wire.flushes == before
+    await asyncio.sleep(0)
+    assert wire.flushes == before + 1
+    bench.publish(2, sequence=4)
+    assert wire.flushes == before + 2

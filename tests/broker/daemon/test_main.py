@@ -65,9 +65,13 @@ def test_an_address_that_is_taken_is_told_with_the_flag_that_changes_it(
     assert "Traceback" not in told
 
 
-def test_a_host_that_is_not_ours_is_told_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(settings(tmp_path, listen="192.0.2.1:7400")) == 1
-    assert "cannot listen on 192.0.2.1:7400: " in capsys.readouterr().err
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("address", ["192.0.2.1:7400", "a..b:7400"])
+def test_a_host_that_is_not_ours_is_told_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], loop: str, address: str
+) -> None:
+    assert run(settings(tmp_path, loop=loop, listen=address)) == 1
+    assert f"cannot listen on {address}: " in capsys.readouterr().err
 
 
 @asynchronous

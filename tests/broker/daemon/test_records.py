@@ -97,3 +97,13 @@ def test_the_file_is_replaced_whole_and_synced_first(tmp_path: Path, monkeypatch
     records.put("a", 2)
     assert synced == [{"a": 1}, {"a": 2}], "the new content is synced under another name, then its name is"
     assert [path.name for path in tmp_path.iterdir()] == ["records.json"]
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RECORDS_BYTES_MAX", 100)
+    records = Records(tmp_path)
+    records.put("schema/a", "x")
+    with pytest.raises(RecordsError, match="over 100 bytes: remove"):
+        records.put("schema/b", "x" * 100)
+    records.put("schema/c", "y")
+    assert Records(tmp_path).values == {"schema/a": "x", "schema/c": "y"}

@@ -23,9 +23,9 @@ def watched(broker: LiveBroker) -> list[Input]:
     inputs: list[Input] = []
     feed = broker.daemon.driver.feed
 
-    def watching(happened: Input) -> None:
+    def watching(happened: Input, more_follows: bool = False) -> None:
         inputs.append(happened)
-        feed(happened)
+        feed(happened, more_follows)
 
     broker.daemon.driver.feed = watching  # type: ignore[method-assign]  # the real one, and a look at it
     return inputs

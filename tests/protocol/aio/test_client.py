@@ -316,6 +316,18 @@ async def test_close_waits_for_what_was_published_and_says_goodbye() -> None:
 
 
 @asynchronous
+async def test_close_without_a_connection_tells_what_was_lost_with_it() -> None:
+    async with fake_broker() as fake:
+        client = await connect(fake.address, linger_seconds=0)
+        await fake.close()
+        await noticed(client)
+        client.publish_soon("a")
+        with pytest.raises(ConnectionLost):
+            await client.close()
+        await client.close()
+
+
+@asynchronous
 async def test_no_broker_no_client() -> None:
     async with fake_broker() as fake:
         await fake.close()

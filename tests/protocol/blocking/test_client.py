@@ -192,6 +192,17 @@ def test_a_closed_client_says_so(fake: Fake) -> None:
         client.publish("a")
 
 
+def test_close_without_a_connection_tells_what_was_lost_with_it(fake: Fake) -> None:
+    client = connect_blocking(fake.thing.address, linger_seconds=60)
+    fake.run(fake.thing.close())
+    client.publish_soon("a")
+    client._link.turn(1.0)
+    assert not client.connected
+    with pytest.raises(ConnectionLost):
+        client.close()
+    client.close()
+
+
 def test_no_broker_no_client(fake: Fake) -> None:
     fake.run(fake.thing.close())
     with pytest.raises(CannotConnect, match="is a broker running there"):

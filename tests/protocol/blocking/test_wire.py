@@ -95,3 +95,18 @@ def test_nobody_there_is_an_error_of_the_system() -> None:
         host, port = server.getsockname()
     with pytest.raises(OSError):
         Wire(host, port, 1.0, time.monotonic)
+
+
+def test_what_was_read_counts_though_nothing_can_be_written_any_more(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(wire: Wire) -> None:
+        if wire.session.bytes_received != before:
+            raise BrokenPipeError
+
+    before = peer.wire.session.bytes_received
+    monkeypatch.setattr(Wire, "_write", broken)
+    peer.say(Answer(1, 5))
+    assert peer.wire.turn(5.0) == [Answer(1, 5)]
+    with pytest.raises(BrokenPipeError):
+        peer.wire.turn(5.0)
