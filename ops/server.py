@@ -16,7 +16,15 @@ from .exits import UsageError
 if TYPE_CHECKING:
     from protocol.aio.client import Client
 
-__all__ = ["SERVER_DEFAULT", "add_server_arguments", "answer_of", "connect_client", "converse", "server_address"]
+__all__ = [
+    "SERVER_DEFAULT",
+    "add_server_arguments",
+    "all_of",
+    "answer_of",
+    "connect_client",
+    "converse",
+    "server_address",
+]
 
 Answer = TypeVar("Answer")
 
@@ -54,6 +62,20 @@ def converse(arguments: argparse.Namespace, talk: Callable[[Any], Awaitable[Answ
 def answer_of(arguments: argparse.Namespace, verb: str, **details: Any) -> Any:
     """What the broker answers to one question."""
     return converse(arguments, lambda client: client.ask(verb, **details))
+
+
+def all_of(arguments: argparse.Namespace, verb: str, key: str) -> list[dict[str, Any]]:
+    """Every row of an answer that comes in pages: each page is asked for after the last row's key."""
+
+    async def pages(client: Any) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        page = await client.ask(verb)
+        while page and (not rows or page[-1][key] > rows[-1][key]):
+            rows += page
+            page = await client.ask(verb, after=rows[-1][key])
+        return rows
+
+    return converse(arguments, pages)
 
 
 async def _converse(arguments: argparse.Namespace, talk: Callable[[Any], Awaitable[Answer]]) -> Answer:

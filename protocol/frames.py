@@ -89,5 +89,6 @@ _FOREIGN = {
     b"OPT": "HTTP (metrics and health are on the admin port, 7402)",
     b"\x16\x03\x01": "TLS",
     b"\x16\x03\x03": "TLS",
+    b"HTT": "HTTP (the port of the clients is 7400, the admin port speaks HTTP)",
     b"CON": "the NATS protocol",
 }

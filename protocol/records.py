@@ -125,4 +125,6 @@ def _checked_value(name: str, value: Any) -> Scalar:
         if not _INT64_MIN <= value <= _INT64_MAX:
             raise LocalError(f"attribute {name!r}: integers have 64 bits; write {value} as a float or a string")
         return value
+    if hasattr(value, "item"):  # a scalar of numpy
+        return _checked_value(name, value.item())
     raise LocalError(f"attribute {name!r} is a {type(value).__name__}; it may be null, bool, int, float or string")

@@ -7,6 +7,7 @@ refused leaves everything as it was. A client that breaks the protocol loses its
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -47,7 +48,14 @@ from protocol.messages import (
 from .config import NodeConfig
 from .dissemination import Dissemination
 from .effects import Close, Effect, Note, Send
-from .limits import ERROR_TEXT_LENGTH_MAX, SESSIONS_MAX, SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
+from .limits import (
+    ERROR_TEXT_LENGTH_MAX,
+    PUBLISHED_STREAMS_MAX,
+    REMEMBERED_TEXT_LENGTH_MAX,
+    SESSIONS_MAX,
+    SUBSCRIPTIONS_MAX,
+    SUBSCRIPTIONS_PER_SESSION_MAX,
+)
 from .streams import Stream, Streams
 from .subscribers import ClientSession, Subscribers, Subscription
 
@@ -269,6 +277,10 @@ class Clients:
                 raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
             stream.publishers[session.key] = session
             session.publishes[name] = None
+            if len(session.publishes) > PUBLISHED_STREAMS_MAX:
+                oldest = next(iter(session.publishes))
+                del session.publishes[oldest]
+                del self._streams.by_name[oldest].publishers[session.key]
             self._say(session, _interest(stream))
         return stream
 
@@ -316,7 +328,7 @@ class Clients:
     def _refuse_batch(self, session: ClientSession, error: Error) -> None:
         """Say so, and remember it: if this connection breaks now, the client must not take PUBACK for a yes."""
         if error.reference:
-            session.refusals[error.reference] = error
+            session.refusals[error.reference] = replace(error, text=error.text[:REMEMBERED_TEXT_LENGTH_MAX])
             if len(session.refusals) > PUBLISH_WINDOW_DEFAULT:
                 del session.refusals[next(iter(session.refusals))]
         self._say(session, error)

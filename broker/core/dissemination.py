@@ -18,7 +18,7 @@ useless. Lanes belong to a stream and are forgotten when its subscriptions chang
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -43,6 +43,27 @@ class _Gathered:
     size: int = 0
     batches: list[Batch] = field(default_factory=list)
     plans: list[list[Plan | None]] = field(default_factory=list)
+
+
+class _Columns(Mapping[str, Sequence[Value]]):
+    """The match columns of a batch, each decoded when the index first asks for it."""
+
+    __slots__ = ("_batch",)
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+
+    def __getitem__(self, name: str) -> Sequence[Value]:
+        column = self._batch.column(name)
+        if column is None:
+            raise KeyError(name)
+        return column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._batch.columns)
+
+    def __len__(self) -> int:
+        return len(self._batch.columns)
 
 
 _NOTHING = _Gathered(None, 0, 0)
@@ -125,13 +146,8 @@ class Dissemination:
         return plans
 
     def _plans_by_condition(self, stream: Stream, batch: Batch, topics: Sequence[str]) -> list[Plan | None]:
-        columns: dict[str, Sequence[Value]] = {}
-        for name in stream.index.attributes():
-            column = batch.column(name)
-            if column is not None:
-                columns[name] = column
         plans: list[Plan | None] = [None] * batch.count
-        for subscriptions, rows in stream.index.match(topics, batch.count, columns):
+        for subscriptions, rows in stream.index.match(topics, batch.count, _Columns(batch)):
             plan = self._plan(subscriptions)
             for row in rows:
                 plans[row] = plan

@@ -9,10 +9,12 @@ __all__ = [
     "ERROR_TEXT_LENGTH_MAX",
     "GATHERED_BYTES_MAX",
     "GATHERED_EVENTS_MAX",
-    "KNOWN_TOPICS_MAX",
+    "KNOWN_TOPICS_BYTES_MAX",
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
     "PLANS_MAX",
+    "PUBLISHED_STREAMS_MAX",
+    "REMEMBERED_TEXT_LENGTH_MAX",
     "ROUTE_NUMBERS_MAX",
     "SCHEMAS_MAX",
     "SCHEMA_ATTRIBUTES_MAX",
@@ -21,6 +23,7 @@ __all__ = [
     "STREAMS_MAX",
     "SUBSCRIPTIONS_MAX",
     "SUBSCRIPTIONS_PER_SESSION_MAX",
+    "TOPIC_OVERHEAD_BYTES",
     "WITHDRAWN_MAX",
 ]
 
@@ -32,6 +35,9 @@ SESSION_GRACE_SECONDS = 10.0
 
 SUBSCRIPTIONS_PER_SESSION_MAX = 16_384
 """A DELIVER names the subscriptions of an event in one list, and that is how long a list may be on the wire."""
+
+REMEMBERED_TEXT_LENGTH_MAX = 200
+"""Of a refusal's text that is kept for a client that may not have heard it: a window of them stays below 100 KiB."""
 
 ROUTE_NUMBERS_MAX = 16_384
 """Subscriptions named in one DELIVER, all its runs together. At nine bytes each they leave room beside the records of
@@ -47,6 +53,9 @@ ANSWER_LENGTH_MAX = 512 * 1024
 SUBSCRIPTIONS_MAX = 2_000_000
 """All of a broker; at about 1 KiB each they fill 2 GiB."""
 
+PUBLISHED_STREAMS_MAX = 1_000
+"""Streams of one session whose publishers hear of interest; the oldest is forgotten, and told again when it comes."""
+
 STREAMS_MAX = 10_000
 """Streams come into being by use, so a publisher of random first levels must meet an end."""
 
@@ -56,8 +65,12 @@ GATHERED_BYTES_MAX = 512 * 1024
 GATHERED_EVENTS_MAX = 2048
 """Events of one read that go out together. More gains nothing, and it is half of what a batch may have."""
 
-KNOWN_TOPICS_MAX = 65_536
-"""Topics of a stream remembered as well-formed; beyond that they are forgotten all at once and checked anew."""
+KNOWN_TOPICS_BYTES_MAX = 128 * 1024 * 1024
+"""What all streams together remember topics with (checked ones, their lanes, what the index made of them). A hundred
+thousand topics of usual length fit ten times; beyond it all are forgotten at once and checked anew."""
+
+TOPIC_OVERHEAD_BYTES = 600
+"""What one remembered topic costs beside its letters, in all three places together: measured about that."""
 
 PLANS_MAX = 16_384
 """Remembered answers to `which sessions are these subscriptions of`; one is kept per set of matches, so traffic that

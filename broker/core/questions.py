@@ -45,6 +45,7 @@ def _status(node: Node, arguments: dict[str, Any], now: float) -> Any:
 
 
 def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    after = _after_name(arguments)
     return _bounded(
         {
             "stream": stream.name,
@@ -55,7 +56,8 @@ def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "attributes": list(stream.index.attributes()),
             "schema": stream.name in node.streams.schemas,
         }
-        for _, stream in sorted(node.streams.by_name.items())
+        for name, stream in sorted(node.streams.by_name.items())
+        if name > after
     )
 
 
@@ -191,7 +193,9 @@ def _schema_get(node: Node, arguments: dict[str, Any], now: float) -> Any:
 
 
 def _schema_list(node: Node, arguments: dict[str, Any], now: float) -> Any:
-    return _bounded({"stream": name, "schema": schema} for name, schema in sorted(node.streams.schemas.items()))
+    after = _after_name(arguments)
+    schemas = sorted(node.streams.schemas.items())
+    return _bounded({"stream": name, "schema": schema} for name, schema in schemas if name > after)
 
 
 def _schema_rm(node: Node, arguments: dict[str, Any], now: float) -> Any:
@@ -199,6 +203,13 @@ def _schema_rm(node: Node, arguments: dict[str, Any], now: float) -> Any:
     del node.streams.schemas[answer["stream"]]
     node.effects.append(Store(f"schema/{answer['stream']}", None))
     return answer
+
+
+def _after_name(arguments: dict[str, Any]) -> str:
+    after = arguments.get("after", "")
+    if type(after) is not str:
+        raise Refused(ErrorCode.BAD_REQUEST, "`after` is the name of the last stream that you have")
+    return after
 
 
 def _stream_name(arguments: dict[str, Any]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from matching import Index, TopicError, check_topic
 from protocol.limits import INTEREST_ATTRIBUTES_MAX
 
-from .limits import KNOWN_TOPICS_MAX, STREAMS_MAX
+from .limits import KNOWN_TOPICS_BYTES_MAX, STREAMS_MAX, TOPIC_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from .subscribers import ClientSession
@@ -21,13 +21,29 @@ asked for it. Flat, and a lone number bare, because a plan is read for every eve
 """
 
 
+class TopicMemory:
+    """The bytes that all streams together remember topics with; over the bound all of it is forgotten at once."""
+
+    def __init__(self, forget: Callable[[], None]) -> None:
+        self.spent = 0
+        self._forget = forget
+
+    def spend(self, topic: str) -> None:
+        """One more topic is going to be remembered."""
+        self.spent += len(topic) + TOPIC_OVERHEAD_BYTES
+        if self.spent > KNOWN_TOPICS_BYTES_MAX:
+            self._forget()
+            self.spent = 0
+
+
 class Stream:
     """One stream on this broker."""
 
-    __slots__ = ("deliveries", "events", "index", "interest", "known_topics", "lanes", "name", "publishers")
+    __slots__ = ("_memory", "deliveries", "events", "index", "interest", "known_topics", "lanes", "name", "publishers")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, memory: TopicMemory | None = None) -> None:
         self.name = name
+        self._memory = memory or TopicMemory(self.forget_topics)
         self.index = Index()
         self.interest: tuple[str, ...] | None = ()
         self.publishers: dict[bytes, ClientSession] = {}
@@ -46,15 +62,19 @@ class Stream:
                 check_topic(topic)
                 if topic.partition("/")[0] != self.name:
                     raise TopicError(topic, f"this batch is of stream {self.name!r}", "send one batch a stream")
-                if len(known) >= KNOWN_TOPICS_MAX:
-                    known.clear()
+                self._memory.spend(topic)
                 known.add(topic)
 
     def keep_lane(self, topic: str, plan: Plan) -> None:
         """Remember the plan of a topic that no condition has a say in."""
-        if len(self.lanes) >= KNOWN_TOPICS_MAX:
-            self.lanes.clear()
+        self._memory.spend(topic)
         self.lanes[topic] = plan
+
+    def forget_topics(self) -> None:
+        """Check and resolve every topic anew."""
+        self.known_topics.clear()
+        self.lanes.clear()
+        self.index.forget_topics()
 
     def subscriptions_changed(self) -> bool:
         """Lanes may be wrong now; True when publishers must be told of another interest."""
@@ -76,20 +96,36 @@ class Streams:
 
     def __init__(self) -> None:
         self.by_name: dict[str, Stream] = {}
+        self._memory = TopicMemory(self._forget_topics)
         self.schemas: dict[str, Any] = {}
 
     def find(self, name: str) -> Stream | None:
         """The stream of that name, made if need be; None when there are too many."""
         stream = self.by_name.get(name)
-        if stream is None and len(self.by_name) < STREAMS_MAX:
-            stream = self.by_name[name] = Stream(name)
+        if stream is None:
+            if len(self.by_name) >= STREAMS_MAX and not self._make_room():
+                return None
+            stream = self.by_name[name] = Stream(name, self._memory)
         return stream
+
+    def _make_room(self) -> bool:
+        """Let go of the oldest stream that nobody publishes to or subscribes to any more; False when there is none."""
+        for name, stream in self.by_name.items():
+            if not stream.publishers and not len(stream.index):
+                del self.by_name[name]
+                return True
+        return False
+
+    def _forget_topics(self) -> None:
+        for stream in self.by_name.values():
+            stream.forget_topics()
 
     def validate(self) -> None:
         """Asserts what must always hold."""
         assert len(self.by_name) <= STREAMS_MAX
+        remembered = 0
         for name, stream in self.by_name.items():
             assert stream.name == name
-            assert len(stream.known_topics) <= KNOWN_TOPICS_MAX
-            assert len(stream.lanes) <= KNOWN_TOPICS_MAX
+            remembered += sum(map(len, stream.known_topics)) + sum(map(len, stream.lanes))
             stream.index.validate()
+        assert remembered <= KNOWN_TOPICS_BYTES_MAX

@@ -38,7 +38,7 @@ from .limits import DRAIN_BYTES_PER_STEP, WITHDRAWN_MAX
 
 __all__ = ["ClientSession", "Subscribers", "Subscription"]
 
-_OVERHEAD_BYTES = 200
+_OVERHEAD_BYTES = 400
 """What a queued portion costs beside its columns: the objects around it."""
 
 _NUMBER_BYTES = 64

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exits import DONE, UsageError
-from ..server import add_server_arguments, answer_of
+from ..server import add_server_arguments, all_of, answer_of
 from ..tables import plain, print_json, print_table
 
 __all__ = ["add_arguments", "run"]
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Put, get, list or remove."""
     if arguments.action == "list":
-        _print_list(arguments, answer_of(arguments, "schema.list"))
+        _print_list(arguments, all_of(arguments, "schema.list", "stream"))
     elif arguments.action == "put":
         answer = answer_of(arguments, "schema.put", stream=arguments.stream, schema=_read(arguments))
         _print_done(arguments, answer, f"stream {arguments.stream} has its schema")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..exits import DONE
-from ..server import add_server_arguments, answer_of
+from ..server import add_server_arguments, all_of
 from ..tables import print_json, print_table
 
 __all__ = ["add_arguments", "run"]
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask and print."""
-    answer = answer_of(arguments, "streams")
+    answer = all_of(arguments, "streams", "stream")
     if arguments.json:
         print_json(answer)
     else:

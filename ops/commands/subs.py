@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from ..exits import DONE
-from ..server import add_server_arguments, converse
+from ..server import add_server_arguments, all_of
 from ..tables import print_json, print_table
 
 __all__ = ["add_arguments", "run"]
@@ -22,17 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask, page by page, and print."""
-    answer = converse(arguments, _all)
+    answer = all_of(arguments, "subs", "id")
     if arguments.json:
         print_json(answer)
     else:
         print_table(_COLUMNS, ([row.get(column) for column in _COLUMNS] for row in answer))
     return DONE
-
-
-async def _all(client: Any) -> list[dict[str, Any]]:
-    """The broker answers so many rows at a time; an empty page is the end."""
-    rows: list[dict[str, Any]] = []
-    while page := await client.ask("subs", after=rows[-1]["id"] if rows else 0):
-        rows += page
-    return rows

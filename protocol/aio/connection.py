@@ -57,6 +57,7 @@ class Connection(asyncio.Protocol):
         self.peer = ""
         self.write_paused = False
         self.read_bytes = 0  # of the latest read
+        self._paused_at = 0.0
         self.close_seconds = CLOSE_SECONDS_MAX
         self._handler = handler
         self._clock = clock
@@ -173,6 +174,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The transport holds more than WRITE_BUFFER_HIGH."""
         self.write_paused = True
+        self._paused_at = self._clock()
         self._handler.on_paused(self)
 
     def resume_writing(self) -> None:
@@ -210,6 +212,9 @@ class Connection(asyncio.Protocol):
         now = self._clock()
         # While we do not read, the silence is ours and proves nothing about the other side.
         if not self._reading:
+            if self.write_paused and now - self._paused_at >= 2 * self.session.heartbeat_seconds:
+                self.abort(f"took nothing of what it was sent for {2 * self.session.heartbeat_seconds:g} seconds")
+                return
             self._timer = self._loop.call_later(self.session.heartbeat_seconds, self._wake)
             return
         self.session.wake(now)

@@ -27,14 +27,17 @@ def test_a_topic_that_does_not_belong_is_refused(topic: str, word: str) -> None:
     assert topic not in stream.known_topics
 
 
-def test_known_topics_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "KNOWN_TOPICS_MAX", 3)
-    stream = Stream("quotes")
+def test_what_streams_remember_is_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = 5 * (len("quotes/1") + streams.TOPIC_OVERHEAD_BYTES)
+    monkeypatch.setattr(streams, "KNOWN_TOPICS_BYTES_MAX", bound)
+    every = Streams()
+    both = [stream for name in ("quotes", "alerts") if (stream := every.find(name)) is not None]
     for number in range(10):
-        stream.check_topics([f"quotes/{number}"])
-        stream.keep_lane(f"quotes/{number}", ())
-        assert len(stream.known_topics) <= 3
-        assert len(stream.lanes) <= 3
+        for stream in both:
+            stream.check_topics([f"{stream.name}/{number}"])
+            stream.keep_lane(f"{stream.name}/{number}", ())
+        assert sum(len(stream.known_topics) + len(stream.lanes) for stream in both) <= 5
+        every.validate()
 
 
 def test_interest_changes_only_when_the_attributes_do() -> None:
@@ -71,10 +74,13 @@ def test_lanes_are_forgotten_when_subscriptions_change() -> None:
 def test_streams_come_into_being_by_use_up_to_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "STREAMS_MAX", 2)
     every = Streams()
-    first = every.find("a")
-    assert first is not None
+    first, second = every.find("a"), every.find("b")
+    assert first is not None and second is not None
     assert every.find("a") is first
-    assert every.find("b") is not None
+    first.index.add(1, parse_pattern("a"))
+    second.index.add(2, parse_pattern("b"))
     assert every.find("c") is None
-    assert every.find("a") is first
+    second.index.remove(2)
+    assert every.find("c") is not None, "a stream that nobody uses makes room"
+    assert list(every.by_name) == ["a", "c"]
     every.validate()

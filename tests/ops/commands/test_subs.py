@@ -15,7 +15,7 @@ ROWS = [
 ]
 
 
-def page(after: int) -> list[dict[str, object]]:
+def page(after: int = 0) -> list[dict[str, object]]:
     return ROWS[after : after + 2]
 
 
@@ -23,7 +23,7 @@ def test_all_pages_in_order(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     client = use_client(monkeypatch, FakeClient({"subs": page}))
     assert main(["subs", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == ROWS
-    assert [arguments["after"] for _, arguments in client.asked] == [0, 2, 4, 5]
+    assert [arguments.get("after") for _, arguments in client.asked] == [None, 2, 4, 5]
 
 
 def test_for_people(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
