@@ -75,7 +75,8 @@ def table_after(heading: str) -> list[list[str]]:
 def test_every_message_has_its_vector() -> None:
     assert [name for name, _, _ in VECTORS if name in BY_NAME] == [name_of(message) for message in MESSAGES]
     others = [name for name, _, _ in VECTORS if name not in BY_NAME]
-    assert others == ["frame PING", "u32", "column", "column d", "column q", "record", "record"]
+    routes = "DELIVER, routes as a bin"
+    assert others == ["frame PING", routes, "u32", "column", "column d", "column q", "record", "record"]
 
 
 @pytest.mark.parametrize(("name", "value", "data"), [one for one in VECTORS if one[0] in BY_NAME], ids=lambda one: one)
@@ -92,6 +93,11 @@ def test_the_other_vectors() -> None:
         if name == "frame PING":
             assert data == b"".join(frame([encode(BY_NAME["PING"])]))
             assert [msgpack.unpackb(view) for view in FrameReader().feed(data)] == [value]
+        elif name.startswith("DELIVER,"):
+            message = decode(data)
+            assert isinstance(message, Deliver)
+            assert msgpack.unpackb(data) == value and encode(message) == data
+            assert list(message.runs()) == [([7], 1), ([9], 1)]
         elif name == "u32":
             assert join_u32(value) == data and list(split_u32(data)) == value
         elif name.startswith("column"):
