@@ -26,14 +26,28 @@ from typing import Any, Final, TypeAlias
 
 from matching.likes import literal_prefix
 from matching.limits import ALTERNATIVES_MAX, PREFIX_CHARACTERS_MAX
-from matching.tree import And, Attribute, Between, Compare, In, IsNull, Like, Literal, Not, Or, Tree
-from matching.tree import conjunction, conjuncts, disjunction
+from matching.tree import (
+    And,
+    Attribute,
+    Between,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Tree,
+    conjunction,
+    conjuncts,
+    disjunction,
+)
 from matching.values import EXACT_MAX, hash_key
 
 __all__ = ["Anchor", "Key", "Keys", "Prefixes", "Range", "Ranges", "Term", "anchors", "key_of", "parts_of"]
 
 # A string, a number, None for NULL, or (True,) and (False,), because Python takes True for 1.
-Key: TypeAlias = str | int | float | None | tuple[bool]
+Key: TypeAlias = str | int | float | tuple[bool] | None
 Range: TypeAlias = tuple[float, float]
 
 
@@ -144,9 +158,8 @@ def _terms(part: Tree) -> tuple[Term, ...] | None:
             return _compared(right.name, _MIRRORED[operator], left.value)
         case Compare(operator, Attribute(name), Literal(value)):
             return _compared(name, operator, value)
-        case Between(Attribute(name), Literal(low), Literal(high)):
-            if _is_number(low) and _is_number(high):
-                return (Ranges(name, _nonempty((float(low), _after(high)))),)
+        case Between(Attribute(name), Literal(low), Literal(high)) if _is_number(low) and _is_number(high):
+            return (Ranges(name, _nonempty((_double(low), _after(high)))),)
         case In(Attribute(name), items):
             return _keyed(name, [item.value for item in items])
         case IsNull(Attribute(name)):
@@ -166,7 +179,7 @@ def _compared(name: str, operator: str, value: object) -> tuple[Term, ...] | Non
         return _keyed(name, [value])
     if not _is_number(value):
         return None
-    low, after = float(value), _after(value)  # type: ignore[arg-type]
+    low, after = _double(value), _after(value)
     ranges: dict[str, tuple[Range, ...]] = {
         "<": ((-inf, low),),
         "<=": ((-inf, after),),
@@ -189,9 +202,13 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and -EXACT_MAX <= value <= EXACT_MAX
 
 
+def _double(number: Any) -> float:
+    return float(number)
+
+
 def _after(number: Any) -> float:
     """The least double above a number."""
-    return nextafter(float(number), inf)
+    return nextafter(_double(number), inf)
 
 
 def _nonempty(*ranges: Range) -> tuple[Range, ...]:
@@ -206,7 +223,8 @@ def _narrowest(attribute: str, several: list[tuple[Ranges, Tree]]) -> Anchor:
         both = [(max(a[0], b[0]), min(a[1], b[1])) for a in common for b in term.ranges]
         if len(both) <= ALTERNATIVES_MAX:
             common = tuple(sorted(_nonempty(*both)))
-            proven.append(part)
+            if _is_exact(part):
+                proven.append(part)
     return Anchor((Ranges(attribute, common),), tuple(proven))
 
 

@@ -8,7 +8,7 @@ holds something foreign is copied.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from matching.limits import INTEGER_MAX, INTEGER_MIN
 from matching.values import Value, known
@@ -19,6 +19,10 @@ Column: TypeAlias = Sequence[Value]
 
 _HARMLESS: Final = frozenset((str, float, bool, type(None)))
 _ONLY_INTEGERS: Final = frozenset((int,))
+
+
+def _fit(integers: Sequence[Any]) -> bool:
+    return bool(min(integers) >= INTEGER_MIN and max(integers) <= INTEGER_MAX)
 
 
 class Columns(dict[str, Column]):
@@ -41,9 +45,7 @@ class Columns(dict[str, Column]):
             kinds = set(map(type, column))
             if bool in kinds:
                 self.boolean[name] = None
-            if not kinds <= _HARMLESS and not (
-                kinds == _ONLY_INTEGERS and INTEGER_MIN <= min(column) and max(column) <= INTEGER_MAX  # type: ignore[type-var]
-            ):
+            if not kinds <= _HARMLESS and not (kinds == _ONLY_INTEGERS and _fit(column)):
                 column = list(map(known, column))
         self[name] = column
         return column

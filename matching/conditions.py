@@ -53,6 +53,9 @@ class Condition:
     def note(self, identity: int, present: bool) -> None:
         """Somebody came or went."""
         self.size += 1 if present else -1
+        if self.size == 1 and present and self.pending is None and not self.ids:
+            self.ids = (identity,)  # the first one, before any answer could hold the ids
+            return
         if self.pending is None:
             self.pending = {}
         self.pending[identity] = present
@@ -61,12 +64,9 @@ class Condition:
         """Bring `ids` up to date, and the answers that hold them."""
         if self.pending is None:
             return
-        if self.ids:
-            kept = [identity for identity in self.ids if identity not in self.pending]
-            kept += [identity for identity, present in self.pending.items() if present]
-            self.ids = tuple(sorted(kept))
-        else:
-            self.ids = tuple(sorted([identity for identity, present in self.pending.items() if present]))
+        kept = [identity for identity in self.ids if identity not in self.pending]
+        kept += [identity for identity, present in self.pending.items() if present]
+        self.ids = tuple(sorted(kept))
         self.pending = None
         for place in self.places:
             if place.step is not None:

@@ -19,15 +19,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
+from matching.columns import Column, Columns
 from matching.compiled import shapes_kept
+from matching.conditions import Condition
 from matching.limits import RESOLVED_TOPICS_MAX
-from matching.predicates import Column, Condition, Found, PredicateIndex
-from matching.topic_table import TopicMemory, TopicTable, TopicTree
+from matching.predicates import PredicateIndex
+from matching.shrinking import ShrinkingDict
+from matching.steps import Found
+from matching.topic_masks import TopicMasks
+from matching.topic_table import TopicMemory, TopicTable
 from matching.topics import Pattern
 from matching.tree import Tree
-from matching.values import Value
 
 __all__ = ["Index", "Matches", "Statistics"]
+
+# What things take, measured on a hundred thousand of each; for the estimate in Statistics only.
+_SUBSCRIPTION_BYTES, _ENTRY_BYTES, _TOPIC_BYTES, _CONDITION_BYTES, _PLACE_BYTES = 190, 900, 300, 400, 200
 
 # Groups of (sorted subscription ids, ascending rows); each pair of id and row occurs once.
 Matches: TypeAlias = list[tuple[tuple[int, ...], Sequence[int]]]
@@ -41,18 +48,22 @@ class Statistics:
     patterns: int
     conditions: int  # distinct ones, counted for each pattern
     scanned_conditions: int  # those that are tried on every row of their pattern
+    places: int  # where conditions are filed; one may be filed under several keys
+    tested: int  # compiled conditions that were called while matching, of those that are there now
+    passed: int  # of these, how many were true
     attributes: int
     remembered_topics: int
     audiences: int
     shapes: int  # of compiled conditions, in the whole process
+    memory_bytes: int  # an estimate, without what the caller holds
 
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """One pattern with its subscribers. `version` counts changes."""
+    """One pattern with its subscribers. `version` counts the changes that concern audiences."""
 
     pattern: Pattern
-    plain: dict[int, None] = field(default_factory=dict)
+    plain: ShrinkingDict[int, None] = field(default_factory=ShrinkingDict)
     predicates: PredicateIndex = field(default_factory=PredicateIndex)
     version: int = 0
 
@@ -69,28 +80,14 @@ class _Audience:
     predicates: tuple[PredicateIndex, ...] = ()
 
 
-class _Columns(dict[str, Column]):
-    """The columns of a batch; one that is missing is NULL in every row."""
-
-    __slots__ = ("count",)
-
-    def __init__(self, columns: Mapping[str, Column], count: int) -> None:
-        super().__init__(columns)
-        self.count = count
-
-    def __missing__(self, name: str) -> Column:
-        column: Column = (None,) * self.count
-        self[name] = column
-        return column
-
-
 class Index:
     """Subscriptions to match batches of events with. A subscription is an integer that the caller chooses."""
 
     def __init__(self, remembered_topics_max: int = RESOLVED_TOPICS_MAX) -> None:
-        self._subscriptions: dict[int, tuple[_Entry, Condition | None]] = {}
-        self._table: TopicTable[_Entry] = TopicTree()
-        self._entries: dict[Pattern, _Entry] = {}
+        self._subscriptions: ShrinkingDict[int, tuple[_Entry, Condition | None]] = ShrinkingDict()
+        self._table: TopicTable[_Entry] = TopicMasks()
+        self._entries: ShrinkingDict[Pattern, _Entry] = ShrinkingDict()
+        self._remembered_topics_max = remembered_topics_max
         self._memory: TopicMemory[_Audience] = TopicMemory(remembered_topics_max)
         self._audiences: dict[tuple[_Entry, ...], _Audience] = {}
         self._uses: dict[str, int] = {}
@@ -115,25 +112,27 @@ class Index:
         placed = None
         if condition is None:
             entry.plain[subscription] = None
+            self._note_change(entry)
         else:
+            if not len(entry.predicates):
+                self._note_change(entry)
             placed = entry.predicates.add(subscription, condition)
             self._count_uses(placed, 1)
         self._subscriptions[subscription] = entry, placed
-        entry.version += 1
-        self._changes += 1
 
     def remove(self, subscription: int) -> None:
         """Remove a subscription; KeyError when there is none of that number."""
-        entry, condition = self._subscriptions.pop(subscription)
+        entry, condition = self._subscriptions.drop(subscription)
         if condition is None:
-            del entry.plain[subscription]
+            entry.plain.drop(subscription)
+            self._note_change(entry)
         else:
             entry.predicates.remove(subscription, condition)
             self._count_uses(condition, -1)
-        entry.version += 1
-        self._changes += 1
+            if not len(entry.predicates):
+                self._note_change(entry)
         if not entry.plain and not len(entry.predicates):
-            del self._entries[entry.pattern]
+            self._entries.drop(entry.pattern)
             self._table.remove(entry.pattern)
             self._forget(entry.pattern)
 
@@ -149,7 +148,7 @@ class Index:
         self._refresh(audience)
         return None if audience.predicates else audience.plain
 
-    def match(self, topics: Sequence[str], count: int, columns: Mapping[str, Sequence[Value]]) -> Matches:
+    def match(self, topics: Sequence[str], count: int, columns: Mapping[str, Column]) -> Matches:
         """The subscriptions that each of `count` rows satisfies.
 
         `topics` has one topic for each row, or a single one for all. A column that is missing is NULL in every row.
@@ -160,7 +159,7 @@ class Index:
             audience = self._audience(topics[0])
             self._refresh(audience)
             if audience.predicates:
-                return _match_conditions(audience, range(count), _Columns(columns, count))
+                return _match_conditions(audience, range(count), Columns(columns, count))
             return [(audience.plain, range(count))] if audience.plain else []
         assert len(topics) == count, "topics must be one for all rows, or one for each"
         return self._match_many(topics, count, columns)
@@ -173,8 +172,8 @@ class Index:
             if audience.checked != changes:
                 self._refresh(audience)
             if audience.predicates:
-                if not isinstance(columns, _Columns):
-                    columns = _Columns(columns, count)
+                if not isinstance(columns, Columns):
+                    columns = Columns(columns, count)
                 conditional.append(_match_conditions(audience, rows, columns))
             elif audience.plain:
                 matches.append((audience.plain, rows))
@@ -187,7 +186,10 @@ class Index:
         """The rows of each audience, in ascending order."""
         groups = _grouped(map(self._memory.answers.get, topics))
         if None in groups:
-            groups = _grouped([self._audience(topic) for topic in topics])
+            # While topics are remembered others may be forgotten, and an audience with them: within the batch it stays.
+            audiences = [self._audience(topic) for topic in topics]
+            same = {audience.entries: audience for audience in audiences}
+            groups = _grouped([same[audience.entries] for audience in audiences])
         return cast(dict[_Audience, list[int]], groups)
 
     def _audience(self, topic: str) -> _Audience:
@@ -223,6 +225,11 @@ class Index:
             audience.plain = tuple(sorted(plain))
             audience.predicates = tuple([entry.predicates for entry in audience.entries if len(entry.predicates)])
 
+    def _note_change(self, entry: _Entry) -> None:
+        """What an audience holds of an entry has changed: its plain subscriptions, or whether there are conditions."""
+        entry.version += 1
+        self._changes += 1
+
     def _count_uses(self, condition: Condition, change: int) -> None:
         for name in condition.attributes:
             uses = self._uses.get(name, 0) + change
@@ -234,17 +241,43 @@ class Index:
                 if uses == change:
                     self._attributes = None
 
+    def forget_topics(self) -> None:
+        """Give back the memory of resolved topics; each is resolved anew when it comes again."""
+        self._memory = TopicMemory(self._remembered_topics_max)
+        self._audiences.clear()
+
     def statistics(self) -> Statistics:
         """A snapshot of the sizes of things."""
+        parts = [entry.predicates for entry in self._entries.values()]
+        conditions, places = sum(map(len, parts)), sum(part.tally.places for part in parts)
         return Statistics(
             subscriptions=len(self._subscriptions),
             patterns=len(self._entries),
-            conditions=sum(len(entry.predicates) for entry in self._entries.values()),
-            scanned_conditions=sum(entry.predicates.scanned for entry in self._entries.values()),
+            conditions=conditions,
+            scanned_conditions=sum(part.scanned for part in parts),
+            places=places,
+            tested=sum(part.tally.tested for part in parts),
+            passed=sum(part.tally.passed for part in parts),
             attributes=len(self._uses),
             remembered_topics=len(self._memory.answers),
             audiences=len(self._audiences),
             shapes=shapes_kept(),
+            memory_bytes=self._table.memory_bytes()
+            + len(self._subscriptions) * _SUBSCRIPTION_BYTES
+            + len(self._entries) * _ENTRY_BYTES
+            + len(self._memory.answers) * _TOPIC_BYTES
+            + conditions * _CONDITION_BYTES
+            + places * _PLACE_BYTES,
+        )
+
+    def explain(self, subscription: int) -> tuple[str, ...]:
+        """How a row reaches a subscription, in words: the pattern, then each way through the index to its condition."""
+        entry, condition = self._subscriptions[subscription]
+        pattern = f"{'exactly' if entry.pattern.exact else 'at and below'} {entry.pattern}"
+        if condition is None:
+            return (f"{pattern} -> match",)
+        return tuple(f"{pattern} -> {route}" for route in entry.predicates.routes(condition)) or (
+            f"{pattern} -> never",
         )
 
     def validate(self) -> None:
@@ -283,7 +316,7 @@ def _grouped(audiences: Iterable[_Audience | None]) -> dict[_Audience | None, li
     return groups
 
 
-def _match_conditions(audience: _Audience, rows: Sequence[int], columns: _Columns) -> Matches:
+def _match_conditions(audience: _Audience, rows: Sequence[int], columns: Columns) -> Matches:
     """The groups among the rows of an audience that has conditions."""
     found: Found = {}
     for predicates in audience.predicates:
@@ -291,10 +324,10 @@ def _match_conditions(audience: _Audience, rows: Sequence[int], columns: _Column
     plain = audience.plain
     if not found:
         return [(plain, rows)] if plain else []
-    # Rows that satisfied the same conditions are one group. Id tuples are told apart by identity, which is cheap:
-    # a condition has one tuple, and it stays alive in the condition.
+    # Rows that satisfied the same conditions are one group. Answers are first told apart by identity, which is cheap
+    # and finds nearly all that are equal; `found` keeps them alive.
     groups: dict[object, list[int]] = {}
-    for row in sorted(found):
+    for row in found if len(found) == 1 else sorted(found):
         hits = found[row]
         key: object = id(hits[0]) if len(hits) == 1 else tuple(map(id, hits))
         group = groups.get(key)
@@ -305,10 +338,12 @@ def _match_conditions(audience: _Audience, rows: Sequence[int], columns: _Column
     matches: Matches = []
     for group in groups.values():
         hits = found[group[0]]
-        if plain or len(hits) > 1:
-            matches.append((tuple(sorted([i for ids in (plain, *hits) for i in ids])), group))
-        else:
-            matches.append((hits[0], group))
+        ids = hits[0] if len(hits) == 1 and not plain else tuple(sorted([i for part in (plain, *hits) for i in part]))
+        matches.append((ids, group))
+    # Equal answers begin with the same id. To hash whole answers would touch every id, which in a large index waits for
+    # memory longer than all the rest takes.
+    if len({ids[0] for ids, _ in matches}) < len(matches):
+        matches = _merge([matches])
     if plain and len(found) < len(rows):
         matches.append((plain, [row for row in rows if row not in found]))
     return matches

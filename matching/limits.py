@@ -20,7 +20,8 @@ __all__ = [
     "CONDITION_TERMS_MAX",
     "COVERED_BLOCKS_MAX",
     "EXCERPT_CHARACTERS_MAX",
-    "GRID_EXPONENT_MIN",
+    "GRID_HALVINGS_MAX",
+    "HASH_LOOKUPS_MAX",
     "HEARTBEAT_SECONDS_MAX",
     "INTEGER_MAX",
     "INTEGER_MIN",
@@ -30,11 +31,15 @@ __all__ = [
     "RAYS_PER_CHUNK_MAX",
     "REFILED_CONDITIONS_MAX",
     "RESOLVED_TOPICS_MAX",
+    "SAMPLED_ATTRIBUTES_MAX",
     "SAMPLED_ROWS_INTERVAL",
     "SAMPLED_VALUES_MAX",
     "SHAPES_MAX",
+    "SHRINK_RATIO",
+    "SHRINK_SIZE_MIN",
     "TOPIC_BYTES_MAX",
     "TOPIC_LEVELS_MAX",
+    "TOPIC_MASKS_MAX",
 ]
 
 # Integers are 64-bit and signed: what msgpack carries, what Spark calls BIGINT, what every client language has.
@@ -75,6 +80,18 @@ SHAPES_MAX: Final = 1024
 # Topics whose audience is remembered, about 300 bytes each. Beyond it the oldest is forgotten and resolved again.
 RESOLVED_TOPICS_MAX: Final = 65_536
 
+# Wildcard masks of one stream that have a hash table each, and so cost a lookup for a topic that is not remembered.
+# Patterns of further masks are kept in a tree.
+TOPIC_MASKS_MAX: Final = 64
+
+# Lookups of one topic in the paper's hash scheme, which makes a key for each combination of wildcards in use.
+HASH_LOOKUPS_MAX: Final = 4096
+
+# A dictionary is written anew when only one in so many of its entries is left, if they were more than so many: each
+# entry is then moved at most once for every seven that go.
+SHRINK_RATIO: Final = 8
+SHRINK_SIZE_MIN: Final = 64
+
 # Sides of an OR, and ranges of one attribute, that a condition is filed under; with more it is tried on every row. Each
 # costs an entry in the index, about 200 bytes.
 ALTERNATIVES_MAX: Final = 16
@@ -89,20 +106,23 @@ ANCHOR_DEPTH_MAX: Final = 3
 # Prefixes are looked up by length, one lookup for each length in use: longer ones are cut and the LIKE is tested.
 PREFIX_CHARACTERS_MAX: Final = 16
 
-# Ranges that end inside one block of a range table. A block is sorted anew after a change: some 20 microseconds.
-BLOCK_SPANS_MAX: Final = 48
+# Ranges that end inside one block of a range table. A block is sorted anew after a change: some 10 microseconds.
+BLOCK_SPANS_MAX: Final = 24
 
 # Blocks that a range may touch beyond its first before it counts as wide.
-COVERED_BLOCKS_MAX: Final = 3
+COVERED_BLOCKS_MAX: Final = 6
 
-# Subscribers in the ready answers of one block: 8 KiB for a block of 48 ranges.
+# Subscribers in the ready answers of one block: 8 KiB for a block of 24 ranges.
 BLOCK_CELL_ITEMS_MAX: Final = 1024
 
 # Rays that share a ready answer. A change makes one of this length anew; a match visits one for each such number.
 RAYS_PER_CHUNK_MAX: Final = 128
 
 # Segments narrower than 2^-60 share the grid of that width, so that no number is scaled beyond what doubles hold.
-GRID_EXPONENT_MIN: Final = -60
+GRID_HALVINGS_MAX: Final = 60
+
+# Attributes of which values are remembered; the one remembered longest makes room.
+SAMPLED_ATTRIBUTES_MAX: Final = 256
 
 # Values of each attribute that are remembered to estimate how selective a predicate is: within 10 % is enough.
 SAMPLED_VALUES_MAX: Final = 64

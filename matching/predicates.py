@@ -1,277 +1,314 @@
 """The conditions on one pattern: which of them does a row satisfy?
 
-A condition is reached by an **anchor**: a conjunct `attribute = literal` or `attribute IN (literals)` on strings or
-numbers, without which it cannot be true. The anchors of one attribute form a hash table from value to the conditions
-to look at; what is left of a condition without its anchor (often a range) is its **rest**, a compiled test. Conditions
-that have no anchor are tried on every row.
+A condition is filed in a tree of steps (`steps.py`) by its most selective anchors (`anchors.py`), one within the other:
+first a key or a prefix, within it a range, and what no structure can look up is tested by compiled code. Subscriptions
+with the same condition share one `Condition`: it is evaluated once and stands for all their ids.
 
-Subscriptions with the same condition share one `Condition`: it is evaluated once and stands for all their ids.
+Which anchor is the most selective is guessed when a condition is filed (`traffic.py`). Now and then a row is looked at
+again, and a few of the conditions that it led to are filed anew if the traffic turned out otherwise.
 
-Matching goes by column, not by row: one pass over the column of each attribute that has a table, and only the rows it
-finds cost more. This file knows neither topics nor subscriptions that have no condition.
+This file knows neither topics nor subscriptions that have no condition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
+from matching.anchors import Anchor, Key, Keys, Ranges, Term, anchors, key_of, parts_of
+from matching.columns import Columns
 from matching.compiled import compile_condition
+from matching.conditions import Condition, Place
+from matching.language import parse_condition
+from matching.limits import ANCHOR_DEPTH_MAX, CANONICAL_BYTES_MAX, PLACES_MAX, REFILED_CONDITIONS_MAX
+from matching.shrinking import ShrinkingDict
+from matching.steps import Branch, Found, Keyed, Prefixed, Ranged, Scanned, Step, Tally
 from matching.text import to_text
-from matching.tree import Attribute, Compare, In, Literal, Or, Tree, attributes, conjunction, conjuncts, static_part
-from matching.values import Value, hash_key, known
+from matching.traffic import Traffic
+from matching.tree import Tree, attributes, conjunction, static_part
 
-__all__ = ["Anchor", "Condition", "Found", "PredicateIndex", "anchors"]
-
-Column: TypeAlias = Sequence[Value]
-
-# Row -> the id tuples of the conditions it satisfies.
-Found: TypeAlias = dict[int, list[tuple[int, ...]]]
-
-
-_STRING: Final[frozenset[type]] = frozenset((str,))
-_NUMBER: Final[frozenset[type]] = frozenset((int, float))
-
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """A conjunct that a hash table can find: `attribute` has one of the `keys`."""
-
-    attribute: str
-    keys: tuple[Value, ...]
-    conjunct: Tree
-
-
-@dataclass(slots=True, eq=False)
-class Condition:
-    """One distinct condition with everybody who asked for it.
-
-    `ids` is what `match` hands out: sorted, and the same object as long as nobody comes or goes. Who came and went
-    since the last match is `pending`, so that 100,000 subscriptions to one condition do not copy the tuple each time.
-    """
-
-    text: str
-    attributes: tuple[str, ...]
-    anchor: Anchor | None
-    rest: tuple[str, ...]
-    test: Callable[..., bool]
-    ids: tuple[int, ...] = ()
-    size: int = 0
-    pending: dict[int, bool] | None = None
-
-    def note(self, identity: int, present: bool) -> None:
-        """Somebody came or went."""
-        self.size += 1 if present else -1
-        if self.pending is None:
-            self.pending = {}
-        self.pending[identity] = present
-
-    def settle(self) -> None:
-        """Bring `ids` up to date."""
-        if self.pending is not None:
-            kept = [identity for identity in self.ids if identity not in self.pending]
-            kept += [identity for identity, present in self.pending.items() if present]
-            self.ids = tuple(sorted(kept))
-            self.pending = None
-
-
-# Conditions whose rests read the same attributes. The test stands beside its condition to save the hot loop a step.
-Plan: TypeAlias = dict[Condition, Callable[..., bool]]
+__all__ = ["PredicateIndex"]
 
 
 @dataclass(slots=True)
-class _Bucket:
-    """The conditions to look at for one key, by the attributes that their rests read.
+class _Filing:
+    """A condition on its way into the index. The tests of its remaining parts are compiled once each."""
 
-    `kinds` are the types of the values that equal the key: Python would take True for 1, and a stranger's number too.
-    """
-
-    kinds: frozenset[type]
-    plans: dict[tuple[str, ...], Plan] = field(default_factory=dict)
-
-    def add(self, condition: Condition) -> None:
-        self.plans.setdefault(condition.rest, {})[condition] = condition.test
-
-    def remove(self, condition: Condition) -> None:
-        plan = self.plans[condition.rest]
-        del plan[condition]
-        if not plan:
-            del self.plans[condition.rest]
-
-
-def anchors(tree: Tree) -> list[Anchor]:
-    """The conjuncts by which a hash table could find the condition."""
-    found = []
-    for conjunct in conjuncts(tree):
-        keys = _keys(conjunct)
-        if keys is not None:
-            found.append(Anchor(keys[0], keys[1], conjunct))
-    return found
-
-
-def _keys(tree: Tree) -> tuple[str, tuple[Value, ...]] | None:
-    """The attribute and the values of which it must have one, or None."""
-    match tree:
-        case Compare("=", Attribute(name), Literal() as literal) | Compare("=", Literal() as literal, Attribute(name)):
-            literals: Sequence[Literal] = (literal,)
-        case In(Attribute(name), items):
-            literals = items
-        case Or(operands):
-            parts = [_keys(operand) for operand in operands]
-            names = {None if part is None else part[0] for part in parts}
-            if len(names) != 1 or None in names:
-                return None
-            keys = [key for part in parts if part is not None for key in part[1]]
-            return parts[0][0], tuple(dict.fromkeys(keys))  # type: ignore[index]
-        case _:
-            return None
-    if any(isinstance(item.value, bool) or hash_key(item.value) is None for item in literals):
-        return None
-    return name, tuple(dict.fromkeys(item.value for item in literals))
+    condition: Condition
+    places: list[Place]
+    tests: dict[tuple[int, ...], tuple[tuple[str, ...], Callable[..., bool]]]
 
 
 class PredicateIndex:
     """The distinct conditions of one pattern. Ids are opaque integers."""
 
+    __slots__ = ("_conditions", "_root", "_traffic", "_unsettled", "tally")
+
     def __init__(self) -> None:
-        self._conditions: dict[str, Condition] = {}
-        self._tables: dict[str, dict[Value, _Bucket]] = {}
-        self._scanned = _Bucket(frozenset())
+        self._conditions: ShrinkingDict[str, Condition] = ShrinkingDict()
+        self._root = Branch()
         self._unsettled: dict[Condition, None] = {}
+        self._traffic = Traffic()
+        self.tally = Tally()
 
     def __len__(self) -> int:
         return len(self._conditions)
 
     @property
     def scanned(self) -> int:
-        """How many conditions are tried on every row."""
-        return sum(len(plan) for plan in self._scanned.plans.values())
+        """How many conditions are tested on every row."""
+        scans = [step for step in self._root.steps if isinstance(step, Scanned)]
+        return sum(len(plan) for scan in scans for plan in scan.plans.values())
 
     def add(self, identity: int, tree: Tree) -> Condition:
         """Add one subscriber's condition."""
         text = to_text(tree)
         condition = self._conditions.get(text)
         if condition is None:
-            condition = self._conditions[text] = self._place(text, tree)
+            condition = self._conditions[text] = Condition(text, attributes(tree))
+            self._file(condition, tree)
         condition.note(identity, True)
-        self._unsettled[condition] = None
+        if condition.pending is not None:
+            self._unsettled[condition] = None
         return condition
 
     def remove(self, identity: int, condition: Condition) -> None:
         """Take one subscriber out of a condition, and the condition with its last subscriber."""
         condition.note(identity, False)
         self._unsettled[condition] = None
-        if condition.size:
-            return
-        del self._unsettled[condition]
-        del self._conditions[condition.text]
-        if condition.anchor is None:
-            self._scanned.remove(condition)
-            return
-        table = self._tables[condition.anchor.attribute]
-        for key in condition.anchor.keys:
-            table[key].remove(condition)
-            if not table[key].plans:
-                del table[key]
-        if not table:
-            del self._tables[condition.anchor.attribute]
+        if not condition.size:
+            del self._unsettled[condition]
+            self._conditions.drop(condition.text)
+            self._unfile(condition)
 
-    def _place(self, text: str, tree: Tree) -> Condition:
-        """Choose how a new condition is found, compile the rest, and file it."""
-        anchor = self._choose(anchors(tree))
-        rest = static_part(tree)
-        if anchor is not None:
-            rest = conjunction([part for part in conjuncts(rest) if part is not anchor.conjunct])
-        compiled = compile_condition(rest)
-        condition = Condition(text, attributes(tree), anchor, compiled.attributes, compiled.test)
-        if anchor is None:
-            self._scanned.add(condition)
-            return condition
-        table = self._tables.setdefault(anchor.attribute, {})
-        for key in anchor.keys:
-            bucket = table.get(key)
-            if bucket is None:
-                bucket = table[key] = _Bucket(_STRING if isinstance(key, str) else _NUMBER)
-            bucket.add(condition)
-        return condition
-
-    def _choose(self, candidates: list[Anchor]) -> Anchor | None:
-        """The anchor expected to let the fewest rows through: few keys of an attribute that has many."""
-        if not candidates:
-            return None
-        return min(
-            candidates, key=lambda anchor: len(anchor.keys) / max(1, len(self._tables.get(anchor.attribute, ())))
-        )
-
-    def match(self, rows: Sequence[int], columns: Mapping[str, Column], found: Found) -> None:
+    def match(self, rows: Sequence[int], columns: Columns, found: Found) -> None:
         """Add to `found`, for each of the rows, the ids of the conditions it satisfies."""
         if self._unsettled:
-            self._settle()
-        for attribute, table in self._tables.items():
-            column = columns[attribute]
-            values = column if isinstance(rows, range) else [column[row] for row in rows]
-            try:
-                buckets = list(map(table.get, values))
-            except TypeError:  # something unhashable, which is no attribute value
-                buckets = list(map(table.get, map(known, values)))
-            for row, bucket in zip(rows, buckets, strict=True):
-                if bucket is not None and type(column[row]) in bucket.kinds:
-                    _try(bucket, row, columns, found)
-        for names, plan in self._scanned.plans.items():
-            _scan(names, plan, rows, columns, found)
+            for condition in self._unsettled:
+                condition.settle()
+            self._unsettled.clear()
+        for step in self._root.steps:
+            step.sweep(rows, columns, found)
+        if self._traffic.due(len(rows)):
+            self._traffic.note(rows, columns)
+            self._reconsider(rows, columns)
 
-    def _settle(self) -> None:
+    # Filing ---------------------------------------------------------------------------------------------------------
+
+    def _file(self, condition: Condition, tree: Tree) -> None:
+        filing = _Filing(condition, [], {})
+        parts = parts_of(static_part(tree))
+        candidates = anchors(parts)
+        if not any(_is_impossible(anchor) for anchor in candidates):
+            self._descend(filing, self._root, parts, candidates, PLACES_MAX)
+        condition.places = tuple(filing.places)
+        self.tally.places += len(filing.places)
+
+    def _unfile(self, condition: Condition) -> None:
+        self.tally.places -= len(condition.places)
+        for place in condition.places:
+            assert place.step is not None
+            place.step.take(place)
+        condition.places = ()
+        condition.overlapping = False
+
+    def _descend(
+        self,
+        filing: _Filing,
+        branch: Branch,
+        parts: list[Tree],
+        candidates: list[Anchor],
+        places_max: int,
+        depth: int = 0,
+    ) -> None:
+        """File a condition under a branch, when these parts and anchors of it are left."""
+        anchor = self._choose(branch, candidates, places_max) if depth < ANCHOR_DEPTH_MAX else None
+        if anchor is None:
+            self._settle_down(filing, branch, parts)
+            return
+        filing.condition.overlapping |= anchor.overlapping
+        rest = [part for part in parts if not any(part is proven for proven in anchor.proven)]
+        places_max //= _breadth(anchor)
+        # Under an OR of several attributes the whole is tested, so there is nothing to be gained from going deeper.
+        below = ANCHOR_DEPTH_MAX if anchor.overlapping else depth + 1
+        left = [candidate for candidate in candidates if candidate is not anchor]
+        for term in anchor.terms:
+            if isinstance(term, Ranges):
+                self._file_ranges(filing, branch, term, rest)
+            elif isinstance(term, Keys):
+                keyed = branch.keyed(term.attribute)
+                for key in term.keys:
+                    self._descend(filing, keyed.below(key), rest, left, places_max, below)
+            else:
+                prefixed = branch.prefixed(term.attribute)
+                for prefix in term.prefixes:
+                    self._descend(filing, prefixed.below(prefix), rest, left, places_max, below)
+
+    def _settle_down(self, filing: _Filing, branch: Branch, parts: list[Tree]) -> None:
+        """The end of the way: what is left is tested."""
+        if parts:
+            scanned = branch.scanned(self.tally)
+            place = Place(filing.condition, *_test(filing, parts))
+            place.step = scanned
+            scanned.put(place)
+        else:
+            ready = branch.ready()
+            place = Place(filing.condition)
+            place.step = ready
+            ready.put(place)
+        filing.places.append(place)
+
+    def _file_ranges(self, filing: _Filing, branch: Branch, term: Ranges, rest: list[Tree]) -> None:
+        if not term.ranges:
+            return  # one side of an OR that cannot be
+        ranged = branch.ranged(term.attribute, self.tally if rest else None)
+        names, test = _test(filing, rest) if rest else ((), None)
+        for low, high in term.ranges:
+            place = Place(filing.condition, names, test, low, high)
+            place.step = ranged
+            ranged.put(place)
+            filing.places.append(place)
+
+    def _choose(self, branch: Branch, candidates: list[Anchor], places_max: int) -> Anchor | None:
+        """The anchor that lets the fewest rows through; one below which others can be used comes before a range."""
+        candidates = [anchor for anchor in candidates if _breadth(anchor) <= places_max]
+        if len(candidates) < 2:
+            return candidates[0] if candidates else None
+        return min(candidates, key=lambda anchor: (_rank(anchor), self._share(branch, anchor)))
+
+    def _share(self, branch: Branch, anchor: Anchor) -> float:
+        attribute = anchor.terms[0].attribute
+        in_use = [len(s.table) for s in branch.steps if isinstance(s, Keyed) and s.attribute == attribute]
+        return self._traffic.share(anchor, in_use[0] if in_use else 0)
+
+    # Corrections ----------------------------------------------------------------------------------------------------
+
+    def _reconsider(self, rows: Sequence[int], columns: Columns) -> None:
+        """File a few of the conditions anew that a row led to, if the traffic speaks for another anchor."""
+        row = rows[-1]
+        for step in list(self._root.steps):
+            if isinstance(step, Keyed) and len(self._root.steps) > 1:
+                branch = step.table.get(key_of(columns[step.attribute][row]))
+                if branch is not None and self._improve(step, branch):
+                    self._traffic.hurry()
+
+    def _improve(self, step: Keyed, branch: Branch) -> bool:
+        places = (place for below in branch.steps for place in below.places())
+        conditions = dict.fromkeys(place.condition for place in islice(places, REFILED_CONDITIONS_MAX))
+        improved = False
+        for condition in conditions:
+            tree = parse_condition(condition.text, CANONICAL_BYTES_MAX)
+            candidates = anchors(parts_of(static_part(tree)))
+            best = self._choose(self._root, candidates, PLACES_MAX)
+            if best is not None and self._is_better(best, step.attribute, candidates):
+                self._unfile(condition)
+                self._file(condition, tree)
+                improved = True
+        return improved
+
+    def _is_better(self, best: Anchor, attribute: str, candidates: list[Anchor]) -> bool:
+        """Whether an anchor lets through less than half of what the one in use does; for less it is not worth it."""
+        used = [a for a in candidates if not a.overlapping and a.terms[0].attribute == attribute]
+        shares = [self._share(self._root, anchor) for anchor in used if isinstance(anchor.terms[0], Keys)]
+        return bool(shares) and self._share(self._root, best) < min(shares) / 2
+
+    # Questions ------------------------------------------------------------------------------------------------------
+
+    def routes(self, condition: Condition) -> Iterator[str]:
+        """In words, each way by which a row reaches a condition."""
+        for place in condition.places:
+            yield " -> ".join(_route(place))
+
+    def validate(self) -> None:
+        """Every condition is filed exactly where it says, and nowhere else."""
         for condition in self._unsettled:
             condition.settle()
         self._unsettled.clear()
-
-    def validate(self) -> None:
-        """Every condition is filed exactly where its anchor says, and nowhere else."""
-        self._settle()
-        filed: dict[str, int] = {}
-        buckets = [self._scanned, *(bucket for table in self._tables.values() for bucket in table.values())]
-        for bucket in buckets:
-            assert bucket is self._scanned or bucket.plans, "empty bucket"
-            for names, plan in bucket.plans.items():
-                assert plan, "empty plan"
-                for condition in plan:
-                    assert condition.rest == names, "condition in the wrong plan"
-                    assert self._conditions[condition.text] is condition, "condition that is not known"
-                    filed[condition.text] = filed.get(condition.text, 0) + 1
+        filed: dict[Place, None] = {}
+        _validate_branch(self._root, filed)
+        known: dict[Place, None] = {}
         for text, condition in self._conditions.items():
-            assert condition.size == len(condition.ids) > 0, "subscribers are miscounted"
+            assert condition.text == text and condition.size == len(condition.ids) > 0, "subscribers are miscounted"
             assert list(condition.ids) == sorted(set(condition.ids)), "ids not sorted"
-            assert filed[text] == (1 if condition.anchor is None else len(condition.anchor.keys)), "filed wrongly"
+            known.update(dict.fromkeys(condition.places))
+        assert filed.keys() == known.keys(), "filed elsewhere than the conditions say"
+        assert self.tally.places == len(filed), "places are miscounted"
 
 
-def _try(bucket: _Bucket, row: int, columns: Mapping[str, Column], found: Found) -> None:
-    """The conditions of one bucket on one row."""
-    for names, plan in bucket.plans.items():
-        if len(names) == 1:
-            value = columns[names[0]][row]
-            hits = [condition.ids for condition, test in plan.items() if test(value)]
-        else:
-            values = [columns[name][row] for name in names]
-            hits = [condition.ids for condition, test in plan.items() if test(*values)]
-        if hits:
-            if row in found:
-                found[row] += hits
-            else:
-                found[row] = hits
+def _test(filing: _Filing, parts: list[Tree]) -> tuple[tuple[str, ...], Callable[..., bool]]:
+    """The compiled test of the parts that are left: the attributes it reads, and the code."""
+    key = tuple(map(id, parts))
+    found = filing.tests.get(key)
+    if found is None:
+        compiled = compile_condition(conjunction(parts))
+        found = filing.tests[key] = compiled.attributes, compiled.test
+    return found
 
 
-def _scan(names: tuple[str, ...], plan: Plan, rows: Sequence[int], columns: Mapping[str, Column], found: Found) -> None:
-    """Conditions that read the same attributes and have no anchor, on all the rows."""
-    chosen = [columns[name] for name in names]
-    if not isinstance(rows, range):
-        chosen = [[column[row] for row in rows] for column in chosen]
-    for condition, test in plan.items():
-        if len(chosen) == 1:
-            hits = [row for row, value in zip(rows, chosen[0], strict=True) if test(value)]
-        elif chosen:
-            hits = [row for row, values in zip(rows, zip(*chosen, strict=True), strict=True) if test(*values)]
-        else:
-            hits = list(rows) if test() else []
-        for row in hits:
-            found.setdefault(row, []).append(condition.ids)
+def _is_impossible(anchor: Anchor) -> bool:
+    """Ranges that exclude each other."""
+    return not _breadth(anchor)
+
+
+def _breadth(anchor: Anchor) -> int:
+    """In how many places an anchor files a condition."""
+    return sum(map(_term_breadth, anchor.terms))
+
+
+def _term_breadth(term: Term) -> int:
+    if isinstance(term, Keys):
+        return len(term.keys)
+    return len(term.ranges) if isinstance(term, Ranges) else len(term.prefixes)
+
+
+def _rank(anchor: Anchor) -> int:
+    """0 when other anchors can be used below this one, 1 when it is a range, 2 when all will be tested anyway."""
+    if anchor.overlapping:
+        return 2
+    return int(any(isinstance(term, Ranges) for term in anchor.terms))
+
+
+def _route(place: Place) -> list[str]:
+    """The steps from the root to a place."""
+    step = place.step
+    assert step is not None
+    words: list[str] = []
+    if isinstance(step, Ranged):
+        words.append(f"{step.attribute} from {place.low!r} until before {place.high!r}")
+    branch: Branch = step.branch
+    while branch.above is not None:
+        words.append(_key_words(branch.above, branch.key))
+        branch = branch.above.branch
+    words.reverse()
+    if not words:
+        words.append("every row")
+    return [*words, f"test of {', '.join(place.names) or 'a constant'}" if place.test else "match"]
+
+
+def _key_words(above: Keyed | Prefixed, key: Key) -> str:
+    if isinstance(above, Prefixed):
+        return f"{above.attribute} begins with {key!r}"
+    return f"{above.attribute} is {'NULL' if key is None else repr(key[0]) if isinstance(key, tuple) else repr(key)}"
+
+
+def _validate_branch(branch: Branch, filed: dict[Place, None]) -> None:
+    """Assert that a branch and all below it hang together; add the places to `filed`."""
+    for step in branch.steps:
+        assert not step.is_empty(), "empty step"
+        if isinstance(step, Keyed | Prefixed):
+            tables = [step.table] if isinstance(step, Keyed) else list(step.lengths.values())
+            for table in tables:
+                for key, below in table.items():
+                    assert below.above is step and below.key == key and below.steps, "branch in the wrong place"
+                    _validate_branch(below, filed)
+            continue
+        if isinstance(step, Ranged):
+            step.table.validate()
+        _validate_leaf(step, filed)
+
+
+def _validate_leaf(step: Step, filed: dict[Place, None]) -> None:
+    for place in step.places():
+        assert place not in filed and place.step is step, "place filed twice"
+        filed[place] = None

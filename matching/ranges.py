@@ -6,9 +6,9 @@ rebuild for each change and, when ranges are wide, memory in the square of their
 
 * The line is cut into **blocks** (like the leaves of a B-tree) of at most `BLOCK_SPANS_MAX` ranges that end inside. A
   range is an `inner` span of the blocks where it ends, at most two, and a `cover` of the blocks between. A change
-  concerns these blocks only. A block that grows too full is cut at the median of its ends; two that thin out become one.
-* The cells of a block are made when a value first falls into one, and forgotten when the block changes; how much a
-  block may keep ready is bounded (`BLOCK_CELL_ITEMS_MAX`).
+  concerns these blocks only. A block that grows too full is cut at the median of its ends; two thin ones become one.
+* The answer of a cell is made when a value first falls into it, and forgotten when a range that covers it comes or
+  goes; how much a block may keep ready is bounded (`BLOCK_CELL_ITEMS_MAX`).
 * A range that covers more than `COVERED_BLOCKS_MAX` blocks is **wide** and moves to `WideRanges`, where it costs
   the same whatever its width.
 
@@ -31,6 +31,9 @@ __all__ = ["RangeTable", "Span"]
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Span")
+
+# Bounds that no range has any more, beyond four for each range that ends in the block, before a block is settled anew.
+_STALE_BOUNDS_MAX = 16
 
 
 class Span:
@@ -63,7 +66,9 @@ class _Block(Generic[S, T]):
             self.covers[span] = None
         else:
             self.inner.append(span)
-        self.bounds = None
+            self.divide(span.low)
+            self.divide(span.high)
+        self.forget(span)
 
     def take(self, span: S) -> None:
         if self.covers is not None and span in self.covers:
@@ -71,7 +76,28 @@ class _Block(Generic[S, T]):
             self.covers = self.covers or None
         else:
             self.inner.remove(span)
-        self.bounds = None
+        self.forget(span)
+        if self.bounds is not None and len(self.bounds) > _STALE_BOUNDS_MAX + 4 * len(self.inner):
+            self.bounds = None
+
+    def divide(self, end: float) -> None:
+        """Make an end a bound of cells, unless it is one already or not inside."""
+        bounds, cells = self.bounds, self.cells
+        if bounds is None or cells is None or not self.low < end < self.high:
+            return
+        place = bisect_left(bounds, end)
+        if place == len(bounds) or bounds[place] != end:
+            bounds.insert(place, end)
+            cells.insert(place, cells[place])
+            self.kept += len(cells[place] or ())
+
+    def forget(self, span: S) -> None:
+        """Forget the answers of the cells that a span covers. An end that nobody has any more may stay a bound."""
+        bounds, cells = self.bounds, self.cells
+        if bounds is not None and cells is not None:
+            for place in range(bisect_right(bounds, span.low), bisect_left(bounds, span.high) + 1):
+                self.kept -= len(cells[place] or ())
+                cells[place] = None
 
     def spans(self) -> Iterator[S]:
         yield from self.inner
@@ -149,7 +175,7 @@ class RangeTable(Generic[S, T]):
             return
         first, last = self._touched(span)
         for block in self._blocks[first : last + 1]:
-            block.bounds = None
+            block.forget(span)
 
     def find(self, value: float, hits: list[tuple[T, ...]]) -> None:
         """Append the answers for a number to `hits`; together they are the spans that hold it, each once."""
@@ -260,6 +286,10 @@ class RangeTable(Generic[S, T]):
             for span in block.spans():
                 assert span.low < block.high and span.high > block.low, "span in a block it does not touch"
                 touched[span] = touched.get(span, 0) + 1
+            if block.bounds is not None and block.cells is not None:
+                assert block.bounds == sorted(set(block.bounds)) and set(block.ends()) <= set(block.bounds)
+                assert len(block.cells) == len(block.bounds) + 1, "cells and bounds differ"
+                assert block.kept == sum(len(cell) for cell in block.cells if cell), "kept is miscounted"
             assert all(span.low > block.low or span.high < block.high for span in block.inner), "cover among inner"
             assert all(s.low <= block.low and s.high >= block.high for s in block.covers or ()), "inner among covers"
         for span, blocks in touched.items():

@@ -15,14 +15,15 @@ so `symbol = 'OTE' AND price BETWEEN 8 AND 9` is found by one dictionary lookup 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from matching.anchors import Key, key_of
 from matching.columns import Columns
 from matching.conditions import Place, merged_ids
 from matching.ranges import RangeTable
+from matching.shrinking import ShrinkingDict
 
 __all__ = ["Branch", "Found", "Keyed", "LeafStep", "Prefixed", "Ranged", "Ready", "Scanned", "Step", "Tally"]
 
@@ -34,8 +35,9 @@ Found: TypeAlias = dict[int, Hits]
 
 @dataclass(slots=True)
 class Tally:
-    """How many conditions were tested, and how many passed."""
+    """How many places there are, how many conditions were tested, and how many passed."""
 
+    places: int = 0
     tested: int = 0
     passed: int = 0
 
@@ -135,7 +137,7 @@ class Keyed:
 
     branch: Branch
     attribute: str
-    table: dict[Key, Branch] = field(default_factory=dict)
+    table: ShrinkingDict[Key, Branch] = field(default_factory=ShrinkingDict)
 
     def below(self, key: Key) -> Branch:
         branch = self.table.get(key)
@@ -144,7 +146,7 @@ class Keyed:
         return branch
 
     def discard(self, key: Key) -> None:
-        del self.table[key]
+        self.table.drop(key)
         self.branch.prune(self)
 
     def sweep(self, rows: Sequence[int], columns: Columns, found: Found) -> None:
@@ -186,10 +188,10 @@ class Prefixed:
 
     branch: Branch
     attribute: str
-    lengths: dict[int, dict[str, Branch]] = field(default_factory=dict)
+    lengths: dict[int, ShrinkingDict[str, Branch]] = field(default_factory=dict)
 
     def below(self, prefix: str) -> Branch:
-        table = self.lengths.setdefault(len(prefix), {})
+        table = self.lengths.setdefault(len(prefix), ShrinkingDict())
         branch = table.get(prefix)
         if branch is None:
             branch = table[prefix] = Branch(self, prefix)
@@ -198,7 +200,7 @@ class Prefixed:
     def discard(self, key: Key) -> None:
         assert isinstance(key, str)
         table = self.lengths[len(key)]
-        del table[key]
+        table.drop(key)
         if not table:
             del self.lengths[len(key)]
             self.branch.prune(self)
@@ -229,23 +231,19 @@ class Prefixed:
 class Ranged:
     """Conditions by a range of an attribute: with a tally they are tested, without one they match."""
 
-    __slots__ = ("attribute", "branch", "candidates", "table", "tally")
+    __slots__ = ("attribute", "branch", "table", "tally")
 
     def __init__(self, branch: Branch, attribute: str, tally: Tally | None) -> None:
         self.branch = branch
         self.attribute = attribute
         self.tally = tally
-        self.table: RangeTable[Place, int] = RangeTable(merged_ids)
-        self.candidates: RangeTable[Place, Place] = RangeTable(tuple)
+        self.table: RangeTable[Place, Any] = RangeTable(merged_ids if tally is None else tuple)
 
     def put(self, place: Place) -> None:
-        (self.table if self.tally is None else self.candidates).add(place)  # type: ignore[attr-defined]
+        self.table.add(place)
 
     def take(self, place: Place) -> None:
-        if self.tally is None:
-            self.table.remove(place)
-        else:
-            self.candidates.remove(place)
+        self.table.remove(place)
         self.branch.prune(self)
 
     def touch(self, place: Place) -> None:
@@ -257,26 +255,22 @@ class Ranged:
             _sweep(self.collect, rows, columns, found)
 
     def collect(self, row: int, columns: Columns, hits: Hits) -> None:
-        value = columns[self.attribute][row]
+        value: Any = columns[self.attribute][row]
         kind = type(value)
         if kind is float or kind is int:
             if self.tally is None:
-                self.table.find(value, hits)  # type: ignore[arg-type]
+                self.table.find(value, hits)
             else:
-                self._test(value, row, columns, hits)  # type: ignore[arg-type]
-
-    def _test(self, value: float, row: int, columns: Columns, hits: Hits) -> None:
-        candidates: list[tuple[Place, ...]] = []
-        self.candidates.find(value, candidates)
-        for places in candidates:
-            _try(places, row, columns, hits, self.tally)  # type: ignore[arg-type]
+                candidates: list[tuple[Place, ...]] = []
+                self.table.find(value, candidates)
+                for places in candidates:
+                    _try(places, row, columns, hits, self.tally)
 
     def is_empty(self) -> bool:
-        return not self.table.size and not self.candidates.size
+        return not self.table.size
 
     def places(self) -> Iterator[Place]:
         yield from self.table.spans()
-        yield from self.candidates.spans()
 
 
 @dataclass(slots=True, eq=False)
@@ -284,7 +278,7 @@ class Ready:
     """Conditions that match."""
 
     branch: Branch
-    filed: dict[Place, None] = field(default_factory=dict)
+    filed: ShrinkingDict[Place, None] = field(default_factory=ShrinkingDict)
     ids: tuple[int, ...] | None = None
 
     def put(self, place: Place) -> None:
@@ -292,7 +286,7 @@ class Ready:
         self.ids = None
 
     def take(self, place: Place) -> None:
-        del self.filed[place]
+        self.filed.drop(place)
         self.ids = None
         self.branch.prune(self)
 
@@ -379,7 +373,7 @@ def _sweep(collect: Callable[[int, Columns, Hits], None], rows: Sequence[int], c
             collect(row, columns, hits)
 
 
-def _try(places: tuple[Place, ...] | dict[Place, Callable[..., bool]], row: int, columns: Columns, hits: Hits, tally: Tally) -> None:
+def _try(places: Collection[Place], row: int, columns: Columns, hits: Hits, tally: Tally) -> None:
     """The tests of several places on one row."""
     names: tuple[str, ...] | None = None
     values: list[object] = []

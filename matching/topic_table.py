@@ -3,6 +3,8 @@
 `TopicTable` is what the index needs; `TopicTree` is the first of the three algorithms of the paper (HIER III-A): the
 patterns form a tree by level, and a topic walks down it along the edge of its level's name and the wildcard edge. A
 node met on the way holds patterns that end there and so match at and below; exact ones count at the last level only.
+Each edge counts the patterns that are reached through it, and goes when there are none. The others are in
+`topic_regex.py` and `topic_hash.py`, and `topic_masks.py` is the one that the index uses, with the reason.
 
 `TopicMemory` remembers the answers, because streams repeat their topics. It keeps the remembered topics in a tree of
 their own, so that a new pattern forgets those topics that it matches, and no others.
@@ -10,6 +12,7 @@ their own, so that a new pattern forgets those topics that it matches, and no ot
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -19,6 +22,9 @@ from matching.topics import WILDCARD, Pattern
 __all__ = ["TopicMemory", "TopicTable", "TopicTree"]
 
 T = TypeVar("T")
+
+# What the garbage collector adds to the size of a node and of its table.
+_COLLECTOR_BYTES = 32
 
 
 class TopicTable(Protocol[T]):
@@ -36,16 +42,19 @@ class TopicTable(Protocol[T]):
     def resolve(self, topic: str) -> list[T]:
         """The values of all patterns that match the topic."""
 
+    def memory_bytes(self) -> int:
+        """About how much memory the table takes, without patterns, names and values."""
+
 
 @dataclass(slots=True)
 class _Node(Generic[T]):
+    """A node with the edge that leads to it. `routes` counts the patterns that are reached through that edge."""
+
+    routes: int = 0
     named: dict[str, _Node[T]] = field(default_factory=dict)
     wildcard: _Node[T] | None = None
     below: T | None = None
     exact: T | None = None
-
-    def is_empty(self) -> bool:
-        return not self.named and self.wildcard is None and self.below is None and self.exact is None
 
 
 class TopicTree(Generic[T]):
@@ -66,6 +75,7 @@ class TopicTree(Generic[T]):
 
     def put(self, pattern: Pattern, value: T) -> None:
         node = self._root
+        node.routes += 1
         for level in pattern.levels:
             if level == WILDCARD:
                 if node.wildcard is None:
@@ -76,6 +86,7 @@ class TopicTree(Generic[T]):
                 if following is None:
                     following = node.named[level] = _Node()
                 node = following
+            node.routes += 1
         if pattern.exact:
             node.exact = value
         else:
@@ -84,22 +95,23 @@ class TopicTree(Generic[T]):
     def remove(self, pattern: Pattern) -> None:
         if self.get(pattern) is None:
             raise KeyError(str(pattern))
-        path = [self._root]
+        node = self._root
+        node.routes -= 1
         for level in pattern.levels:
-            following = path[-1].wildcard if level == WILDCARD else path[-1].named.get(level)
+            following = node.wildcard if level == WILDCARD else node.named.get(level)
             assert following is not None
-            path.append(following)
+            following.routes -= 1
+            if not following.routes:  # nothing else is reached this way, so all of it can go at once
+                if level == WILDCARD:
+                    node.wildcard = None
+                else:
+                    del node.named[level]
+                return
+            node = following
         if pattern.exact:
-            path[-1].exact = None
+            node.exact = None
         else:
-            path[-1].below = None
-        for depth in range(len(pattern.levels), 0, -1):
-            if not path[depth].is_empty():
-                break
-            if pattern.levels[depth - 1] == WILDCARD:
-                path[depth - 1].wildcard = None
-            else:
-                del path[depth - 1].named[pattern.levels[depth - 1]]
+            node.below = None
 
     def resolve(self, topic: str) -> list[T]:
         found: list[T] = []
@@ -115,6 +127,25 @@ class TopicTree(Generic[T]):
             here = following
         found.extend(node.exact for node in here if node.exact is not None)
         return found
+
+    def __bool__(self) -> bool:
+        return self._root.routes > 0
+
+    def nodes(self) -> int:
+        """How many nodes there are below the root; each has one edge that leads to it."""
+        return sum(1 for _ in self._walk()) - 1
+
+    def _walk(self) -> Iterator[_Node[T]]:
+        waiting = [self._root]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(node.named.values())
+            if node.wildcard is not None:
+                waiting.append(node.wildcard)
+
+    def memory_bytes(self) -> int:
+        return sum(node.__sizeof__() + _COLLECTOR_BYTES + node.named.__sizeof__() for node in self._walk())
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import floor, frexp, inf, ldexp
 from typing import Generic, Protocol, TypeVar
 
-from matching.limits import GRID_EXPONENT_MIN, RAYS_PER_CHUNK_MAX
+from matching.limits import GRID_HALVINGS_MAX, RAYS_PER_CHUNK_MAX
 from matching.values import EXACT_MAX
 
 __all__ = ["WideRanges"]
@@ -219,5 +219,5 @@ class WideRanges(Generic[S, T]):
 
 def _squares(span: _Ranged) -> tuple[int, range]:
     """The exponent of a segment's width, and the squares of that grid which it touches."""
-    exponent = max(frexp(span.high - span.low)[1] - 1, GRID_EXPONENT_MIN)
+    exponent = max(frexp(span.high - span.low)[1] - 1, -GRID_HALVINGS_MAX)
     return exponent, range(floor(ldexp(span.low, -exponent)), floor(ldexp(span.high, -exponent)) + 1)

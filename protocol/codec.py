@@ -125,9 +125,10 @@ def kind_of(data: bytes | bytearray | memoryview) -> type[Any]:
     return kind
 
 
-def decode(data: bytes | bytearray | memoryview) -> Message:
-    """The message in a frame. Raises ProtocolViolation, and nothing else."""
-    kind = kind_of(data)
+def decode(data: bytes | bytearray | memoryview, kind: type[Any] | None = None) -> Message:
+    """The message in a frame, whose kind the caller may know already. Raises ProtocolViolation, and nothing else."""
+    if kind is None:
+        kind = kind_of(data)
     number = data[1]
     length_max = _LENGTH_MAX.get(number, CONTROL_LENGTH_MAX)
     if len(data) > length_max:

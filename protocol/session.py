@@ -140,7 +140,7 @@ class Session:
                 kind = kind_of(view)
                 if kind not in accepted:
                     raise ProtocolViolation(self._out_of_place(kind))
-                message = decode(view)
+                message = decode(view, kind)
                 if self._absorb(message):
                     continue
                 messages.append(message)

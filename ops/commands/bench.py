@@ -13,6 +13,7 @@ BENCHES = {
     "latency": "the time from publish to delivery at a steady pace",
     "clients": "what the shipped clients reach by themselves",
     "slow": "what one stalled subscriber does to the others",
+    "matching": "the index by itself: topics, conditions, flux, worst cases",
 }
 """Module of `ops.bench` -> what it measures. `compare` is what `headgate bench` alone means."""
 

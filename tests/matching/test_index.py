@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import pytest
 
+from matching.compiled import compile_condition
 from matching.index import Index, Matches
 from matching.language import parse_condition
 from matching.topics import Pattern, parse_pattern
@@ -109,12 +113,76 @@ def test_topics_must_be_one_or_as_many_as_rows() -> None:
 
 
 def test_statistics_is_a_snapshot() -> None:
-    index = made(("q", "a = 1"), ("q", "a = 1"), ("q/x", "a > 1"), ("r", None))
+    index = made(("q", "a = 1"), ("q", "a = 1"), ("q/x", "a + 1 > 2"), ("r", None))
     index.match(["q/x", "q/y", "zzz"], 3, {"a": [1, 1, 1]})
     found = index.statistics()
     assert (found.subscriptions, found.patterns, found.conditions, found.scanned_conditions) == (4, 3, 2, 1)
     assert (found.attributes, found.remembered_topics, found.audiences) == (1, 3, 3)
-    assert found.shapes >= 1
+    assert found.shapes >= 1 and found.places == 2
+    assert (found.tested, found.passed) == (1, 0)
+
+
+TEXTS = ("s = '{0}' AND p BETWEEN {0} AND {0} + 1", "p BETWEEN {0} AND {1}", "s LIKE '{0}%'", None)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_memory_is_about_what_statistics_say_and_comes_back_when_all_have_gone(text: str | None) -> None:
+    starts = [number * 7 % 1000 for number in range(3000)]
+    conditions = [condition(text and text.format(start, start + 5)) for start in starts]
+    compile_condition(parse_condition("s = '1' AND p BETWEEN 1 AND 1 + 1"))
+    tracemalloc.start()
+    try:
+        index, before = Index(), tracemalloc.get_traced_memory()[0]
+        for number, tree in enumerate(conditions):
+            index.add(number, Pattern(("q",)), tree)
+        index.match(("q",), 3, {"s": ["1", "77", "x"], "p": [1, 500.5, None]})
+        grown = tracemalloc.get_traced_memory()[0] - before
+        assert 0.4 < index.statistics().memory_bytes / grown < 2.5
+        for number in range(3000):
+            index.remove(number)
+        assert index.match(("q",), 3, {"s": ["1", "77", "x"], "p": [1, 500.5, None]}) == []
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < grown / 5, "what stays is caches of a fixed size"
+    finally:
+        tracemalloc.stop()
+    index.validate()
+
+
+def test_the_way_to_a_subscription_can_be_told() -> None:
+    index = made(("q/*/x", "a = 1 AND b > c"), ("q", None), ("q", "a IN (1, 'x')"), ("q", "a > 1 AND a < 1"))
+    assert index.explain(1) == ("at and below q/*/x -> a is 1 -> test of b, c",)
+    assert index.explain(2) == ("at and below q -> match",)
+    assert index.explain(3) == ("at and below q -> a is 1 -> match", "at and below q -> a is 'x' -> match")
+    assert index.explain(4) == ("at and below q -> never",)
+    index.add(9, parse_pattern("q", exact=True))
+    assert index.explain(9) == ("exactly q -> match",)
+    with pytest.raises(KeyError):
+        index.explain(5)
+
+
+def test_topics_that_do_not_fit_into_the_memory_at_once_are_still_one_group() -> None:
+    index = Index(remembered_topics_max=1)
+    index.add(1, parse_pattern("q"))
+    assert index.match(["q/a", "r", "q/b", "q/a"], 4, {}) == [((1,), [0, 2, 3])]
+    index.validate()
+
+
+def test_equal_answers_of_different_cells_are_one_group() -> None:
+    index = made(("q", "a = 'x' AND p > 1"), ("q", "a IN ('x', 'y')"), ("q", "a = 'y' AND p > 5"))
+    found = index.match(("q",), 4, {"a": ["x", "y", "x", "y"], "p": [0, 0, 0, 0]})
+    assert found == [((2,), [0, 1, 2, 3])]
+    twice = made(("q", "a IN ('x', 'y')"), ("q", "a IN ('x', 'y', 'z')"))
+    assert twice.match(("q",), 3, {"a": ["y", "x", "y"]}) == [((1, 2), [0, 1, 2])]
+
+
+def test_many_attributes_an_event() -> None:
+    index = Index()
+    for number in range(640):
+        index.add(number, Pattern(("q",)), parse_condition(f"a{number % 64} BETWEEN {number} AND {number + 64}"))
+    columns = {f"a{place}": [320.0 + place] for place in range(64)}
+    ((ids, rows),) = index.match(("q",), 1, columns)
+    expected = [n for n in range(640) if n <= 320 + n % 64 <= n + 64]
+    assert list(ids) == expected and list(rows) == [0]
 
 
 def test_the_memory_of_topics_is_bounded_and_audiences_go_with_it() -> None:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import re
+import tracemalloc
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.topic_table import TopicMemory, TopicTree
+from matching import topic_hash, topic_masks
+from matching.topic_hash import TopicHash
+from matching.topic_masks import TopicMasks
+from matching.topic_regex import TopicRegex
+from matching.topic_table import TopicMemory, TopicTable, TopicTree
 from matching.topics import Pattern
 
 LEVELS = st.sampled_from(["a", "b", "c"])
@@ -19,18 +28,52 @@ PATTERNS = st.builds(
 )
 
 
+TABLES: list[Callable[[], TopicTable[Pattern]]] = [TopicTree, TopicRegex, TopicHash, TopicMasks]
+
+
+@pytest.mark.parametrize("make", TABLES)
 @given(st.sets(PATTERNS, max_size=12), st.sets(PATTERNS, max_size=6), TOPICS)
-def test_the_tree_resolves_what_the_patterns_match(kept: set[Pattern], removed: set[Pattern], topic: str) -> None:
-    tree: TopicTree[Pattern] = TopicTree()
-    for pattern in sorted(kept | removed, key=str):
-        tree.put(pattern, pattern)
-    for pattern in sorted(removed - kept, key=str):
-        tree.remove(pattern)
-    found = tree.resolve(topic)
-    assert len(found) == len(set(found))
-    assert set(found) == {pattern for pattern in kept if pattern.matches(topic)}
-    assert all(tree.get(pattern) == pattern for pattern in kept)
-    assert all(tree.get(pattern) is None for pattern in removed - kept)
+def test_a_table_resolves_what_the_patterns_match(
+    make: Callable[[], TopicTable[Pattern]], kept: set[Pattern], removed: set[Pattern], topic: str
+) -> None:
+    with pytest.MonkeyPatch.context() as room:
+        room.setattr(topic_masks, "TOPIC_MASKS_MAX", 2)  # so that further masks overflow
+        room.setattr(topic_hash, "HASH_LOOKUPS_MAX", 4)
+        table = make()
+        for pattern in sorted(kept | removed, key=str):
+            table.put(pattern, pattern)
+        for pattern in sorted(removed - kept, key=str):
+            table.remove(pattern)
+            with pytest.raises(KeyError):
+                table.remove(pattern)
+        found = table.resolve(topic)
+        assert len(found) == len(set(found))
+        assert set(found) == {pattern for pattern in kept if pattern.matches(topic)}
+        assert all(table.get(pattern) == pattern for pattern in kept)
+        assert all(table.get(pattern) is None for pattern in removed - kept)
+
+
+@pytest.mark.parametrize("make", TABLES)
+def test_the_memory_a_table_says_it_takes_is_about_what_it_takes_and_comes_back(
+    make: Callable[[], TopicTable[int]],
+) -> None:
+    thirds = ["*", *(f"c{i}" for i in range(47))]
+    patterns = [Pattern(("s", f"a{i % 50}", f"b{i % 49}", thirds[i % 48], f"d{i}")) for i in range(2000)]
+    re.purge()
+    tracemalloc.start()
+    try:
+        table, before = make(), tracemalloc.get_traced_memory()[0]
+        for number, pattern in enumerate(patterns):
+            table.put(pattern, number)
+        grown = tracemalloc.get_traced_memory()[0] - before
+        assert 0.6 < table.memory_bytes() / grown < 1.6
+        for pattern in patterns:
+            table.remove(pattern)
+        re.purge()
+        gc.collect()  # which gives back the free lists
+        assert tracemalloc.get_traced_memory()[0] - before < grown / 3
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_emptied_tree_keeps_no_nodes() -> None:
@@ -40,7 +83,7 @@ def test_an_emptied_tree_keeps_no_nodes() -> None:
         tree.put(pattern, number)
     for pattern in patterns:
         tree.remove(pattern)
-    assert tree._root.is_empty()
+    assert tree.nodes() == 0 and not tree
 
 
 def test_removing_what_is_not_there_is_an_error_and_changes_nothing() -> None:

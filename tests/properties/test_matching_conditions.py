@@ -7,15 +7,17 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from matching.anchors import anchors, parts_of
 from matching.compiled import compile_condition
 from matching.errors import ConditionError
 from matching.language import parse_condition
 from matching.limits import CANONICAL_BYTES_MAX
 from matching.meaning import evaluate
-from matching.predicates import anchors
 from matching.spark_text import to_spark
 from matching.text import to_text
+from matching.traffic import holds
 from matching.tree import attributes, cost
+from matching.values import known
 from tests.matching.samples import random_row, random_tree
 
 RANDOMS = st.randoms(use_true_random=False)
@@ -51,13 +53,20 @@ def test_reading_back_the_canonical_text_gives_the_same_tree(rng: Random) -> Non
 
 
 @given(RANDOMS)
-def test_a_row_without_any_anchored_key_never_matches(rng: Random) -> None:
+@settings(max_examples=300)
+def test_parts_are_what_the_condition_says_and_an_anchor_holds_whenever_it_is_true(rng: Random) -> None:
     tree = random_tree(rng)
-    for anchor in anchors(tree):
-        for _ in range(8):
-            row = random_row(rng)
-            if evaluate(tree, row) is True:
-                assert row[anchor.attribute] in anchor.keys
+    parts = parts_of(tree)
+    for _ in range(8):
+        row = {name: known(value) for name, value in random_row(rng).items()}
+        verdict = evaluate(tree, row) is True
+        assert all(evaluate(part, row) is True for part in parts) is verdict
+        for anchor in anchors(parts):
+            held = [holds(term, row.get(term.attribute)) for term in anchor.terms]
+            assert any(held) or not verdict, "a condition is true and its anchor does not find it"
+            assert anchor.overlapping or sum(held) <= 1, "disjoint terms hold at once"
+            if any(held):
+                assert all(evaluate(part, row) is True for part in anchor.proven), "proven, and yet not true"
 
 
 @given(RANDOMS)

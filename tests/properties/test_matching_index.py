@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from matching import ranges, traffic
 from matching.dumb import DumbIndex
 from matching.index import Index, Matches
 from matching.language import parse_condition
@@ -15,6 +17,7 @@ from matching.topics import Pattern
 from matching.tree import Tree
 from tests.matching.samples import NAMES, random_tree, random_value
 
+ROOM = pytest.MonkeyPatch()
 LEVELS = st.sampled_from(["x", "y", "z"])
 TOPICS = st.lists(LEVELS, min_size=1, max_size=3).map("/".join)
 PATTERNS = st.builds(
@@ -36,6 +39,26 @@ TEMPLATES = (
     "a = {0} AND XPATH '/x' AND DELTA(b) > 1",
     "1 = 1",
     "1 = 2",
+    "a = {0} AND b > {1} AND b <= {2}",
+    "b BETWEEN {0} AND {1}",
+    "b > {0} AND b < {1} AND a LIKE 'a%'",
+    "a = 'a' AND b < {0}",
+    "a = 'a' AND b < {0} AND b <> 1",
+    "a = {0} OR b = {1}",
+    "a = {0} OR b > {1} OR a LIKE 'ab%'",
+    "(a = {0} OR b = {1}) AND (b <> {2} OR a = {1})",
+    "NOT (a = {0} AND b > {1})",
+    "NOT (a < {0} OR b IN ({1}, {2}))",
+    "a IS NULL AND b = {0}",
+    "a IS NOT NULL",
+    "a LIKE 'ab%'",
+    "a LIKE 'a%' AND b = {0}",
+    "a LIKE 'a_c' OR b IS NULL",
+    "a AND b >= {0}",
+    "NOT a OR b = {0}",
+    "a IN (0, 1, 2) AND b IN (0, 1, {0})",
+    "b > -1e300 AND b <> {0}",
+    "b NOT BETWEEN {0} AND {1}",
 )
 
 
@@ -49,6 +72,10 @@ class IndexAgainstTwin(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        # Small enough that everything that splits, widens, overflows and is filed anew does so.
+        ROOM.setattr(ranges, "BLOCK_SPANS_MAX", 3)
+        ROOM.setattr(ranges, "COVERED_BLOCKS_MAX", 1)
+        ROOM.setattr(traffic, "SAMPLED_ROWS_INTERVAL", 3)
         self.index = Index(remembered_topics_max=4)
         self.twin = DumbIndex()
         self.next_subscription = 0
@@ -66,9 +93,9 @@ class IndexAgainstTwin(RuleBasedStateMachine):
     def add_plain(self, pattern: Pattern) -> None:
         self.add(pattern, None)
 
-    @rule(pattern=PATTERNS, template=st.sampled_from(TEMPLATES), low=st.integers(0, 3), high=st.integers(0, 3))
-    def add_typical(self, pattern: Pattern, template: str, low: int, high: int) -> None:
-        self.add(pattern, parse_condition(template.format(low, high)))
+    @rule(pattern=PATTERNS, template=st.sampled_from(TEMPLATES), numbers=st.tuples(*[st.integers(0, 3)] * 3))
+    def add_typical(self, pattern: Pattern, template: str, numbers: tuple[int, int, int]) -> None:
+        self.add(pattern, parse_condition(template.format(*numbers)))
 
     @rule(pattern=PATTERNS, rng=st.randoms(use_true_random=False))
     def add_random(self, pattern: Pattern, rng: Random) -> None:
@@ -108,6 +135,9 @@ class IndexAgainstTwin(RuleBasedStateMachine):
         self.index.validate()
         assert self.index.attributes() == self.twin.attributes()
         assert len(self.index) == len(self.twin) == len(self.present)
+
+    def teardown(self) -> None:
+        ROOM.undo()
 
 
 TestIndexAgainstTwin = IndexAgainstTwin.TestCase
