@@ -38,8 +38,8 @@ TASK_OWNERS = {"protocol/aio/tasks.py"}
 
 STANDARD = frozenset(sys.stdlib_module_names)
 PURE = frozenset(
-    {"__future__", "bisect", "collections", "dataclasses", "enum", "fractions", "functools", "hashlib", "heapq", "itertools", "math"}
-    | {"operator", "re", "struct", "typing"}
+    {"__future__", "bisect", "collections", "dataclasses", "enum", "fractions", "functools", "hashlib", "heapq"}
+    | {"itertools", "math", "operator", "re", "struct", "typing"}
 )
 WORLDS = frozenset({"protocol.aio", "protocol.blocking", "protocol.spark"})
 REAL_TIME = frozenset(

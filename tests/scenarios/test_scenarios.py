@@ -38,10 +38,10 @@ FILES = sorted(Path(__file__).parent.glob("*.txt"))
 
 
 class Scenario:
-    """A Node with outboxes of 760 bytes, and clients known by name."""
+    """A Node with outboxes of 1400 bytes, and clients known by name."""
 
     def __init__(self) -> None:
-        self.world = NodeWorld(outbox_bytes=760)
+        self.world = NodeWorld(outbox_bytes=1400)
         self.links: dict[str, int] = {}
         self.keys: dict[str, bytes] = {}
         self.sequences: dict[str, int] = {}
