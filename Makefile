@@ -14,7 +14,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # pytest stops after this, with its closing line, so that CI's 40 minutes are never cut short from outside.
 SESSION_SECONDS := 1800
 
-.PHONY: help demo test test-all bench lint fmt setup clean distclean
+.PHONY: help demo test test-all bench papers seeds lint fmt setup clean distclean
 
 help: ## say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,13 @@ test-all: $(VENV)/.all ## the same, with the slow tests: Spark and many processe
 
 bench: $(VENV)/.dev ## measure (ARGS="compare" adds the peers found installed)
 	$(BIN)/headgate bench $(ARGS)
+
+papers: $(VENV)/.dev ## print the papers' figures beside ours
+	$(BIN)/python -m ops.bench.papers $(ARGS)
+
+seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker and of the ring
+	$(BIN)/python -m broker.simulator --campaign $(or $(N),200)
+	$(BIN)/python -m broker.simulator.ring_campaign --seeds $(or $(N),200)
 
 lint: $(VENV)/.dev ## ruff and mypy --strict, changing nothing
 	$(BIN)/ruff check $(FORMAT)

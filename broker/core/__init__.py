@@ -4,6 +4,10 @@ Order of reading: `inputs` and `effects` (what can happen, what it can ask for),
 client says), `dissemination` (one batch to those who want it), `subscribers` (credit, outboxes, slow consumers),
 `streams`, `questions` (what it answers about itself), `config`, `limits`, `statistics`.
 
+Groundwork of the ring, proven by itself and not yet part of the Node: `identifiers`, `members`, `chord` (with `ring`,
+`joining`, `mesh`, `healing`, `walk`, `identity`, `chord_messages`, `chord_config`), `ring_invariant`, `routing`,
+`multicast`, `keys`, `counting`.
+
 Re-exported: Node, NodeConfig, NodeStatistics.
 """
 

@@ -1,0 +1,10 @@
+"""The papers' own figures beside ours: the code of the broker's core, at the papers' sizes, no sockets and no clock.
+
+    python -m ops.bench.papers            every paper
+    python -m ops.bench.papers routing    hops, tables and ranges of RANGE and STATE     routing.py
+
+Each is a module with `add_arguments(parser)` and `run(arguments) -> exit code`. Everything is drawn from one seed,
+which is printed, so that a table can be made again to the last digit.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,31 @@
+"""`python -m ops.bench.papers [name] [options]`: one paper's tables, or all of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from . import routing
+
+__all__ = ["main"]
+
+PAPERS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]] = {
+    "routing": (routing.add_arguments, routing.run),
+}
+"""Name -> how its arguments are added, and how it runs."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run what is named, or everything; the exit code is the worst of all."""
+    parser = argparse.ArgumentParser(prog="python -m ops.bench.papers", description=__doc__)
+    parser.add_argument("paper", nargs="?", choices=sorted(PAPERS), help="which tables; all when not given")
+    for add_arguments, _ in PAPERS.values():
+        add_arguments(parser)
+    arguments = parser.parse_args(words)
+    chosen = [arguments.paper] if arguments.paper else sorted(PAPERS)
+    return max(PAPERS[name][1](arguments) for name in chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

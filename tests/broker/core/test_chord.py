@@ -1,0 +1,174 @@
+"""The membership machine: roles, lives, and what it asks of its host."""
+
+from __future__ import annotations
+
+from broker.core.chord import Chord
+from broker.core.chord_messages import (
+    Body,
+    Fenced,
+    Gone,
+    Greet,
+    Heard,
+    Look,
+    Notify,
+    Open,
+    Owning,
+    Ping,
+    Pong,
+    Propose,
+    Query,
+    Reborn,
+    Ringed,
+    Seen,
+    State,
+    Tick,
+)
+from broker.core.effects import Note
+from broker.core.members import Member, after
+from tests.support.chord_parts import at, letter, machine_at, said
+
+A, B, C, D = at(10), at(20), at(30), at(40)
+
+
+def in_ring(place: int = 10) -> Chord:
+    machine = machine_at(place)
+    machine.found([A, B, C, D], 0.0)
+    machine.handle(Tick(), 0.0)
+    return machine
+
+
+def test_a_lone_broker_is_a_mesh_of_one_and_owns_everything() -> None:
+    machine = machine_at(10)
+    assert machine.handle(Tick(), 0.0)[-1] == Owning(A, A, True)
+    assert machine.status(0.0).role == "mesh" and machine.members() == (A,)
+    machine.validate()
+
+
+def test_in_a_mesh_a_key_belongs_to_the_next_broker() -> None:
+    machine = machine_at(20)
+    effects = machine.handle(Heard(letter(A, None, Greet(()))), 0.0)
+    assert Owning(A, B, True) in effects
+    assert Owning(A, B, True) not in machine.handle(Heard(letter(A, None, Greet(()))), 0.1)
+
+
+def test_a_member_answers_a_letter_for_a_former_life_with_gone() -> None:
+    machine = in_ring()
+    former = at(10, 0)
+    assert said(machine.handle(Heard(letter(B, former, Query(1))), 1.0)) == [("b20", Gone(former))]
+    assert said(machine.handle(Heard(letter(B, former, Pong(1))), 1.0)) == []
+
+
+def test_gone_is_as_good_as_a_timeout() -> None:
+    machine = in_ring()
+    ring = machine.ring
+    assert ring is not None
+    ring.stabilize(1.0)
+    machine.identity.effects.clear()
+    effects = machine.handle(Heard(letter(B._replace(incarnation=2), A, Gone(B))), 1.0)
+    assert ring.successors == (C, after(C))
+    assert [address for address, _ in said(effects)] == ["b30"]
+
+
+def test_suspected_means_fenced() -> None:
+    machine = in_ring()
+    machine.identity.declare_dead(C)
+    machine.identity.effects.clear()
+    for body in (Query(1), Ping(2), Notify()):
+        assert said(machine.handle(Heard(letter(C, A, body)), 1.0)) == [("b30", Fenced())]
+    assert said(machine.handle(Heard(letter(C, A, State(1, B, (D, A)))), 1.0)) == []
+
+
+def test_whoever_is_in_no_ring_is_invited_by_a_ring_that_is_whole() -> None:
+    machine = in_ring()
+    greeting = Heard(letter(at(99), None, Greet(())))
+    assert said(machine.handle(greeting, 1.0)) == [("b99", Ringed())]
+    assert machine.ring is not None
+    machine.ring.successors = (B, after(B))
+    assert said(machine.handle(greeting, 1.0)) == []
+
+
+def test_an_invitation_leads_into_the_ring() -> None:
+    machine = machine_at(25)
+    ((_, look),) = said(machine.handle(Heard(letter(C, None, Ringed())), 0.0))
+    assert isinstance(look, Look)
+    ((_, look),) = said(machine.handle(Heard(letter(C, None, Seen(look.number, (D, A), (B,)))), 0.0))
+    assert isinstance(look, Look)
+    ((address, query),) = said(machine.handle(Heard(letter(B, None, Seen(look.number, (C, D)))), 0.0))
+    assert address == "b20" and isinstance(query, Query)
+    effects = machine.handle(Heard(letter(B, at(25), State(query.number, A, (C, D)))), 0.0)
+    assert machine.ring is not None and machine.ring.successors == (C, D)
+    assert Owning(B, at(25), False) in effects
+    assert Owning(B, at(25), True) in machine.handle(Heard(letter(B, at(25), Notify())), 0.1)
+    machine.validate()
+
+
+def test_a_lost_ring_ends_a_life_and_the_next_one_begins_in_the_mesh() -> None:
+    machine = in_ring()
+    assert machine.ring is not None
+    machine.ring.lost = "orphaned"
+    effects = machine.handle(Tick(), 0.0)
+    assert Reborn(at(10, 2)) in effects
+    assert any(isinstance(effect, Note) and effect.facts["reason"] == "orphaned" for effect in effects)
+    assert {address for address, body in said(effects) if isinstance(body, Greet)} >= {"b20", "b30", "b40"}
+    assert machine.mesh is not None and machine.me == at(10, 2)
+    machine.validate()
+
+
+def test_a_ring_letter_to_one_who_promised_opens_the_ring_and_is_answered() -> None:
+    machine = machine_at(20)
+    machine.handle(Heard(letter(A, B, Propose((A, B, C)))), 0.0)
+    assert said(machine.handle(Heard(letter(C, B, Query(3))), 1.0)) == [("b30", State(3, A, (C, A)))]
+
+
+def test_open_puts_everybody_at_the_ideal_place() -> None:
+    machine = machine_at(20)
+    machine.handle(Heard(letter(A, B, Propose((A, B, C)))), 0.0)
+    machine.handle(Heard(letter(A, B, Open((A, B, C)))), 1.0)
+    assert machine.ring is not None
+    assert (machine.ring.predecessor, machine.ring.successors) == (A, (C, A))
+
+
+def test_a_ring_letter_to_one_outside_all_rings_makes_it_another_member() -> None:
+    machine = machine_at(20)
+    effects = machine.handle(Heard(letter(C, B, Notify())), 1.0)
+    assert Reborn(at(20, 2)) in effects
+    assert said(effects) == [("b30", Gone(B))]
+
+
+def test_letters_of_our_own_are_no_news() -> None:
+    machine = in_ring()
+    assert machine.handle(Heard(letter(at(10, 7), None, Greet(()))), 1.0) == []
+
+
+def test_lists_are_shown_with_the_hints_of_routing() -> None:
+    machine = in_ring()
+    machine.hints = (D,)
+    assert said(machine.handle(Heard(letter(C, None, Look(4))), 1.0)) == [("b30", Seen(4, (B, C), (D,)))]
+
+
+def test_a_small_ring_may_not_be_left_and_a_large_one_may() -> None:
+    members = [A, B, C, D]
+    for count, safe in ((3, False), (4, True)):
+        machine = machine_at(10)
+        machine.found(members[:count], 0.0)
+        assert machine.safe_to_leave() is safe
+    assert machine_at(10).safe_to_leave()
+
+
+def test_the_status_counts_what_is_dead() -> None:
+    machine = in_ring()
+    machine.identity.declare_dead(C)
+    status = machine.status(3.0)
+    assert (status.role, status.dead_entries, status.stabilized_seconds_ago) == ("ring", 1, 3.0)
+    assert status.members == (A, B) and status.serving
+
+
+def test_nothing_that_may_be_heard_breaks_a_machine() -> None:
+    bodies: list[Body] = [Query(1), State(1, A, (B, C)), Ping(1), Pong(1), Notify(), Gone(A), Fenced(), Look(1)]
+    bodies += [Seen(1, (A, B)), Greet((A, B)), Ringed(), Propose((A, B, C)), Open((A, B, C))]
+    for machine in (machine_at(25), in_ring()):
+        for number, body in enumerate(bodies):
+            for recipient in (None, machine.me, Member(1, 1)):
+                machine.handle(Heard(letter(C, recipient, body)), float(number))
+                machine.handle(Tick(), machine.next_deadline())
+                machine.validate()
