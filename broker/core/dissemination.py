@@ -195,7 +195,7 @@ class Dissemination:
         return max(1, ROUTE_NUMBERS_MAX // widest)
 
 
-_Shares: TypeAlias = dict[ClientSession, tuple[list[int], Sequence[Any]]]
+_Shares: TypeAlias = dict[ClientSession, tuple[list[int], list[Any]]]
 """By session: the rows it gets, ascending, and for each of them its numbers."""
 
 
@@ -205,7 +205,7 @@ def _shares(plans: Sequence[Plan | None]) -> tuple[_Shares, bool]:
         return _shares_of_pairs(plans), False
     except (TypeError, ValueError):  # a row that nobody wants, or that several sessions want
         pass
-    shares: dict[ClientSession, tuple[list[int], list[Any]]] = {}
+    shares: _Shares = {}
     for row, plan in enumerate(plans):
         if plan:
             for session, numbers in zip(plan[::2], plan[1::2], strict=True):
@@ -214,7 +214,7 @@ def _shares(plans: Sequence[Plan | None]) -> tuple[_Shares, bool]:
                     share = shares[session] = [], []
                 share[0].append(row)
                 share[1].append(numbers)
-    return dict(shares), True
+    return shares, True
 
 
 def _shares_of_pairs(plans: Sequence[Any]) -> _Shares:

@@ -87,11 +87,6 @@ class ClientSession:
     announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
     drops: int = 0
 
-    @property
-    def flowing(self) -> bool:
-        """A delivery made now may be sent now."""
-        return self.link is not None and not self.paused and self.sent < self.allowed and not self.outbox
-
     def close(self) -> None:
         """Its link was given up: nothing more may be sent before it has another one."""
         self.closing = self.paused = True
