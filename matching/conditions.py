@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from matching.ranges import Span
+from matching.range_blocks import Answers, Span
 
 if TYPE_CHECKING:
     from matching.steps import LeafStep
 
-__all__ = ["Condition", "Place", "merged_ids"]
+__all__ = ["IDS", "PLACES", "Condition", "Place", "ids_with", "ids_without", "merged_ids"]
 
 
 class Place(Span):
-    """Where a condition is filed: in which step of the index, and what is left to test there, if anything."""
+    """Where a condition is filed: in which step of the index, and what is left to test there, if anything.
 
-    __slots__ = ("condition", "names", "step", "test")
+    `next` is another place of the same condition: most have one only, which is not worth a tuple for each.
+    """
+
+    __slots__ = ("condition", "names", "next", "step", "test")
 
     def __init__(
         self,
@@ -32,6 +35,7 @@ class Place(Span):
         self.names = names
         self.test = test
         self.step: LeafStep | None = None
+        self.next: Place | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -44,11 +48,25 @@ class Condition:
 
     text: str
     attributes: tuple[str, ...]
-    places: tuple[Place, ...] = ()
+    place: Place | None = None
     overlapping: bool = False
     ids: tuple[int, ...] = ()
     size: int = 0
     pending: dict[int, bool] | None = None
+
+    @property
+    def places(self) -> Iterator[Place]:
+        """All places where the condition is filed."""
+        place = self.place
+        while place is not None:
+            yield place
+            place = place.next
+
+    def file(self, places: Sequence[Place]) -> None:
+        """Say where the condition is filed now."""
+        self.place = None
+        for place in reversed(places):
+            place.next, self.place = self.place, place
 
     def note(self, identity: int, present: bool) -> None:
         """Somebody came or went."""
@@ -64,13 +82,16 @@ class Condition:
         """Bring `ids` up to date, and the answers that hold them."""
         if self.pending is None:
             return
+        for place in self.places:
+            if place.step is not None:
+                place.step.touch(place, False)
         kept = [identity for identity in self.ids if identity not in self.pending]
         kept += [identity for identity, present in self.pending.items() if present]
         self.ids = tuple(sorted(kept))
         self.pending = None
         for place in self.places:
             if place.step is not None:
-                place.step.touch(place)
+                place.step.touch(place, True)
 
 
 def merged_ids(places: list[Place]) -> tuple[int, ...]:
@@ -78,3 +99,36 @@ def merged_ids(places: list[Place]) -> tuple[int, ...]:
     if len(places) == 1:
         return places[0].condition.ids
     return tuple(sorted([identity for place in places for identity in place.condition.ids]))
+
+
+def ids_with(ids: tuple[int, ...], place: Place) -> tuple[int, ...]:
+    """An answer with the ids of one condition more."""
+    more = place.condition.ids
+    if not ids:
+        return more
+    return ids + more if ids[-1] < more[0] else tuple(sorted(ids + more))
+
+
+def ids_without(ids: tuple[int, ...], place: Place) -> tuple[int, ...]:
+    """An answer without the ids of one condition."""
+    less = place.condition.ids
+    at = ids.index(less[0])
+    if len(less) == 1 or ids[at : at + len(less)] == less:
+        return ids[:at] + ids[at + len(less) :]
+    gone = dict.fromkeys(less)
+    return tuple([identity for identity in ids if identity not in gone])
+
+
+def _with(places: tuple[Place, ...], place: Place) -> tuple[Place, ...]:
+    return (*places, place)
+
+
+def _without(places: tuple[Place, ...], place: Place) -> tuple[Place, ...]:
+    return tuple([other for other in places if other is not place])
+
+
+IDS: Answers[Place, int] = Answers(merged_ids, ids_with, ids_without, lambda place: len(place.condition.ids))
+"""Answers for conditions that match: their ids."""
+
+PLACES: Answers[Place, Place] = Answers(tuple, _with, _without, lambda place: 1)
+"""Answers for conditions that have to be tested."""

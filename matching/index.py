@@ -49,13 +49,30 @@ class Statistics:
     conditions: int  # distinct ones, counted for each pattern
     scanned_conditions: int  # those that are tried on every row of their pattern
     places: int  # where conditions are filed; one may be filed under several keys
-    tested: int  # compiled conditions that were called while matching, of those that are there now
+    rows: int  # that were matched with conditions, counted for each pattern that is there now
+    tested: int  # candidates: compiled conditions that were called while matching these rows
     passed: int  # of these, how many were true
+    resolved_topics: int  # that were not remembered when they came
     attributes: int
     remembered_topics: int
     audiences: int
     shapes: int  # of compiled conditions, in the whole process
     memory_bytes: int  # an estimate, without what the caller holds
+
+    @property
+    def candidates_each(self) -> float:
+        """Conditions that had to be tested for a row; those that the index proves are not among them."""
+        return self.tested / self.rows if self.rows else 0.0
+
+    @property
+    def hit_rate(self) -> float:
+        """The part of the candidates that were true."""
+        return self.passed / self.tested if self.tested else 1.0
+
+    @property
+    def bytes_each(self) -> float:
+        """Estimated bytes of memory for a subscription."""
+        return self.memory_bytes / self.subscriptions if self.subscriptions else 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -93,6 +110,7 @@ class Index:
         self._uses: dict[str, int] = {}
         self._attributes: tuple[str, ...] | None = ()
         self._changes = 0
+        self._resolved = 0
 
     def __len__(self) -> int:
         return len(self._subscriptions)
@@ -196,6 +214,7 @@ class Index:
         """The audience of a topic, remembered."""
         audience = self._memory.answers.get(topic)
         if audience is None:
+            self._resolved += 1
             entries = tuple(self._table.resolve(topic))
             audience = self._audiences.get(entries)
             if audience is None:
@@ -256,8 +275,10 @@ class Index:
             conditions=conditions,
             scanned_conditions=sum(part.scanned for part in parts),
             places=places,
+            rows=sum(part.rows for part in parts),
             tested=sum(part.tally.tested for part in parts),
             passed=sum(part.tally.passed for part in parts),
+            resolved_topics=self._resolved,
             attributes=len(self._uses),
             remembered_topics=len(self._memory.answers),
             audiences=len(self._audiences),
@@ -340,9 +361,9 @@ def _match_conditions(audience: _Audience, rows: Sequence[int], columns: Columns
         hits = found[group[0]]
         ids = hits[0] if len(hits) == 1 and not plain else tuple(sorted([i for part in (plain, *hits) for i in part]))
         matches.append((ids, group))
-    # Equal answers begin with the same id. To hash whole answers would touch every id, which in a large index waits for
-    # memory longer than all the rest takes.
-    if len({ids[0] for ids, _ in matches}) < len(matches):
+    # Equal answers begin with the same id, and an index has one object for it. Only its place is looked at: in a large
+    # index a look into the answers, or at the number itself, waits for memory longer than all the rest takes.
+    if len({id(ids[0]) for ids, _ in matches}) < len(matches):
         matches = _merge([matches])
     if plain and len(found) < len(rows):
         matches.append((plain, [row for row in rows if row not in found]))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from matching.anchors import Anchor, Key, Keys, Ranges, Term, anchors, key_of, parts_of
@@ -21,7 +22,14 @@ from matching.columns import Columns
 from matching.compiled import compile_condition
 from matching.conditions import Condition, Place
 from matching.language import parse_condition
-from matching.limits import ANCHOR_DEPTH_MAX, CANONICAL_BYTES_MAX, PLACES_MAX, REFILED_CONDITIONS_MAX
+from matching.limits import (
+    AMENDED_ITEMS_MAX,
+    ANCHOR_DEPTH_MAX,
+    ATTRIBUTE_SETS_MAX,
+    CANONICAL_BYTES_MAX,
+    PLACES_MAX,
+    REFILED_CONDITIONS_MAX,
+)
 from matching.shrinking import ShrinkingDict
 from matching.steps import Branch, Found, Keyed, Prefixed, Ranged, Scanned, Step, Tally
 from matching.text import to_text
@@ -61,26 +69,40 @@ class PredicateIndex:
         scans = [step for step in self._root.steps if isinstance(step, Scanned)]
         return sum(len(plan) for scan in scans for plan in scan.plans.values())
 
+    @property
+    def rows(self) -> int:
+        """How many rows conditions were asked for."""
+        return self._traffic.seen
+
     def add(self, identity: int, tree: Tree) -> Condition:
         """Add one subscriber's condition."""
         text = to_text(tree)
         condition = self._conditions.get(text)
         if condition is None:
-            condition = self._conditions[text] = Condition(text, attributes(tree))
+            condition = self._conditions[text] = Condition(text, _one_of_equal(attributes(tree)))
+            condition.note(identity, True)
             self._file(condition, tree)
+            return condition
         condition.note(identity, True)
-        if condition.pending is not None:
-            self._unsettled[condition] = None
+        self._settle(condition)
         return condition
 
     def remove(self, identity: int, condition: Condition) -> None:
         """Take one subscriber out of a condition, and the condition with its last subscriber."""
         condition.note(identity, False)
-        self._unsettled[condition] = None
-        if not condition.size:
-            del self._unsettled[condition]
+        if condition.size:
+            self._settle(condition)
+        else:
+            self._unsettled.pop(condition, None)
             self._conditions.drop(condition.text)
             self._unfile(condition)
+
+    def _settle(self, condition: Condition) -> None:
+        """Bring the ids of a condition up to date: at once if they are few, or else when somebody asks for them."""
+        if len(condition.ids) <= AMENDED_ITEMS_MAX:
+            condition.settle()
+        else:
+            self._unsettled[condition] = None
 
     def match(self, rows: Sequence[int], columns: Columns, found: Found) -> None:
         """Add to `found`, for each of the rows, the ids of the conditions it satisfies."""
@@ -102,15 +124,15 @@ class PredicateIndex:
         candidates = anchors(parts)
         if not any(_is_impossible(anchor) for anchor in candidates):
             self._descend(filing, self._root, parts, candidates, PLACES_MAX)
-        condition.places = tuple(filing.places)
+        condition.file(filing.places)
         self.tally.places += len(filing.places)
 
     def _unfile(self, condition: Condition) -> None:
-        self.tally.places -= len(condition.places)
         for place in condition.places:
             assert place.step is not None
             place.step.take(place)
-        condition.places = ()
+            self.tally.places -= 1
+        condition.file(())
         condition.overlapping = False
 
     def _descend(
@@ -128,7 +150,8 @@ class PredicateIndex:
             self._settle_down(filing, branch, parts)
             return
         filing.condition.overlapping |= anchor.overlapping
-        rest = [part for part in parts if not any(part is proven for proven in anchor.proven)]
+        proven = [id(part) for part in anchor.proven]
+        rest = [part for part in parts if id(part) not in proven]
         places_max //= _breadth(anchor)
         # Under an OR of several attributes the whole is tested, so there is nothing to be gained from going deeper.
         below = ANCHOR_DEPTH_MAX if anchor.overlapping else depth + 1
@@ -173,9 +196,13 @@ class PredicateIndex:
     def _choose(self, branch: Branch, candidates: list[Anchor], places_max: int) -> Anchor | None:
         """The anchor that lets the fewest rows through; one below which others can be used comes before a range."""
         candidates = [anchor for anchor in candidates if _breadth(anchor) <= places_max]
+        if len(candidates) > 1:
+            ranks = [_rank(anchor) for anchor in candidates]
+            least = min(ranks)
+            candidates = [anchor for anchor, rank in zip(candidates, ranks, strict=True) if rank == least]
         if len(candidates) < 2:
             return candidates[0] if candidates else None
-        return min(candidates, key=lambda anchor: (_rank(anchor), self._share(branch, anchor)))
+        return min(candidates, key=lambda anchor: self._share(branch, anchor))
 
     def _share(self, branch: Branch, anchor: Anchor) -> float:
         attribute = anchor.terms[0].attribute
@@ -236,6 +263,12 @@ class PredicateIndex:
         assert self.tally.places == len(filed), "places are miscounted"
 
 
+@lru_cache(ATTRIBUTE_SETS_MAX)
+def _one_of_equal(names: tuple[str, ...]) -> tuple[str, ...]:
+    """One object for equal names: a million conditions ask for few combinations of attributes."""
+    return names
+
+
 def _test(filing: _Filing, parts: list[Tree]) -> tuple[tuple[str, ...], Callable[..., bool]]:
     """The compiled test of the parts that are left: the attributes it reads, and the code."""
     key = tuple(map(id, parts))
@@ -253,7 +286,8 @@ def _is_impossible(anchor: Anchor) -> bool:
 
 def _breadth(anchor: Anchor) -> int:
     """In how many places an anchor files a condition."""
-    return sum(map(_term_breadth, anchor.terms))
+    terms = anchor.terms
+    return _term_breadth(terms[0]) if len(terms) == 1 else sum(map(_term_breadth, terms))
 
 
 def _term_breadth(term: Term) -> int:

@@ -4,11 +4,12 @@
 cell, so it can be ready when a value comes: two bisections and no test at all. Kept naively such a table costs a
 rebuild for each change and, when ranges are wide, memory in the square of their number. Three rules prevent that.
 
-* The line is cut into **blocks** (like the leaves of a B-tree) of at most `BLOCK_SPANS_MAX` ranges that end inside. A
-  range is an `inner` span of the blocks where it ends, at most two, and a `cover` of the blocks between. A change
-  concerns these blocks only. A block that grows too full is cut at the median of its ends; two thin ones become one.
-* The answer of a cell is made when a value first falls into it, and forgotten when a range that covers it comes or
-  goes; how much a block may keep ready is bounded (`BLOCK_CELL_ITEMS_MAX`).
+* The line is cut into **blocks** (`range_blocks.py`; like the leaves of a B-tree) of at most `BLOCK_SPANS_MAX` ranges
+  that end inside. A range is an `inner` span of the blocks where it ends, at most two, and a `cover` of the blocks
+  between. A change concerns these blocks only. A block that grows too full is cut at the median of its ends; two thin
+  ones become one.
+* The answers of the cells are ready, and a range that comes or goes amends those it covers; where they are many, or
+  long, they are forgotten instead and made when a value first falls into the cell.
 * A range that covers more than `COVERED_BLOCKS_MAX` blocks is **wide** and moves to `WideRanges`, where it costs
   the same whatever its width.
 
@@ -19,123 +20,29 @@ where the language wants it: above all numbers.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Generic, TypeVar
 
-from matching.limits import BLOCK_CELL_ITEMS_MAX, BLOCK_SPANS_MAX, COVERED_BLOCKS_MAX
+from matching.limits import AMENDED_BLOCKS_MAX, AMENDED_ITEMS_MAX, BLOCK_SPANS_MAX, COVERED_BLOCKS_MAX
+from matching.range_blocks import Answers, Block, Span, with_end, without_end
 from matching.wide_ranges import WideRanges
 
-__all__ = ["RangeTable", "Span"]
+__all__ = ["Answers", "RangeTable", "Span"]
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Span")
-
-# Bounds that no range has any more, beyond four for each range that ends in the block, before a block is settled anew.
-_STALE_BOUNDS_MAX = 16
-
-
-class Span:
-    """A range in a table. `blocks` counts those it touches; 0 is a wide one."""
-
-    __slots__ = ("blocks", "high", "low")
-
-    def __init__(self, low: float, high: float) -> None:
-        self.low = low
-        self.high = high
-        self.blocks = 0
-
-
-@dataclass(slots=True, eq=False)
-class _Block(Generic[S, T]):
-    """The values from `low` until before `high`. `bounds` are the ends inside, None when they have to be found anew."""
-
-    low: float
-    high: float
-    inner: list[S]
-    covers: dict[S, None] | None = None
-    bounds: list[float] | None = None
-    cells: list[tuple[T, ...] | None] | None = None
-    kept: int = 0
-
-    def put(self, span: S) -> None:
-        if span.low <= self.low and span.high >= self.high:
-            if self.covers is None:
-                self.covers = {}
-            self.covers[span] = None
-        else:
-            self.inner.append(span)
-            self.divide(span.low)
-            self.divide(span.high)
-        self.forget(span)
-
-    def take(self, span: S) -> None:
-        if self.covers is not None and span in self.covers:
-            del self.covers[span]
-            self.covers = self.covers or None
-        else:
-            self.inner.remove(span)
-        self.forget(span)
-        if self.bounds is not None and len(self.bounds) > _STALE_BOUNDS_MAX + 4 * len(self.inner):
-            self.bounds = None
-
-    def divide(self, end: float) -> None:
-        """Make an end a bound of cells, unless it is one already or not inside."""
-        bounds, cells = self.bounds, self.cells
-        if bounds is None or cells is None or not self.low < end < self.high:
-            return
-        place = bisect_left(bounds, end)
-        if place == len(bounds) or bounds[place] != end:
-            bounds.insert(place, end)
-            cells.insert(place, cells[place])
-            self.kept += len(cells[place] or ())
-
-    def forget(self, span: S) -> None:
-        """Forget the answers of the cells that a span covers. An end that nobody has any more may stay a bound."""
-        bounds, cells = self.bounds, self.cells
-        if bounds is not None and cells is not None:
-            for place in range(bisect_right(bounds, span.low), bisect_left(bounds, span.high) + 1):
-                self.kept -= len(cells[place] or ())
-                cells[place] = None
-
-    def spans(self) -> Iterator[S]:
-        yield from self.inner
-        if self.covers is not None:
-            yield from self.covers
-
-    def ends(self) -> list[float]:
-        """The ends strictly inside, in order."""
-        ends = {end for span in self.inner for end in (span.low, span.high) if self.low < end < self.high}
-        return sorted(ends)
-
-    def settle(self) -> list[float]:
-        """Make room for the answers, after a change."""
-        bounds = self.bounds = self.ends()
-        self.cells = [None] * (len(bounds) + 1)
-        self.kept = 0
-        return bounds
-
-    def members(self, cell: int) -> list[S]:
-        """The spans that hold all values of a cell."""
-        assert self.bounds is not None
-        low = self.bounds[cell - 1] if cell else self.low
-        high = self.bounds[cell] if cell < len(self.bounds) else self.high
-        found = [span for span in self.inner if span.low <= low and span.high >= high]
-        if self.covers is not None:
-            found += self.covers
-        return found
 
 
 class RangeTable(Generic[S, T]):
     """Spans, and for a value the answer that `merge` makes of the spans that hold it."""
 
-    __slots__ = ("_blocks", "_merge", "_starts", "_wide", "size")
+    __slots__ = ("_answers", "_blocks", "_starts", "_wide", "size")
 
-    def __init__(self, merge: Callable[[list[S]], tuple[T, ...]]) -> None:
-        self._merge = merge
-        self._starts: list[float] = [-inf]
-        self._blocks: list[_Block[S, T]] = [_Block(-inf, inf, [])]
+    def __init__(self, answers: Answers[S, T]) -> None:
+        self._answers = answers
+        self._starts: Sequence[float] = [-inf]
+        self._blocks: list[Block[S, T]] = [Block(-inf, inf, [], [()], [])]
         self._wide: WideRanges[S, T] | None = None
         self.size = 0
 
@@ -148,8 +55,9 @@ class RangeTable(Generic[S, T]):
             self._widen(span)
             return
         span.blocks = last - first + 1
+        joined = self._answers.joined if self._is_amended(span, first, last) else None
         for block in self._blocks[first : last + 1]:
-            block.put(span)
+            block.put(span, joined)
         for place in (last, first) if last > first else (first,):
             if len(self._blocks[place].inner) > BLOCK_SPANS_MAX:
                 self._split(place)
@@ -167,40 +75,32 @@ class RangeTable(Generic[S, T]):
         for place in range(last + 1, first - 1, -1):
             self._join(place)
 
-    def touch(self, span: S) -> None:
-        """Forget the ready answers that a span is in, because `merge` would now make something else of it."""
+    def touch(self, span: S, present: bool) -> None:
+        """Take a span out of the ready answers, before they would make something else of it; or put it back, after."""
         if not span.blocks:
             assert self._wide is not None
             self._wide.touch(span)
             return
         first, last = self._touched(span)
+        amended = self._answers.joined if present else self._answers.parted
         for block in self._blocks[first : last + 1]:
-            block.forget(span)
+            block.change(span, amended if self._is_amended(span, first, last) else None)
+
+    def _is_amended(self, span: S, first: int, last: int) -> bool:
+        """Whether to amend the answers that a span is in is cheaper than to make them anew."""
+        return last - first < AMENDED_BLOCKS_MAX and self._answers.size(span) <= AMENDED_ITEMS_MAX
 
     def find(self, value: float, hits: list[tuple[T, ...]]) -> None:
         """Append the answers for a number to `hits`; together they are the spans that hold it, each once."""
         block = self._blocks[bisect_right(self._starts, value) - 1]
-        bounds = block.bounds
-        if bounds is None:
-            bounds = block.settle()
-        cell = bisect_right(bounds, value)
-        answer = block.cells[cell]  # type: ignore[index]
+        cell = bisect_right(block.bounds, value)
+        answer = block.cells[cell]
         if answer is None:
-            answer = self._fill(block, cell)
+            answer = block.fill(cell, self._answers.merge)
         if answer:
             hits.append(answer)
         if self._wide is not None:
             self._wide.find(value, hits)
-
-    def _fill(self, block: _Block[S, T], cell: int) -> tuple[T, ...]:
-        answer = self._merge(block.members(cell))
-        assert block.cells is not None
-        if block.kept + len(answer) > BLOCK_CELL_ITEMS_MAX:
-            block.cells = [None] * len(block.cells)
-            block.kept = 0
-        block.kept += len(answer)
-        block.cells[cell] = answer
-        return answer
 
     def _touched(self, span: S) -> tuple[int, int]:
         """The first and the last block of a span."""
@@ -208,34 +108,27 @@ class RangeTable(Generic[S, T]):
 
     def _leave(self, span: S) -> tuple[int, int]:
         first, last = self._touched(span)
+        parted = self._answers.parted if self._is_amended(span, first, last) else None
         for block in self._blocks[first : last + 1]:
-            block.take(span)
+            block.take(span, parted)
         return first, last
 
     def _widen(self, span: S) -> None:
         span.blocks = 0
         if self._wide is None:
-            self._wide = WideRanges(self._merge)
+            self._wide = WideRanges(self._answers.merge)
         self._wide.add(span)
 
     def _split(self, place: int) -> None:
         """Cut a block at the median of its ends. Spans that now touch too many blocks become wide."""
-        block = self._blocks[place]
-        ends = block.ends()
-        cut = ends[len(ends) // 2]
-        halves: tuple[_Block[S, T], _Block[S, T]] = (_Block(block.low, cut, []), _Block(cut, block.high, []))
+        halves = self._blocks[place].split()
         too_wide = []
-        for span in block.spans():
-            both = 0
-            for half in halves:
-                if span.low < half.high and span.high > half.low:
-                    half.put(span)
-                    both += 1
-            span.blocks += both - 1
+        for span in self._blocks[place].spans():
+            span.blocks += sum([half.touches(span) for half in halves]) - 1
             if span.blocks - 1 > COVERED_BLOCKS_MAX:
                 too_wide.append(span)
         self._blocks[place : place + 1] = halves
-        self._starts.insert(place + 1, cut)
+        self._starts = with_end(self._starts, place + 1, halves[1].low)
         for span in too_wide:
             self._leave(span)
             self._widen(span)
@@ -249,16 +142,13 @@ class RangeTable(Generic[S, T]):
         left_covers, right_covers = left.covers or {}, right.covers or {}
         if len(left.inner) + len(right.inner) > few or abs(len(left_covers) - len(right_covers)) > few:
             return
-        both = {**dict.fromkeys(left.spans()), **dict.fromkeys(right.spans())}
-        joined: _Block[S, T] = _Block(left.low, right.high, [])
-        for span in both:
-            joined.put(span)
+        joined = left.joined(right)
         if len(joined.inner) > few:
             return
         for span in left.spans():
             span.blocks -= 1 if span.high > right.low else 0
         self._blocks[place - 1 : place + 1] = [joined]
-        del self._starts[place]
+        self._starts = without_end(self._starts, place)
 
     def spans(self) -> Iterator[S]:
         """All spans, each once."""
@@ -279,19 +169,15 @@ class RangeTable(Generic[S, T]):
 
     def validate(self) -> None:
         """Assert what must hold between any two calls."""
-        assert self._starts == [block.low for block in self._blocks] and self._starts[0] == -inf
+        assert list(self._starts) == [block.low for block in self._blocks] and self._starts[0] == -inf
         assert [block.high for block in self._blocks] == [*self._starts[1:], inf]
         touched: dict[S, int] = {}
         for block in self._blocks:
+            block.validate()
             for span in block.spans():
-                assert span.low < block.high and span.high > block.low, "span in a block it does not touch"
                 touched[span] = touched.get(span, 0) + 1
-            if block.bounds is not None and block.cells is not None:
-                assert block.bounds == sorted(set(block.bounds)) and set(block.ends()) <= set(block.bounds)
-                assert len(block.cells) == len(block.bounds) + 1, "cells and bounds differ"
-                assert block.kept == sum(len(cell) for cell in block.cells if cell), "kept is miscounted"
-            assert all(span.low > block.low or span.high < block.high for span in block.inner), "cover among inner"
-            assert all(s.low <= block.low and s.high >= block.high for s in block.covers or ()), "inner among covers"
+            for answer, spans in block.ready():
+                assert sorted(answer, key=hash) == sorted(self._answers.merge(spans), key=hash), "a wrong answer"
         for span, blocks in touched.items():
             first, last = self._touched(span)
             assert span.blocks == blocks == last - first + 1 <= COVERED_BLOCKS_MAX + 1, "blocks are miscounted"

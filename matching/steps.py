@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeAlias
 
 from matching.anchors import Key, key_of
 from matching.columns import Columns
-from matching.conditions import Place, merged_ids
+from matching.conditions import IDS, PLACES, Place, merged_ids
 from matching.ranges import RangeTable
 from matching.shrinking import ShrinkingDict
 
@@ -66,8 +66,8 @@ class LeafStep(Step, Protocol):
     def take(self, place: Place) -> None:
         """Take a place out."""
 
-    def touch(self, place: Place) -> None:
-        """The ids of a condition have changed."""
+    def touch(self, place: Place, present: bool) -> None:
+        """The ids of a condition are about to change and leave the answers that are ready; or they have, and enter."""
 
 
 @dataclass(slots=True, eq=False)
@@ -237,7 +237,7 @@ class Ranged:
         self.branch = branch
         self.attribute = attribute
         self.tally = tally
-        self.table: RangeTable[Place, Any] = RangeTable(merged_ids if tally is None else tuple)
+        self.table: RangeTable[Place, Any] = RangeTable(IDS if tally is None else PLACES)
 
     def put(self, place: Place) -> None:
         self.table.add(place)
@@ -246,9 +246,9 @@ class Ranged:
         self.table.remove(place)
         self.branch.prune(self)
 
-    def touch(self, place: Place) -> None:
+    def touch(self, place: Place, present: bool) -> None:
         if self.tally is None:
-            self.table.touch(place)
+            self.table.touch(place, present)
 
     def sweep(self, rows: Sequence[int], columns: Columns, found: Found) -> None:
         if columns[self.attribute] is not columns.nulls:
@@ -290,7 +290,7 @@ class Ready:
         self.ids = None
         self.branch.prune(self)
 
-    def touch(self, place: Place) -> None:
+    def touch(self, place: Place, present: bool) -> None:
         self.ids = None
 
     def sweep(self, rows: Sequence[int], columns: Columns, found: Found) -> None:
@@ -328,7 +328,7 @@ class Scanned:
             del self.plans[place.names]
             self.branch.prune(self)
 
-    def touch(self, place: Place) -> None:
+    def touch(self, place: Place, present: bool) -> None:
         """Ids are read when a test has passed."""
 
     def sweep(self, rows: Sequence[int], columns: Columns, found: Found) -> None:

@@ -25,28 +25,28 @@ _RANGE_SHARE, _RAY_SHARE, _PREFIX_SHARE, _FLAG_SHARE = 0.25, 0.5, 0.1, 0.5
 
 
 class Traffic:
-    """A sample of the rows that passed by."""
+    """A sample of the rows that passed by; `seen` counts them all."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[Value]] = {}
-        self._seen = 0
+        self.seen = 0
         self._next = 0
 
     def due(self, rows: int) -> bool:
         """Count rows; is it time to look at one?"""
-        self._seen += rows
-        if self._seen < self._next:
+        self.seen += rows
+        if self.seen < self._next:
             return False
-        self._next = self._seen + SAMPLED_ROWS_INTERVAL
+        self._next = self.seen + SAMPLED_ROWS_INTERVAL
         return True
 
     def hurry(self) -> None:
         """Look again soon: something was found that was worth changing."""
-        self._next = self._seen + SAMPLED_ROWS_INTERVAL // 8
+        self._next = self.seen + SAMPLED_ROWS_INTERVAL // 8
 
     def note(self, rows: Sequence[int], columns: Columns) -> None:
         """Remember one row, of the columns that were read."""
-        row = rows[self._seen % len(rows)]
+        row = rows[self.seen % len(rows)]
         for name, column in columns.items():
             values = self._values.get(name)
             if values is None:

@@ -14,7 +14,7 @@ LIKE is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -244,23 +244,19 @@ def children(node: Any) -> tuple[Any, ...]:
             return ()
 
 
-def _walk(node: Any) -> Iterator[Any]:
-    """The node and all below it, in the order of the text, without recursion."""
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(reversed(children(node)))
-
-
 def attributes(tree: Any) -> tuple[str, ...]:
     """The names of the attributes a condition reads, each once, in order of first appearance."""
     names: dict[str, None] = {}
-    for node in _walk(tree):
-        if isinstance(node, Attribute):
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        kind = type(node)
+        if kind is Attribute:
             names[node.name] = None
-        elif isinstance(node, Delta):
+        elif kind is Delta:
             names[node.attribute] = None
+        elif kind is not Literal:
+            waiting.extend(reversed(children(node)))
     return tuple(names)
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 __all__ = [
     "ARRIVALS_PER_CHUNK_MAX",
     "BODY_LENGTH",
+    "CHAOS_DOOMED_SECONDS",
+    "CHAOS_GAP_SECONDS_MAX",
+    "CHAOS_IN_FLIGHT_SECONDS",
+    "CHAOS_QUIET_SECONDS",
     "CHILD_SECONDS_MAX",
     "CHUNK_EVENTS",
     "FRAMES_PER_CHUNK_MAX",
@@ -15,6 +19,7 @@ __all__ = [
     "OPEN_FILES_WANTED",
     "READ_LENGTH",
     "RING_EVENTS",
+    "SETTLE_SECONDS_MAX",
     "SILENCE_SECONDS_MAX",
     "START_SECONDS_MAX",
     "WARM_UP_SECONDS",
@@ -64,3 +69,19 @@ START_SECONDS_MAX = 15.0
 
 OPEN_FILES_WANTED = 4096
 """Sockets of workload e1k on either side, and room to spare."""
+
+SETTLE_SECONDS_MAX = 60.0
+"""Brokers of one machine are one cluster within some seconds; with two cores for five of them it may take more."""
+
+CHAOS_IN_FLIGHT_SECONDS = 1.0
+"""An event accepted so long before a subscriber lost its broker may still have been on its way. It is milliseconds on
+a quiet machine; here five brokers share two cores with everything else."""
+
+CHAOS_DOOMED_SECONDS = 1.0
+"""What a broker accepted so shortly before it was killed may have died with it."""
+
+CHAOS_GAP_SECONDS_MAX = 40.0
+"""A GAP accounts for events no older than this: a broker that is stopped for 20 s, and waiting before and after it."""
+
+CHAOS_QUIET_SECONDS = 5.0
+"""When nothing has arrived for so long, what is missing does not come any more."""

@@ -3,10 +3,11 @@
     topics      HIER's experiment: its three algorithms and ours       selective   symbol = ? AND price BETWEEN ? AND ?
     padres      real stock subscriptions and quotes                    mixed       all kinds of conditions
     flux        subscriptions come and go while events are matched     worst       the cases that must stay bounded
+    numpy       a batch looked up at once, or row by row as we do      statistics  candidates, hit rates and bytes
 
 Only ratios within one table mean anything. Times are of one core and in pure Python; memory is that of the index,
-without the conditions' text that the caller holds. `first` is an event in a part of the index that no event has met
-since it changed: the answers there are made then, and kept.
+without the conditions' text that the caller holds. `first` is an event when no event has been matched yet: answers that
+are not ready are made then and kept, and what is ready has to come from memory.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 from rich.table import Table
 
-from .matching_flux import flux, flux_row
-from .matching_measure import Rates, built, bytes_each, rates
+from matching.ranges import Answers, RangeTable, Span
+
+from .matching_flux import disturbed_row, flux_row, fluxes
+from .matching_measure import Rates, built, bytes_each, rates, seconds
 from .matching_topics import topic_rows
 from .matching_workloads import batches_of, mixed, padres, quote_batch, quotes, selective
 from .matching_worst import worst_rows
@@ -30,6 +34,11 @@ __all__ = ["VERBS", "add_arguments", "run"]
 _GROWTH_MAX = 3.0
 _SYMBOLS = 100
 _PADRES_EVENTS = 400
+_TURNS = 10
+_MIXED_MAX = 100_000
+_SPANS: Answers[Span, Span] = Answers(
+    tuple, lambda spans, span: (*spans, span), lambda spans, span: tuple(o for o in spans if o is not span), lambda _: 1
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,7 +121,7 @@ def _mixed(arguments: argparse.Namespace) -> Table:
     )
     least = 0.0
     for count in arguments.sizes:
-        if count > 100_000:
+        if count > _MIXED_MAX:
             continue  # parsing a million conditions takes longer than anybody waits
         rng = Random(arguments.seed)
         wanted = mixed(count, rng)
@@ -157,14 +166,104 @@ def _topics(arguments: argparse.Namespace) -> Table:
 
 def _flux(arguments: argparse.Namespace) -> Table:
     table = _table(
-        "flux: one goes and one comes between two matches; p99 of a match at most 2 times that without",
-        "subscriptions", "events a match", "changes/s", "p50 us", "p99 us", "p50 in flux", "p99 in flux", "p99 ratio",
+        "flux: one goes and one comes before each match, or each tenth; p99 of a match at most 2 times that of idle "
+        "ones.\nDisturbed: the same changes, made in another index",
+        "held", "events", "changes/s", "idle p50", "p99", "flux p50", "p99", "ratio", "a change", "disturbed p50",
+        "p99", "ratio",
     )  # fmt: skip
+    shapes = [(1, 1), (1, _TURNS), (arguments.batch, 1)]
     for count in arguments.sizes:
-        for size in (1, arguments.batch):
-            found = flux(count, arguments.symbols, arguments.events, size, Random(arguments.seed))
-            table.add_row(*flux_row(count, size, found))
+        found = fluxes(count, arguments.symbols, arguments.events, shapes, Random(arguments.seed), arguments.rounds)
+        for (size, every), one in zip(shapes, found, strict=True):
+            table.add_row(*flux_row(count, size, one), f"each {every}", *disturbed_row(one))
     return table
+
+
+def _statistics(arguments: argparse.Namespace) -> Table:
+    """What an index says of itself, beside what was measured."""
+    table = _table(
+        "statistics: what the index says after matching; measured is by tracemalloc",
+        "workload", "subscriptions", "conditions", "places", "scanned", "candidates each", "true of them", "matches",
+        "bytes each", "measured",
+    )  # fmt: skip
+    for name, make in {"selective": selective, "mixed": mixed}.items():
+        for count in arguments.sizes:
+            if count > _MIXED_MAX:
+                continue
+            rng = Random(arguments.seed)
+            wanted = selective(count, arguments.symbols, 10, rng) if make is selective else mixed(count, rng)
+            symbols, price = (arguments.symbols, 100.0) if make is selective else (200, 1000.0)
+            batches = batches_of(arguments.events, arguments.batch, symbols, rng, price=price)
+            index = built(wanted)[0]
+            found = [index.match(("q",), len(batch["symbol"]), batch) for batch in batches]
+            matches = sum(len(ids) * len(rows) for groups in found for ids, rows in groups)
+            said = index.statistics()
+            table.add_row(
+                name,
+                f"{count:,}",
+                f"{said.conditions:,}",
+                f"{said.places:,}",
+                f"{said.scanned_conditions:,}",
+                f"{said.candidates_each:.1f}",
+                f"{said.hit_rate:.2f}",
+                f"{matches / said.rows:.1f}",
+                f"{said.bytes_each:.0f}",
+                f"{bytes_each(wanted, batches):.0f}",
+            )
+    return table
+
+
+def _numpy(arguments: argparse.Namespace) -> Table:
+    """Where rows of one batch meet in one range table, numpy can look all of them up at once."""
+    table = _table(
+        "numpy: ranges of one table, ns an event; ours is one search for each row",
+        "ranges", "rows that meet", "ours", "searchsorted", "ratio",
+    )  # fmt: skip
+    try:
+        import numpy as np  # a tool of developers, which a broker does without
+    except ImportError:
+        table.title = "numpy: not installed, so not measured"
+        return table
+    rng = Random(arguments.seed)
+    for count in arguments.sizes:
+        spans = [Span(low, low + 1000.0 / count) for low in (rng.uniform(0, 100) for _ in range(count))]
+        ranges = RangeTable(_SPANS)
+        for span in spans:
+            ranges.add(span)
+        ends = np.array(sorted({end for span in spans for end in (span.low, span.high)}))
+        answers: list[list[tuple[Span, ...]]] = [[] for _ in range(len(ends) + 1)]
+        for answer, value in zip(answers, (-1.0, *ends.tolist()), strict=True):
+            ranges.find(value, answer)
+        for rows in (1, 10, 100, 1000):
+            values = [rng.uniform(0, 100) for _ in range(rows)]
+
+            def at_once(values: list[float] = values, ends: Any = ends, answers: Any = answers) -> None:
+                [answers[cell] for cell in np.searchsorted(ends, np.array(values), "right").tolist()]
+
+            ours, theirs = _both_ways(ranges, at_once, values, arguments.rounds)
+            table.add_row(f"{count:,}", str(rows), f"{ours:.1f}", f"{theirs:.1f}", f"{ours / theirs:.2f}")
+    return table
+
+
+def _both_ways(
+    ranges: RangeTable[Span, Span], at_once: Callable[[], None], values: list[float], rounds: int
+) -> tuple[float, float]:
+    """Nanoseconds a row, one by one and at once; the conversion of a column is part of numpy's."""
+    turns = max(1, 2_000 // len(values))
+
+    def one_by_one() -> None:
+        found: list[tuple[Span, ...]] = []
+        for value in values:
+            ranges.find(value, found)
+
+    def nanoseconds(act: Callable[[], None]) -> float:
+        def repeat() -> None:
+            for _ in range(turns):
+                act()
+
+        return seconds(repeat, rounds) * 1e9 / turns / len(values)
+
+    return nanoseconds(one_by_one), nanoseconds(at_once)
 
 
 def _worst(arguments: argparse.Namespace) -> Table:
@@ -182,6 +281,8 @@ VERBS: dict[str, Callable[[argparse.Namespace], Table]] = {
     "padres": _padres,
     "flux": _flux,
     "worst": _worst,
+    "numpy": _numpy,
+    "statistics": _statistics,
 }
 """What can be measured, in the order in which all is."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from broker.daemon.limits import GC_THRESHOLDS
 from matching import Index, Pattern, Tree, Value
 
 __all__ = [
@@ -33,12 +34,15 @@ Subscriptions = Sequence[tuple[Pattern, Tree | None]]
 
 @contextmanager
 def frozen() -> Iterator[None]:
-    """What was built is not looked at by the garbage collector while the clock runs."""
+    """What was built is not looked at by the garbage collector while the clock runs, and it runs as in the daemon."""
+    before = gc.get_threshold()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         yield
     finally:
+        gc.set_threshold(*before)
         gc.unfreeze()
 
 
@@ -71,6 +75,7 @@ def bytes_each(subscriptions: Subscriptions, batches: Sequence[Batch] = (), topi
         index = built(few)[0]
         for batch in batches:
             index.match((topic,), len(next(iter(batch.values()))), batch)
+        gc.collect()  # what only waits to be used again is not the index's
         return (tracemalloc.get_traced_memory()[0] - before) / max(1, len(few))
     finally:
         tracemalloc.stop()

@@ -119,7 +119,10 @@ def test_statistics_is_a_snapshot() -> None:
     assert (found.subscriptions, found.patterns, found.conditions, found.scanned_conditions) == (4, 3, 2, 1)
     assert (found.attributes, found.remembered_topics, found.audiences) == (1, 3, 3)
     assert found.shapes >= 1 and found.places == 2
-    assert (found.tested, found.passed) == (1, 0)
+    assert (found.rows, found.tested, found.passed, found.resolved_topics) == (3, 1, 0, 3)
+    assert found.candidates_each == 1 / 3 and found.hit_rate == 0.0 and found.bytes_each == found.memory_bytes / 4
+    empty = Index().statistics()
+    assert (empty.candidates_each, empty.hit_rate, empty.bytes_each) == (0.0, 1.0, 0.0)
 
 
 TEXTS = ("s = '{0}' AND p BETWEEN {0} AND {0} + 1", "p BETWEEN {0} AND {1}", "s LIKE '{0}%'", None)

@@ -8,6 +8,7 @@ import pytest
 
 from matching.columns import Columns
 from matching.language import parse_condition
+from matching.limits import AMENDED_ITEMS_MAX
 from matching.predicates import PredicateIndex
 from matching.steps import Found
 from matching.values import Value
@@ -158,5 +159,15 @@ def test_a_condition_has_a_bounded_number_of_places() -> None:
     index = PredicateIndex()
     keys = ", ".join(map(str, range(120)))
     condition = index.add(1, parse_condition(f"a IN ({keys}) AND b IN ({keys})"))
-    assert len(condition.places) == 120
+    assert len(list(condition.places)) == 120
     assert match(index, a=[5, 5, 500], b=[7, 700, 7]) == {0: [(1,)]}
+
+
+def test_the_ids_of_many_who_ask_for_the_same_are_brought_up_to_date_when_somebody_matches() -> None:
+    index = PredicateIndex()
+    conditions = [index.add(number, parse_condition("a > 1")) for number in range(100)]
+    assert len(conditions[0].ids) == AMENDED_ITEMS_MAX + 1 and conditions[0].size == 100
+    assert match(index, a=[2]) == {0: [tuple(range(100))]}
+    for number in range(100):
+        index.remove(number, conditions[number])
+    assert not len(index) and not index._unsettled

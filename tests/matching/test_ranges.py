@@ -8,10 +8,10 @@ from math import inf, nan
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from matching import ranges
-from matching.ranges import RangeTable, Span
+from matching import range_blocks, ranges
+from matching.ranges import Answers, RangeTable, Span
 
 NUMBERS = st.one_of(
     st.integers(-12, 12), st.floats(-12, 12), st.sampled_from([0.0, -0.0, inf, -inf, nan, 2**53, 1e300])
@@ -21,8 +21,12 @@ WIDTHS = st.one_of(st.just(inf), st.sampled_from([5e-324, 0.5, 1.0, 3.0, 20.0]),
 ROOM = pytest.MonkeyPatch()
 
 
-def merged(spans: list[Span]) -> tuple[Span, ...]:
-    return tuple(spans)
+ANSWERS: Answers[Span, Span] = Answers(
+    tuple,
+    lambda spans, span: (*spans, span),
+    lambda spans, span: tuple(one for one in spans if one is not span),
+    lambda span: 1,
+)
 
 
 def holds(span: Span, value: float) -> bool:
@@ -37,12 +41,18 @@ class TableAgainstList(RuleBasedStateMachine):
         super().__init__()
         ROOM.setattr(ranges, "BLOCK_SPANS_MAX", 3)
         ROOM.setattr(ranges, "COVERED_BLOCKS_MAX", 1)
-        ROOM.setattr(ranges, "BLOCK_CELL_ITEMS_MAX", 6)
-        self.table: RangeTable[Span, Span] = RangeTable(merged)
+        self.table: RangeTable[Span, Span] = RangeTable(ANSWERS)
         self.present: list[Span] = []
 
     def teardown(self) -> None:
         ROOM.undo()
+
+    @initialize(items=st.sampled_from([0, 2, 64]), blocks=st.sampled_from([1, 3]), kept=st.sampled_from([6, 60]))
+    def choose_what_is_amended(self, items: int, blocks: int, kept: int) -> None:
+        for module in (range_blocks, ranges):
+            ROOM.setattr(module, "AMENDED_ITEMS_MAX", items)
+        ROOM.setattr(ranges, "AMENDED_BLOCKS_MAX", blocks)
+        ROOM.setattr(range_blocks, "BLOCK_CELL_ITEMS_MAX", kept)
 
     @rule(low=LOWS, width=WIDTHS)
     def add(self, low: float, width: float) -> None:
@@ -69,7 +79,9 @@ class TableAgainstList(RuleBasedStateMachine):
     @precondition(lambda self: self.present)
     @rule(data=st.data())
     def touch(self, data: st.DataObject) -> None:
-        self.table.touch(data.draw(st.sampled_from(self.present)))
+        span = data.draw(st.sampled_from(self.present))
+        self.table.touch(span, False)
+        self.table.touch(span, True)
 
     @rule(values=st.lists(NUMBERS, min_size=1, max_size=6))
     def find(self, values: list[float]) -> None:
@@ -100,7 +112,7 @@ def find(table: RangeTable[Span, Span], value: float) -> list[tuple[Span, ...]]:
 @pytest.fixture
 def steps() -> Iterator[RangeTable[Span, Span]]:
     """1,000 ranges of width 3 at 0, 1, 2, ..."""
-    table: RangeTable[Span, Span] = RangeTable(merged)
+    table: RangeTable[Span, Span] = RangeTable(ANSWERS)
     for low in range(1000):
         table.add(Span(float(low), low + 3.0))
     yield table
@@ -121,10 +133,12 @@ def test_a_change_leaves_the_ready_answers_of_other_blocks(steps: RangeTable[Spa
     assert len(find(steps, 100.5)[0]) == len(near) + 1
 
 
-def test_touching_a_span_has_its_answers_made_anew(steps: RangeTable[Span, Span]) -> None:
+def test_a_span_that_leaves_and_enters_is_in_the_answers_once(steps: RangeTable[Span, Span]) -> None:
     answer, far = find(steps, 500.5)[0], find(steps, 900.5)[0]
-    steps.touch(answer[0])
-    assert find(steps, 500.5)[0] is not answer and find(steps, 900.5)[0] is far
+    steps.touch(answer[0], False)
+    assert answer[0] not in find(steps, 500.5)[0]
+    steps.touch(answer[0], True)
+    assert sorted(find(steps, 500.5)[0], key=id) == sorted(answer, key=id) and find(steps, 900.5)[0] is far
 
 
 def test_blocks_come_and_go_with_the_ranges(steps: RangeTable[Span, Span]) -> None:
@@ -149,7 +163,7 @@ def test_wide_ranges_cost_one_place_whatever_their_width(steps: RangeTable[Span,
 
 
 def test_ranges_that_become_wide_as_others_come_are_moved() -> None:
-    table: RangeTable[Span, Span] = RangeTable(merged)
+    table: RangeTable[Span, Span] = RangeTable(ANSWERS)
     first = Span(0.0, 1000.0)
     table.add(first)
     assert first.blocks == 1
@@ -160,7 +174,7 @@ def test_ranges_that_become_wide_as_others_come_are_moved() -> None:
 
 
 def test_many_ranges_with_the_same_ends_stay_cheap() -> None:
-    table: RangeTable[Span, Span] = RangeTable(merged)
+    table: RangeTable[Span, Span] = RangeTable(ANSWERS)
     spans = [Span(1.0, 5.0) for _ in range(5000)]
     for span in spans:
         table.add(span)
@@ -172,11 +186,11 @@ def test_many_ranges_with_the_same_ends_stay_cheap() -> None:
 
 
 def test_what_a_block_keeps_ready_is_bounded() -> None:
-    table: RangeTable[Span, Span] = RangeTable(merged)
+    table: RangeTable[Span, Span] = RangeTable(ANSWERS)
     for low in range(ranges.BLOCK_SPANS_MAX):
         table.add(Span(float(low), 1000.0 + low))
     for value in range(1050):
         find(table, value + 0.5)
     (block,) = table._blocks
     assert block.cells is not None
-    assert sum(len(cell) for cell in block.cells if cell) == block.kept <= ranges.BLOCK_CELL_ITEMS_MAX
+    assert sum(len(cell) for cell in block.cells if cell) == block.kept <= range_blocks.BLOCK_CELL_ITEMS_MAX

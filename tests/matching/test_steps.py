@@ -21,7 +21,7 @@ def condition(identity: int) -> Condition:
 
 def file(step: LeafStep, place: Place) -> Place:
     place.step = step
-    place.condition.places += (place,)
+    place.condition.file([*place.condition.places, place])
     step.put(place)  # type: ignore[attr-defined]
     return place
 

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from matching import ranges, traffic
+from matching import predicates, range_blocks, ranges, traffic
 from matching.dumb import DumbIndex
 from matching.index import Index, Matches
 from matching.language import parse_condition
@@ -80,6 +80,12 @@ class IndexAgainstTwin(RuleBasedStateMachine):
         self.twin = DumbIndex()
         self.next_subscription = 0
         self.present: list[int] = []
+
+    @initialize(items=st.sampled_from([0, 2, 64]), blocks=st.sampled_from([1, 3]))
+    def choose_what_is_amended(self, items: int, blocks: int) -> None:
+        for module in (predicates, range_blocks, ranges):
+            ROOM.setattr(module, "AMENDED_ITEMS_MAX", items)
+        ROOM.setattr(ranges, "AMENDED_BLOCKS_MAX", blocks)
 
     def add(self, pattern: Pattern, condition: Tree | None) -> None:
         # Numbers are neither dense nor ascending.
