@@ -1,8 +1,8 @@
 """Message <-> the msgpack array inside a frame.
 
 Most messages are their fields in order behind their type number, so one table of (field kinds) checks and builds
-them. PUBLISH and DELIVER are written out: they carry the traffic. DELIVER is put together from two parts, the routes
-of this connection and the portion, which is encoded once however many connections get it.
+them. PUBLISH and DELIVER are written out: they carry the traffic. DELIVER is put together from three parts, the routes
+of this connection, the head of the portion, which is encoded once however many connections get it, and its records.
 
 Every decode has explicit limits by type; whatever msgpack or a check dislikes becomes one ProtocolViolation. The
 first two bytes of a message tell its type, so a host refuses what may not come before it is unpacked.
@@ -24,12 +24,17 @@ from .limits import (
     CONTROL_LENGTH_MAX,
     CREDIT_MAX,
     FRAME_LENGTH_MAX,
+    HANDSHAKE_FRAME_LENGTH_MAX,
     INTEREST_ATTRIBUTES_MAX,
+    LETTER_LENGTH_MAX,
     LIST_LENGTH_MAX,
+    PAGE_LENGTH_MAX,
     PUBLISH_LENGTH_MAX,
+    SETTINGS_MAX,
     TEXT_LENGTH_MAX,
 )
-from .messages import MESSAGE_TYPES, Deliver, Message, Mode, Publish, Scope
+from .messages import MESSAGE_TYPES, Deliver, Forward, Message, Mode, Puback, Publish, Scope
+from .peer_codec import decode_forward, encode_forward, is_kind, is_member, is_settings, unpack_forward
 
 __all__ = ["decode", "encode", "encode_chunks", "kind_of"]
 
@@ -38,23 +43,40 @@ _TYPE_NUMBER: dict[type[Any], int] = {kind: number for number, kind in MESSAGE_T
 _DELIVER_HEAD = b"\x99\x0e"
 _ARRAY_MARK, _TYPE_NUMBER_MAX = 0x90, 0x7F
 _PUBLISH, _PUBLISH_LENGTH = 12, 8
+_FORWARD = 35
 
 _LARGE = frozenset((14, 18))
 """DELIVER and ANSWER: only a broker sends them, and their lists may be long."""
 
-_LENGTH_MAX = {12: PUBLISH_LENGTH_MAX, 14: FRAME_LENGTH_MAX, 18: FRAME_LENGTH_MAX}
+_LENGTH_MAX = {
+    12: PUBLISH_LENGTH_MAX,
+    14: FRAME_LENGTH_MAX,
+    18: FRAME_LENGTH_MAX,
+    32: HANDSHAKE_FRAME_LENGTH_MAX,
+    34: PAGE_LENGTH_MAX,
+    35: FRAME_LENGTH_MAX,
+}
 """Type number -> bytes of its frame; every other has CONTROL_LENGTH_MAX."""
 
-_LIST_LENGTH_MAX = {8: 256, 14: LIST_LENGTH_MAX, 16: 256, 17: 256, 18: LIST_LENGTH_MAX}
+_LIST_LENGTH_MAX = {
+    8: 256,
+    14: LIST_LENGTH_MAX,
+    16: 256,
+    17: 256,
+    18: LIST_LENGTH_MAX,
+    33: LETTER_LENGTH_MAX,
+    34: LIST_LENGTH_MAX,
+}
 """Type number -> elements of a list inside it. msgpack makes room for what a header claims, at any depth."""
 
 _OUTER_LENGTH_MAX = 16
 """The same for messages that hold no list: what a stranger may send before the handshake costs next to nothing."""
 
-_MAP_LENGTH_MAX = {8: 256, 17: 256, 18: 1024}
-"""Type number -> members of a map inside it; no other message but PUBLISH has one."""
+_MAP_LENGTH_MAX = {8: 256, 17: 256, 18: 1024, 32: SETTINGS_MAX, 33: 256, 34: 1024}
+"""Type number -> members of a map inside it; no other message but PUBLISH and FORWARD has one."""
 
 _COUNTER, _TEXT, _NAME, _BIN, _FLAG, _SECONDS, _MAP, _NAMES, _ANY, _SCOPE = range(10)
+_SETTINGS, _MEMBER, _MEMBER_OR_NIL, _KIND, _LIST = range(10, 15)
 
 _FIELDS: dict[int, tuple[int, ...]] = {
     1: (_COUNTER, _NAME, _BIN, _COUNTER, _COUNTER, _SECONDS, _NAME),
@@ -73,6 +95,9 @@ _FIELDS: dict[int, tuple[int, ...]] = {
     16: (_TEXT, _NAMES),
     17: (_COUNTER, _NAME, _MAP),
     18: (_COUNTER, _ANY),
+    32: (_COUNTER, _NAME, _COUNTER, _NAME, _NAME, _SETTINGS),
+    33: (_MEMBER, _MEMBER_OR_NIL, _KIND, _LIST),
+    34: (_KIND, _LIST),
 }
 
 
@@ -90,7 +115,7 @@ def encode_chunks(message: Message) -> list[bytes]:
 def _chunks(message: Message) -> list[bytes]:
     if type(message) is Deliver:
         portion = message.portion
-        return [_DELIVER_HEAD + _pack(message.routes), portion.encoded or _encode_portion(portion)]
+        return [_DELIVER_HEAD + _pack(message.routes) + (portion.encoded or _encode_head(portion)), portion.records]
     if type(message) is Publish:
         batch = message.batch
         return [
@@ -103,6 +128,10 @@ def _chunks(message: Message) -> list[bytes]:
             + (b"\xc3" if batch.complete else b"\xc2"),
             _pack(batch.records),
         ]
+    if type(message) is Forward:
+        return encode_forward(message, _pack)
+    if type(message) is Puback:
+        return [b"\x92\x0d" + _pack(message.sequence)]
     number = _TYPE_NUMBER[type(message)]
     return [_pack([number, *(getattr(message, name) for name in message.__slots__)])]
 
@@ -135,7 +164,7 @@ def decode(data: bytes | bytearray | memoryview, kind: type[Any] | None = None) 
         text = f"{kind.__name__.upper()} has at most {length_max} bytes, not {len(data)}"
         raise ProtocolViolation(text, ErrorCode.TOO_LARGE)
     try:
-        parts = _unpack_publish(data) if number == _PUBLISH else _unpack(data, number)
+        parts = _unpack(data, number)
     except ProtocolViolation:
         raise
     except Exception as error:  # msgpack raises a dozen kinds; each means the same to us
@@ -155,6 +184,10 @@ def decode(data: bytes | bytearray | memoryview, kind: type[Any] | None = None) 
 
 
 def _unpack(data: bytes | bytearray | memoryview, number: int) -> list[Any]:
+    if number == _PUBLISH:
+        return _unpack_publish(data)
+    if number == _FORWARD:
+        return unpack_forward(data, _columns)
     parts: list[Any] = msgpack.unpackb(
         data,
         object_pairs_hook=_string_keyed,
@@ -209,19 +242,18 @@ def _no_extension(code: int, _: bytes) -> Any:
     raise ProtocolViolation(f"extension type {code} has no meaning here")
 
 
-def _encode_portion(portion: Portion) -> bytes:
+def _encode_head(portion: Portion) -> bytes:
+    """Everything of a portion up to its records; they follow as they are, so they exist once however many wait."""
+    length = len(portion.records)
+    if length < 0x100:
+        head = b"\xc4" + length.to_bytes(1, "big")
+    elif length < 0x10000:
+        head = b"\xc5" + length.to_bytes(2, "big")
+    else:
+        head = b"\xc6" + length.to_bytes(4, "big")
     # Packed at once as an array, whose head of one byte is cut off: much faster than field by field.
-    portion.encoded = _pack(
-        (
-            portion.origin,
-            portion.base,
-            portion.time,
-            portion.offsets,
-            portion.topics,
-            portion.lengths,
-            portion.records,
-        )
-    )[1:]
+    fields = (portion.origin, portion.base, portion.time, portion.offsets, portion.topics, portion.lengths)
+    portion.encoded = _pack(fields)[1:] + head
     return portion.encoded
 
 
@@ -319,6 +351,11 @@ _CHECKS: dict[int, Callable[[Any], bool]] = {
     _NAMES: _is_names,
     _ANY: lambda value: True,
     _SCOPE: lambda value: type(value) is int and Scope.CONNECTION <= value <= Scope.PUBLISH,
+    _SETTINGS: is_settings,
+    _MEMBER: is_member,
+    _MEMBER_OR_NIL: lambda value: value is None or is_member(value),
+    _KIND: is_kind,
+    _LIST: lambda value: type(value) is list,
 }
 
 _WANTED: dict[int, str] = {
@@ -332,6 +369,11 @@ _WANTED: dict[int, str] = {
     _NAMES: f"nil or a list of at most {INTEREST_ATTRIBUTES_MAX} attribute names",
     _ANY: "anything",
     _SCOPE: "0 (connection), 1 (request) or 2 (publish)",
+    _SETTINGS: f"a map of at most {SETTINGS_MAX} names to scalars",
+    _MEMBER: "a list of identifier, incarnation, padding, address",
+    _MEMBER_OR_NIL: "nil or a list of identifier, incarnation, padding, address",
+    _KIND: "an integer from 0 to 255",
+    _LIST: "a list",
 }
 
-_SPECIAL: dict[int, Callable[[list[Any]], Message]] = {12: _decode_publish, 14: _decode_deliver}
+_SPECIAL: dict[int, Callable[[list[Any]], Message]] = {12: _decode_publish, 14: _decode_deliver, 35: decode_forward}

@@ -40,6 +40,7 @@ class ErrorCode(IntEnum):
     SHUTTING_DOWN = 7
     TOO_MANY = 8
     REPLACED = 9
+    MISMATCH = 10
 
     BAD_CONDITION = 100
     BAD_PATTERN = 101
@@ -51,6 +52,7 @@ class ErrorCode(IntEnum):
     NOT_FOUND = 107
     DUPLICATE = 108
     SEQUENCE_GAP = 109
+    UNAVAILABLE = 110
 
 
 class HeadgateError(Exception):

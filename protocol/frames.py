@@ -19,12 +19,13 @@ def frame(chunks: list[bytes], length_max: int = FRAME_LENGTH_MAX) -> list[bytes
 
     Raises LocalError over the limit: the other side would close the connection.
     """
-    length = sum(map(len, chunks))
+    two = len(chunks) == 2
+    length = len(chunks[0]) + len(chunks[1]) if two else sum(map(len, chunks))
     if length > length_max:
         raise LocalError(f"a frame has at most {length_max} bytes, not {length}: split what it carries")
     head = length.to_bytes(4, "big") + chunks[0]
     if length <= 4096:
-        return [head + chunks[1]] if len(chunks) == 2 else [head]
+        return [head + chunks[1]] if two else [head]
     return [head, *chunks[1:]]
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 __all__ = [
+    "ADDRESSES_MAX",
     "ATTRIBUTES_MAX",
     "ATTRIBUTE_NAME_LENGTH_MAX",
     "BATCH_EVENTS_MAX",
     "CONTROL_LENGTH_MAX",
     "CREDIT_DEFAULT",
     "CREDIT_MAX",
+    "DIAL_SECONDS_MAX",
     "ENTRY_OVERHEAD_BYTES",
     "FAILURES_KEPT_MAX",
     "FRAME_LENGTH_MAX",
@@ -19,13 +21,18 @@ __all__ = [
     "HEARTBEAT_SECONDS_DEFAULT",
     "HEARTBEAT_SECONDS_MAX",
     "HEARTBEAT_SECONDS_MIN",
+    "HOPS_MAX",
     "INTEREST_ATTRIBUTES_MAX",
     "KNOWN_SHAPES_MAX",
     "KNOWN_TOPICS_MAX",
     "LINGER_BYTES_MAX",
     "LINGER_EVENTS_DEFAULT",
     "LINGER_SECONDS_DEFAULT",
+    "LETTER_LENGTH_MAX",
     "LIST_LENGTH_MAX",
+    "PAGE_LENGTH_MAX",
+    "PEER_CREDIT_DEFAULT",
+    "PEER_HEARTBEAT_SECONDS",
     "PUBLISH_LENGTH_MAX",
     "PUBLISH_WINDOW_DEFAULT",
     "QUEUE_BYTES_MAX",
@@ -33,6 +40,9 @@ __all__ = [
     "RETRY_DELAY_SECONDS_MAX",
     "RETRY_DELAY_SECONDS_MIN",
     "RETRY_SECONDS_DEFAULT",
+    "SETTINGS_MAX",
+    "SHELF_LENGTH_MAX",
+    "SHELVES_MAX",
     "TEXT_LENGTH_MAX",
     "TOPIC_LENGTH_MAX",
     "TOPIC_LEVELS_MAX",
@@ -75,6 +85,9 @@ INTEREST_ATTRIBUTES_MAX = 64
 
 HANDSHAKE_SECONDS_MAX = 5.0
 """From connection to a finished handshake. Long for any network, short for ten thousand idle sockets."""
+
+DIAL_SECONDS_MAX = 2.0
+"""As above, for a client that has another broker to turn to: a dead machine must not keep it from the living ones."""
 
 FRAME_SECONDS_MAX = 30.0
 """From the first byte of a frame to its last. 4 MiB in 30 s is 140 KiB/s: slower than that holds memory hostage."""
@@ -138,3 +151,31 @@ RETRY_DELAY_SECONDS_MIN = 0.05
 
 RETRY_DELAY_SECONDS_MAX = 2.0
 """The longest pause: within the grace of 10 seconds there are always several attempts."""
+
+ADDRESSES_MAX = 16
+"""Brokers that a client is told of: one of them must be alive. A round of all, none answering, ends within 40 s."""
+
+PEER_HEARTBEAT_SECONDS = 1.0
+"""Silence between brokers after which a PING goes out, and after it the link: who answers for a key has to be known
+within seconds, and the links of one machine room are never silent for one without a reason."""
+
+PEER_CREDIT_DEFAULT = 65_536
+"""Events that may be under way between two brokers: as many as to a subscriber, for the same ten milliseconds."""
+
+LETTER_LENGTH_MAX = 1024
+"""Elements of a list in a LETTER: a successor list has four, the brokers of a forming ring are at most some dozens."""
+
+PAGE_LENGTH_MAX = 1024 * 1024
+"""A CONTROL frame: one page of the keyed store, of which several go out between two heartbeats on a slow link."""
+
+SETTINGS_MAX = 32
+"""Settings that brokers compare when they meet; all of them fit the frame of a handshake."""
+
+HOPS_MAX = 255
+"""Brokers that passed a FORWARD on. Routing takes a dozen hops among thousands; more is a loop."""
+
+SHELVES_MAX = 256
+"""Shelves of one FORWARD: a broker with more in use sends several."""
+
+SHELF_LENGTH_MAX = 16
+"""Scalars that name a shelf; there are six."""

@@ -1,5 +1,7 @@
 """Every message of the wire as a small slotted dataclass: the vocabulary of the system. SPEC.md tells the bytes.
 
+What only brokers say to each other is in `peer_messages.py` and registered here.
+
 Messages are never changed after they were made (the simulator passes them through the codec to see that).
 """
 
@@ -12,21 +14,26 @@ from typing import Any
 
 from .batch import Batch, Portion, split_u32
 from .limits import CREDIT_DEFAULT, HEARTBEAT_SECONDS_DEFAULT
+from .peer_messages import Control, Forward, Letter, Peer
 
 __all__ = [
     "MESSAGE_TYPES",
     "VERSION",
     "Answer",
     "Ask",
+    "Control",
     "Credit",
     "Deliver",
     "Error",
+    "Forward",
     "Gap",
     "Goodbye",
     "Hello",
     "Interest",
+    "Letter",
     "Message",
     "Mode",
+    "Peer",
     "Ping",
     "Pong",
     "Puback",
@@ -249,6 +256,10 @@ Message = (
     | Interest
     | Ask
     | Answer
+    | Peer
+    | Letter
+    | Control
+    | Forward
 )
 
 MESSAGE_TYPES: dict[int, type[Any]] = {
@@ -270,4 +281,8 @@ MESSAGE_TYPES: dict[int, type[Any]] = {
     16: Interest,
     17: Ask,
     18: Answer,
+    32: Peer,
+    33: Letter,
+    34: Control,
+    35: Forward,
 }

@@ -1,4 +1,4 @@
-"""One connection as a machine without I/O: handshake, states, heartbeats, goodbye. Client and broker share it.
+"""One connection as a machine without I/O: handshake, states, heartbeats, goodbye. Clients and brokers share it.
 
 The host's duties, step by step:
 
@@ -13,6 +13,8 @@ States, and what may come in, are the table `_ACCEPTED`; drawn out (HELLO and WE
     OPENING --HELLO sent or received, WELCOME the other way--> OPEN --GOODBYE or ERROR--> CLOSED
        |                                                        |
        +--anything else, a bad frame, a deadline----------------+--> CLOSED, `failure` says why
+
+On a link between brokers both sides are PEER: the dialler says PEER, the acceptor answers with PEER, and both are open.
 
 A violation is answered with one ERROR of scope CONNECTION, then nothing more is read. PING and PONG never leave this
 file. Silence for one heartbeat sends a PING; silence for two is the end.
@@ -34,19 +36,24 @@ from .limits import (
     HEARTBEAT_SECONDS_DEFAULT,
     HEARTBEAT_SECONDS_MAX,
     HEARTBEAT_SECONDS_MIN,
+    PEER_HEARTBEAT_SECONDS,
 )
 from .messages import (
     VERSION,
     Answer,
     Ask,
+    Control,
     Credit,
     Deliver,
     Error,
+    Forward,
     Gap,
     Goodbye,
     Hello,
     Interest,
+    Letter,
     Message,
+    Peer,
     Ping,
     Pong,
     Puback,
@@ -67,6 +74,10 @@ class Role(Enum):
 
     CLIENT = "client"
     BROKER = "broker"
+    PEER = "peer"
+
+    # The one of Enum is Python, and asked four times for each event that comes alone.
+    __hash__ = object.__hash__
 
 
 class State(Enum):
@@ -76,46 +87,57 @@ class State(Enum):
     OPEN = "open"
     CLOSED = "closed"
 
+    __hash__ = object.__hash__
+
 
 _BOTH = (Ping, Pong, Error, Goodbye)
 _FROM_CLIENT = frozenset((*_BOTH, Credit, Subscribe, Unsubscribe, Publish, Ask))
 _FROM_BROKER = frozenset((*_BOTH, Suback, Unsuback, Puback, Deliver, Gap, Interest, Answer))
+_AMONG_PEERS = frozenset((*_BOTH, Credit, Letter, Control, Forward, Deliver, Gap))
 _ACCEPTED: dict[tuple[Role, State], frozenset[type]] = {
     (Role.BROKER, State.OPENING): frozenset((Hello, Error, Goodbye)),
     (Role.BROKER, State.OPEN): _FROM_CLIENT,
     (Role.CLIENT, State.OPENING): frozenset((Welcome, Error, Goodbye)),
     (Role.CLIENT, State.OPEN): _FROM_BROKER,
+    (Role.PEER, State.OPENING): frozenset((Peer, Error, Goodbye)),
+    (Role.PEER, State.OPEN): _AMONG_PEERS,
     (Role.BROKER, State.CLOSED): frozenset(),
     (Role.CLIENT, State.CLOSED): frozenset(),
+    (Role.PEER, State.CLOSED): frozenset(),
 }
 _SENT: dict[tuple[Role, State], frozenset[type]] = {
     (Role.BROKER, State.OPENING): frozenset((Welcome, Error, Goodbye)),
     (Role.BROKER, State.OPEN): _FROM_BROKER,
     (Role.CLIENT, State.OPENING): frozenset((Hello, Error, Goodbye)),
     (Role.CLIENT, State.OPEN): _FROM_CLIENT,
+    (Role.PEER, State.OPENING): frozenset((Peer, Error, Goodbye)),
+    (Role.PEER, State.OPEN): _AMONG_PEERS,
     (Role.BROKER, State.CLOSED): frozenset(),
     (Role.CLIENT, State.CLOSED): frozenset(),
+    (Role.PEER, State.CLOSED): frozenset(),
 }
 
 
 class Session:
     """One connection's protocol; see the head of this file for how to host it."""
 
-    def __init__(self, role: Role, now: float, heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT) -> None:
+    def __init__(self, role: Role, now: float, heartbeat_seconds: float | None = None) -> None:
         self.role = role
         self.state = State.OPENING
         self.failure: HeadgateError | None = None
         self.violated = False  # the failure is one of the other side, found here; not just the end of the bytes
         self.bytes_received = 0
         self.bytes_sent = 0
-        self.heartbeat_seconds = heartbeat_seconds
+        usual = PEER_HEARTBEAT_SECONDS if role is Role.PEER else HEARTBEAT_SECONDS_DEFAULT
+        self.heartbeat_seconds = usual if heartbeat_seconds is None else heartbeat_seconds
         self._reader = FrameReader()
         self._outgoing: list[bytes] = []
         self._opened = now
         self._heard = now
         self._pinged: float | None = None
         self._frame_began = now
-        self._greeted = False  # HELLO was said
+        self._greeted = False  # HELLO was said, or our PEER
+        self._was_greeted = False  # by the PEER of the other side
         self._delivering = False  # DELIVER may be sent: the short way for what is sent most
 
     @property
@@ -141,7 +163,7 @@ class Session:
                 if kind not in accepted:
                     raise ProtocolViolation(self._out_of_place(kind))
                 message = decode(view, kind)
-                if self._absorb(message):
+                if kind is not Publish and kind is not Deliver and self._absorb(message):
                     continue
                 messages.append(message)
                 if self.state is not state:
@@ -166,12 +188,18 @@ class Session:
         opening = self.state is State.OPENING
         if (kind is Hello and self._greeted) or (kind is Welcome and not self._greeted):
             raise LocalError("the client says HELLO, once, and the broker answers it with WELCOME")
+        if kind is Peer and self._greeted:
+            raise LocalError("a broker says PEER once")
         chunks = frame(encode_chunks(message), HANDSHAKE_FRAME_LENGTH_MAX if opening else FRAME_LENGTH_MAX)
         self._outgoing += chunks
         if kind is Hello:
             self._greeted = True
         elif kind is Welcome:
             self._open(message.heartbeat_seconds)  # type: ignore[union-attr]  # kind is the type of message
+        elif kind is Peer:
+            self._greeted = True
+            if self._was_greeted:
+                self._open(self.heartbeat_seconds)
         elif kind is Goodbye or (kind is Error and message.scope == Scope.CONNECTION):  # type: ignore[union-attr]
             self._close()
 
@@ -221,8 +249,6 @@ class Session:
     def _absorb(self, message: Message) -> bool:
         """Handle what concerns the session alone; True when the host need not see it."""
         kind = type(message)
-        if kind is Publish or kind is Deliver:
-            return False
         if kind is Ping:
             self._outgoing += frame(encode_chunks(Pong(message.token)))  # type: ignore[union-attr]
             return True
@@ -233,6 +259,8 @@ class Session:
         elif isinstance(message, Welcome):
             self._check_welcome(message)
             self._open(message.heartbeat_seconds)
+        elif isinstance(message, Peer):
+            self._check_peer(message)
         elif isinstance(message, Goodbye):
             self._close()
         elif isinstance(message, Error) and message.scope == Scope.CONNECTION:
@@ -258,6 +286,16 @@ class Session:
             raise ProtocolViolation(text, ErrorCode.VERSION)
         self._check_heartbeat(welcome.heartbeat_seconds)
 
+    def _check_peer(self, peer: Peer) -> None:
+        if self._was_greeted:
+            raise ProtocolViolation("PEER is said once")
+        self._was_greeted = True
+        if peer.version != VERSION:
+            text = f"this broker speaks version {VERSION}, the other one {peer.version}: upgrade the older one"
+            raise ProtocolViolation(text, ErrorCode.VERSION)
+        if self._greeted:
+            self._open(self.heartbeat_seconds)
+
     def _check_heartbeat(self, seconds: float) -> None:
         if not HEARTBEAT_SECONDS_MIN <= seconds <= HEARTBEAT_SECONDS_MAX:
             text = f"a heartbeat is {HEARTBEAT_SECONDS_MIN:g} to {HEARTBEAT_SECONDS_MAX:g} seconds"
@@ -265,7 +303,7 @@ class Session:
 
     def _open(self, heartbeat_seconds: float) -> None:
         self.state = State.OPEN
-        self._delivering = self.role is Role.BROKER
+        self._delivering = self.role is not Role.CLIENT
         self.heartbeat_seconds = heartbeat_seconds
         self._reader.length_max = FRAME_LENGTH_MAX
 
@@ -275,6 +313,14 @@ class Session:
 
     def _out_of_place(self, kind: type[Any]) -> str:
         name = kind.__name__.upper()
+        if self.role is Role.PEER and kind is Hello:
+            return "HELLO may not come here: this port is for brokers, clients connect to --listen (7400 unless set)"
+        if self.role is Role.BROKER and kind is Peer:
+            return (
+                "PEER may not come here: this port is for clients, brokers connect to --peer-listen (7401 unless set)"
+            )
+        if self.role is Role.PEER and self.state is State.OPENING:
+            return f"the first message is PEER, not {name}"
         if self.role is Role.BROKER and self.state is State.OPENING:
             return f"the first message is HELLO, not {name}"
         return f"{name} may not come to a {self.role.value} that is {self.state.value}"

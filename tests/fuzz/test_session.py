@@ -18,7 +18,7 @@ from protocol.errors import ProtocolViolation
 from protocol.frames import frame
 from protocol.messages import Error, Goodbye, Hello, Message, Scope, Welcome
 from protocol.session import Role, Session, State
-from tests.support.pair import Split, byte_by_byte, opened, random_chunks, whole
+from tests.support.pair import PEER, Split, byte_by_byte, opened, random_chunks, whole
 from tests.support.samples import MESSAGES
 
 ROLES = pytest.mark.parametrize("role", Role, ids=lambda role: role.value)
@@ -28,8 +28,9 @@ FRAMED = [b"".join(frame(encode_chunks(message))) for message in MESSAGES]
 FROM_CLIENT = b"".join(FRAMED[number - 1] for number in (5, 7, 8, 12, 17, 10, 6, 3, 12))
 FROM_BROKER = b"".join(FRAMED[number - 1] for number in (5, 9, 16, 14, 13, 15, 18, 11, 6, 3, 14))
 WELCOME = b"".join(frame(encode_chunks(Welcome(1, "ann", b"key", False, 0, 256, 15.0))))
-VALID = {Role.BROKER: FROM_CLIENT, Role.CLIENT: FROM_BROKER}
-GREETING = {Role.BROKER: FRAMED[0], Role.CLIENT: WELCOME}
+AMONG_PEERS = b"".join(FRAMED[place] for place in (4, 6, 19, 20, 21, 13, 14, 19, 5, 2, 21))
+VALID = {Role.BROKER: FROM_CLIENT, Role.CLIENT: FROM_BROKER, Role.PEER: AMONG_PEERS}
+GREETING = {Role.BROKER: FRAMED[0], Role.CLIENT: WELCOME, Role.PEER: FRAMED[18]}
 
 
 def begun(role: Role, is_open: bool) -> Session:
@@ -39,6 +40,9 @@ def begun(role: Role, is_open: bool) -> Session:
     session = Session(role, 0.0)
     if role is Role.CLIENT:
         session.send(Hello())
+        session.take()
+    elif role is Role.PEER:
+        session.send(PEER)
         session.take()
     return session
 
@@ -151,10 +155,10 @@ def test_damaged_streams(role: Role, seed: int) -> None:
 def test_hostile_bytes_take_bounded_memory(role: Role, is_open: bool, seed: int) -> None:
     draw = Random(seed)
     marks = b"\xdc\xdd\xde\xdf\xda\xdb\xc5\xc6\x9f\x8f\x90\x80\xff\x00\x20"
-    numbers = (1, 2, 8, 12, 17)
+    numbers = (1, 2, 8, 12, 17, 32, 33, 34, 35)
     tracemalloc.start()
     for _ in range(30):
-        body = bytes([0x90 + draw.randint(1, 9), draw.choice(numbers)]) + bytes(draw.choices(marks, k=4000))
+        body = bytes([0x90 + draw.randint(1, 12), draw.choice(numbers)]) + bytes(draw.choices(marks, k=4000))
         converse(begun(role, is_open), len(body).to_bytes(4, "big") + body, whole)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

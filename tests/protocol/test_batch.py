@@ -6,8 +6,10 @@ from array import array
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from protocol.batch import Batch, Portion, join_u32, make_batch, split_u32
+from protocol.batch import Batch, Portion, join_batches, join_u32, make_batch, split_u32
 from protocol.columns import encode_column
 from protocol.errors import LocalError, ProtocolViolation
 from protocol.limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, RECORD_LENGTH_MAX
@@ -162,3 +164,100 @@ def test_equal_topics_become_one() -> None:
 def test_a_batch_that_cannot_be_is_our_own_error(topics: Any, attributes: Any, bodies: Any, text: str) -> None:
     with pytest.raises(LocalError, match=text):
         make_batch(topics, attributes, bodies)
+
+
+# --- Clever forms against their dumb ones -----------------------------------------------------------------------------
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Batch:
+    """Of one topic or many, of records of one length or of many, with and without a remainder behind the runs."""
+    count = draw(st.sampled_from([1, 2, 3, 5, 64, 65, 130]))
+    alike = draw(st.none() | st.integers(0, 3))
+    sizes = [draw(st.integers(0, 3)) if alike is None else alike for _ in range(count)]
+    topics = "a" if draw(st.booleans()) else "\n".join(f"a/{row % 7}" for row in range(count))
+    return Batch(topics, count, join_u32(sizes), bytes(place % 251 for place in range(sum(sizes))))
+
+
+@given(st.data(), batches(), st.booleans())
+def test_portions_cut_in_bulk_are_those_cut_one_by_one(data: st.DataObject, batch: Batch, wide: bool) -> None:
+    wanted = st.sets(st.integers(0, batch.count - 1), min_size=1).map(sorted)
+    shares = data.draw(st.lists(wanted, min_size=1, max_size=6)) * (9 if wide else 1)
+    rows = [row for share in shares for row in share]
+    ends = [sum(map(len, shares[: number + 1])) for number in range(len(shares))]
+    portions = batch.portions(rows, ends, "ann", 100, 7)
+    events = events_of(batch.portion(range(batch.count), "ann", 100, 7))
+    assert [events_of(portion) for portion in portions] == [[events[row] for row in share] for share in shares]
+    for portion, share in zip(portions, shares, strict=True):
+        assert (portion.origin, portion.time, portion.count) == ("ann", 7, len(share))
+        assert bool(portion.offsets) == (share[-1] - share[0] >= len(share))
+    for one, share in zip(portions, shares, strict=True):
+        assert all(one is other for other, rows in zip(portions, shares, strict=True) if rows == share)
+
+
+@given(batches())
+def test_pieces_are_the_records_as_their_lengths_say(batch: Batch) -> None:
+    expected, start = [], 0
+    for length in split_u32(batch.lengths):
+        expected.append(batch.records[start : start + length])
+        start += length
+    assert batch.pieces() == expected
+
+
+@given(st.lists(batches(), min_size=1, max_size=4))
+def test_joined_batches_have_the_events_of_each(parts: list[Batch]) -> None:
+    joined = join_batches(parts)
+    expected = [event[1:] for part in parts for event in events_of(part.portion(range(part.count), "ann", 0, 0))]
+    assert [event[1:] for event in events_of(joined.portion(range(joined.count), "ann", 0, 0))] == expected
+    assert len(joined.topic_list()) in (1, joined.count)
+    assert joined.topics == "\n".join(joined.topic_list())
+
+
+@given(
+    st.sampled_from([b"", b"x", b"xy"]), st.binary(max_size=5), st.sampled_from(["a", "a\nb", ""]), st.integers(0, 2)
+)
+def test_an_event_alone_is_judged_as_among_others(records: bytes, lengths: bytes, topics: str, count: int) -> None:
+    def verdict(batch: Batch) -> str:
+        try:
+            batch.check()
+        except ProtocolViolation as violation:
+            return str(violation)
+        return ""
+
+    class Careful(Batch):
+        def _is_lone(self) -> bool:
+            return False
+
+    for some in (lengths, join_u32([len(records)])):
+        assert verdict(Batch(topics, count, some, records)) == verdict(Careful(topics, count, some, records))
+
+
+@given(st.data())
+def test_selected_rows_are_a_batch_of_their_own(data: st.DataObject) -> None:
+    """What is filtered on comes along as columns; of the rest, only that it must be derived from the records."""
+    count = data.draw(st.integers(1, 6))
+    rows = sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1)))
+    values = st.sampled_from([None, 1, 2.5, "x", True])
+    columns = {name: data.draw(st.lists(values, min_size=count, max_size=count)) for name in "abc"}
+    topics = [f"s/{row}" for row in range(count)] if data.draw(st.booleans()) else ["s/all"]
+    interest = data.draw(st.none() | st.lists(st.sampled_from("abcd"), unique=True))
+    batch = make_batch(topics, columns, [b"%d" % row for row in range(count)], interest)
+    names = data.draw(st.lists(st.sampled_from("abcd"), unique=True))
+    part = batch.select(rows, names)
+    part.check()
+    assert part.count == len(rows)
+    assert part.pieces() == [batch.pieces()[row] for row in rows]
+    whole = batch.topic_list() if len(batch.topic_list()) > 1 else batch.topic_list() * count
+    assert part.topic_list() in ([whole[row] for row in rows], [whole[0]] if len({*whole}) == 1 else None)
+    assert set(part.columns) == set(names) & set(batch.columns)
+    for name in "abcd":
+        expected = [columns[name][row] for row in rows] if name in columns else [None] * len(rows)
+        assert list(part.column(name) or [None] * len(rows)) == expected, name
+
+
+def test_a_selection_that_needs_a_broken_column_is_refused_and_one_that_does_not_is_not() -> None:
+    good = make_batch(["s"], {"a": [1, 2], "b": [1, 2]}, [b"", b""])
+    broken = Batch(good.topics, 2, good.lengths, good.records, good.columns | {"a": b"\xc1"})
+    assert list(broken.select([1], ["b"]).columns) == ["b"]
+    with pytest.raises(ProtocolViolation):
+        broken.select([1], ["a", "b"])

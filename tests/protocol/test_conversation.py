@@ -28,8 +28,8 @@ from protocol.messages import (
 from protocol.outcome import Outcome
 
 
-def welcome(resumed: bool, accepted: int = 0, key: bytes = b"k") -> Welcome:
-    return Welcome(1, "b", key, resumed, accepted, 100, 15.0)
+def welcome(resumed: bool, accepted: int = 0, key: bytes = b"k", broker: str = "b") -> Welcome:
+    return Welcome(1, broker, key, resumed, accepted, 100, 15.0)
 
 
 def begun() -> Conversation:
@@ -171,6 +171,27 @@ def test_two_new_sessions_in_a_row_subscribe_once_each() -> None:
         conversation.interrupted("reset")
         conversation.handle(welcome(False))
         assert [type(one) for one in said(conversation)] == [Subscribe]
+
+
+def test_another_broker_is_named_in_the_gap_and_has_the_subscription_when_it_says_so() -> None:
+    conversation = begun()
+    inbox = conversation.deliveries.inboxes[subscribed(conversation)]
+    assert inbox.confirmed
+    conversation.interrupted("reset")
+    conversation.handle(welcome(True))
+    assert inbox.confirmed and not inbox.gaps, "the session went on"
+    told = []
+    inbox.on_change = lambda: told.append(inbox.confirmed)
+    conversation.interrupted("reset")
+    conversation.handle(welcome(False, broker="c"))
+    assert not inbox.confirmed
+    (gap,) = inbox.gaps
+    assert (gap.count, "moved to another broker, c" in gap.reason) == (0, True)
+    (message,) = (one for one in said(conversation) if isinstance(one, Subscribe))
+    conversation.handle(Suback(message.request, message.subscription))
+    assert inbox.confirmed and told == [True]
+    conversation.handle(welcome(False, broker="c"))
+    assert "session ended" in inbox.gaps[-1].reason
 
 
 @pytest.mark.parametrize(

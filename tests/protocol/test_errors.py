@@ -58,6 +58,7 @@ def test_codes_never_change_their_meaning() -> None:
         "SHUTTING_DOWN": 7,
         "TOO_MANY": 8,
         "REPLACED": 9,
+        "MISMATCH": 10,
         "BAD_CONDITION": 100,
         "BAD_PATTERN": 101,
         "BAD_TOPIC": 102,
@@ -68,4 +69,5 @@ def test_codes_never_change_their_meaning() -> None:
         "NOT_FOUND": 107,
         "DUPLICATE": 108,
         "SEQUENCE_GAP": 109,
+        "UNAVAILABLE": 110,
     }

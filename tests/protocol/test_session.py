@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from protocol.codec import decode, encode, encode_chunks
+from protocol.codec import encode
 from protocol.errors import ErrorCode, LocalError, ProtocolViolation
-from protocol.frames import frame
 from protocol.limits import (
     CONTROL_LENGTH_MAX,
     FRAME_LENGTH_MAX,
@@ -31,8 +30,18 @@ from protocol.messages import (
     Welcome,
 )
 from protocol.session import Role, Session, State
-from tests.support.pair import OTHER, Pair, Split, byte_by_byte, opened, random_chunks, whole
+from tests.support.pair import (
+    OTHER,
+    Pair,
+    Split,
+    byte_by_byte,
+    opened,
+    pair_of,
+    random_chunks,
+    whole,
+)
 from tests.support.samples import MESSAGES, batch, name_of
+from tests.support.session_ends import framed, greeting, last_error
 
 SPLITS = pytest.mark.parametrize("split", [whole, byte_by_byte, random_chunks(1)], ids=["whole", "bytes", "chunks"])
 ROLES = pytest.mark.parametrize("role", Role, ids=lambda role: role.value)
@@ -41,51 +50,24 @@ BOTH = "ERROR GOODBYE PING PONG "
 FROM = {
     Role.CLIENT: set((BOTH + "CREDIT SUBSCRIBE UNSUBSCRIBE PUBLISH ASK").split()),
     Role.BROKER: set((BOTH + "SUBACK UNSUBACK PUBACK DELIVER GAP INTEREST ANSWER").split()),
+    Role.PEER: set((BOTH + "CREDIT LETTER CONTROL FORWARD DELIVER GAP").split()),
 }
-FIRST = {Role.CLIENT: {"HELLO", "ERROR", "GOODBYE"}, Role.BROKER: {"WELCOME", "ERROR", "GOODBYE"}}
+FIRST = {
+    Role.CLIENT: {"HELLO", "ERROR", "GOODBYE"},
+    Role.BROKER: {"WELCOME", "ERROR", "GOODBYE"},
+    Role.PEER: {"PEER", "ERROR", "GOODBYE"},
+}
 """What each side may say before the handshake is done: this table is SPEC.md's, written a second time."""
-
-
-def framed(*messages: Message) -> bytes:
-    return b"".join(b"".join(frame(encode_chunks(message))) for message in messages)
-
-
-def last_error(session: Session) -> Error:
-    """The one ERROR that a failed session says, after which it says and hears nothing."""
-    assert session.closed
-    written = b"".join(session.take())
-    length = int.from_bytes(written[:4], "big")
-    error = decode(written[4 : 4 + length])
-    assert isinstance(error, Error) and error.scope == Scope.CONNECTION
-    assert len(written) == 4 + length, "something was said after the ERROR"
-    assert isinstance(session.failure, ProtocolViolation)
-    assert (error.code, error.text) == (session.failure.code, session.failure.text)
-    assert session.receive(framed(Ping(1), *MESSAGES), 1.0) == []
-    session.wake(1e9)
-    assert session.take() == []
-    assert session.next_deadline() == float("inf")
-    for message in MESSAGES:
-        with pytest.raises(LocalError):
-            session.send(message)
-    return error
-
-
-def greeting(role: Role) -> Session:
-    """A session in the middle of its handshake: HELLO was said."""
-    session = Session(role, 0.0)
-    if role is Role.CLIENT:
-        session.send(Hello())
-        session.take()
-    else:
-        assert session.receive(framed(Hello()), 0.0) == [Hello()]
-    return session
+ENDS = {"WELCOME": State.OPEN, "PEER": State.OPEN, "GOODBYE": State.CLOSED}
+"""How the handshake ends; after any other word it goes on."""
 
 
 @SPLITS
 def test_a_conversation(split: Split) -> None:
     pair = Pair(split)
     pair.open()
-    for role, names in FROM.items():
+    for role in (Role.CLIENT, Role.BROKER):
+        names = FROM[role]
         said = [one for one in MESSAGES if name_of(one) in names and name_of(one) not in BOTH.split()]
         pair.say(role, *said)
         assert pair.heard[OTHER[role]] == said
@@ -101,7 +83,7 @@ def test_a_conversation(split: Split) -> None:
 @ROLES
 @pytest.mark.parametrize("message", MESSAGES, ids=name_of)
 def test_an_open_side_hears_what_the_table_says(role: Role, message: Message, split: Split) -> None:
-    pair = Pair(split)
+    pair = pair_of(role, split)
     pair.open()
     session, name = pair.sessions[role], name_of(message)
     pair.put(role, framed(message))
@@ -121,7 +103,7 @@ def test_an_opening_side_hears_what_the_table_says(role: Role, message: Message)
     heard = session.receive(framed(message), 0.0)
     if name_of(message) in FIRST[OTHER[role]]:
         assert heard == [message]
-        assert session.state is {"WELCOME": State.OPEN, "GOODBYE": State.CLOSED}.get(name_of(message), State.OPENING)
+        assert session.state is ENDS.get(name_of(message), State.OPENING)
     else:
         assert heard == []
         assert name_of(message) in last_error(session).text

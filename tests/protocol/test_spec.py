@@ -16,7 +16,7 @@ from protocol.codec import decode, encode
 from protocol.columns import decode_column
 from protocol.errors import ErrorCode
 from protocol.frames import FrameReader, frame
-from protocol.messages import MESSAGE_TYPES, Deliver, Publish
+from protocol.messages import MESSAGE_TYPES, Deliver, Forward, Publish
 from protocol.records import decode_record, encode_record
 from protocol.session import Role, State
 from tests.support.samples import MESSAGES, name_of
@@ -24,6 +24,7 @@ from tests.support.samples import MESSAGES, name_of
 TEXT = (Path(__file__).resolve().parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
 SPELLINGS = {"nil": "None", "true": "True", "false": "False"}
 KINDS = ["counter", "text", "name", "bin", "flag", "seconds", "map", "names", "any", "scope"]
+PEER_KINDS = ["settings", "member", "member or nil", "small", "list"]
 """The kinds of fields as SPEC.md calls them, in the order of the codec's own numbers."""
 
 
@@ -119,20 +120,24 @@ def test_a_message_has_its_fields_in_order(number: int, kind: type[Any]) -> None
         (Role.BROKER, State.OPENING, "client"),
     ]
     senders = {sender for role, state, sender in sides if kind in session._ACCEPTED[role, state]}
-    sender = "from both" if len(senders) == 2 else f"from the {senders.pop()}"
+    sender = "from both" if len(senders) == 2 else f"from the {senders.pop()}" if senders else "between brokers"
     rows = table_after(f"### {name}, type {number}, {sender}\n")
     fields = [row[0] for row in rows]
     if kind is Publish:
         assert fields == ["sequence", "mode", "topics", "lengths", "columns", "complete", "records"]
     elif kind is Deliver:
         assert fields == ["routes", "origin", "base", "time", "offsets", "topics", "lengths", "records"]
+    elif kind is Forward:
+        names = "shelves hops origin base time offsets topics lengths columns complete records"
+        assert fields == names.split()
     else:
         assert fields == list(kind.__slots__)
-        assert [row[1] for row in rows] == [KINDS[field] for field in codec._FIELDS[number]]
+        assert [row[1] for row in rows] == [(KINDS + PEER_KINDS)[field] for field in codec._FIELDS[number]]
 
 
 def test_the_kinds_are_explained() -> None:
     assert {row[0] for row in table_after("## 3. ")} == set(KINDS)
+    assert {row[0] for row in table_after("### 18.2 ")} == set(PEER_KINDS)
 
 
 def test_the_table_of_states_is_the_sessions() -> None:
@@ -142,6 +147,13 @@ def test_the_table_of_states_is_the_sessions() -> None:
             said = set() if cell == "nothing" else set(cell.split(", "))
             assert said == {kind.__name__.upper() for kind in session._ACCEPTED[listener, state]}
             assert said == {kind.__name__.upper() for kind in session._SENT[speaker, state]}
+
+
+def test_the_table_of_states_between_brokers_is_the_sessions() -> None:
+    for name, cell, _ in table_after("### 18.1 "):
+        said = set() if cell == "nothing" else set(cell.split(", "))
+        for table in (session._ACCEPTED, session._SENT):
+            assert said == {kind.__name__.upper() for kind in table[Role.PEER, State(name)]}
 
 
 def test_the_table_of_errors_is_complete() -> None:
@@ -173,6 +185,14 @@ def test_limits_are_those_of_the_code() -> None:
         ("of a SUBSCRIBE, INTEREST or ASK {};", codec._LIST_LENGTH_MAX[17]),
         ("a map of a SUBSCRIBE or ASK has at most {} members", codec._MAP_LENGTH_MAX[17]),
         ("of an ANSWER {}.", codec._MAP_LENGTH_MAX[18]),
+        ("Ring control; lists have at most {} elements", codec._LIST_LENGTH_MAX[33]),
+        ("that is small; lists have at most {} elements", codec._LIST_LENGTH_MAX[34]),
+        ("a PEER has at most {} bytes", codec._LENGTH_MAX[32]),
+        ("of a CONTROL {}, of a FORWARD", codec._LENGTH_MAX[34]),
+        ("of a FORWARD {}.", codec._LENGTH_MAX[35]),
+        ("a map of at most {} names to nil", limits.SETTINGS_MAX),
+        ("1 to {} pairs", limits.SHELVES_MAX),
+        ("a list of 1 to {} scalars", limits.SHELF_LENGTH_MAX),
     ],
 )
 def test_numbers_in_sentences_are_those_of_the_code(sentence: str, value: int) -> None:

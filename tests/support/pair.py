@@ -4,6 +4,8 @@ pair = Pair(byte_by_byte)
 pair.open()
 pair.say(Role.CLIENT, Ping(1))
 assert pair.heard[Role.BROKER] == [...]
+
+`PeerPair` is the same for a link between brokers, of which one side is looked at.
 """
 
 from __future__ import annotations
@@ -11,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
-from protocol.messages import VERSION, Hello, Message, Welcome
+from protocol.messages import VERSION, Hello, Message, Peer, Welcome
 from protocol.session import Role, Session, State
 
-__all__ = ["OTHER", "Pair", "Split", "byte_by_byte", "opened", "random_chunks", "whole"]
+__all__ = ["OTHER", "PEER", "Pair", "PeerPair", "Split", "byte_by_byte", "opened", "pair_of", "random_chunks", "whole"]
 
 Split = Callable[[bytes], Iterator[bytes]]
-OTHER = {Role.CLIENT: Role.BROKER, Role.BROKER: Role.CLIENT}
+OTHER = {Role.CLIENT: Role.BROKER, Role.BROKER: Role.CLIENT, Role.PEER: Role.PEER}
+PEER = Peer(VERSION, "bob", 2, "bob:7401", "bob:7400", {"replicas": 2})
+_BOTH = (Role.CLIENT, Role.BROKER)
 
 
 def whole(data: bytes) -> Iterator[bytes]:
@@ -51,8 +55,8 @@ class Pair:
     def __init__(self, split: Split = whole, heartbeat_seconds: float = 15.0) -> None:
         self.now = 0.0
         self.split = split
-        self.sessions = {role: Session(role, self.now, heartbeat_seconds) for role in Role}
-        self.heard: dict[Role, list[Message]] = {role: [] for role in Role}
+        self.sessions = {role: Session(role, self.now, heartbeat_seconds) for role in _BOTH}
+        self.heard: dict[Role, list[Message]] = {role: [] for role in _BOTH}
 
     @property
     def client(self) -> Session:
@@ -83,7 +87,7 @@ class Pair:
         moved = True
         while moved:
             moved = False
-            for role in Role:
+            for role in _BOTH:
                 data = b"".join(self.sessions[role].take())
                 moved = moved or bool(data)
                 self.put(OTHER[role], data)
@@ -100,8 +104,35 @@ class Pair:
             session.wake(self.now)
 
 
+class PeerPair(Pair):
+    """Two brokers; `sessions` has the one that accepted, and what it hears comes from the one that dialled."""
+
+    def __init__(self, split: Split = whole, heartbeat_seconds: float = 15.0) -> None:
+        self.now = 0.0
+        self.split = split
+        self.dialler = Session(Role.PEER, self.now, heartbeat_seconds)
+        self.sessions = {Role.PEER: Session(Role.PEER, self.now, heartbeat_seconds)}
+        self.heard = {Role.PEER: []}
+
+    def open(self) -> None:
+        """The handshake, forgotten by `heard` afterwards."""
+        acceptor = self.sessions[Role.PEER]
+        self.dialler.send(PEER)
+        self.put(Role.PEER, b"".join(self.dialler.take()))
+        assert self.heard[Role.PEER] == [PEER] and not acceptor.closed
+        acceptor.send(PEER)
+        assert self.dialler.receive(b"".join(acceptor.take()), self.now) == [PEER]
+        assert self.dialler.state is acceptor.state is State.OPEN
+        self.heard[Role.PEER].clear()
+
+
 def opened(role: Role, heartbeat_seconds: float = 15.0) -> Session:
     """One session past its handshake, with nothing to write."""
-    pair = Pair(heartbeat_seconds=heartbeat_seconds)
+    pair = pair_of(role, heartbeat_seconds=heartbeat_seconds)
     pair.open()
     return pair.sessions[role]
+
+
+def pair_of(role: Role, split: Split = whole, heartbeat_seconds: float = 15.0) -> Pair:
+    """A pair with this role on one side."""
+    return (PeerPair if role is Role.PEER else Pair)(split, heartbeat_seconds)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from protocol.batch import Batch, Portion, join_u32
+from protocol.batch import Batch, Portion, join_u32, split_u32
 from protocol.columns import encode_column
 from protocol.messages import (
     Answer,
     Ask,
+    Control,
     Credit,
     Deliver,
     Error,
+    Forward,
     Gap,
     Goodbye,
     Hello,
     Interest,
+    Letter,
     Message,
     Mode,
+    Peer,
     Ping,
     Pong,
     Puback,
@@ -29,7 +33,7 @@ from protocol.messages import (
 )
 from protocol.records import encode_record
 
-__all__ = ["MESSAGES", "RECORDS", "batch", "deliver", "name_of"]
+__all__ = ["MESSAGES", "RECORDS", "batch", "deliver", "forward", "name_of"]
 
 RECORDS = [
     encode_record({"symbol": "OTE", "price": 8.5}, b"up"),
@@ -56,6 +60,15 @@ def deliver() -> Deliver:
     return Deliver([[1, 2], 1, [3], 1], portion)
 
 
+def forward() -> Forward:
+    """Two events, three rows apart: one shelf takes both, another one the second."""
+    shelves = [
+        [["equal", "symbol", 0, None, None, None], split_u32(join_u32([0, 1]))],
+        [["range", "price", 0, 0, 100.0, 0.01], split_u32(join_u32([1]))],
+    ]
+    return Forward.make(shelves, 1, batch(), "ann", 41, [0, 3], 1_700_000_000_000_000)
+
+
 def name_of(message: Message) -> str:
     """A message's name as SPEC.md writes it."""
     return type(message).__name__.upper()
@@ -80,4 +93,8 @@ MESSAGES: list[Message] = [
     Interest("quotes", ["symbol", "price"]),
     Ask(9, "explain", {"pattern": "quotes", "condition": "price > 8.3"}),
     Answer(9, {"verdict": None}),
+    Peer(1, "ann", 3, "ann:7401", "ann:7400", {"replicas": 2}),
+    Letter([2**64 - 1, 196_608, 0, "ann:7401"], [5, 65_536, 0, "bob:7401"], 1, [7, None, [[5, 65_536, 1, ""]]]),
+    Control(1, [3, "quotes", {"low": 0}]),
+    forward(),
 ]
