@@ -63,6 +63,11 @@ still. Errors of what nobody awaited come out of `flush`, and are kept in `clien
 A lost connection is found again by itself, subscriptions and unanswered publishes included, for `retry_seconds`.
 What a subscriber then has not got, because it was too slow or away too long, is counted: `subscription.lost`,
 `subscription.gaps`, `on_gap`.
+
+**Several brokers** of a cluster are one address list, `connect("one:7400,two:7400,three:7400")`. A client whose broker
+is gone goes on with another one. There it has a new session: its subscriptions are made again, each with a gap of
+unknown size (`count` 0) in `gaps` and `on_gap`, and what was under way to the old broker has an UnknownOutcome.
+`await subscription.until_confirmed()` returns when everything published from then on is seen again.
 """
 
 from protocol import (

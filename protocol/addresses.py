@@ -1,12 +1,60 @@
-"""A broker's address as people write it: `host`, `host:port`, `[::1]:7400`."""
+"""Brokers' addresses as people write them: `host`, `host:port`, `[::1]:7400`; several with commas between them."""
 
 from __future__ import annotations
 
-from .errors import LocalError
+from collections.abc import Callable
 
-__all__ = ["PORT_DEFAULT", "split_address"]
+from .errors import LocalError
+from .limits import ADDRESSES_MAX
+
+__all__ = ["PORT_DEFAULT", "Addresses", "split_address", "split_addresses"]
 
 PORT_DEFAULT = 7400
+
+
+class Addresses:
+    """The brokers that one client may turn to, and the order in which it does.
+
+    `draw` gives numbers from 0 up to 1. Who comes back starts with the broker that it had, because its session may
+    still be there; the others follow in any order, so that the clients of a dead broker spread over those that live.
+    """
+
+    def __init__(self, text: str, draw: Callable[[], float], shuffle: bool = True) -> None:
+        self.every = split_addresses(text)
+        self.text = text if len(self.every) == 1 else ",".join(self.every)
+        self.last: str | None = None
+        self._draw = draw
+        self._shuffle = shuffle
+
+    def in_turn(self) -> list[str]:
+        """All of them, in the order in which to try them now."""
+        others = [address for address in self.every if address != self.last]
+        if self.last is None:
+            return self._shuffled(others) if self._shuffle else others
+        return [self.last, *self._shuffled(others)]
+
+    def _shuffled(self, addresses: list[str]) -> list[str]:
+        for place in range(len(addresses) - 1, 0, -1):
+            other = int(self._draw() * (place + 1))
+            addresses[place], addresses[other] = addresses[other], addresses[place]
+        return addresses
+
+
+def split_addresses(text: str) -> tuple[str, ...]:
+    """Every address of a list with commas, as written, each broker once; raises LocalError when one is none.
+
+    >>> split_addresses("a:7400, b:7400,a")
+    ('a:7400', 'b:7400')
+    """
+    found: dict[tuple[str, int], str] = {}
+    for part in text.split(","):
+        address = part.strip()
+        if not address and "," in text:
+            raise LocalError(f"{text!r} names a broker too few: write addresses with one comma between, as in a,b:7401")
+        found.setdefault(split_address(address), address)
+    if len(found) > ADDRESSES_MAX:
+        raise LocalError(f"a client knows at most {ADDRESSES_MAX} brokers, not {len(found)}: name some of them")
+    return tuple(found.values())
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -16,7 +64,7 @@ def split_address(address: str) -> tuple[str, int]:
     (('127.0.0.1', 7400), ('::1', 7500))
     """
     host, port = _parts(address)
-    if not host or any(sign in host for sign in "[]/ ") or not _is_name(host):
+    if not host or any(sign in host for sign in "[]/, ") or not _is_name(host):
         raise _refusal(address)
     if not port:
         return host, PORT_DEFAULT

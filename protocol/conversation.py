@@ -11,7 +11,8 @@ The two clients (asyncio, blocking) hold one each and differ only in how they wa
 
 After WELCOME the session was resumed or is a new one. Resumed: unanswered SUBSCRIBE and UNSUBSCRIBE are said again; if
 the broker then calls one a duplicate, the first one had arrived. New: every subscription is made again under its own
-number, with a gap of unknown size noted in it; what was published without an answer has an unknown outcome.
+number, with a gap of unknown size noted in it; what was published without an answer has an unknown outcome. That the
+broker may be another one than before changes nothing but the words of the gap.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ _FATAL = frozenset(
 """Ends that dialling again would only repeat."""
 
 NEW_SESSION = "the session ended; events published since the connection was lost were not seen"
+MOVED = "moved to another broker, {}; events published since the connection was lost may not have been seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,7 @@ class Conversation:
     # --- What the broker says ----------------------------------------------------------------------------------------
 
     def _on_welcome(self, welcome: Welcome) -> None:
+        reason = MOVED.format(welcome.broker) if self.broker not in ("", welcome.broker) else NEW_SESSION
         self.broker = welcome.broker
         self._session_key = welcome.session
         if welcome.resumed:
@@ -226,12 +229,12 @@ class Conversation:
             self.sessions += 1
             self.publications.restarted(welcome.window, "the connection was lost and the session with it")
             self.deliveries.restarted()
-            self._subscribe_again()
+            self._subscribe_again(reason)
         self._unsent = list(self._requests.values())
         for request in self._unsent:
             request.repeated = request.sent and welcome.resumed
 
-    def _subscribe_again(self) -> None:
+    def _subscribe_again(self, reason: str) -> None:
         waiting = {id(request.inbox) for request in self._requests.values() if isinstance(request.message, Subscribe)}
         for number, request in list(self._requests.items()):
             if isinstance(request.message, Unsubscribe):
@@ -241,7 +244,8 @@ class Conversation:
             if not inbox.ended and id(inbox) not in waiting:
                 inbox.request = replace(inbox.request, request=self._next_request())
                 self._requests[inbox.request.request] = _Request(inbox.request, self._outcome(1), inbox)
-                inbox.gap(Gap(inbox.number, 0, NEW_SESSION))
+                inbox.confirmed = False
+                inbox.gap(Gap(inbox.number, 0, reason))
 
     def _on_interest(self, message: Interest) -> None:
         self.publications.interest[message.stream] = message.attributes
@@ -279,6 +283,9 @@ class Conversation:
     def _settle(self, request: _Request, value: Any) -> None:
         if isinstance(request.message, Unsubscribe):
             self.deliveries.inboxes.pop(request.message.subscription, None)
+        elif request.inbox is not None:
+            request.inbox.confirmed = True
+            request.inbox.changed()
         request.outcome.settle(value)
 
     def _refuse(self, number: int, error: Refused) -> None:

@@ -125,6 +125,7 @@ class Inbox:
         self.request = request
         self.on_change: Callable[[], None] | None = None
         self.on_gap: Callable[[Gap], None] | None = None
+        self.confirmed = False  # by the broker, in the session that there is now
         self.lost = 0
         self.gaps: deque[Gap] = deque(maxlen=GAPS_KEPT_MAX)
         self.failure: HeadgateError | None = None

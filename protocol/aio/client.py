@@ -6,8 +6,9 @@ publisher fills batches. Order is kept within a stream.
 
 **Outcomes.** `publish` returns when the broker has the event, and raises Refused when it said no. When the connection
 breaks, the client dials again and goes on with its session: the broker recognises what it already has, so nothing is
-lost or doubled. If the session is gone too, what was sent without an answer gets UnknownOutcome: it may or may not
-have been accepted, and the library does not guess. When nobody can be reached for `retry_seconds`, what was never
+lost or doubled. If the session is gone too, because the broker is and another one stands in, what was sent without an
+answer gets UnknownOutcome: it may or may not have been accepted, and the library does not guess. Subscriptions are
+made again, and each is told of a gap of unknown size. When nobody can be reached for `retry_seconds`, what was never
 sent gets ConnectionLost, and so do all subscriptions.
 
 **Credit.** See Subscription: one window of `credit` deliveries for the whole client.
@@ -23,6 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from ..addresses import Addresses
 from ..columns import Scalar
 from ..conversation import ClientOptions, Conversation
 from ..errors import HeadgateError, LocalError
@@ -39,6 +41,7 @@ from ..receiving import Inbox
 from ..retry import Retry
 from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
 from .link import Link
+from .loops import check_loop, current_loop
 from .receipt import Receipt
 from .subscription import Subscription
 
@@ -55,13 +58,16 @@ async def connect(
     retry_seconds: float = RETRY_SECONDS_DEFAULT,
     heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT,
     wait_seconds: float = 0.0,
+    shuffle: bool = True,
 ) -> Client:
     """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying.
 
+    Several brokers are written with commas between them, "a:7400,b:7400". They are tried in any order, or with
+    `shuffle=False` as written; a client that has lost its broker goes on with the next one that answers.
     `linger_seconds=0` turns batching off. `credit` bounds the deliveries that wait in this process.
     """
     options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds)
-    client = Client(address, options, Retry(retry_seconds, random.random))
+    client = Client(Addresses(address, random.random, shuffle), options, Retry(retry_seconds, random.random))
     await client.open(wait_seconds)
     return client
 
@@ -70,11 +76,11 @@ class Client:
     """See the head of this file; made by `connect`, best used in `async with`."""
 
     def __init__(
-        self, address: str, options: ClientOptions, retry: Retry, clock: Callable[[], float] = time.monotonic
+        self, addresses: Addresses, options: ClientOptions, retry: Retry, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._conversation = Conversation(options, Receipt)
         self._publications = self._conversation.publications
-        self._link = Link(address, self._conversation, retry, clock, self._changed)
+        self._link = Link(addresses, self._conversation, retry, clock, self._changed)
         self._linger_seconds = options.linger_seconds
         self._linger: asyncio.Handle | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -85,8 +91,13 @@ class Client:
 
     @property
     def address(self) -> str:
-        """The broker's address, as given."""
-        return self._link.address
+        """The address of the broker that it has, or had last, as given."""
+        return self._link.addresses.last or self._link.addresses.text
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Every broker that it may turn to."""
+        return self._link.addresses.every
 
     @property
     def broker(self) -> str:
@@ -159,7 +170,7 @@ class Client:
         publications = self._publications
         if type(body) is not bytes:
             body, content_type = body_bytes(body, content_type)
-        if self._closed or self._link.failure is not None or publications.full:
+        if self._closed or self._link.failure is not None or publications.full or current_loop() is not self._loop:
             self._check_usable()
             raise LocalError("too much is waiting for the broker: `await client.ready()` before publishing more")
         receipt = publications.add(topic, attributes, body, content_type, mode_number(mode))
@@ -255,6 +266,7 @@ class Client:
 
     async def unsubscribe(self, inbox: Inbox) -> None:
         """What `Subscription.close` does."""
+        self.check_loop()
         if self._closed or self._link.failure is not None:
             inbox.end(discard=True)
             return
@@ -280,6 +292,7 @@ class Client:
         """Wait for what was published, say goodbye, end every subscription. Raises what `flush` would."""
         if self._closed:
             return
+        self.check_loop()
         try:
             if self._link.connected:
                 await self.flush()
@@ -310,12 +323,17 @@ class Client:
         """Send what may be sent; subscriptions call it when credit may be due."""
         self._link.pump()
 
+    def check_loop(self) -> None:
+        """Raises LocalError in any loop but the client's own."""
+        check_loop(self._loop)
+
     # --- Inside ------------------------------------------------------------------------------------------------------
 
     async def _answer(self, outcome: Outcome) -> Any:
         return await outcome  # type: ignore[misc]  # the conversation makes Receipts
 
     def _check_usable(self) -> None:
+        self.check_loop()
         if self._link.failure is not None:
             raise self._link.failure
         if self._closed:

@@ -229,10 +229,13 @@ class Connection(asyncio.Protocol):
         if transport.is_closing():
             return
         self.resume_reading()
-        if transport.can_write_eof():
-            transport.write_eof()
-        else:
-            transport.close()
+        try:
+            if transport.can_write_eof():
+                transport.write_eof()
+            else:
+                transport.close()
+        except OSError:  # the other side has reset the connection, and the loop has not said so yet
+            transport.abort()
 
 
 def _address_text(name: Any) -> str:

@@ -1,4 +1,4 @@
-"""The link of a client to its broker: it dials, shakes hands, and dials again when the connection is lost.
+"""The link of a client to its broker: it dials, shakes hands, and dials again, or the next one, when that is lost.
 
 What is said over it belongs to the Conversation; this file carries its messages and nothing else. At most one task
 runs here, the one that reconnects.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ..addresses import split_address
+from ..addresses import Addresses
 from ..conversation import Conversation
+from ..dialling import Attempt, Dialling
 from ..errors import CannotConnect, ConnectionLost, HeadgateError
-from ..limits import HANDSHAKE_SECONDS_MAX
 from ..messages import Message, Welcome
 from ..retry import Retry, reason_of
 from ..session import Role, Session
@@ -27,16 +27,15 @@ class Link:
 
     def __init__(
         self,
-        address: str,
+        addresses: Addresses,
         conversation: Conversation,
         retry: Retry,
         clock: Callable[[], float],
         on_change: Callable[[], None],
     ) -> None:
-        self.address = address
+        self.addresses = addresses
         self.failure: HeadgateError | None = None
         self.reconnects = 0
-        self._host, self._port = split_address(address)
         self._conversation = conversation
         self._retry = retry
         self._clock = clock
@@ -56,14 +55,9 @@ class Link:
         """Connect for the first time; raises CannotConnect when that fails until `wait_seconds` are over."""
         patience = Retry(wait_seconds, self._retry.jitter)
         patience.lost(self._clock())
-        while True:
-            try:
-                return await self._dial()
-            except (OSError, HeadgateError) as error:
-                delay = None if self._conversation.fatal else patience.next_delay(self._clock())
-                if delay is None:
-                    raise CannotConnect(self.address, reason_of(error)) from error
-            await asyncio.sleep(delay)
+        dialling = Dialling(self.addresses, patience, at_once=True)
+        if (error := await self._search(dialling)) is not None:
+            raise CannotConnect(self.addresses.text, dialling.reason) from error
 
     def pump(self) -> None:
         """Send what may be sent."""
@@ -136,17 +130,36 @@ class Link:
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
-    async def _dial(self) -> None:
+    async def _search(self, dialling: Dialling) -> Exception | None:
+        """Try until there is a connection, or nothing more to try: then the last error."""
+        last: Exception | None = None
+        while self._conversation.fatal is None:
+            attempt = dialling.next(self._clock())
+            if attempt is None:
+                break
+            if attempt.pause:
+                await asyncio.sleep(attempt.pause)
+            try:
+                await self._dial(attempt)
+            except (OSError, HeadgateError) as error:
+                dialling.failed(attempt.address, error)
+                last = error
+            else:
+                dialling.reached(attempt.address)
+                return None
+        return last or ConnectionLost("there was no time to try")
+
+    async def _dial(self, attempt: Attempt) -> None:
         loop = asyncio.get_running_loop()
         session = Session(Role.CLIENT, self._clock())
         connection = self._connection = Connection(session, self, self._clock)
         welcome = self._welcome = loop.create_future()
         try:
-            async with asyncio.timeout(HANDSHAKE_SECONDS_MAX):
-                await loop.create_connection(lambda: connection, self._host, self._port)
+            async with asyncio.timeout(attempt.seconds):
+                await loop.create_connection(lambda: connection, *attempt.target)
                 await welcome
         except TimeoutError as error:
-            raise ConnectionLost(f"no answer within {HANDSHAKE_SECONDS_MAX:g} seconds") from error
+            raise ConnectionLost(f"no answer within {attempt.seconds:g} seconds") from error
         finally:
             if self._welcome is not None:
                 # Not welcomed: what this connection may still say concerns nobody.
@@ -155,18 +168,10 @@ class Link:
                 connection.abort("the handshake failed")
 
     async def _reconnect(self, reason: str) -> None:
-        while True:
-            delay = None if self._conversation.fatal else self._retry.next_delay(self._clock())
-            if delay is None:
-                break
-            await asyncio.sleep(delay)
-            try:
-                await self._dial()
-            except (OSError, HeadgateError) as error:
-                reason = reason_of(error)
-                continue
+        dialling = Dialling(self.addresses, self._retry)
+        if await self._search(dialling) is None:
             self.reconnects += 1
             return
-        self.failure = self._conversation.fatal or ConnectionLost(reason)
-        self._conversation.abandon(reason)
+        self.failure = self._conversation.fatal or ConnectionLost(dialling.reason or reason)
+        self._conversation.abandon(dialling.reason or reason)
         self._on_change()

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from typing import Any
 
 from ..outcome import Outcome
+from .loops import check_loop, current_loop
 
 __all__ = ["Receipt"]
 
@@ -14,10 +15,11 @@ __all__ = ["Receipt"]
 class Receipt(Outcome):
     """What `publish_soon` gives: `await` it to hear from the broker. Events of one batch share one."""
 
-    __slots__ = ("_waiters",)
+    __slots__ = ("_loop", "_waiters")
 
     def __init__(self, events: int = 1) -> None:
         super().__init__(events)
+        self._loop = current_loop()
         self._waiters: list[asyncio.Future[None]] = []
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -29,6 +31,7 @@ class Receipt(Outcome):
     async def wait(self) -> None:
         """Until it is settled. Unlike `await`, this raises nothing and counts as nobody being told."""
         if not self.settled:
+            check_loop(self._loop)
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter

@@ -79,6 +79,19 @@ class Subscription:
         """The last gaps, each with count and reason; those with subscription 0 concern the whole client."""
         return self._inbox.gaps
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether the broker has it; not so from the gap that tells of a new session until it has it again."""
+        return self._inbox.confirmed
+
+    async def until_confirmed(self) -> None:
+        """Wait until the broker has it: every event published from then on is seen. Raises what ended it."""
+        self._client.check_loop()
+        while not self._inbox.confirmed:
+            if self._inbox.ended:
+                raise self._inbox.failure or LocalError("this subscription is closed: nothing comes any more")
+            await self._change()
+
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
 
@@ -118,11 +131,11 @@ class Subscription:
     async def _take(self) -> list[Event]:
         """The next events; raises what ended the subscription, StopAsyncIteration when it was closed."""
         inbox = self._inbox
+        self._client.check_loop()
         while not inbox.waiting:
             if inbox.ended:
                 raise inbox.failure or StopAsyncIteration
-            self._arrived.clear()
-            await self._arrived.wait()
+            await self._change()
             self._taken = 0
         if self._taken >= TURN_EVENTS_MAX:
             # A loop that always finds something would never let the connection read.
@@ -132,3 +145,8 @@ class Subscription:
         self._taken += len(events) or 1
         self._client.pump()
         return cast("list[Event]", events)
+
+    async def _change(self) -> None:
+        """Until something has come of it."""
+        self._arrived.clear()
+        await self._arrived.wait()

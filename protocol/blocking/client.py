@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from ..addresses import Addresses
 from ..columns import Scalar
 from ..conversation import ClientOptions, Conversation
 from ..errors import HeadgateError, LocalError
@@ -50,10 +51,14 @@ def connect_blocking(
     retry_seconds: float = RETRY_SECONDS_DEFAULT,
     heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT,
     wait_seconds: float = 0.0,
+    shuffle: bool = True,
 ) -> BlockingClient:
-    """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying."""
+    """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying.
+
+    Several brokers are written with commas between them, as for the asyncio client.
+    """
     options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds)
-    client = BlockingClient(address, options, Retry(retry_seconds, random.random))
+    client = BlockingClient(Addresses(address, random.random, shuffle), options, Retry(retry_seconds, random.random))
     client.open(wait_seconds)
     return client
 
@@ -76,11 +81,11 @@ class BlockingClient:
     """See the head of this file; made by `connect_blocking`, best used in `with`."""
 
     def __init__(
-        self, address: str, options: ClientOptions, retry: Retry, clock: Callable[[], float] = time.monotonic
+        self, addresses: Addresses, options: ClientOptions, retry: Retry, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._conversation = Conversation(options, Outcome)
         self._publications = self._conversation.publications
-        self._link = Link(address, self._conversation, retry, clock)
+        self._link = Link(addresses, self._conversation, retry, clock)
         self._linger_seconds = options.linger_seconds
         self._clock = clock
         self._opened_batch = clock()
@@ -91,8 +96,13 @@ class BlockingClient:
 
     @property
     def address(self) -> str:
-        """The broker's address, as given."""
-        return self._link.address
+        """The address of the broker that it has, or had last, as given."""
+        return self._link.addresses.last or self._link.addresses.text
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Every broker that it may turn to."""
+        return self._link.addresses.every
 
     @property
     def broker(self) -> str:

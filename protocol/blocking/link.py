@@ -1,4 +1,4 @@
-"""The link of a blocking client to its broker: it dials, shakes hands, and dials again when the connection is lost.
+"""The link of a blocking client to its broker: it dials, shakes hands, and dials again, or the next one, when lost.
 
 Everything happens inside `turn`: one turn reads and writes, or waits for the next attempt, or makes it.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..addresses import split_address
+from ..addresses import Addresses
 from ..conversation import Conversation
+from ..dialling import Attempt, Dialling
 from ..errors import CannotConnect, ConnectionLost, HeadgateError
-from ..limits import HANDSHAKE_SECONDS_MAX
 from ..messages import Goodbye
 from ..retry import Retry, reason_of
 from ..session import State
@@ -28,16 +28,19 @@ def _never() -> bool:
 class Link:
     """Carries the messages of a Conversation over one Wire after another."""
 
-    def __init__(self, address: str, conversation: Conversation, retry: Retry, clock: Callable[[], float]) -> None:
-        self.address = address
+    def __init__(
+        self, addresses: Addresses, conversation: Conversation, retry: Retry, clock: Callable[[], float]
+    ) -> None:
+        self.addresses = addresses
         self.failure: HeadgateError | None = None
         self.reconnects = 0
-        self._host, self._port = split_address(address)
         self._conversation = conversation
         self._retry = retry
         self._clock = clock
         self._wire: Wire | None = None
-        self._next_attempt = 0.0
+        self._dialling: Dialling | None = None
+        self._attempt: Attempt | None = None
+        self._attempt_at = 0.0
 
     @property
     def connected(self) -> bool:
@@ -48,14 +51,16 @@ class Link:
         """Connect for the first time; raises CannotConnect when that fails until `wait_seconds` are over."""
         patience = Retry(wait_seconds, self._retry.jitter)
         patience.lost(self._clock())
-        while True:
+        dialling = Dialling(self.addresses, patience, at_once=True)
+        last: Exception = ConnectionLost("there was no time to try")
+        while self._conversation.fatal is None and (attempt := dialling.next(self._clock())) is not None:
+            time.sleep(attempt.pause)
             try:
-                return self._dial()
+                return self._dial(dialling, attempt)
             except (OSError, HeadgateError) as error:
-                delay = None if self._conversation.fatal else patience.next_delay(self._clock())
-                if delay is None:
-                    raise CannotConnect(self.address, reason_of(error)) from error
-            time.sleep(delay)
+                dialling.failed(attempt.address, error)
+                last = error
+        raise CannotConnect(self.addresses.text, dialling.reason) from last
 
     def turn(self, seconds: float | None, done: Callable[[], bool] = _never) -> None:
         """Do the next thing, waiting for it at most so long. Trouble ends in `failure`, never in an exception.
@@ -64,8 +69,8 @@ class Link:
         """
         wire = self._wire
         if wire is None:
-            if self.failure is None:
-                self._attempt(seconds)
+            if self._dialling is not None and self._attempt is not None:
+                self._try_again(self._dialling, self._attempt, seconds)
             return
         try:
             if self._clock() - wire.last_turn > wire.session.heartbeat_seconds:
@@ -99,15 +104,15 @@ class Link:
         for message in wire.turn(seconds):
             self._conversation.handle(message)
 
-    def _dial(self) -> None:
-        deadline = self._clock() + HANDSHAKE_SECONDS_MAX
-        wire = Wire(self._host, self._port, HANDSHAKE_SECONDS_MAX, self._clock)
+    def _dial(self, dialling: Dialling, attempt: Attempt) -> None:
+        deadline = self._clock() + attempt.seconds
+        wire = Wire(*attempt.target, attempt.seconds, self._clock)
         try:
             wire.send(self._conversation.hello())
             while wire.session.state is State.OPENING:
                 left = deadline - self._clock()
                 if left <= 0:
-                    raise ConnectionLost(f"no answer within {HANDSHAKE_SECONDS_MAX:g} seconds")
+                    raise ConnectionLost(f"no answer within {attempt.seconds:g} seconds")
                 self._handle(wire, left)
             if wire.session.closed:
                 raise wire.session.failure or ConnectionLost("the broker said goodbye")
@@ -115,31 +120,35 @@ class Link:
             wire.close()
             raise
         self._wire = wire
+        dialling.reached(attempt.address)
         self._retry.connected(self._clock())
 
-    def _attempt(self, seconds: float | None) -> None:
-        wait = self._next_attempt - self._clock()
+    def _try_again(self, dialling: Dialling, attempt: Attempt, seconds: float | None) -> None:
+        wait = self._attempt_at - self._clock()
         if wait > 0:
             time.sleep(wait if seconds is None else max(0.0, min(wait, seconds)))
             if seconds is not None and seconds < wait:
                 return
         try:
-            self._dial()
+            self._dial(dialling, attempt)
             self.reconnects += 1
         except (OSError, HeadgateError) as error:
-            self._schedule(reason_of(error))
+            dialling.failed(attempt.address, error)
+            self._schedule(dialling, dialling.reason)
 
     def _lost(self, wire: Wire, reason: str) -> None:
         wire.close()
         self._wire = None
         self._conversation.interrupted(reason)
         self._retry.lost(self._clock())
-        self._schedule(reason)
+        self._dialling = Dialling(self.addresses, self._retry)
+        self._schedule(self._dialling, reason)
 
-    def _schedule(self, reason: str) -> None:
-        delay = None if self._conversation.fatal else self._retry.next_delay(self._clock())
-        if delay is None:
+    def _schedule(self, dialling: Dialling, reason: str) -> None:
+        now = self._clock()
+        self._attempt = None if self._conversation.fatal else dialling.next(now)
+        if self._attempt is None:
             self.failure = self._conversation.fatal or ConnectionLost(reason)
             self._conversation.abandon(reason)
         else:
-            self._next_attempt = self._clock() + delay
+            self._attempt_at = now + self._attempt.pause

@@ -73,6 +73,20 @@ class Subscription:
         """The last gaps, each with count and reason; those with subscription 0 concern the whole client."""
         return self._inbox.gaps
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether the broker has it; not so from the gap that tells of a new session until it has it again."""
+        return self._inbox.confirmed
+
+    def until_confirmed(self, seconds: float | None = None) -> bool:
+        """Wait until the broker has it, or so many seconds have passed; tells which. Raises what ended it."""
+        inbox = self._inbox
+        self._client.wait(lambda: inbox.confirmed or inbox.ended, seconds)
+        self._tell_gaps()
+        if inbox.ended:
+            raise inbox.failure or LocalError("this subscription is closed: nothing comes any more")
+        return inbox.confirmed
+
     def __iter__(self) -> Iterator[Event]:
         return self.events()
 

@@ -323,3 +323,16 @@ async def test_a_transport_that_cannot_half_close_is_closed() -> None:
     assert recorder.told[-1] == "closed"
     connection.flush()
     connection.abort()
+
+
+@asynchronous
+async def test_a_close_after_the_other_side_has_reset_is_just_the_end() -> None:
+    connection, transport, _, _ = made_up()
+
+    def reset() -> None:
+        raise OSError(107, "Transport endpoint is not connected")
+
+    transport.write_eof = reset  # type: ignore[method-assign]  # as a socket does before the loop hears of it
+    connection.close()
+    assert connection.closed and ("abort", 0) in transport.calls
+    connection.connection_lost(None)

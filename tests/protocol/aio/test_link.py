@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 import pytest
 
+from protocol.addresses import Addresses
 from protocol.aio.link import Link
 from protocol.aio.receipt import Receipt
 from protocol.conversation import ClientOptions, Conversation
@@ -24,12 +26,19 @@ class Linked:
         self.conversation = Conversation(ClientOptions(), Receipt)
         self.changed = asyncio.Event()
         self.link = Link(
-            address, self.conversation, Retry(retry_seconds, lambda: 0.0), time.monotonic, self.changed.set
+            Addresses(address, lambda: 0.0, shuffle=False),
+            self.conversation,
+            Retry(retry_seconds, lambda: 0.0),
+            time.monotonic,
+            self.changed.set,
         )
 
     async def until_failed(self) -> None:
+        await self.until(lambda: self.link.failure is not None)
+
+    async def until(self, predicate: Callable[[], object]) -> None:
         async with asyncio.timeout(10):
-            while self.link.failure is None:
+            while not predicate():
                 self.changed.clear()
                 await self.changed.wait()
 
@@ -68,14 +77,15 @@ async def test_it_may_wait_for_a_broker_to_come() -> None:
         await linked.link.close()
 
 
-def test_an_address_that_is_none_is_refused_at_once() -> None:
+@asynchronous
+async def test_an_address_that_is_none_is_refused_at_once() -> None:
     with pytest.raises(LocalError):
-        Link("a:b:c", Conversation(ClientOptions(), Receipt), Retry(0, lambda: 0.0), time.monotonic, lambda: None)
+        Linked("a:b:c")
 
 
 @asynchronous
 async def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("protocol.aio.link.HANDSHAKE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("protocol.dialling.HANDSHAKE_SECONDS_MAX", 0.05)
     async with fake_broker() as fake:
         fake.silent = True
         with pytest.raises(CannotConnect, match="no answer within"):
@@ -137,4 +147,48 @@ async def test_closing_ends_the_attempts() -> None:
         while linked.link.connected:
             linked.changed.clear()
             await linked.changed.wait()
+        await linked.link.close()
+
+
+@asynchronous
+async def test_of_several_brokers_the_first_that_answers_is_taken() -> None:
+    async with fake_broker("ann") as ann, fake_broker("bob") as bob:
+        await ann.close()
+        linked = Linked(f"{ann.address},{bob.address}")
+        await linked.link.open(0)
+        assert (linked.conversation.broker, linked.link.addresses.last) == ("bob", bob.address)
+        await linked.link.close()
+        await bob.close()
+        with pytest.raises(CannotConnect, match="is a broker running there") as caught:
+            await Linked(f"{ann.address},{bob.address}").link.open(0)
+        assert caught.value.address == f"{ann.address},{bob.address}"
+
+
+@asynchronous
+async def test_a_broker_that_hangs_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.dialling.DIAL_SECONDS_MAX", 0.05)
+    async with fake_broker("ann") as ann, fake_broker("bob") as bob:
+        ann.silent = True
+        linked = Linked(f"{ann.address},{bob.address}")
+        await linked.link.open(0)
+        assert linked.conversation.broker == "bob"
+        await linked.link.close()
+
+
+@asynchronous
+async def test_a_lost_broker_is_asked_first_and_another_one_takes_over() -> None:
+    async with fake_broker("ann") as ann, fake_broker("bob") as bob:
+        linked = Linked(f"{ann.address},{bob.address}")
+        await linked.link.open(0)
+        ann.drop()
+        await ann.until(lambda: len(ann.hellos) == 2)
+        await linked.until(lambda: linked.link.reconnects == 1)
+        assert (linked.conversation.broker, bob.hellos) == ("ann", [])
+        await ann.close()
+        await linked.until(lambda: linked.link.reconnects == 2)
+        assert (linked.conversation.broker, linked.link.addresses.last) == ("bob", bob.address)
+        await ann.listen()
+        bob.drop()
+        await linked.until(lambda: linked.link.reconnects == 3)
+        assert linked.conversation.broker == "bob", "who has the session now is asked first"
         await linked.link.close()

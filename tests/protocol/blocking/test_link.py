@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from protocol.addresses import Addresses
 from protocol.blocking.link import Link
 from protocol.conversation import ClientOptions, Conversation
 from protocol.errors import CannotConnect, ConnectionLost, ErrorCode, ProtocolViolation
@@ -37,7 +38,8 @@ class Clock:
 
 def linked(address: str, retry_seconds: float = 10.0, clock: Clock | None = None) -> Link:
     conversation = Conversation(ClientOptions(heartbeat_seconds=15.0), Outcome)
-    return Link(address, conversation, Retry(retry_seconds, lambda: 0.0), clock or Clock())
+    addresses = Addresses(address, lambda: 0.0, shuffle=False)
+    return Link(addresses, conversation, Retry(retry_seconds, lambda: 0.0), clock or Clock())
 
 
 def test_it_opens_turns_and_closes(fake: Fake) -> None:
@@ -62,7 +64,7 @@ def test_it_may_wait_for_a_broker_to_come(fake: Fake) -> None:
 
 
 def test_a_broker_that_never_answers_is_given_up(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("protocol.blocking.link.HANDSHAKE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("protocol.dialling.HANDSHAKE_SECONDS_MAX", 0.05)
     fake.thing.silent = True
     with pytest.raises(CannotConnect, match="no answer within"):
         linked(fake.thing.address).open(0.0)
@@ -92,7 +94,7 @@ def test_a_pause_between_attempts_is_no_longer_than_the_caller_waits(fake: Fake)
     fake.run(fake.thing.close())
     while link.connected:
         link.turn(0.05)
-    link._next_attempt = link._clock() + 1000
+    link._attempt_at = link._clock() + 1000
     link.turn(0.0)
     assert not link.connected and link.failure is None
 
@@ -115,3 +117,46 @@ def test_an_end_that_dialling_would_repeat_is_final(fake: Fake) -> None:
         link.turn(1.0)
     assert isinstance(link.failure, ProtocolViolation)
     assert len(fake.thing.hellos) == 1
+
+
+def test_of_several_brokers_the_first_that_answers_is_taken_and_another_takes_over(fake: Fake) -> None:
+    with in_thread(lambda: fake_broker("bob")) as bob:
+        link = linked(f"{fake.thing.address},{bob.thing.address}")
+        link.open(0.0)
+        assert link._conversation.broker == "fake"
+        fake.call(FakeBroker.drop)
+        while link.reconnects < 1:
+            link.turn(0.1)
+        assert link._conversation.broker == "fake", "the broker that it had is asked first"
+        fake.run(fake.thing.close())
+        while link.reconnects < 2:
+            link.turn(0.1)
+        assert (link._conversation.broker, link.addresses.last) == ("bob", bob.thing.address)
+        link.close()
+        other = linked(f"{fake.thing.address},{bob.thing.address}")
+        other.open(0.0)
+        assert other._conversation.broker == "bob"
+        other.close()
+
+
+def test_a_broker_that_hangs_is_passed_over(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.dialling.DIAL_SECONDS_MAX", 0.05)
+    fake.thing.silent = True
+    with in_thread(lambda: fake_broker("bob")) as bob:
+        link = linked(f"{fake.thing.address},{bob.thing.address}")
+        link.open(0.0)
+        assert link._conversation.broker == "bob"
+        link.close()
+        bob.run(bob.thing.close())
+        fake.run(fake.thing.close())
+        with pytest.raises(CannotConnect) as caught:
+            linked(f"{fake.thing.address},{bob.thing.address}").open(0.0)
+        assert caught.value.address == f"{fake.thing.address},{bob.thing.address}"
+
+
+def test_a_link_that_was_closed_stays_so(fake: Fake) -> None:
+    link = linked(fake.thing.address)
+    link.open(0.0)
+    link.close()
+    link.turn(0.0)
+    assert not link.connected and len(fake.thing.hellos) == 1
