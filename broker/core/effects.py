@@ -7,7 +7,7 @@ from typing import Any
 
 from protocol.messages import Message
 
-__all__ = ["Close", "Effect", "Note", "Send", "Store"]
+__all__ = ["Close", "Dial", "Effect", "Note", "Send", "Store"]
 
 
 @dataclass(slots=True)
@@ -26,6 +26,13 @@ class Close:
 
 
 @dataclass(slots=True)
+class Dial:
+    """Connect to the broker at this address: PeerUp or DialFailed answers."""
+
+    address: str
+
+
+@dataclass(slots=True)
 class Store:
     """Keep a small record over restarts; None forgets it."""
 
@@ -35,7 +42,8 @@ class Store:
 
 @dataclass(slots=True)
 class Note:
-    """Something an operator may want to read, with its facts; `routine` ones are for whoever looks closely.
+    """Something an operator may want to read, with its facts; `routine` ones are for whoever looks closely, and
+    `alarming` ones for whoever reads only warnings.
 
     The core never logs; a host does.
     """
@@ -43,6 +51,7 @@ class Note:
     event: str
     facts: dict[str, Any]
     routine: bool = False
+    alarming: bool = False
 
 
-Effect = Send | Close | Store | Note
+Effect = Send | Close | Dial | Store | Note

@@ -8,7 +8,20 @@ from typing import Any
 
 from protocol.messages import Message
 
-__all__ = ["Drain", "Input", "LinkDown", "LinkPaused", "LinkResumed", "Loaded", "Received", "Wake", "WallClock"]
+__all__ = [
+    "DialFailed",
+    "Drain",
+    "Input",
+    "LinkDown",
+    "LinkPaused",
+    "LinkResumed",
+    "Loaded",
+    "PeerUp",
+    "Reachable",
+    "Received",
+    "Wake",
+    "WallClock",
+]
 
 
 @dataclass(slots=True)
@@ -17,6 +30,29 @@ class Received:
 
     link: int
     messages: list[Message]
+
+
+@dataclass(slots=True)
+class PeerUp:
+    """A connection between brokers: to the address that was dialled (effect Dial), or accepted when that is empty."""
+
+    link: int
+    address: str = ""
+
+
+@dataclass(slots=True)
+class DialFailed:
+    """Nobody answered there."""
+
+    address: str
+
+
+@dataclass(slots=True)
+class Reachable:
+    """Where other brokers, and clients, reach this one; told once, when it listens. Without it a broker is alone."""
+
+    address: str
+    client_address: str = ""
 
 
 @dataclass(slots=True)
@@ -65,4 +101,6 @@ class Drain:
     """The host is about to stop: send what may still be sent, say goodbye, take nobody new."""
 
 
-Input = Received | LinkDown | LinkPaused | LinkResumed | Wake | WallClock | Loaded | Drain
+Input = (
+    Received | PeerUp | DialFailed | Reachable | LinkDown | LinkPaused | LinkResumed | Wake | WallClock | Loaded | Drain
+)
