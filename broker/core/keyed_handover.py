@@ -1,0 +1,92 @@
+"""What a broker answers who gained keys, and how it hands its own on to him.
+
+    a living owner of them is known here     OWNED: the asker has not heard of him, or not of his end
+    ours, and not ready                      BUSY, with as much hope as there is; later, anyway, parts
+    ours, and ready                          his from this moment on: we confirm nothing in them any more
+    another's, or were ours                  what is here, and nothing is taken in from their former owner any more
+
+What is here is whole when our ready keys, whole replicas and what was ours a moment ago cover it together. An asker who
+says that he has a whole copy, and whose count and digest are the same, is sent no items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .keyed_arcs import Stretch
+from .keyed_fetches import Fetches
+from .keyed_items import Items
+from .keyed_messages import Verdict
+from .keyed_ownership import Ownership
+from .replicas import Replicas, is_covered
+
+__all__ = ["Handover"]
+
+
+class Handover:
+    """See the head of this file."""
+
+    def __init__(
+        self,
+        me: int,
+        items: Items,
+        replicas: Replicas,
+        ownership: Ownership,
+        fetches: Fetches,
+        changed: Callable[[float], None],
+        lease_seconds: float,
+    ) -> None:
+        self._me = me
+        self._items = items
+        self._replicas = replicas
+        self._ownership = ownership
+        self._fetches = fetches
+        self._changed = changed
+        self._lease_seconds = lease_seconds
+
+    def asked(self, sender: int, body: list[Any], now: float) -> None:
+        """A FETCH came."""
+        number, after, last, anyway, whole, count, digest = body
+        stretch = Stretch(after, last)
+        own = self._ownership.own
+        hope = self._ownership.unready(stretch, now)
+        if anyway and hope == Verdict.BUSY:
+            hope = None  # we wait for others as he does, and he has waited long enough
+        ours = own is not None and own.overlaps(stretch)
+        yields = own is not None and own.covers(sender) and not stretch.covers(self._me)
+        held = self._held(now)
+        if self._replicas.alive(stretch, sender, now):
+            self._fetches.busy(sender, number, Verdict.OWNED)
+            return
+        if ours and (hope is not None or not (yields or anyway)):
+            self._fetches.busy(sender, number, hope or Verdict.BUSY)
+            return
+        if ours and yields:
+            held += [piece.stretch for piece in self._ownership.pieces if piece.ready]
+            self._hand_over(sender, now)
+        complete = is_covered(stretch, held)
+        if not complete and hope is not None:
+            self._fetches.busy(sender, number, hope)
+            return
+        self._replicas.close(stretch, sender, now + 2 * self._lease_seconds)
+        if complete and whole and self.fingerprint(stretch) == (count, digest):
+            self._fetches.same(sender, number)
+        else:
+            self._fetches.begin(sender, number, stretch, complete)
+
+    def has_copy(self, stretch: Stretch, now: float) -> bool:
+        """Whether all of the stretch is here, or was a moment ago, though it is not ours."""
+        return is_covered(stretch, self._held(now))
+
+    def fingerprint(self, stretch: Stretch) -> tuple[int, int]:
+        """Count and digest of what is here of a stretch."""
+        tally = self._items.tally(stretch)
+        return tally.count, tally.digest
+
+    def _held(self, now: float) -> list[Stretch]:
+        return [*self._replicas.whole(now), *self._ownership.former(now)]
+
+    def _hand_over(self, newcomer: int, now: float) -> None:
+        self._ownership.hand_over(newcomer, now)
+        self._changed(now)

@@ -1,0 +1,143 @@
+"""Every bound and every span of time of the keyed store, each with its reason."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CHECK_SECONDS",
+    "FETCH_AGAIN_SECONDS",
+    "FETCH_ANSWER_SECONDS",
+    "FORMER_SECONDS",
+    "HANDOVER_SECONDS",
+    "ITEMS_MAX",
+    "ITEM_BYTES_MAX",
+    "LEASE_SECONDS",
+    "NAME_PARTS_MAX",
+    "NAME_TEXT_LENGTH_MAX",
+    "NUMBERS_REMEMBERED_MAX",
+    "OFFER_PAGES_MAX",
+    "PAGES_IN_FLIGHT_MAX",
+    "PAGE_BYTES_MAX",
+    "PAGE_ITEMS_MAX",
+    "PENDING_MAX",
+    "PROMOTE_SECONDS",
+    "PROMOTE_WAIT_SECONDS",
+    "PUT_GAPS_MAX",
+    "PUT_HOPS_MAX",
+    "PUT_ITEMS_WAITING_MAX",
+    "PUT_RESEND_SECONDS",
+    "PUT_SECONDS_MAX",
+    "REFUSED_SECONDS",
+    "REPLICAS_MAX",
+    "RETAIN_ITEMS_PER_TURN",
+    "RETAIN_SECONDS",
+    "SETTLE_SECONDS",
+    "SETTLE_SECONDS_MAX",
+    "SIBLINGS_MAX",
+    "SILENT_SECONDS",
+    "TOMBSTONES_MAX",
+    "TOMBSTONE_SECONDS",
+]
+
+LEASE_SECONDS = 2.5
+"""Whoever answers for keys heard within so long that he may. A little more than a link takes to be found dead (two
+seconds of silence), so that a crash is not seen as a gap by those who hold replicas; and every write in keys that have
+just changed hands waits as long."""
+
+PUT_RESEND_SECONDS = 1.0
+"""A put that made no progress for so long is sent again where it is not covered: many round trips on any network."""
+
+PUT_SECONDS_MAX = 30.0
+"""After so long a put is given up: a crash, its repair and a settling fit in three times."""
+
+PUT_ITEMS_WAITING_MAX = 200_000
+"""Items of puts that are not placed yet: what a broker refreshes after a long partition, and about 100 MiB."""
+
+PUT_HOPS_MAX = 8
+"""How often a put is passed on by brokers that do not own its key. While a ring changes hands two or three happen."""
+
+PUT_GAPS_MAX = 8
+"""Uncovered stretches of one segment that are walked again at a time; the rest has its turn a second later."""
+
+PENDING_MAX = 10_000
+"""Puts an owner has stored and not confirmed. Beyond it they are dropped, and their origins send them again."""
+
+FETCH_AGAIN_SECONDS = 0.3
+"""Who answered Busy is asked again after so long: a third of what the busy one's own asking may take."""
+
+FETCH_ANSWER_SECONDS = 1.0
+"""No page for so long: the question is asked again."""
+
+SETTLE_SECONDS = 3.0
+"""Nobody has, or can give, a whole copy for so long: then what is here is all there is. Longer than LEASE_SECONDS, so
+that whoever might still answer for the keys has stopped."""
+
+SILENT_SECONDS = 2.0
+"""Who was heard within so long is there, and his next answer will be like his last: several of our questions."""
+
+SETTLE_SECONDS_MAX = 60.0
+"""Settling waits longer while copies are on their way, but never longer than this: 2 GiB at 40 MiB a second."""
+
+PROMOTE_SECONDS = 5.0
+"""A replica counts as whole so long after its grant ended: a grant outlives its owner's crash by up to LEASE_SECONDS,
+finding the crash takes two seconds, and the ring's view some more."""
+
+PROMOTE_WAIT_SECONDS = 1.0
+"""A broker with a whole replica asks one sibling whether it knows more, but waits for him no longer than this."""
+
+FORMER_SECONDS = 10.0
+"""Keys that went to a newcomer: our copy counts as whole so long, for he may come for them late, or die again."""
+
+HANDOVER_SECONDS = 5.0
+"""Keys handed to a newcomer are taken back when neither the view nor a link shows him so long afterwards."""
+
+REFUSED_SECONDS = 1.0
+"""A sibling that refused copies, because it believes the keys to be its own, is tried again after so long."""
+
+RETAIN_SECONDS = 10.0
+"""Items in nobody's arc that is of our concern are kept so long before they are brought to their owner and removed:
+four times a lease, so that in a join or a leave nothing is sent away only to come back."""
+
+RETAIN_ITEMS_PER_TURN = 5_000
+"""Of these so many are brought to their owners at a time: a fraction of a second's work."""
+
+CHECK_SECONDS = 10.0
+"""Owner and sibling compare count and digest so often; it costs one message of 40 bytes each."""
+
+TOMBSTONE_SECONDS = 600.0
+"""A removal is remembered so long. Who was away for longer starts from a fresh copy anyway."""
+
+TOMBSTONES_MAX = 200_000
+"""Beyond it the oldest go first: 300 removals a second are remembered for the full ten minutes."""
+
+ITEMS_MAX = 2_000_000
+"""As many as subscriptions of a broker; at about 1 KiB each they fill 2 GiB."""
+
+ITEM_BYTES_MAX = 128 * 1024
+"""A condition has at most 4 KiB and a schema 256 attributes; an item fits a page eight times over when small."""
+
+NAME_PARTS_MAX = 16
+"""Parts of a name: kind, stream, home and numbers are six."""
+
+NAME_TEXT_LENGTH_MAX = 4096
+"""Characters of one part: a topic's first level is at most 1 KiB."""
+
+PAGE_ITEMS_MAX = 500
+"""Items of one message: a tenth of a second's work even when each is indexed."""
+
+PAGE_BYTES_MAX = 384 * 1024
+"""Bytes of the items of one message, as estimated; with the last one it stays below 512 KiB."""
+
+PAGES_IN_FLIGHT_MAX = 4
+"""Pages not yet acknowledged: the pipe is full, and a write behind them waits for at most 2 MiB."""
+
+OFFER_PAGES_MAX = 64
+"""Pages that a sibling offers back after one stream. What is more shows at the next comparison."""
+
+NUMBERS_REMEMBERED_MAX = 16
+"""Questions whose time of asking is remembered: four a lease, and some that overtook each other."""
+
+SIBLINGS_MAX = 16
+"""Twice the most that tests replicate to."""
+
+REPLICAS_MAX = 64
+"""Owners we hold replicas for. As many as siblings when the ring is quiet, more for seconds while it changes."""

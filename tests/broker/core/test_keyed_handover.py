@@ -1,0 +1,125 @@
+"""What is answered to who gained keys, and when ours become his."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.core.keyed import Keyed
+from broker.core.keyed_arcs import Stretch
+from broker.core.keyed_config import KeyedConfig
+from broker.core.keyed_messages import Copied, Item, Kind, Tell, Verdict, View, written
+from tests.support.keyed_parts import item
+
+ME, BEFORE, AFTER, NEWCOMER = 100, 50, 200, 80
+
+
+def told(store: Keyed, broker: int, kind: Kind) -> list[list[Any]]:
+    """What the store said to a broker, of one kind."""
+    return [one.body for one in store.effects if isinstance(one, Tell) and (one.identifier, one.kind) == (broker, kind)]
+
+
+def owner(*some: Item, certain: bool = True) -> Keyed:
+    """The owner of (50, 100], ready when it is certain."""
+    store = Keyed(ME, KeyedConfig(), 0.0)
+    store.view(View(BEFORE, ME, (AFTER,), True, certain), 0.0)
+    for peer in (BEFORE, AFTER, NEWCOMER):
+        store.peer_up(peer, 0.0)
+    for one in some:
+        store.items.merge(one, 0.0)
+    store.writes.spread()
+    store.effects.clear()
+    return store
+
+
+def fetch(
+    store: Keyed, asker: int, stretch: Stretch, *, anyway: bool = False, same_as: Keyed | None = None, now: float = 0.1
+) -> tuple[int, list[Any]]:
+    """The verdict and the numbers of the items of the first page."""
+    whole = same_as is not None
+    count, digest = same_as.handover.fingerprint(stretch) if same_as is not None else (0, 0)
+    store.effects.clear()
+    store.handle(asker, Kind.FETCH, [7, stretch.after, stretch.last, anyway, whole, count, digest], now)
+    number, last, verdict, items = told(store, asker, Kind.PAGE)[0]
+    assert (number, last) == (7, True)
+    return verdict, [one[0][1] for one in items]
+
+
+def test_ready_keys_of_ours_are_his_from_that_moment() -> None:
+    store = owner(item(1, 60), item(2, 90))
+    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER)) == (Verdict.WHOLE, [1])
+    assert store.ownership.own == Stretch(NEWCOMER, ME)
+
+
+def test_he_may_ask_again_when_the_answer_was_lost() -> None:
+    store = owner(item(1, 60))
+    for _ in range(2):
+        assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER)) == (Verdict.WHOLE, [1])
+
+
+def test_equal_copies_need_no_items() -> None:
+    store, other = owner(item(1, 60)), owner(item(1, 60))
+    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER), same_as=other) == (Verdict.WHOLE, [])
+    store, other = owner(item(1, 60, 2)), owner(item(1, 60))
+    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER), same_as=other) == (Verdict.WHOLE, [1])
+
+
+def test_while_ours_are_not_ready_there_is_hope_and_nothing_is_handed_over() -> None:
+    store = owner(item(1, 60), certain=False)
+    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER)) == (Verdict.HOPING, [])
+    assert store.ownership.own == Stretch(BEFORE, ME)
+
+
+def test_who_waited_long_enough_gets_parts_of_what_is_without_hope() -> None:
+    store = owner(item(1, 60), certain=False)
+    question = told(store, AFTER, Kind.FETCH) or [[1]]
+    store.handle(AFTER, Kind.PAGE, [question[0][0], True, int(Verdict.BUSY), []], 0.05)
+    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER)) == (Verdict.BUSY, [])
+    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER), anyway=True) == (Verdict.PARTIAL, [1])
+    assert store.ownership.own == Stretch(NEWCOMER, ME)
+
+
+def test_who_claims_our_own_place_is_handed_nothing() -> None:
+    store = owner(item(1, 60))
+    assert fetch(store, AFTER, Stretch(BEFORE, AFTER)) == (Verdict.BUSY, [])
+    assert store.ownership.own == Stretch(BEFORE, ME)
+
+
+def test_of_keys_that_are_nobodys_here_parts_are_given() -> None:
+    store = owner(item(1, 20))
+    assert fetch(store, BEFORE, Stretch(10, BEFORE)) == (Verdict.PARTIAL, [1])
+
+
+def replicating(until: float) -> Keyed:
+    """It holds a replica of (10, 50] for the broker before it, granted until then."""
+    store = owner()
+    store.handle(BEFORE, Kind.STREAM, [1, True, True, 10, BEFORE, written([item(1, 20)])], 0.0)
+    number = told(store, BEFORE, Kind.LEASE)[0][0]
+    store.handle(BEFORE, Kind.GRANTED, [number, 10, int(until * 1000)], 0.0)
+    return store
+
+
+def test_a_living_owner_is_not_gone_over() -> None:
+    store = replicating(2.0)
+    assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=0.5) == (Verdict.OWNED, [])
+    store.handle(BEFORE, Kind.COPY, [2, []], 0.6)
+    assert told(store, BEFORE, Kind.COPIED) == [[2, Copied.STORED]]
+
+
+def test_a_dead_owners_replica_is_given_and_closed() -> None:
+    store = replicating(2.0)
+    store.peer_down(BEFORE, 0.4)
+    assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=0.5) == (Verdict.WHOLE, [1])
+    store.peer_up(BEFORE, 0.6)
+    store.handle(BEFORE, Kind.COPY, [1, []], 0.7)
+    assert told(store, BEFORE, Kind.COPIED) == [[1, Copied.REFUSED]]
+
+
+def test_a_silent_owners_replica_is_given_when_his_grant_is_over_and_he_hears_it() -> None:
+    store = replicating(2.0)
+    assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=2.0) == (Verdict.WHOLE, [1])
+    assert told(store, BEFORE, Kind.COPIED) == [[1, Copied.REFUSED]]
+
+
+def test_a_replica_that_is_long_out_of_date_is_parts() -> None:
+    store = replicating(0.5)
+    assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=6.0) == (Verdict.PARTIAL, [1])

@@ -1,0 +1,15 @@
+"""The bounds of the keyed store fit what they are to fit into."""
+
+from __future__ import annotations
+
+from broker.core import keyed_limits as limits
+from protocol import limits as wire
+
+
+def test_a_page_and_its_last_item_fit_a_message_of_512_kibibytes() -> None:
+    assert limits.PAGE_BYTES_MAX + limits.ITEM_BYTES_MAX <= 512 * 1024
+    assert limits.PAGE_BYTES_MAX < wire.FRAME_LENGTH_MAX
+
+
+def test_whoever_is_asked_four_times_a_lease_remembers_a_lease_of_questions() -> None:
+    assert limits.NUMBERS_REMEMBERED_MAX > 4
