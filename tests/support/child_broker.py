@@ -56,7 +56,13 @@ class Child:
 @asynccontextmanager
 async def child_broker(folder: Path, **settings: Any) -> AsyncIterator[Child]:
     """A broker that listens; whatever happened to it, it is gone after the block."""
-    given = {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "data": str(folder / "data"), "log_format": "json"}
+    given = {
+        "listen": "127.0.0.1:0",
+        "peer_listen": "127.0.0.1:0",
+        "admin": "127.0.0.1:0",
+        "data": str(folder / "data"),
+        "log_format": "json",
+    }
     variables = {f"HEADGATE_{name}".upper(): str(value) for name, value in (given | settings).items()}
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("HEADGATE_", "NOTIFY_"))}
     log = folder / f"broker-{len(list(folder.glob('broker-*')))}.log"

@@ -64,7 +64,8 @@ class FakeSession:
 class FakeBroker:
     """See the head of this file."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "fake") -> None:
+        self.name = name
         self.sessions: dict[bytes, FakeSession] = {}
         self.connections: dict[Connection, FakeSession | None] = {}
         self.hellos: list[Hello] = []
@@ -190,12 +191,12 @@ class FakeBroker:
         session = self.sessions.get(hello.session)
         resumed = session is not None
         if session is None:
-            session = FakeSession(f"session {len(self.hellos)}".encode(), connection)
+            session = FakeSession(f"{self.name} {len(self.hellos)}".encode(), connection)
             self.sessions[session.key] = session
         session.connection = connection
         self.connections[connection] = session
         seconds = hello.heartbeat_seconds
-        connection.send(Welcome(VERSION, "fake", session.key, resumed, session.accepted, self.window, seconds))
+        connection.send(Welcome(VERSION, self.name, session.key, resumed, session.accepted, self.window, seconds))
 
     def _publish(self, session: FakeSession, publish: Publish) -> None:
         self.events += publish.batch.count
@@ -230,7 +231,7 @@ class FakeBroker:
                 routes: list[Any] = []
                 for row in rows:
                     routes += [wanted[topics[row]], 1]
-                portion = batch.portion(rows, "fake", base, 1_000_000)
+                portion = batch.portion(rows, self.name, base, 1_000_000)
                 session.connection.send(Deliver(routes, portion))
 
     def _subscribe(self, session: FakeSession, message: Subscribe) -> None:
@@ -273,9 +274,9 @@ class FakeBroker:
 
 
 @asynccontextmanager
-async def fake_broker() -> AsyncIterator[FakeBroker]:
+async def fake_broker(name: str = "fake") -> AsyncIterator[FakeBroker]:
     """A fake broker that listens, and ends with its block."""
-    fake = FakeBroker()
+    fake = FakeBroker(name)
     await fake.listen()
     try:
         yield fake

@@ -29,6 +29,7 @@ async def live_broker(**settings: Any) -> AsyncIterator[LiveBroker]:
     with tempfile.TemporaryDirectory() as directory:
         given = {
             "listen": "127.0.0.1:0",
+            "peer_listen": "127.0.0.1:0",
             "admin": "127.0.0.1:0",
             "data": directory,
             "name": "test",

@@ -2,6 +2,8 @@
 
     python -m ops.bench.papers            every paper
     python -m ops.bench.papers routing    hops, tables and ranges of RANGE and STATE     routing.py
+    python -m ops.bench.papers placements one anchor a subscription beside RANGE's counting    placements.py
+    python -m ops.bench.papers replication subscriptions reached when brokers fail (BLOOM)      replication.py
 
 Each is a module with `add_arguments(parser)` and `run(arguments) -> exit code`. Everything is drawn from one seed,
 which is printed, so that a table can be made again to the last digit.

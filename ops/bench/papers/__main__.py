@@ -6,11 +6,13 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from . import routing
+from . import placements, replication, routing
 
 __all__ = ["main"]
 
 PAPERS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]] = {
+    "placements": (placements.add_arguments, placements.run),
+    "replication": (replication.add_arguments, replication.run),
     "routing": (routing.add_arguments, routing.run),
 }
 """Name -> how its arguments are added, and how it runs."""

@@ -1,0 +1,327 @@
+"""Shelves: ways to put subscriptions away, such that an event knows where to look for them.
+
+    topic   depth                             under the first so many levels of the topic: `quotes/NYSE`
+    equal   attribute                         under the value of the attribute
+    range   attribute, min, max, precision    along the arc of the attribute, cell by cell (`keys.py`)
+
+A subscription rests on one shelf, at one key or at several. On each shelf an event has at most one key, so it meets
+each subscription at most once. It has none where nobody on that shelf can want it: no such attribute, no number, a
+topic that is too short.
+
+The domain is part of a range's name. When a schema changes, its ranges are another shelf, and what rests on the former
+one stays right where it is.
+
+**Looking up a batch.** `RowKeys` gives the key of every row, `ShelfPlaces` what its caller made of that key: a *place*,
+such as the number of a link, or None. Both remember what they made of a value, so that a row costs the type check of
+its value and one look-up, and both forget it together when `KeyMemory` says so. Places are forgotten when the caller's
+epoch changes, keys never become wrong.
+
+    values   OTE  IBM  OTE  NULL         one column of the batch
+    keys     17   99   17   None         equality_key, remembered by value
+    places   2    None 2    None         place_of(key), remembered by value for one epoch
+
+Python's 1 and True are one key of a dictionary and two values of ours, so bools are looked up as (True,) and (False,).
+NaN is unequal to itself and never remembered. Integers that share a double are looked up apart and share their key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from matching import Value
+from matching.values import known
+from protocol.errors import ProtocolViolation
+from protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, TOPIC_LEVELS_MAX
+
+from .keys import Domain, declared_domain, equality_key, prefix_key
+
+__all__ = [
+    "EQUAL",
+    "KEY_MEMORY_BYTES_MAX",
+    "RANGE",
+    "TOPIC",
+    "KeyMemory",
+    "RowKeys",
+    "Shelf",
+    "ShelfPlaces",
+    "equal_shelf",
+    "key_of",
+    "parse_shelf",
+    "range_shelf",
+    "topic_shelf",
+]
+
+KEY_MEMORY_BYTES_MAX: Final = 64 * 1024 * 1024
+"""What all shelves of a broker together remember keys and places with: some 300,000 values. Beyond it all is forgotten,
+and each value costs a hash again, about two microseconds."""
+
+REMEMBERED_BYTES: Final = 104
+"""What a remembered key or place costs beside the value's letters: a slot of a dictionary, a boxed value and number.
+Measured as 147 to 170 bytes for both together."""
+
+TOPIC: Final = "topic"
+EQUAL: Final = "equal"
+RANGE: Final = "range"
+
+_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
+
+
+class Shelf(NamedTuple):
+    """The name of a shelf: what it is ordered by. Equal names are the same shelf, on every broker."""
+
+    kind: str
+    attribute: str = ""
+    depth: int = 0
+    minimum: float = 0.0
+    maximum: float = 0.0
+    precision: float = 0.0
+
+    def wire(self) -> list[Any]:
+        """As a list for messages, with only what the kind needs."""
+        if self.kind == TOPIC:
+            return [TOPIC, self.depth]
+        if self.kind == EQUAL:
+            return [EQUAL, self.attribute]
+        return [RANGE, self.attribute, self.minimum, self.maximum, self.precision]
+
+    def domain(self, stream: str) -> Domain:
+        """The domain of a range shelf."""
+        domain = declared_domain(stream, self.attribute, self.minimum, self.maximum, self.precision)
+        assert domain is not None, "a range shelf is made of a domain"
+        return domain
+
+    def __str__(self) -> str:
+        if self.kind == TOPIC:
+            return f"the first {self.depth} levels of the topic" if self.depth > 1 else "the stream"
+        if self.kind == EQUAL:
+            return f"values of {self.attribute}"
+        return f"ranges of {self.attribute}, {self.minimum:.15g} to {self.maximum:.15g} by {self.precision:.15g}"
+
+
+def topic_shelf(depth: int) -> Shelf:
+    """By the first so many levels of the topic."""
+    return Shelf(TOPIC, depth=depth)
+
+
+def equal_shelf(attribute: str) -> Shelf:
+    """By the value of an attribute."""
+    return Shelf(EQUAL, attribute)
+
+
+def range_shelf(domain: Domain) -> Shelf:
+    """By the cell of a declared attribute."""
+    bounds = (float(domain.minimum), float(domain.maximum), float(domain.precision))
+    return Shelf(RANGE, domain.attribute, 0, *bounds)
+
+
+def parse_shelf(wire: Any) -> Shelf:
+    """A shelf as another broker wrote it; ProtocolViolation when it is none."""
+    match wire:
+        case [kind, depth] if kind == TOPIC and type(depth) is int and 0 < depth <= TOPIC_LEVELS_MAX:
+            return topic_shelf(depth)
+        case [kind, attribute] if kind == EQUAL and _is_name(attribute):
+            return equal_shelf(attribute)
+        case [kind, attribute, *bounds] if kind == RANGE and _is_name(attribute) and len(bounds) == 3:
+            if all(type(bound) in (int, float) for bound in bounds):
+                minimum, maximum, precision = (float(bound) for bound in bounds)
+                if declared_domain("", attribute, minimum, maximum, precision) is not None:
+                    return Shelf(RANGE, attribute, 0, minimum, maximum, precision)
+    raise ProtocolViolation(f"not a shelf: {wire!r:.200}")
+
+
+def _is_name(attribute: object) -> bool:
+    if type(attribute) is not str or len(attribute) > ATTRIBUTE_NAME_LENGTH_MAX:
+        return False
+    return 0 < len(attribute.encode("utf-8", "surrogatepass")) <= ATTRIBUTE_NAME_LENGTH_MAX
+
+
+# --- The key of a row -------------------------------------------------------------------------------------------------
+
+
+def key_of(stream: str, shelf: Shelf, topic: str, attributes: Mapping[str, Value]) -> int | None:
+    """Where one event looks on a shelf; None where nobody there can want it. The plain form of `RowKeys`."""
+    if shelf.kind == TOPIC:
+        return _topic_key(shelf.depth, topic)
+    value = known(attributes.get(shelf.attribute))
+    if shelf.kind == EQUAL:
+        return equality_key(stream, shelf.attribute, value)
+    return shelf.domain(stream).key(value)
+
+
+def _topic_key(depth: int, topic: str) -> int | None:
+    levels = topic.split("/", depth)
+    return prefix_key("/".join(levels[:depth])) if len(levels) >= depth else None
+
+
+class KeyMemory:
+    """Counts what tables of keys and places remember; over the bound all of them are emptied at once."""
+
+    __slots__ = ("_bytes_max", "_sizes", "_tables", "spent")
+
+    def __init__(self, bytes_max: int = KEY_MEMORY_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._tables: dict[int, dict[Any, Any]] = {}
+        self._sizes: dict[int, int] = {}
+        self.spent = 0
+
+    def spend(self, table: dict[Any, Any], value: object) -> None:
+        """The table is going to remember one more value."""
+        size = REMEMBERED_BYTES
+        if type(value) is str:
+            size += len(value) if value.isascii() else 4 * len(value)
+        if self.spent + size > self._bytes_max:
+            for one in self._tables.values():
+                one.clear()
+            self._tables.clear()
+            self._sizes.clear()
+            self.spent = 0
+        self._tables[id(table)] = table  # held, so that its id stays its own
+        self._sizes[id(table)] = self._sizes.get(id(table), 0) + size
+        self.spent += size
+
+    def forget(self, table: dict[Any, Any]) -> None:
+        """Empty one table."""
+        table.clear()
+        self._tables.pop(id(table), None)
+        self.spent -= self._sizes.pop(id(table), 0)
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert self._tables.keys() == self._sizes.keys()
+        assert self.spent == sum(self._sizes.values()) <= self._bytes_max
+
+
+class _Table(dict[Any, Any]):
+    """Remembers what `make` made of a value."""
+
+    __slots__ = ("_make", "_memory")
+
+    def __init__(self, make: Callable[[Any], Any], memory: KeyMemory) -> None:
+        super().__init__()
+        self._make = make
+        self._memory = memory
+
+    def __missing__(self, value: Any) -> Any:
+        made = self._make(value)
+        if value == value:
+            self._memory.spend(self, value)
+            self[value] = made
+        return made
+
+
+class RowKeys:
+    """The keys of the rows of batches of one stream on one shelf."""
+
+    __slots__ = ("_domain", "_keys", "_memory", "_prefixes", "key", "shelf", "stream")
+
+    def __init__(self, stream: str, shelf: Shelf, memory: KeyMemory | None = None) -> None:
+        self.stream = stream
+        self.shelf = shelf
+        self._memory = memory if memory is not None else KeyMemory()
+        self._domain = shelf.domain(stream) if shelf.kind == RANGE else None
+        make = {TOPIC: self._key_of_topic, EQUAL: self._key_of_value, RANGE: self._key_in_range}[shelf.kind]
+        self._keys = _Table(make, self._memory)
+        self._prefixes = _Table(prefix_key, self._memory)
+        self.key: Callable[[Any], int | None] = self._keys.__getitem__
+
+    def forget(self) -> None:
+        """Give back the memory; whoever lets go of these keys says so."""
+        self._memory.forget(self._keys)
+        self._memory.forget(self._prefixes)
+
+    def of(self, topics: Sequence[str], count: int, columns: Mapping[str, Sequence[Value]]) -> list[int | None]:
+        """The key of each row, or None; `topics` has one for all rows, or one a row."""
+        return _look_up(self._keys, self.shelf, topics, count, columns)
+
+    def _key_of_topic(self, topic: str) -> int | None:
+        depth = self.shelf.depth
+        levels = topic.split("/", depth)
+        if len(levels) < depth:
+            return None
+        key: int = self._prefixes["/".join(levels[:depth])]  # remembered apart: thousands of topics share one number
+        return key
+
+    def _key_of_value(self, value: Any) -> int | None:
+        return equality_key(self.stream, self.shelf.attribute, _plain(value))
+
+    def _key_in_range(self, value: Any) -> int | None:
+        assert self._domain is not None
+        return self._domain.key(_plain(value))
+
+
+def _clean(value: Any) -> Any:
+    """What to look a value up by."""
+    kind = type(value)
+    if kind is str or kind is float:
+        return value
+    return (value,) if kind is bool else known(value)
+
+
+def _plain(value: Any) -> Value:
+    """The value that is looked up by this."""
+    return value[0] if type(value) is tuple else known(value)
+
+
+def _look_up(
+    table: _Table, shelf: Shelf, topics: Sequence[str], count: int, columns: Mapping[str, Sequence[Value]]
+) -> list[Any]:
+    """What the table remembers for each row, in order."""
+    if shelf.kind == TOPIC:
+        return [table[topics[0]]] * count if len(topics) == 1 else list(map(table.__getitem__, topics))
+    column = columns.get(shelf.attribute)
+    if column is None:
+        return [None] * count
+    if count == 1:  # what follows is made for many rows, and would cost a lone one three times as much
+        return [table[_clean(column[0])]]
+    kinds = set(map(type, column))
+    values: Sequence[Any] = column if kinds <= _SCALARS else list(map(known, column))
+    if bool in kinds:
+        values = [(value,) if value is True or value is False else value for value in values]
+    return list(map(table.__getitem__, values))
+
+
+class ShelfPlaces:
+    """What the rows' keys mean to the caller at the moment: one of few places, or None."""
+
+    __slots__ = ("_epoch", "_memory", "_place_of", "_places", "keys", "shelf", "stream")
+
+    def __init__(self, stream: str, shelf: Shelf, memory: KeyMemory | None = None) -> None:
+        memory = self._memory = memory if memory is not None else KeyMemory()
+        self.stream = stream
+        self.shelf = shelf
+        self.keys = RowKeys(stream, shelf, memory)
+        self._places = _Table(self._place, memory)
+        self._epoch: object = None
+        self._place_of: Callable[[int], Any] = _nowhere
+
+    def of(
+        self,
+        topics: Sequence[str],
+        count: int,
+        columns: Mapping[str, Sequence[Value]],
+        epoch: object,
+        place_of: Callable[[int], Any],
+    ) -> list[Any]:
+        """The place of each row; None for a row without a key, and wherever `place_of` says so.
+
+        In one epoch `place_of` must go on giving the same answers: it is asked about each value once.
+        """
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._memory.forget(self._places)
+        self._place_of = place_of
+        return _look_up(self._places, self.shelf, topics, count, columns)
+
+    def forget(self) -> None:
+        """Give back the memory; whoever lets go of these places says so."""
+        self._memory.forget(self._places)
+        self.keys.forget()
+
+    def _place(self, value: Any) -> Any:
+        key = self.keys.key(value)
+        return None if key is None else self._place_of(key)
+
+
+def _nowhere(key: int) -> None:
+    return None

@@ -1,0 +1,82 @@
+"""An anchor in words: the shelf, the keys, the owners and the sentence that says why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.core.keys import equality_key
+from broker.core.planner import plan
+from broker.core.planner_words import explain_anchor
+from matching import parse_condition, parse_pattern
+
+SCHEMA = {"attributes": {"price": {"type": "float", "min": 0, "max": 20, "precision": 0.01}}}
+
+
+def explained(pattern: str, condition: str = "", *, single_key: bool = False) -> dict[str, Any]:
+    tree = parse_condition(condition) if condition else None
+    anchor = plan(parse_pattern(pattern), tree, SCHEMA, single_key=single_key)
+    return explain_anchor(anchor, lambda key: f"broker-{key >> 62}")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "condition", "sentence"),
+    [
+        (
+            "quotes/NYSE",
+            "",
+            "it has no condition, so it rests where the topics at and below quotes/NYSE meet",
+        ),
+        (
+            "quotes",
+            "symbol = 'IBM'",
+            "it asks symbol = 'IBM', so it rests where quotes.symbol = 'IBM' meets",
+        ),
+        ("quotes", "NOT active", "it asks active = FALSE, so it rests where quotes.active = FALSE meets"),
+        ("quotes", "x = 8.5", "it asks x = 8.5, so it rests where quotes.x = 8.5 meets"),
+        (
+            "quotes",
+            "symbol IN ('O''Neil', 'IBM')",
+            "it asks symbol IN ('O''Neil', 'IBM'), so it rests where each of these values of quotes.symbol meets",
+        ),
+        (
+            "quotes",
+            "price BETWEEN 8.30 AND 8.70",
+            "it asks price from 8.3 to 8.7, so it rests along that part of the arc of quotes.price: 2.05% of the ring",
+        ),
+        (
+            "quotes",
+            "price < 1 OR price > 19 OR price = 5 AND symbol > 'a'",
+            "it asks price up to 1 or price about 5 or price from 19 up, so it rests along that part of the arc of "
+            "quotes.price: 10.14% of the ring",
+        ),
+        (
+            "quotes",
+            "symbol = NULL",
+            "its condition can never be true, so it rests where the topics at and below quotes meet",
+        ),
+    ],
+)
+def test_the_sentence(pattern: str, condition: str, sentence: str) -> None:
+    assert explained(pattern, condition)["because"] == sentence
+
+
+def test_order_is_a_reason() -> None:
+    assert "in order" in explained("quotes", "price < 1", single_key=True)["because"]
+
+
+def test_keys_are_hex_and_owners_are_named_once() -> None:
+    key = equality_key("quotes", "symbol", "IBM")
+    assert key is not None
+    found = explained("quotes", "symbol = 'IBM'")
+    assert found["keys"] == [f"{key:016x}"]
+    assert found["owners"] == [f"broker-{key >> 62}"]
+    assert (found["shelf"], found["shelf_in_words"]) == ("equal", "values of symbol")
+
+
+def test_an_arc_has_two_ends() -> None:
+    found = explained("quotes", "price BETWEEN 1 AND 9")
+    ((low, high),) = [text.split("..") for text in found["keys"]]
+    assert found["owners"] == list(dict.fromkeys(f"broker-{int(end, 16) >> 62}" for end in (low, high)))
+    assert found["shelf_in_words"] == "ranges of price, 0 to 20 by 0.01"
