@@ -50,6 +50,7 @@ from .chord_messages import (
     Query,
     Ringed,
     Seen,
+    Shrunk,
     State,
 )
 from .effects import Note
@@ -105,9 +106,11 @@ class Chord:
             Look: self._look,
             Seen: self._seen,
             Greet: self._greeted_in_ring,
+            Shrunk: self._told_shrunk,
         }
         self._in_mesh: dict[type, Callable[[Mesh, Letter, Any, float], None]] = {
             Greet: lambda mesh, letter, body, now: mesh.greeted(letter, body, now),
+            Gone: lambda mesh, letter, body, now: mesh.left(letter, body),
             Agree: lambda mesh, letter, body, now: mesh.agreed(letter, body, now),
             Open: lambda mesh, letter, body, now: mesh.told_open(letter, body, now),
             Propose: lambda mesh, letter, body, now: mesh.proposed(letter, body, now, self.joining is None),
@@ -249,6 +252,15 @@ class Chord:
         if not any(entry.artificial for entry in ring.successors):
             self.identity.tell_address(letter.sender.address, Ringed())
 
+    def _told_shrunk(self, ring: Ring, letter: Letter, body: Shrunk, now: float) -> None:
+        """Believe it if nobody that we know of is missing: then all leave the ring in one moment, not one by one."""
+        around = [one for one in (ring.predecessor, *ring.successors) if not self._is_dead(one) and one != self.me]
+        if self.me in body.left and all(one in body.left or one in body.dead for one in around):
+            for member in around:
+                if member in body.dead:
+                    self.identity.declare_dead(member)
+            ring.shrink([one for one in body.left if one != self.me])
+
     def _ringed(self, mesh: Mesh, letter: Letter, body: Ringed, now: float) -> None:
         if self.joining is None and not mesh.promised:
             self.joining = self._begin_joining(self.identity, letter.sender.address, now)
@@ -277,6 +289,8 @@ class Chord:
         elif self.mesh is not None and self.mesh.opened:
             predecessor, successors = ideal(self.mesh.opened, self.config.list_length)[self.me]
             self._enter(predecessor, successors, now)
+            assert self.ring is not None
+            self.ring.serving = True  # the keys that were ours in the mesh are ours in the ring
         elif self.joining is not None and self.joining.failed:
             self.joining = None
 
@@ -284,16 +298,22 @@ class Chord:
         self.mesh = self.joining = None
         self.ring = ring = self._make_ring(self.identity, predecessor, successors, now)
         self.healing = Healing(self.identity, lambda: ring.successors, now)
-        self.identity.effects.append(Note("joined a ring", {"member": str(self.me), "after": str(predecessor)}))
+        self.identity.effects.append(Note("joined a ring", {"broker": self.me.address, "after": predecessor.address}))
 
     def _start_over(self, ring: Ring, reason: str, contact: str | None, now: float) -> None:
-        former = [one for one in (ring.predecessor, *ring.successors) if not self._is_dead(one) and one != self.me]
+        around = dict.fromkeys((*ring.left, ring.predecessor, *ring.successors))
+        former = [one for one in around if not self._is_dead(one) and one != self.me]
+        news = Shrunk((self.me, *former), tuple(self.identity.fenced)[-self.config.list_length * 2 :])
         self.identity.be_reborn()
         self.ring = self.healing = None
         self.mesh = Mesh(self.identity, now)
-        self.identity.effects.append(Note("left the ring", {"member": str(self.me), "reason": reason}))
-        for member in dict.fromkeys(former):
+        if contact is None:
+            self.mesh.expect(former, now)  # who was around is around: keys do not become ours for a moment of silence
+        self.identity.effects.append(Note("left the ring", {"broker": self.me.address, "reason": reason}))
+        for member in former:
             self.identity.remember(member.address)
+            if reason == "shrunk":
+                self.identity.tell(member, news)
             if contact is None:
                 self.identity.tell_address(member.address, Greet(()))
         if contact is not None:

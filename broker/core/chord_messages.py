@@ -37,6 +37,7 @@ __all__ = [
     "Reborn",
     "Ringed",
     "Seen",
+    "Shrunk",
     "State",
     "Tick",
 ]
@@ -113,6 +114,14 @@ class Seen:
 
 
 @dataclass(slots=True)
+class Shrunk:
+    """The ring is too small to be one: these are left of it, those died. We all go back to the mesh, at once."""
+
+    left: tuple[Member, ...]
+    dead: tuple[Member, ...]
+
+
+@dataclass(slots=True)
 class Greet:
     """I am in no ring; these are the brokers I hear from."""
 
@@ -152,7 +161,7 @@ class Open:
 
 Body = (
     Query | State | Busy | Ping | Pong | Notify | Gone | Fenced | Look | Seen | Greet | Ringed | Meet
-    | Propose | Agree | Open
+    | Propose | Agree | Open | Shrunk
 )  # fmt: skip
 
 

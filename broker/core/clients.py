@@ -15,6 +15,7 @@ from matching import (
     ConditionError,
     MatchingError,
     TopicError,
+    Tree,
     XPath,
     check_topic,
     extensions,
@@ -48,6 +49,8 @@ from protocol.messages import (
 from .config import NodeConfig
 from .dissemination import Dissemination
 from .effects import Close, Effect, Note, Send
+from .forwarding import Forwarding
+from .later import Later
 from .limits import (
     ERROR_TEXT_LENGTH_MAX,
     PUBLISHED_STREAMS_MAX,
@@ -56,6 +59,7 @@ from .limits import (
     SUBSCRIPTIONS_MAX,
     SUBSCRIPTIONS_PER_SESSION_MAX,
 )
+from .rendezvous import Rendezvous
 from .streams import Stream, Streams
 from .subscribers import ClientSession, Subscribers, Subscription
 
@@ -76,6 +80,8 @@ class Clients:
         streams: Streams,
         subscribers: Subscribers,
         dissemination: Dissemination,
+        rendezvous: Rendezvous,
+        forwarding: Forwarding,
         answer: Callable[[str, dict[str, Any], float], Any],
     ) -> None:
         self._config = config
@@ -84,8 +90,9 @@ class Clients:
         self._streams = streams
         self._subscribers = subscribers
         self._dissemination = dissemination
+        self._rendezvous = rendezvous
+        self._forwarding = forwarding
         self._answer = answer
-        self._identity = 0
         self.wall_offset = 0.0
         self.draining = False
         self.batches = self.events = self.duplicates = self.refused = 0
@@ -109,7 +116,9 @@ class Clients:
             return None
         if session is None:
             if len(subscribers.by_key) >= SESSIONS_MAX and subscribers.grace:
-                self.end(next(iter(subscribers.grace.values())), "expired")  # who is here goes before who may come back
+                self.end(
+                    next(iter(subscribers.grace.values())), "expired", now
+                )  # who is here goes before who may come back
             if len(subscribers.by_key) >= SESSIONS_MAX:
                 self._reject(link, ErrorCode.TOO_MANY, f"this broker holds its {SESSIONS_MAX} sessions already")
                 return None
@@ -176,7 +185,7 @@ class Clients:
                 raise Refused(ErrorCode.UNSUPPORTED, "this broker keeps no log yet: publish in mode accepted or fire")
             topics = batch.topic_list()
             stream = self._publishing(session, topics[0].partition("/")[0])
-            self._dissemination.carry(stream, batch, int((now + self.wall_offset) * 1e6))
+            self._forwarding.publish(stream, batch, int((now + self.wall_offset) * 1e6), now)
             self.events += batch.count
         except (TopicError, ProtocolViolation, Refused) as error:
             self.refused += batch.count
@@ -197,8 +206,12 @@ class Clients:
             self._subscribers.pump(session)
 
     def _subscribe(self, session: ClientSession, message: Subscribe, now: float) -> None:
+        pending = session.placing.get(message.subscription)
+        if pending is not None:  # asked again over a new connection, before it was in force
+            session.placing[message.subscription] = message.request
+            return
         try:
-            subscription, stream = self._understand(session, message)
+            subscription, condition = self._understand(session, message)
         except MatchingError as error:
             code = ErrorCode.BAD_CONDITION if isinstance(error, ConditionError) else ErrorCode.BAD_PATTERN
             self._refuse(session, code, Scope.REQUEST, message.request, str(error))
@@ -207,12 +220,36 @@ class Clients:
             self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
             return
         session.subscriptions[message.subscription] = subscription
+        session.placing[message.subscription] = message.request
         self._subscribers.by_identity[subscription.identity] = subscription
-        self._subscriptions_changed(stream)
-        self._say(session, Suback(message.request, message.subscription))
+        exact, ordered = (message.options.get(name, False) is True for name in ("exact", "ordered"))
+        self._rendezvous.place(
+            subscription,
+            condition,
+            message.condition,
+            exact,
+            ordered,
+            lambda done, now: self._placed(subscription, done, now),
+            now,
+        )
 
-    def _understand(self, session: ClientSession, message: Subscribe) -> tuple[Subscription, Stream]:
-        """Check a SUBSCRIBE and put it into the index. Raises MatchingError or Refused, having changed nothing."""
+    def _placed(self, subscription: Subscription, done: bool, now: float) -> None:
+        """It is in force, or the cluster could not be brought to take it."""
+        session, number = subscription.session, subscription.number
+        request = session.placing.pop(number, None)
+        if request is None or session.subscriptions.get(number) is not subscription:
+            return
+        if done:
+            self._say(session, Suback(request, number))
+            return
+        del session.subscriptions[number]
+        del self._subscribers.by_identity[subscription.identity]
+        self._rendezvous.withdraw([subscription], now)
+        text = "the cluster could not take this subscription, because brokers do not answer: try again in a moment"
+        self._refuse(session, ErrorCode.UNAVAILABLE, Scope.REQUEST, request, text)
+
+    def _understand(self, session: ClientSession, message: Subscribe) -> tuple[Subscription, Tree | None]:
+        """Check a SUBSCRIBE. Raises MatchingError or Refused, having changed nothing."""
         if message.subscription in session.subscriptions:
             raise Refused(ErrorCode.DUPLICATE, f"subscription {message.subscription} exists: unsubscribe it first")
         if message.subscription == 0:
@@ -230,14 +267,11 @@ class Clients:
                 name = "XPATH" if isinstance(extension, XPath) else "DELTA (with its HEARTBEAT)"
                 text = f"{name} is understood, and not yet served by this broker: leave it out for now"
                 raise Refused(ErrorCode.UNSUPPORTED, text)
-        stream = self._streams.find(pattern.stream)
-        if stream is None:
+        if self._streams.find(pattern.stream) is None:
             raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
-        self._identity += 1
-        stream.index.add(self._identity, pattern, condition)
+        identity = self._rendezvous.next_identity()
         text = to_text(condition) if condition is not None else ""
-        number = message.subscription
-        return Subscription(self._identity, number, session, pattern.stream, pattern, text), stream
+        return Subscription(identity, message.subscription, session, pattern.stream, pattern, text), condition
 
     def _unsubscribe(self, session: ClientSession, message: Unsubscribe, now: float) -> None:
         subscription = session.subscriptions.pop(message.subscription, None)
@@ -245,9 +279,10 @@ class Clients:
             text = f"there is no subscription {message.subscription} in this session"
             self._refuse(session, ErrorCode.NOT_FOUND, Scope.REQUEST, message.request, text)
             return
-        del self._subscribers.by_identity[subscription.identity]
+        session.placing.pop(message.subscription, None)
         self._subscribers.withdraw(session, message.subscription)
-        self._drop_from_index([subscription])
+        self._rendezvous.withdraw([subscription], now)
+        del self._subscribers.by_identity[subscription.identity]
         self._say(session, Unsuback(message.request, message.subscription))
 
     def _ask(self, session: ClientSession, message: Ask, now: float) -> None:
@@ -256,11 +291,20 @@ class Clients:
         except Refused as error:
             self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
             return
+        if isinstance(value, Later):
+            value.tell = lambda answer: self._answer_later(session, message.request, answer)
+            return
         self._say(session, Answer(message.request, value))
+
+    def _answer_later(self, session: ClientSession, request: int, answer: Any) -> None:
+        if isinstance(answer, Refused):
+            self._refuse(session, answer.code, Scope.REQUEST, request, answer.text)
+        else:
+            self._say(session, Answer(request, answer))
 
     def _goodbye(self, session: ClientSession, message: Goodbye, now: float) -> None:
         link = session.link
-        self.end(session, "expired")
+        self.end(session, "expired", now)
         if link is not None:
             self._effects.append(Close(link))
 
@@ -284,14 +328,14 @@ class Clients:
             self._say(session, _interest(stream))
         return stream
 
-    def _subscriptions_changed(self, stream: Stream) -> None:
-        if stream.subscriptions_changed():
-            for publisher in stream.publishers.values():
-                if publisher.paused:
-                    # Whoever does not read must not have others' subscriptions pile up before it: once, when it does.
-                    publisher.untold[stream.name] = None
-                else:
-                    self._say(publisher, _interest(stream))
+    def interest_changed(self, stream: Stream) -> None:
+        """Tell whoever publishes to it."""
+        for publisher in stream.publishers.values():
+            if publisher.paused:
+                # Whoever does not read must not have others' subscriptions pile up before it: once, when it does.
+                publisher.untold[stream.name] = None
+            else:
+                self._say(publisher, _interest(stream))
 
     def tell_interest(self, session: ClientSession, names: Iterable[str]) -> None:
         """Say what these streams are filtered on now, the last word of all that was not said before."""
@@ -299,20 +343,11 @@ class Clients:
             self._say(session, _interest(self._streams.by_name[name]))
         session.untold.clear()
 
-    def _drop_from_index(self, subscriptions: list[Subscription]) -> None:
-        touched: dict[str, Stream] = {}
-        for subscription in subscriptions:
-            stream = self._streams.by_name[subscription.stream]
-            stream.index.remove(subscription.identity)
-            touched[stream.name] = stream
-        for stream in touched.values():
-            self._subscriptions_changed(stream)
-
-    def end(self, session: ClientSession, reason: str) -> None:
+    def end(self, session: ClientSession, reason: str, now: float) -> None:
         """Forget a session and everything that it stood for."""
         for name in session.publishes:
             self._streams.by_name[name].publishers.pop(session.key, None)
-        self._drop_from_index(self._subscribers.forget(session, reason))
+        self._rendezvous.withdraw(self._subscribers.forget(session, reason), now)
         self._dissemination.forget_plans()
 
     def _violated(self, session: ClientSession, code: ErrorCode, text: str, now: float) -> None:

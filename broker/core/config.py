@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from .limits import OUTBOX_BYTES_DEFAULT, OUTBOX_BYTES_TOTAL_DEFAULT, SESSION_GRACE_SECONDS
+from .chord_config import ChordConfig
+from .limits import OUTBOX_BYTES_DEFAULT, OUTBOX_BYTES_TOTAL_DEFAULT, REPLICAS_DEFAULT, SESSION_GRACE_SECONDS
 
 __all__ = ["NodeConfig", "broker_id"]
 
@@ -26,6 +27,20 @@ class NodeConfig:
     outbox_bytes_total: int = OUTBOX_BYTES_TOTAL_DEFAULT
     grace_seconds: float = SESSION_GRACE_SECONDS
     slow_consumer: Literal["drop", "disconnect"] = "drop"
+    seeds: tuple[str, ...] = ()
+    replicas: int = REPLICAS_DEFAULT
+    chord: ChordConfig = field(default_factory=ChordConfig)
+
+    @property
+    def identifier(self) -> int:
+        """This broker's place on the ring."""
+        return broker_id(self.name)
+
+    @property
+    def fingerprint(self) -> dict[str, int | float | str]:
+        """What brokers of one cluster must agree on; a broker that differs is turned away, and told in which."""
+        chord = self.chord
+        return {"replicas": self.replicas, "list_length": chord.list_length, "attempts": chord.attempts}
 
     @property
     def origin(self) -> str:

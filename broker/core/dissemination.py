@@ -6,7 +6,7 @@ its plan, by one of two ways:
     topics alone decide    a lane remembers the plan of a topic: one look-up an event, nothing matched twice
     conditions decide      the index answers with groups of rows, and each group has one plan
 
-Batches of one stream that one read brought are gathered and go out together: the cost of a DELIVER is paid once for
+Batches of one stream that one turn brought are gathered and go out together: the cost of a DELIVER is paid once for
 all of them. Then rows are sorted by session, in order, and each session gets one portion of the batch. Sessions that
 get the same rows share the portion, encoded bytes included; when all rows have one plan, the portion is the batch
 itself and no event costs anything.
@@ -18,18 +18,30 @@ useless. Lanes belong to a stream and are forgotten when its subscriptions chang
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, repeat
 from typing import Any, TypeAlias
 
 from matching import Value
 from protocol.batch import Batch, Portion, join_batches, join_u32
+from protocol.limits import BATCH_EVENTS_MAX
 
-from .limits import GATHERED_BYTES_MAX, GATHERED_EVENTS_MAX, PLANS_MAX, ROUTE_NUMBERS_MAX
+from .limits import (
+    GATHERED_BYTES_MAX,
+    GATHERED_EVENTS_MAX,
+    PLANS_MAX,
+    ROUTE_NUMBERS_MAX,
+    WHOLE_BYTES_MAX,
+    WHOLE_EVENTS_MAX,
+)
 from .streams import Plan, Stream
 from .subscribers import ClientSession, Subscribers
 
-__all__ = ["Dissemination"]
+__all__ = ["Columns", "Dissemination", "Standing"]
+
+Standing: TypeAlias = tuple[str, int, Sequence[int], int]
+"""Where the events of a batch stand: whose sequence, from where on, the place of each after that, and their time."""
 
 
 @dataclass(slots=True)
@@ -39,13 +51,13 @@ class _Gathered:
     stream: Stream | None
     base: int
     time_us: int
-    count: int = 0
-    size: int = 0
-    batches: list[Batch] = field(default_factory=list)
-    plans: list[list[Plan | None]] = field(default_factory=list)
+    count: int
+    size: int
+    batches: list[Batch]
+    plans: list[list[Plan]]  # of each batch: one for each of its rows, or one for all
 
 
-class _Columns(Mapping[str, Sequence[Value]]):
+class Columns(Mapping[str, Sequence[Value]]):
     """The match columns of a batch, each decoded when the index first asks for it."""
 
     __slots__ = ("_batch",)
@@ -66,7 +78,12 @@ class _Columns(Mapping[str, Sequence[Value]]):
         return len(self._batch.columns)
 
 
-_NOTHING = _Gathered(None, 0, 0)
+Group: TypeAlias = tuple[tuple[int, ...], Sequence[int]]
+"""What the index answers: these subscriptions, these rows."""
+
+Filter: TypeAlias = Callable[[Iterable[Group]], Iterable[Group]]
+
+_NOTHING = _Gathered(None, 0, 0, 0, 0, [], [])
 
 
 class Dissemination:
@@ -83,23 +100,27 @@ class Dissemination:
     def carry(self, stream: Stream, batch: Batch, time_us: int) -> None:
         """Match a batch; the next `settle` delivers it. Raises TopicError or ProtocolViolation, having done nothing."""
         topics = batch.topic_list()
-        plans = list(map(stream.lanes.get, topics))
-        if None in plans:
+        try:
+            plans = list(map(stream.lanes.__getitem__, topics))
+        except KeyError:
             stream.check_topics(topics)
             plans = self._plans_of(stream, batch, topics)
         gathered = self._gathered
-        size = len(batch.records)
+        # Joined with others, a topic that all share stands before each.
+        size = len(batch.records) + len(batch.topics) * (batch.count if len(topics) == 1 else 1)
         if (
             gathered.stream is not stream
             or gathered.count + batch.count > GATHERED_EVENTS_MAX
             or gathered.size + size > GATHERED_BYTES_MAX
         ):
-            self.settle()
-            gathered = self._gathered = _Gathered(stream, self.sequence, time_us)
-        gathered.batches.append(batch)
-        gathered.plans.append(plans)
-        gathered.count += batch.count
-        gathered.size += size
+            if gathered.count:
+                self.settle()
+            self._gathered = _Gathered(stream, self.sequence, time_us, batch.count, size, [batch], [plans])
+        else:
+            gathered.batches.append(batch)
+            gathered.plans.append(plans)
+            gathered.count += batch.count
+            gathered.size += size
         self.sequence += batch.count
         stream.events += batch.count
 
@@ -109,31 +130,55 @@ class Dissemination:
         if not gathered.count:
             return
         self._gathered = _NOTHING
-        batch, plans = gathered.batches[0], gathered.plans[0]
-        if len(gathered.batches) > 1:
-            rows = zip(gathered.batches, gathered.plans, strict=True)
-            plans = [plan for part, own in rows for plan in (own if len(own) > 1 else own * part.count)]
-            batch = join_batches(gathered.batches)
-        stream, base, time_us = gathered.stream, gathered.base, gathered.time_us
+        stream = gathered.stream
         assert stream is not None
-        first = plans[0]
-        if len(plans) == 1 or (first is plans[-1] and plans.count(first) == batch.count):
+        first = gathered.plans[0][0]
+        if _all_same(gathered.plans, first):
+            stream.deliveries += gathered.count * len(first) // 2
             if first:
-                portion = batch.portion(range(batch.count), self._origin, base, time_us)
-                for session, numbers in zip(first[::2], first[1::2], strict=True):
-                    self._subscribers.deliver(session, [numbers, batch.count], portion)
-                stream.deliveries += batch.count * len(first) // 2
-            return
-        self._spread(stream, batch, plans, base, time_us)
+                self._send_whole(gathered, first)
+        else:
+            self._spread(stream, gathered)
+
+    def take_sequence(self, count: int) -> int:
+        """So many places in this broker's sequence, for events that go out later or elsewhere: the first of them."""
+        self.settle()
+        self.sequence += count
+        return self.sequence - count
+
+    def plans_of(self, stream: Stream, batch: Batch, allowed: Filter | None) -> list[Plan]:
+        """The plan of each row, or one for all; `allowed` leaves out what is matched elsewhere.
+
+        Raises ProtocolViolation.
+        """
+        topics = batch.topic_list()
+        if allowed is None:
+            return self._plans_of(stream, batch, topics)
+        return self._plans_by_condition(stream, batch, topics, allowed)
+
+    def plan_of_clients(self, numbers: tuple[int, ...]) -> Plan:
+        """The plan for some of our own clients' subscriptions, those of them that still are."""
+        by_identity, by_key = self._subscribers.by_identity, self._subscribers.by_key
+        theirs = tuple(one for one in numbers if one in by_identity and by_identity[one].session.key in by_key)
+        return self._plan(theirs) if theirs else ()
+
+    def relay(self, stream: Stream, batch: Batch, plans: list[Plan], standing: Standing) -> None:
+        """Deliver a batch whose plans are known (one a row, or one for all) and whose events stand where this says;
+        after all that was carried."""
+        self.settle()
+        origin, base, places, time_us = standing
+        each = plans if len(plans) > 1 else plans * batch.count
+        gathered = _Gathered(stream, 0, time_us, batch.count, 0, [batch], [each])
+        self._spread(stream, gathered, lambda portion: _stand(portion, origin, base, places))
 
     def forget_plans(self) -> None:
         """Let go of sessions that ended."""
         self._plans.clear()
 
-    def _plans_of(self, stream: Stream, batch: Batch, topics: Sequence[str]) -> list[Plan | None]:
+    def _plans_of(self, stream: Stream, batch: Batch, topics: Sequence[str]) -> list[Plan]:
         """The plan of each row, or one for all; topics that alone decide get their lane."""
         index = stream.index
-        plans: list[Plan | None] = []
+        plans: list[Plan] = []
         for topic in topics:
             plan = stream.lanes.get(topic)
             if plan is None:
@@ -145,30 +190,49 @@ class Dissemination:
             plans.append(plan)
         return plans
 
-    def _plans_by_condition(self, stream: Stream, batch: Batch, topics: Sequence[str]) -> list[Plan | None]:
-        plans: list[Plan | None] = [None] * batch.count
-        for subscriptions, rows in stream.index.match(topics, batch.count, _Columns(batch)):
+    def _plans_by_condition(
+        self, stream: Stream, batch: Batch, topics: Sequence[str], allowed: Filter | None = None
+    ) -> list[Plan]:
+        plans: list[Plan] = [()] * batch.count
+        groups: Iterable[Group] = stream.index.match(topics, batch.count, Columns(batch))
+        for subscriptions, rows in groups if allowed is None else allowed(groups):
             plan = self._plan(subscriptions)
             for row in rows:
                 plans[row] = plan
         return plans
 
-    def _spread(self, stream: Stream, batch: Batch, plans: Sequence[Plan | None], base: int, time: int) -> None:
+    def _send_whole(self, gathered: _Gathered, plan: Plan) -> None:
+        """All rows have one plan: no event costs anything."""
+        base = gathered.base
+        for batch in _joined(gathered.batches) if len(gathered.batches) > 1 else gathered.batches:
+            portion = batch.portion(range(batch.count), self._origin, base, gathered.time_us)
+            base += batch.count
+            for session, numbers in zip(plan[::2], plan[1::2], strict=True):
+                self._subscribers.deliver(session, [numbers, batch.count], portion)
+
+    def _spread(self, stream: Stream, gathered: _Gathered, move: Callable[[Portion], None] | None = None) -> None:
         """Rows with different plans: sort them by session, then one portion each."""
-        shares, may_share = _shares(plans)
-        portions: dict[Any, Portion] = {}
-        deliver, origin = self._subscribers.deliver, self._origin
-        for session, (all_rows, all_numbers) in shares.items():
-            stream.deliveries += len(all_rows)
-            step = self._rows_at_once(all_numbers)
-            for start in range(0, len(all_rows), step):
-                rows = tuple(all_rows[start : start + step])
-                portion = portions.get(rows) if may_share else None
-                if portion is None:
-                    portion = batch.portion(rows, origin, base, time)
-                    if may_share:
-                        portions[rows] = portion
-                deliver(session, _routes(all_numbers[start : start + step]), portion)
+        batch, plans = gathered.batches[0], gathered.plans[0]
+        if len(gathered.batches) > 1:
+            pairs = zip(gathered.batches, gathered.plans, strict=True)
+            plans = list(chain.from_iterable([own if len(own) > 1 else own * part.count for part, own in pairs]))
+            batch = join_batches(gathered.batches)
+        places_of, rows, numbers, alone = _by_session(plans)
+        if not rows:
+            return
+        stream.deliveries += len(rows)
+        sessions: Iterable[ClientSession] = places_of
+        shares = list(map(len, places_of.values()))
+        ends = list(accumulate(shares))
+        longest = max(shares)
+        if longest > BATCH_EVENTS_MAX or longest * self._widest > ROUTE_NUMBERS_MAX:
+            sessions, ends = _cut_to_bound(places_of, numbers)
+        portions = batch.portions(rows, ends, self._origin, gathered.base, gathered.time_us, not alone)
+        if move is not None:
+            for portion in {id(portion): portion for portion in portions}.values():
+                move(portion)
+        for session, routes, portion in zip(sessions, _all_routes(numbers, ends), portions, strict=True):
+            self._subscribers.deliver(session, routes, portion)
 
     def _plan(self, subscriptions: tuple[int, ...]) -> Plan:
         plan = self._plans.get(subscriptions)
@@ -187,53 +251,112 @@ class Dissemination:
             plan = self._plans[subscriptions] = tuple(flat)
         return plan
 
-    def _rows_at_once(self, numbers: Sequence[Any]) -> int:
-        """How many rows one DELIVER may have, so that its routes stay within their bound."""
-        if len(numbers) * self._widest <= ROUTE_NUMBERS_MAX:
-            return len(numbers)
-        widest = max(1 if type(some) is int else len(some) for some in numbers)
-        return max(1, ROUTE_NUMBERS_MAX // widest)
+
+def _all_same(plans: Sequence[Sequence[Plan]], first: Plan) -> bool:
+    for own in plans:
+        if len(own) > 1 and (own[-1] is not first or own.count(first) < len(own)):
+            return False
+        if own[0] is not first:
+            return False
+    return True
 
 
-_Shares: TypeAlias = dict[ClientSession, tuple[list[int], list[Any]]]
-"""By session: the rows it gets, ascending, and for each of them its numbers."""
+def _stand(portion: Portion, origin: str, base: int, places: Sequence[int]) -> None:
+    """Put the events of a portion, which count the rows of their batch, where they stand in their broker's sequence."""
+    portion.origin = origin
+    if isinstance(places, range) and places.start == 0:
+        portion.base += base
+        return
+    rows = portion.rows()
+    first = places[portion.base + rows[0]]
+    own = [places[portion.base + row] - first for row in rows]
+    portion.offsets = b"" if own[-1] == portion.count - 1 else join_u32(own)
+    portion.base = base + first
 
 
-def _shares(plans: Sequence[Plan | None]) -> tuple[_Shares, bool]:
-    """The share of each session, and whether two sessions may have the same rows."""
+def _joined(batches: Sequence[Batch]) -> Iterator[Batch]:
+    """The batches in order, several as one as long as they stay small enough to be copied."""
+    parts: list[Batch] = []
+    count = size = 0
+    for batch in batches:
+        count += batch.count
+        size += len(batch.records)
+        if parts and (count > WHOLE_EVENTS_MAX or size > WHOLE_BYTES_MAX):
+            yield join_batches(parts) if len(parts) > 1 else parts[0]
+            parts, count, size = [], batch.count, len(batch.records)
+        parts.append(batch)
+    yield join_batches(parts) if len(parts) > 1 else parts[0]
+
+
+_Places: TypeAlias = dict[ClientSession, list[int]]
+
+
+def _by_session(plans: Sequence[Plan]) -> tuple[_Places, list[int], list[Any], bool]:
+    """The rows of each session, ascending, one session after the other; the numbers that each row is for; and whether
+    each row is for one session alone, which is common and cheaper.
+
+    The dictionary has the sessions in that order, each with a list as long as its share.
+    """
+    places_of: defaultdict[ClientSession, list[int]] = defaultdict(list)
     try:
-        return _shares_of_pairs(plans), False
-    except (TypeError, ValueError):  # a row that nobody wants, or that several sessions want
-        pass
-    shares: _Shares = {}
-    for row, plan in enumerate(plans):
-        if plan:
-            for session, numbers in zip(plan[::2], plan[1::2], strict=True):
-                share = shares.get(session)
-                if share is None:
-                    share = shares[session] = [], []
-                share[0].append(row)
-                share[1].append(numbers)
-    return shares, True
+        for row, (session, _) in enumerate(plans):
+            places_of[session].append(row)
+        rows = list(chain.from_iterable(places_of.values()))
+        return places_of, rows, [plans[row][1] for row in rows], True
+    except ValueError:  # a row that nobody wants, or that several sessions want
+        places_of.clear()
+    flat = list(chain.from_iterable(plans))
+    for place, session in enumerate(flat[::2]):
+        places_of[session].append(place)
+    row_of = list(chain.from_iterable(map(repeat, range(len(plans)), [len(plan) // 2 for plan in plans])))
+    number_of = flat[1::2]
+    places = list(chain.from_iterable(places_of.values()))
+    return places_of, [row_of[place] for place in places], [number_of[place] for place in places], False
 
 
-def _shares_of_pairs(plans: Sequence[Any]) -> _Shares:
-    """The shares when each row is for one session, which is common and much cheaper. Raises when it is not so."""
-    rows_of: defaultdict[ClientSession, list[int]] = defaultdict(list)
-    for row, (session, _) in enumerate(plans):
-        rows_of[session].append(row)
-    numbers = [plan[1] for plan in plans]
-    return {session: (rows, [numbers[row] for row in rows]) for session, rows in rows_of.items()}
+def _cut_to_bound(places_of: _Places, numbers: Sequence[Any]) -> tuple[list[ClientSession], list[int]]:
+    """Sessions and the ends of their rows, with as many cuts as it takes that routes stay within their bound."""
+    sessions: list[ClientSession] = []
+    ends: list[int] = []
+    start = 0
+    for session, places in places_of.items():
+        end = start + len(places)
+        widest = max(1 if type(some) is int else len(some) for some in numbers[start:end])
+        step = min(BATCH_EVENTS_MAX, max(1, ROUTE_NUMBERS_MAX // widest))
+        cuts = [*range(start + step, end, step), end]
+        sessions += [session] * len(cuts)
+        ends += cuts
+        start = end
+    return sessions, ends
+
+
+def _all_routes(numbers: Sequence[Any], ends: Sequence[int]) -> Iterator[list[Any] | bytes]:
+    """The routes of each share: one run when all its events are for the same subscriptions, else each for its own."""
+    try:
+        joined = join_u32(numbers)
+    except (TypeError, OverflowError):  # several subscriptions of one event, or a number of more than 32 bits
+        joined = b""
+    start = 0
+    for end in ends:
+        count = end - start
+        if count == 1:
+            yield [numbers[start], 1]
+        elif joined:
+            own = joined[4 * start : 4 * end]
+            yield [numbers[start], count] if own == own[:4] * count else own
+        else:
+            yield _routes(numbers[start:end])
+        start = end
 
 
 def _routes(numbers: Sequence[Any]) -> list[Any] | bytes:
-    """Routes of events in order: one run when all are for the same subscriptions, else each for its own."""
+    """The same for one share, whatever its numbers are."""
     first = numbers[0]
     if first == numbers[-1] and numbers.count(first) == len(numbers):
         return [first, len(numbers)]
     try:
         return join_u32(numbers)
-    except (TypeError, OverflowError):  # several subscriptions of one event, or a number of more than 32 bits
+    except (TypeError, OverflowError):
         pass
     routes: list[Any] = [1] * (2 * len(numbers))
     routes[::2] = numbers

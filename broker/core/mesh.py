@@ -16,8 +16,10 @@ counts as Open. A broker that hears of a ring joins it instead; so a mesh never 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .chord_config import MESH_MAX
-from .chord_messages import Agree, Greet, Letter, Open, Propose
+from .chord_messages import Agree, Gone, Greet, Letter, Open, Propose
 from .identity import Identity
 from .members import Member
 
@@ -53,6 +55,8 @@ class Mesh:
         if now < self._greet_at:
             return
         config = self.identity.config
+        if now > self._greet_at + config.silence_seconds / 2:
+            self.known = dict.fromkeys(self.known, now)  # we stood still: the silence was ours
         self._greet_at = now + config.greet_seconds * self.identity.random.uniform(0.8, 1.2)
         for member in [member for member, heard in self.known.items() if heard + config.silence_seconds < now]:
             del self.known[member]
@@ -103,6 +107,16 @@ class Mesh:
         for member in body.known[:MESH_MAX]:
             if member.address not in here:
                 self.identity.tell_address(member.address, Greet(()))
+
+    def expect(self, members: Sequence[Member], now: float) -> None:
+        """Count these as heard: they were in the ring that is no more, and are about to greet."""
+        for member in members:
+            self.known[member] = now
+
+    def left(self, letter: Letter, body: Gone) -> None:
+        """It says itself that it goes."""
+        if body.member == letter.sender:
+            self.known.pop(body.member, None)
 
     def proposed(self, letter: Letter, body: Propose, now: float, free: bool) -> None:
         """Agree unless something else is going on, or somebody is missing from the view."""

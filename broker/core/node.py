@@ -19,11 +19,28 @@ from protocol.errors import ErrorCode
 from protocol.messages import Goodbye, Hello, Puback, Publish
 
 from .clients import Clients
+from .cluster import Cluster
 from .config import NodeConfig
 from .dissemination import Dissemination
 from .effects import Close, Effect, Note, Send
-from .inputs import Drain, Input, LinkDown, LinkPaused, LinkResumed, Loaded, Received, Wake, WallClock
+from .forwarding import Forwarding
+from .inputs import (
+    DialFailed,
+    Drain,
+    Input,
+    LinkDown,
+    LinkPaused,
+    LinkResumed,
+    Loaded,
+    PeerUp,
+    Reachable,
+    Received,
+    Wake,
+    WallClock,
+)
+from .peers import PeerHooks, PeerInfo, Peers
 from .questions import ask
+from .rendezvous import Rendezvous
 from .statistics import NodeStatistics
 from .streams import Streams
 from .subscribers import Subscribers
@@ -40,6 +57,17 @@ class Node:
         self.streams = Streams()
         self.subscribers = Subscribers(config, self.effects)
         self.dissemination = Dissemination(self.subscribers, config.origin)
+        self.cluster = Cluster(config, random, self.effects, now)
+        self.rendezvous = Rendezvous(config, self.effects, self.streams, self.subscribers, self.cluster, now)
+        self.forwarding = Forwarding(
+            config.origin,
+            self.effects,
+            self.streams,
+            self.subscribers,
+            self.cluster,
+            self.rendezvous,
+            self.dissemination,
+        )
         self.clients = Clients(
             config,
             random,
@@ -47,11 +75,18 @@ class Node:
             self.streams,
             self.subscribers,
             self.dissemination,
+            self.rendezvous,
+            self.forwarding,
             lambda verb, arguments, now: ask(self, verb, arguments, now),
         )
+        self._connect_parts(now)
         self._started = now
+        self._deadline = float("inf")
         self._inputs: dict[type, Callable[[Any, float], None]] = {
             Received: self._received,
+            PeerUp: self._for_peers,
+            DialFailed: self._for_peers,
+            Reachable: self._reachable,
             LinkDown: self._link_down,
             LinkPaused: self._link_paused,
             LinkResumed: self._link_resumed,
@@ -60,6 +95,26 @@ class Node:
             Loaded: self._loaded,
             Drain: self._drain,
         }
+
+    def _connect_parts(self, now: float) -> None:
+        """Who hears what of whom; the parts themselves do not know each other."""
+        cluster, rendezvous, forwarding = self.cluster, self.rendezvous, self.forwarding
+        cluster.added, cluster.removed, cluster.placed = rendezvous.added, rendezvous.removed, rendezvous.placed
+        cluster.changed, cluster.came_to_rest = forwarding.go_on, rendezvous.usage.settle
+        rendezvous.usage.changed = self.clients.interest_changed
+        hooks = PeerHooks(
+            up=self._broker_up,
+            down=cluster.peer_down,
+            letter=cluster.letter,
+            control=cluster.control,
+            forward=forwarding.forwarded_here,
+            deliver=forwarding.delivered,
+            gap=forwarding.gap,
+            lost=forwarding.lost_with,
+            returned=forwarding.returned,
+        )
+        self.peers = cluster.peers = Peers(self.config, self.effects, self.subscribers, hooks, cluster.random)
+        cluster.start(now)
 
     def handle(self, happened: Input, now: float) -> list[Effect]:
         """The one mutator: what the host must do because of this input."""
@@ -70,7 +125,11 @@ class Node:
 
     def next_deadline(self) -> float:
         """When to hand in a Wake; -inf means as soon as other inputs had their turn."""
-        return self.subscribers.next_deadline()
+        return min(self.subscribers.next_deadline(), self.forwarding.next_deadline(), self._deadline)
+
+    def _look_at_clock(self) -> None:
+        """Something other than an event came: what is due next may have moved."""
+        self._deadline = min(self.cluster.next_deadline(), self.rendezvous.next_deadline())
 
     def statistics(self, now: float) -> NodeStatistics:
         """A snapshot."""
@@ -81,9 +140,10 @@ class Node:
             uptime_seconds=now - self._started,
             draining=self.clients.draining,
             connections=len(subscribers.by_link),
+            **self._cluster_statistics(now),
             sessions=len(subscribers.by_key),
             streams=len(self.streams.by_name),
-            subscriptions=len(subscribers.by_identity),
+            subscriptions=sum(len(session.subscriptions) for session in subscribers.by_key.values()),
             batches_received=self.clients.batches,
             events_received=self.clients.events,
             events_duplicate=self.clients.duplicates,
@@ -95,17 +155,43 @@ class Node:
             drops=dict(subscribers.drops),
         )
 
+    def _cluster_statistics(self, now: float) -> dict[str, Any]:
+        cluster, forwarding = self.cluster, self.forwarding
+        chord = cluster.chord
+        links = len(cluster.linked())
+        return {
+            "role": "mesh" if chord is None or chord.ring is None else "ring",
+            "brokers": links + 1,
+            "settled": cluster.settled(now),
+            "scope": cluster.scope_share(now),
+            "peer_links": links,
+            "peer_outbox_bytes": self.peers.outbox_bytes,
+            "keyed_items": len(cluster.keyed.items),
+            "unconfirmed": cluster.keyed.statistics().puts_unconfirmed,
+            "waiting_events": forwarding.waiting_events,
+            "events_forwarded": forwarding.forwarded,
+            "events_relayed": forwarding.relayed,
+            "events_lost": forwarding.lost,
+            "peer_reconnects": cluster.reconnects,
+        }
+
     def validate(self) -> None:
         """Asserts what must always hold, in every part and between them."""
         assert not self.effects
         self.streams.validate()
         self.subscribers.validate()
-        indexed = sum(stream.index.statistics().subscriptions for stream in self.streams.by_name.values())
-        assert indexed == len(self.subscribers.by_identity)
+        own = sum(session.outbox_bytes for session in self.subscribers.by_key.values())
+        assert own + self.peers.outbox_bytes == self.subscribers.outbox_bytes
+        self.cluster.validate()
+        self.rendezvous.validate()
+        self.forwarding.validate()
 
     def _received(self, happened: Received, now: float) -> None:
         link = happened.link
         session = self.subscribers.by_link.get(link)
+        if session is None and self.peers.handle(happened, now):
+            self._after_peers(now)
+            return
         accepted = session.accepted if session is not None else 0
         for message in happened.messages:
             kind = type(message)
@@ -123,14 +209,39 @@ class Node:
         self.dissemination.settle()
         if session is not None and session.accepted != accepted and session.link == link:
             self.effects.append(Send(link, Puback(session.accepted)))
+        if happened.messages and type(happened.messages[-1]) is not Publish:
+            self._look_at_clock()
+
+    def _after_peers(self, now: float) -> None:
+        self.cluster.settle(now)
+        self.dissemination.settle()
+        self._look_at_clock()
+
+    def _for_peers(self, happened: PeerUp | DialFailed, now: float) -> None:
+        self.peers.handle(happened, now)
+        self._after_peers(now)
+
+    def _reachable(self, happened: Reachable, now: float) -> None:
+        self.peers.handle(happened, now)
+        self.cluster.begin(happened.address, happened.client_address, now)
+        self._after_peers(now)
+
+    def _broker_up(self, info: PeerInfo, now: float) -> None:
+        self.cluster.peer_up(info, now)
+        self.rendezvous.life_seen(info.identifier, info.life, now)
 
     def _link_down(self, happened: LinkDown, now: float) -> None:
+        if self.peers.handle(happened, now):
+            self._after_peers(now)
+            return
         session = self.subscribers.by_link.get(happened.link)
         if session is not None:
             self.effects.append(Note("connection ended", {"client": session.name, "reason": happened.reason}, True))
             self.subscribers.detach(session, now)
 
     def _link_paused(self, happened: LinkPaused, now: float) -> None:
+        if self.peers.handle(happened, now):
+            return
         session = self.subscribers.by_link.get(happened.link)
         if session is not None:
             session.paused = True
@@ -138,6 +249,9 @@ class Node:
             self.subscribers.draining.pop(session.key, None)
 
     def _link_resumed(self, happened: LinkResumed, now: float) -> None:
+        if self.peers.handle(happened, now):
+            self._after_peers(now)
+            return
         session = self.subscribers.by_link.get(happened.link)
         if session is not None and not session.closing:
             session.paused = False
@@ -148,19 +262,30 @@ class Node:
         for session in list(self.subscribers.draining.values()):
             self.subscribers.pump(session)
         for session in self.subscribers.expired(now):
-            self.clients.end(session, "expired")
+            self.clients.end(session, "expired", now)
+        if self._deadline <= now:
+            self.cluster.wake(now)
+            self.rendezvous.wake(now)
+            self.dissemination.settle()
+        self.forwarding.wake(now)
+        self._look_at_clock()
 
     def _wall_clock(self, happened: WallClock, now: float) -> None:
-        self.clients.wall_offset = happened.offset_seconds
+        self.clients.wall_offset = self.rendezvous.schemas.wall_offset = happened.offset_seconds
 
     def _loaded(self, happened: Loaded, now: float) -> None:
         for key, value in happened.records.items():
             kind, _, name = key.partition("/")
             if kind == "schema":
-                self.streams.schemas[name] = value
+                self.rendezvous.schemas.load(name, value, now)
+            elif kind == "contacts":
+                self.cluster.remember(value, now)
+        self._look_at_clock()
 
     def _drain(self, happened: Drain, now: float) -> None:
         self.clients.draining = True
+        self.cluster.leave(now)
+        self.peers.drain(now)
         for session in list(self.subscribers.by_link.values()):
             self.subscribers.pump(session)
             while session.key in self.subscribers.draining:

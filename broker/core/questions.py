@@ -21,8 +21,9 @@ from matching import (
 )
 from protocol.errors import ErrorCode, Refused
 
-from .effects import Store
+from .later import Later
 from .limits import ANSWER_LENGTH_MAX, ANSWER_ROWS_MAX, SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX
+from .ring_view import lives_on, ring_of
 
 if TYPE_CHECKING:
     from .node import Node
@@ -42,6 +43,10 @@ def ask(node: Node, verb: str, arguments: dict[str, Any], now: float) -> Any:
 
 def _status(node: Node, arguments: dict[str, Any], now: float) -> Any:
     return node.statistics(now).as_map()
+
+
+def _ring(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    return ring_of(node, now)
 
 
 def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
@@ -78,7 +83,7 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "dropped": subscription.dropped,
         }
         for identity, subscription in node.subscribers.by_identity.items()
-        if identity > after
+        if identity > after and subscription.session.key in node.subscribers.by_key  # others' are told at their homes
     )
 
 
@@ -111,8 +116,7 @@ def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
         "exact": pattern.exact,
         "stream": pattern.stream,
         "condition": to_text(condition) if condition is not None else "",
-        "lives_on": node.config.name,
-        "because": "this broker is alone: it holds every subscription itself",
+        **lives_on(node, pattern, condition),
     }
     if condition is not None:
         answer["attributes"] = sorted(attributes(condition))
@@ -162,9 +166,19 @@ def _schema_put(node: Node, arguments: dict[str, Any], now: float) -> Any:
         raise Refused(ErrorCode.BAD_REQUEST, text)
     if stream not in node.streams.schemas and len(node.streams.schemas) >= SCHEMAS_MAX:
         raise Refused(ErrorCode.LIMIT, f"this broker keeps at most {SCHEMAS_MAX} schemas")
-    node.streams.schemas[stream] = schema
-    node.effects.append(Store(f"schema/{stream}", schema))
-    return {"stream": stream, "schema": schema}
+    return _write_schema(node, stream, schema, {"stream": stream, "schema": schema}, now)
+
+
+def _write_schema(node: Node, stream: str, schema: Any, answer: Any, now: float) -> Later:
+    """Answered when every broker has it."""
+    later = Later()
+    text = "the cluster could not take this, because brokers do not answer: try again in a moment"
+
+    def written(done: bool, now: float) -> None:
+        later.say(answer if done else Refused(ErrorCode.UNAVAILABLE, text))
+
+    node.rendezvous.schemas.write(stream, schema, written, now)
+    return later
 
 
 def _check_attribute(name: Any, attribute: Any) -> None:
@@ -200,9 +214,7 @@ def _schema_list(node: Node, arguments: dict[str, Any], now: float) -> Any:
 
 def _schema_rm(node: Node, arguments: dict[str, Any], now: float) -> Any:
     answer = _schema_get(node, arguments, now)
-    del node.streams.schemas[answer["stream"]]
-    node.effects.append(Store(f"schema/{answer['stream']}", None))
-    return answer
+    return _write_schema(node, answer["stream"], None, answer, now)
 
 
 def _after_name(arguments: dict[str, Any]) -> str:
@@ -225,6 +237,7 @@ def _stream_name(arguments: dict[str, Any]) -> str:
 
 VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
     "status": _status,
+    "ring": _ring,
     "streams": _streams,
     "subs": _subs,
     "explain": _explain,

@@ -23,7 +23,7 @@ ourselves, because fewer than r + 1 members are left (`shrunk`). Then `lost` say
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,7 @@ class Ring:
         self.notified_by: Member | None = None
         self.serving = False
         self.lost = ""
+        self.left: tuple[Member, ...] = ()  # who is there beside us, when it was lost because so few are
         self.steps_done = 0
         self.stabilized_at = now
         self.stabilize_at = now + identity.random.uniform(0.0, identity.config.stabilize_seconds)
@@ -94,6 +95,8 @@ class Ring:
         self.identity.declare_dead(member)
         step = self.step
         if step is None or step.asked != member:
+            if member == self.successors[0]:
+                self.stabilize_at = now
             return
         self.step = None
         self.steps_done += 1
@@ -109,7 +112,10 @@ class Ring:
         assert self.step is None
         config = self.identity.config
         self.stabilize_at = now + config.stabilize_seconds * self.identity.random.uniform(0.8, 1.2)
-        self._begin("head", self.successors[0], now)
+        if self._is_dead(self.successors[0]):
+            self._drop_head(now)
+        else:
+            self._begin("head", self.successors[0], now)
 
     def validate(self) -> None:
         """Asserts what must hold within one member."""
@@ -204,10 +210,15 @@ class Ring:
     def _adopt(self, head: Member, successors: SuccessorList) -> bool:
         """Take the list of a member that answered; False when the ring turns out to be too small to be one."""
         if self._reaches_round(head, successors):
-            self.lost = "shrunk"
+            around = adopted(head, successors)
+            self.shrink([one for one in around[: around.index(self.identity.me)] if not self._is_dead(one)])
             return False
         self.successors = adopted(head, successors)
         return True
+
+    def shrink(self, left: Sequence[Member]) -> None:
+        """So few are left that there is no ring any more."""
+        self.lost, self.left = "shrunk", tuple(left)
 
     def _reaches_round(self, head: Member, successors: SuccessorList) -> bool:
         return self.identity.me in adopted(head, successors)

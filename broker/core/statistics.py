@@ -29,6 +29,19 @@ class NodeStatistics:
     outbox_bytes: int
     outbox_bytes_max: int
     drops: dict[str, int]
+    role: str
+    brokers: int
+    settled: bool
+    scope: float
+    peer_links: int
+    peer_outbox_bytes: int
+    keyed_items: int
+    unconfirmed: int
+    waiting_events: int
+    events_forwarded: int
+    events_relayed: int
+    events_lost: int
+    peer_reconnects: int
 
     def as_map(self) -> dict[str, Any]:
         """The same as a plain map."""

@@ -76,18 +76,16 @@ class Stream:
         self.lanes.clear()
         self.index.forget_topics()
 
-    def subscriptions_changed(self) -> bool:
-        """Lanes may be wrong now; True when publishers must be told of another interest."""
+    def subscriptions_changed(self) -> None:
+        """What was remembered of topics may be wrong now."""
         self.lanes.clear()
-        return self._interest_changed()
 
-    def _interest_changed(self) -> bool:
-        attributes: tuple[str, ...] | None = tuple(sorted(self.index.attributes()))
-        if attributes is not None and len(attributes) > INTEREST_ATTRIBUTES_MAX:
-            attributes = None
-        if attributes == self.interest:
+    def show_interest(self, names: Sequence[str]) -> bool:
+        """The attributes that somebody in the cluster filters on; True when publishers must be told of another set."""
+        interest = tuple(names) if len(names) <= INTEREST_ATTRIBUTES_MAX else None
+        if interest == self.interest:
             return False
-        self.interest = attributes
+        self.interest = interest
         return True
 
 
@@ -115,6 +113,11 @@ class Streams:
                 del self.by_name[name]
                 return True
         return False
+
+    def forget_lanes(self) -> None:
+        """Other keys are answered for here than before: plans of topics are made anew."""
+        for stream in self.by_name.values():
+            stream.lanes.clear()
 
     def _forget_topics(self) -> None:
         for stream in self.by_name.values():

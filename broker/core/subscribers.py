@@ -41,6 +41,8 @@ __all__ = ["ClientSession", "Subscribers", "Subscription"]
 _OVERHEAD_BYTES = 400
 """What a queued portion costs beside its columns: the objects around it."""
 
+_SLOW = "slow consumer"
+
 _NUMBER_BYTES = 64
 """Looking at one number of a route takes as long as sending so many bytes."""
 
@@ -75,6 +77,7 @@ class ClientSession:
     closing: bool = False  # which also pauses it
     expires: float = float("inf")
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    placing: dict[int, int] = field(default_factory=dict)  # subscriptions not yet in force -> who asked last
     refusals: dict[int, Error] = field(default_factory=dict)
     publishes: dict[str, None] = field(default_factory=dict)
     untold: dict[str, None] = field(default_factory=dict)  # streams whose interest changed while it was paused
@@ -240,13 +243,15 @@ class Subscribers:
                 assert subscription.number == number
                 assert self.by_identity[subscription.identity] is subscription
             total += size
-        assert total == self.outbox_bytes <= self._config.outbox_bytes_total
-        assert len(self.by_identity) == sum(len(session.subscriptions) for session in self.by_key.values())
+        assert total <= self.outbox_bytes <= self._config.outbox_bytes_total  # the rest waits for other brokers
+        for session in self.by_key.values():
+            assert session.placing.keys() <= session.subscriptions.keys()
+        assert len(self.by_identity) >= sum(len(session.subscriptions) for session in self.by_key.values())
 
     def _relieve(self, session: ClientSession) -> None:
         """The outbox is over a bound: drop the oldest, or the session."""
-        if self._config.slow_consumer == "disconnect":
-            self._effects.append(Note("slow consumer disconnected", {"session": session.name}))
+        if self._config.slow_consumer == "disconnect" and session.key in self.by_key:  # brokers are not sent away
+            self._effects.append(Note("slow consumer disconnected", {"session": session.name}, alarming=True))
             self.discard(session, "slow")
             if session.link is not None and not session.closing:
                 text = "this subscriber is too slow for what it asked for, and the broker keeps no more for it"
@@ -255,12 +260,33 @@ class Subscribers:
                 session.close()
             return
         if not session.gaps:
-            self._effects.append(Note("slow consumer drops", {"session": session.name}))
+            self._effects.append(Note("slow consumer drops", {"session": session.name}, alarming=True))
         config = self._config
         while session.outbox and (
             session.outbox_bytes > config.outbox_bytes or self.outbox_bytes > config.outbox_bytes_total
         ):
             self._drop(session, self._pop(session), "slow")
+
+    def lost_on_the_way(self, subscription: Subscription | None, count: int) -> None:
+        """Deliveries were lost between brokers: of this subscription, or of nobody knows whom."""
+        if subscription is not None:
+            subscription.dropped += count
+            self._owe_gap(subscription.session, subscription.number, count)
+            return
+        for session in self.by_key.values():
+            if session.subscriptions:
+                self._owe_gap(session, 0, count)
+
+    def lost_in_stream(self, stream: str, count: int) -> None:
+        """So many events of a stream were lost between brokers, or fewer: whoever wants any of it is told."""
+        for session in self.by_key.values():
+            if any(subscription.stream == stream for subscription in session.subscriptions.values()):
+                self._owe_gap(session, 0, count)
+
+    def _owe_gap(self, session: ClientSession, number: int, count: int) -> None:
+        session.gaps[number] = session.gaps.get(number, 0) + count
+        if not session.paused:
+            self.announce(session, "a broker or a link between brokers failed")
 
     def discard(self, session: ClientSession, reason: str) -> None:
         """Empty an outbox, counting what it held."""
@@ -278,11 +304,11 @@ class Subscribers:
                     session.gaps[number] = session.gaps.get(number, 0) + count
                     session.subscriptions[number].dropped += count
 
-    def announce(self, session: ClientSession, reason: str = "slow consumer") -> None:
+    def announce(self, session: ClientSession, reason: str = _SLOW) -> None:
         """Say what was dropped since it was last said."""
         if session.gaps and session.link is not None and not session.closing:
             for number, count in session.gaps.items():
-                text = "the connection was lost" if number == 0 else reason
+                text = reason if reason != _SLOW or number else "the connection was lost"
                 self._effects.append(Send(session.link, Gap(number, count, text)))
                 before = session.announced.get(number)
                 session.announced[number] = (session.sent, count + (before[1] if before else 0))
@@ -314,9 +340,9 @@ class Subscribers:
 
 
 def _size(portion: Portion) -> int:
-    """Memory that a waiting portion may hold: its columns, and the same again once they were encoded for somebody."""
-    columns = len(portion.records) + len(portion.topics) + len(portion.lengths) + len(portion.offsets)
-    return 2 * columns + _OVERHEAD_BYTES
+    """Memory that a waiting portion may hold: its records, and all else twice, for it may have been encoded as well."""
+    columns = len(portion.topics) + len(portion.lengths) + len(portion.offsets)
+    return len(portion.records) + 2 * columns + _OVERHEAD_BYTES
 
 
 def _effort(session: ClientSession, message: Deliver) -> int:

@@ -20,6 +20,7 @@ from broker.core.chord_messages import (
     Reborn,
     Ringed,
     Seen,
+    Shrunk,
     State,
     Tick,
 )
@@ -165,10 +166,82 @@ def test_the_status_counts_what_is_dead() -> None:
 
 def test_nothing_that_may_be_heard_breaks_a_machine() -> None:
     bodies: list[Body] = [Query(1), State(1, A, (B, C)), Ping(1), Pong(1), Notify(), Gone(A), Fenced(), Look(1)]
-    bodies += [Seen(1, (A, B)), Greet((A, B)), Ringed(), Propose((A, B, C)), Open((A, B, C))]
+    bodies += [Seen(1, (A, B)), Greet((A, B)), Ringed(), Propose((A, B, C)), Open((A, B, C)), Shrunk((A, B, C), (D,))]
     for machine in (machine_at(25), in_ring()):
         for number, body in enumerate(bodies):
             for recipient in (None, machine.me, Member(1, 1)):
                 machine.handle(Heard(letter(C, recipient, body)), float(number))
                 machine.handle(Tick(), machine.next_deadline())
                 machine.validate()
+
+
+# --- A ring that has become too small ---------------------------------------------------------------------------------
+
+
+def small_ring(place: int) -> Chord:
+    """One of three, which is as few as a ring may have."""
+    machine = machine_at(place)
+    machine.found([A, B, C], 0.0)
+    machine.handle(Tick(), 0.0)
+    return machine
+
+
+def test_who_finds_the_ring_too_small_tells_everybody_and_counts_them_as_there() -> None:
+    machine = small_ring(10)
+    ring = machine.ring
+    assert ring is not None
+    ring.stabilize(1.0)
+    assert ring.step is not None
+    machine.identity.effects.clear()
+    machine.identity.declare_dead(B)
+    effects = machine.handle(Heard(letter(B._replace(incarnation=2), A, Gone(B))), 1.0)
+    ((_, query),) = [one for one in said(effects) if isinstance(one[1], Query)]
+    assert isinstance(query, Query)
+    effects = machine.handle(Heard(letter(C, A, State(query.number, B, (A, B)))), 1.1)
+    assert machine.ring is None and machine.mesh is not None
+    assert machine.members() == (at(10, 2), C), "a moment of silence does not make its keys ours"
+    assert Owning(C, at(10, 2), True) in effects
+    words = said(effects)
+    assert ("b30", Shrunk((A, C), (B,))) in words, "by the names that they have in the ring"
+    assert [address for address, body in words if isinstance(body, Greet)] == ["b30"]
+    machine.validate()
+
+
+def test_who_is_told_leaves_at_once_and_its_keys_stay_whose_they_were() -> None:
+    machine = small_ring(30)
+    assert Owning(B, C, True) == machine.owning()
+    effects = machine.handle(Heard(letter(at(10, 2), C, Shrunk((at(10, 2), C), (B,)))), 1.0)
+    assert machine.ring is not None, "it names the next life of one, of whom we know only this one"
+    effects = machine.handle(Heard(letter(at(10, 2), C, Shrunk((A, C), (B,)))), 1.0)
+    assert machine.ring is None and machine.me == at(30, 2)
+    assert machine.members() == (at(30, 2), A)
+    assert Owning(A, at(30, 2), True) in effects
+    assert [body for _, body in said(effects) if isinstance(body, Shrunk)] == [Shrunk((C, A), (B,))]
+    machine.validate()
+
+
+def test_who_knows_of_somebody_alive_that_the_news_leaves_out_does_not_believe_it() -> None:
+    for news in (Shrunk((A, B), ()), Shrunk((A,), (B, D)), Shrunk((A, C, B), ())):
+        machine = in_ring()
+        assert machine.ring is not None and machine.ring.predecessor == D
+        effects = machine.handle(Heard(letter(B, A, news)), 1.0)
+        assert machine.ring is not None, news
+        assert said(effects) == []
+
+
+def test_a_dead_one_that_the_news_names_is_dead_to_us_as_well_and_one_known_to_be_dead_is_not_missed() -> None:
+    machine = in_ring()
+    machine.identity.declare_dead(D)
+    effects = machine.handle(Heard(letter(B, A, Shrunk((B, A), (C,)))), 1.0)
+    assert machine.ring is None
+    assert [body for _, body in said(effects) if isinstance(body, Shrunk)] == [Shrunk((A, B), (D, C))]
+    assert machine.members() == (at(10, 2), B)
+
+
+def test_in_the_mesh_who_says_that_it_goes_is_gone() -> None:
+    machine = machine_at(20)
+    machine.handle(Heard(letter(A, None, Greet(()))), 0.0)
+    assert machine.members() == (B, A)
+    effects = machine.handle(Heard(letter(A, B, Gone(A))), 0.1)
+    assert machine.members() == (B,)
+    assert Owning(B, B, True) in effects

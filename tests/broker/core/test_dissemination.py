@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+from typing import Any, cast
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.core import dissemination
+from broker.core.dissemination import _all_routes, _by_session
 from protocol.batch import Batch
 from protocol.codec import encode
 from protocol.errors import ErrorCode
@@ -98,6 +104,67 @@ def test_batches_of_one_read_go_out_together_as_far_as_a_frame_has_room() -> Non
     messages = delivers(world, link)
     assert all(len(encode(message)) <= FRAME_LENGTH_MAX for message in messages)
     assert [body[0] for _, body in deliveries_of(messages)] == ["x"] * 3 + ["y"] * 2
+
+
+def test_batches_that_go_the_same_way_are_joined_no_further_than_is_good_for_the_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dissemination, "WHOLE_EVENTS_MAX", 4)
+    world = NodeWorld()
+    link, publisher = world.subscriber(), world.connect()
+    world.say(publisher, *[make_publish(n, quote_batch(bodies=[f"{n}a", f"{n}b"])) for n in range(1, 6)])
+    messages = delivers(world, link)
+    assert [message.portion.count for message in messages] == [4, 4, 2]
+    assert [message.portion.base for message in messages] == [0, 4, 8]
+    assert [body for _, body in deliveries_of(messages)] == [f"{n}{side}" for n in range(1, 6) for side in "ab"]
+
+
+def test_no_portion_is_larger_than_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dissemination, "BATCH_EVENTS_MAX", 3)
+    world = NodeWorld()
+    link, other = world.subscriber(("quotes/a", "")), world.subscriber(("quotes/b", ""))
+    batches = [quote_batch(["quotes/a", "quotes/a", "quotes/b"], [f"{n}{side}" for side in "xyz"]) for n in range(4)]
+    world.say(world.connect(), *[make_publish(n, batch) for n, batch in enumerate(batches, 1)])
+    messages = delivers(world, link)
+    assert [message.portion.count for message in messages] == [3, 3, 2]
+    assert [body for _, body in deliveries_of(messages)] == [f"{n}{side}" for n in range(4) for side in "xy"]
+    assert [body for _, body in deliveries_of(delivers(world, other))] == [f"{n}z" for n in range(4)]
+
+
+def test_long_topics_count_toward_what_is_gathered() -> None:
+    world = NodeWorld()
+    topics = [f"quotes/{side * 1000}" for side in "ab"]
+    link, publisher = world.subscriber(), world.connect()
+    world.subscriber((topics[0], ""))
+    for first in (1, 3):
+        bodies = [["x"] * 2000, ["y"] * 2000]
+        world.say(publisher, *[make_publish(first + n, quote_batch(topics[n], bodies[n])) for n in (0, 1)])
+        messages = delivers(world, link)
+        assert all(len(encode(message)) <= FRAME_LENGTH_MAX for message in messages)
+        assert [body for _, body in deliveries_of(messages)] == bodies[0] + bodies[1]
+
+
+numbers_ = st.integers(1, 3) | st.integers(2**32, 2**33) | st.lists(st.integers(1, 3), min_size=2, max_size=3)
+plans_ = st.lists(st.dictionaries(st.sampled_from("abc"), numbers_, max_size=3), min_size=1, max_size=12)
+plans_of_one_ = st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(1, 3), min_size=1, max_size=1), min_size=1)
+
+
+@given(plans_ | plans_of_one_)
+def test_rows_are_sorted_by_session_as_a_walk_over_them_would(plans: list[dict[str, Any]]) -> None:
+    flat = [tuple(part for pair in plan.items() for part in pair) for plan in plans]
+    places_of, rows, numbers, alone = _by_session(cast(Any, flat))
+    ends = [*accumulate(map(len, places_of.values()))]
+    walked: dict[str, list[tuple[int, list[int]]]] = {}
+    for row, plan in enumerate(plans):
+        for session, some in plan.items():
+            walked.setdefault(session, []).append((row, some if isinstance(some, list) else [some]))
+    found: dict[str, list[tuple[int, list[int]]]] = {}
+    for whose, start, end, routes in zip(places_of, [0, *ends], ends, _all_routes(numbers, ends), strict=False):
+        runs = Deliver(routes, cast(Any, None)).runs()
+        each = [some for some, count in runs for _ in range(count)]
+        found[cast(Any, whose)] = list(zip(rows[start:end], each, strict=True))
+    assert list(found.items()) == list(walked.items())
+    assert alone <= (len(rows) == len(plans) == len(set(rows)))
 
 
 # --- Columns ----------------------------------------------------------------------------------------------------------

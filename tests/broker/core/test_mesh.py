@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.core.chord_messages import Agree, Body, Greet, Letter, Open, Propose, Query
+from broker.core.chord_messages import Agree, Body, Gone, Greet, Letter, Open, Propose, Query
 from broker.core.identity import Identity
 from broker.core.members import Member
 from broker.core.mesh import Mesh
@@ -57,9 +57,20 @@ def test_whom_others_know_is_greeted_too() -> None:
 def test_the_silent_are_forgotten_but_their_address_is_not() -> None:
     mesh, identity = new_mesh()
     greet(mesh, B, now=0.0)
-    mesh.wake(5.0, True)
+    for _ in range(8):
+        mesh.wake(mesh.next_deadline(), True)
     assert mesh.members() == (A,)
     assert identity.contacts() == ["b20"]
+
+
+def test_who_stood_still_takes_the_silence_for_its_own() -> None:
+    mesh, _ = new_mesh()
+    greet(mesh, B, now=0.0)
+    mesh.wake(5.0, True)
+    assert mesh.members() == (A, B)
+    for _ in range(8):
+        mesh.wake(mesh.next_deadline(), True)
+    assert mesh.members() == (A,)
 
 
 def test_a_broker_that_comes_back_replaces_its_former_life() -> None:
@@ -147,3 +158,30 @@ def test_a_promise_ends() -> None:
     mesh.proposed(letter(A, B, Propose(VIEW)), Propose(VIEW), 0.0, True)
     mesh.wake(60.0, True)
     assert mesh.promised == ()
+
+
+def test_who_was_in_the_ring_counts_as_heard_until_it_has_been_silent() -> None:
+    mesh, identity = new_mesh()
+    mesh.expect([B, C], 1.0)
+    assert mesh.members() == VIEW
+    mesh.wake(1.5, True)
+    assert mesh.members() == VIEW
+    assert {address for address, body in said(identity) if isinstance(body, Greet)} == {"b20", "b30"}
+    greet(mesh, at(20, 2), now=2.0)
+    assert mesh.members() == (A, at(20, 2), C), "it comes back as another member, once"
+    now = 1.5
+    while now < 3.5:
+        now = mesh.next_deadline()
+        mesh.wake(now, True)
+    assert mesh.members() == (A, at(20, 2))
+
+
+def test_only_who_goes_can_say_so() -> None:
+    mesh, _ = new_mesh()
+    greet(mesh, B, C)
+    mesh.left(letter(B, A, Gone(C)), Gone(C))
+    assert mesh.members() == VIEW
+    mesh.left(letter(C, A, Gone(C)), Gone(C))
+    assert mesh.members() == (A, B)
+    mesh.left(letter(C, A, Gone(C)), Gone(C))
+    assert mesh.members() == (A, B)

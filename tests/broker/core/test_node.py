@@ -102,7 +102,7 @@ def test_the_time_of_an_event_is_the_wall_clock_in_microseconds() -> None:
 def test_there_is_no_deadline_while_everybody_is_there() -> None:
     world = NodeWorld()
     link = world.connect()
-    assert world.node.next_deadline() == float("inf")
+    assert world.node.subscribers.next_deadline() == float("inf")
     world.drop(link)
     assert world.node.next_deadline() == world.now + 10.0
 
@@ -129,9 +129,9 @@ def test_a_schema_is_stored_and_forgotten() -> None:
     world = NodeWorld()
     link = world.connect()
     world.say(link, Ask(1, "schema.put", {"stream": "quotes", "schema": {"attributes": {}}}))
-    assert Store("schema/quotes", {"attributes": {}}) in world.effects
+    assert Store("schema/quotes", [int(world.now * 1e6), {"attributes": {}}]) in world.effects
     world.say(link, Ask(2, "schema.rm", {"stream": "quotes"}))
-    assert Store("schema/quotes", None) in world.effects
+    assert Store("schema/quotes", [int(world.now * 1e6) + 1, None]) in world.effects
 
 
 # --- Draining ---------------------------------------------------------------------------------------------------------

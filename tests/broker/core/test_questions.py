@@ -112,7 +112,7 @@ def test_explain_says_what_a_subscription_means_and_where_it_lives() -> None:
     answer = ask(NodeWorld(), "explain", pattern="quotes/*/OTE", condition="price > 8.30")
     assert (answer["stream"], answer["pattern"], answer["exact"]) == ("quotes", "quotes/*/OTE", False)
     assert answer["attributes"] == ["price"]
-    assert answer["lives_on"] == "broker-1"
+    assert answer["lives_on"] == ["broker-1"]
     assert answer["spark"]
     assert "verdict" not in answer
 

@@ -196,3 +196,37 @@ def test_validate_finds_a_list_of_the_wrong_length() -> None:
     ring.successors = (B,)
     with pytest.raises(AssertionError):
         ring.validate()
+
+
+def test_a_head_known_to_be_dead_is_replaced_at_once_and_any_other_when_its_turn_comes() -> None:
+    for member, soon in ((B, True), (C, False)):
+        ring, identity = new_ring()
+        ring.stabilize_at = 9.0
+        ring.dead(member, 2.0)
+        assert (ring.next_deadline() == 2.0) == soon
+        said(identity)
+        if soon:
+            ring.wake(2.0)
+            ((address, question),) = said(identity)
+            assert address == "b30" and isinstance(question, Query)
+            assert ring.successors == (C, after(C))
+
+
+def test_a_dead_head_does_not_end_a_step_that_asks_somebody_else() -> None:
+    ring, identity, number = stabilizing()
+    answer(ring, B, number, at(15), (C, D))
+    ((address, _),) = said(identity)
+    assert address == "b15" and ring.step is not None
+    ring.dead(B, 2.0)
+    assert ring.step is not None and ring.step.asked == at(15)
+
+
+def test_a_ring_that_is_too_small_names_who_is_left() -> None:
+    ring, identity, number = stabilizing(ChordConfig(list_length=3, attempts=1))
+    identity.declare_dead(C)
+    answer(ring, B, number, A, (C, D, A))
+    assert not ring.lost
+    ring.stabilize(2.0)
+    assert ring.step is not None
+    answer(ring, B, ring.step.number, A, (C, A, B))
+    assert (ring.lost, ring.left) == ("shrunk", (B,))

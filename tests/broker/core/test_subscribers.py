@@ -78,7 +78,7 @@ def test_a_long_outbox_flows_in_steps_with_others_in_between(monkeypatch: pytest
     for body in "bcd":
         world.feed(Wake())
         assert world.delivered(subscriber) == [(1, body)]
-    assert world.node.next_deadline() == float("inf")
+    assert world.node.subscribers.next_deadline() == float("inf")
 
 
 # --- Slow consumers: drop ---------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_a_session_is_kept_for_the_grace_and_not_a_moment_longer() -> None:
     world.feed(Wake())
     statistics = world.node.statistics(world.now)
     assert (statistics.sessions, statistics.subscriptions) == (0, 0)
-    assert world.node.next_deadline() == float("inf")
+    assert world.node.subscribers.next_deadline() == float("inf")
     welcome = world.resume(key)[1][0]
     assert isinstance(welcome, Welcome)
     assert not welcome.resumed
@@ -204,8 +204,8 @@ def test_sessions_expire_in_the_order_in_which_they_left() -> None:
         world.drop(link)
         world.now += 1.0
     left = []
-    while world.node.next_deadline() < float("inf"):
-        world.wake_at(world.node.next_deadline())
+    while world.node.subscribers.next_deadline() < float("inf"):
+        world.wake_at(world.node.subscribers.next_deadline())
         left.append(world.node.statistics(world.now).sessions)
     assert left == [2, 1, 0]
     assert world.now == 1_012.0
@@ -218,10 +218,10 @@ def test_coming_back_stops_the_clock_and_leaving_again_starts_it_anew() -> None:
     world.drop(link)
     world.now += 9.0
     link, _ = world.resume(key)
-    assert world.node.next_deadline() == float("inf")
+    assert world.node.subscribers.next_deadline() == float("inf")
     world.now += 9.0
     world.drop(link)
-    assert world.node.next_deadline() == world.now + 10.0
+    assert world.node.subscribers.next_deadline() == world.now + 10.0
 
 
 def test_what_waited_for_a_session_that_expired_is_counted() -> None:

@@ -1,0 +1,94 @@
+"""What the ring looks like from one broker, for people: the answers to `ring` and `explain`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from matching import Pattern, Tree
+
+from .identifiers import RING_SIZE, distance
+from .keyed_arcs import Stretch
+from .planner_words import explain_anchor
+
+if TYPE_CHECKING:
+    from .node import Node
+
+__all__ = ["lives_on", "ring_of"]
+
+
+def ring_of(node: Node, now: float) -> dict[str, Any]:
+    """Every broker that this one knows, in the order of the ring."""
+    cluster, config = node.cluster, node.config
+    chord = cluster.chord
+    known = {cluster.me: _mine(node, now)}
+    for info in cluster.peers.by_identifier.values():
+        linked = info.link is not None
+        if linked or info.identifier in cluster.table.known:
+            known[info.identifier] = {
+                "name": info.name,
+                "address": info.address,
+                "client_address": info.client_address,
+                "life": info.life,
+                "state": "up" if linked else "down",
+                "subscriptions": None,  # each broker knows its own
+            }
+    ring = sorted(known)
+    brokers = []
+    for place, identifier in enumerate(ring):
+        after = ring[place - 1]
+        share = (distance(after, identifier) or RING_SIZE) / RING_SIZE
+        siblings = [ring[(place + step) % len(ring)] for step in range(1, min(config.replicas, len(ring) - 1) + 1)]
+        brokers.append(
+            {
+                **known[identifier],
+                "identifier": f"{identifier:016x}",
+                "after": f"{after:016x}",
+                "share": share,
+                "replicas": [known[one]["name"] for one in siblings],
+            }
+        )
+    return {
+        "broker": config.name,
+        "role": "mesh" if chord is None or chord.ring is None else "ring",
+        "settled": cluster.settled(now),
+        "replicas": config.replicas,
+        "scope": cluster.scope_share(now),
+        "items": len(cluster.keyed.items),
+        "brokers": brokers,
+    }
+
+
+def _mine(node: Node, now: float) -> dict[str, Any]:
+    cluster = node.cluster
+    own = sum(len(session.subscriptions) for session in node.subscribers.by_key.values())
+    return {
+        "name": node.config.name,
+        "address": cluster.address,
+        "client_address": cluster.client_address,
+        "life": node.config.incarnation,
+        "state": "up" if cluster.settled(now) else "joining",
+        "subscriptions": own,
+    }
+
+
+def lives_on(node: Node, pattern: Pattern, condition: Tree | None) -> dict[str, Any]:
+    """Where such a subscription rests, and why."""
+    cluster = node.cluster
+    anchor = node.rendezvous.plan(pattern, condition, False)
+    names = {one.identifier: one.name for one in cluster.peers.by_identifier.values()} | {cluster.me: node.config.name}
+    ring = sorted((cluster.me, *cluster.table.known), key=lambda one: distance(anchor.segments[0].low, one))
+    owners = [
+        one
+        for before, one in zip([ring[-1], *ring], ring, strict=False)
+        if any(Stretch(before, one).touches(segment.low, segment.high) for segment in anchor.segments)
+    ]
+    words = explain_anchor(anchor, lambda key: names.get(cluster.owner_of(key), node.config.name))
+    because = words["because"]
+    if cluster.alone:
+        because += "; this broker is alone, so it holds every subscription itself"
+    return {
+        "lives_on": [names.get(one, f"{one:016x}") for one in owners],  # a range has more than its two ends
+        "because": because,
+        "shelf": words["shelf_in_words"],
+        "keys": words["keys"],
+    }
