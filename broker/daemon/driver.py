@@ -10,6 +10,7 @@ session that it came from ends; an effect that fails costs the link it was for. 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from bisect import bisect_left
 from collections.abc import Callable
@@ -18,13 +19,13 @@ from typing import Any
 import structlog
 
 from broker.core import Node
-from broker.core.effects import Close, Effect, Note, Send, Store
+from broker.core.effects import Close, Dial, Effect, Note, Send, Store
 from broker.core.inputs import Input, LinkPaused, LinkResumed, Received, Wake, WallClock
 from protocol.aio.connection import Connection
 from protocol.errors import ErrorCode
 from protocol.messages import Goodbye
 
-from .limits import FAULT_PAUSE_SECONDS, TIMER_SECONDS_MIN
+from .limits import FAULT_PAUSE_SECONDS, HELD_READS_MAX, TIMER_SECONDS_MIN
 from .records import Records, RecordsError
 
 __all__ = ["MATCH_BUCKETS_SECONDS", "Driver"]
@@ -42,6 +43,8 @@ class Driver:
         self.node = node
         self.clock = clock
         self.links: dict[int, Connection] = {}
+        self.numbers = itertools.count(1)  # of links, never used again
+        self.dial: Callable[[str], None] = lambda address: None  # set by whoever can
         self.match_counts = [0] * (len(MATCH_BUCKETS_SECONDS) + 1)
         self.match_seconds = 0.0
         self.faults = 0
@@ -50,16 +53,52 @@ class Driver:
         self._timer: asyncio.Handle | None = None
         self._armed = float("inf")
         self._unflushed: dict[Connection, None] = {}
-        self._flushing: asyncio.Handle | None = None
+        self._held: Received | None = None
+        self._held_reads = 0
+        self._letting_go: asyncio.Handle | None = None
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Send: self._send,
             Close: self._close,
+            Dial: lambda effect: self.dial(effect.address),
             Store: self._store,
             Note: self._note,
         }
 
     def feed(self, happened: Input, more_follows: bool = False) -> None:
-        """One thing happened. When more is sure to follow in this turn, what it makes us say waits for that."""
+        """One thing happened. When more is sure to follow in this turn, it waits for that, and they count as one.
+
+        What comes in one go is spread over its subscribers in one go: under load the cost of a delivery is shared by
+        the events of several reads. What waits is handled before anything else, so nothing overtakes it.
+        """
+        held = self._held
+        if more_follows and isinstance(happened, Received):
+            if held is None:
+                self._held, self._held_reads = happened, 1
+                self._letting_go = asyncio.get_running_loop().call_soon(self._let_go)
+                return
+            if held.link == happened.link:
+                held.messages += happened.messages
+                self._held_reads += 1
+                if self._held_reads == HELD_READS_MAX:
+                    self._let_go()
+                return
+        if held is not None:
+            self._let_go()
+            if more_follows:
+                self.feed(happened, more_follows)
+                return
+        self._handle(happened)
+
+    def _let_go(self) -> None:
+        """Handle what was held back."""
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+            self._letting_go = None
+        held, self._held = self._held, None
+        if held is not None:
+            self._handle(held)
+
+    def _handle(self, happened: Input) -> None:
         now = self.clock()
         carry_out = self._carry_out
         try:
@@ -77,10 +116,7 @@ class Driver:
             except Exception:
                 self._not_carried_out(effect)
         if self._unflushed:
-            if not more_follows:
-                self._flush()
-            elif self._flushing is None:
-                self._flushing = asyncio.get_running_loop().call_soon(self._flush)
+            self._flush()
         if self.node.next_deadline() != self._armed:
             self._arm()
 
@@ -94,11 +130,7 @@ class Driver:
             self._timer.cancel()
 
     def _flush(self) -> None:
-        """Write what is queued: at once, so that a lone event does not wait; under load once a turn, which doubled
-        the rate with a thousand subscribers."""
-        if self._flushing is not None:
-            self._flushing.cancel()
-            self._flushing = None
+        """Write what is queued: at once, so that a lone event does not wait."""
         unflushed, self._unflushed = self._unflushed, {}
         for connection in unflushed:
             connection.flush()
@@ -160,5 +192,5 @@ class Driver:
             self._log.error("record not stored", key=effect.key, reason=str(error))
 
     def _note(self, effect: Note) -> None:
-        log = self._log.debug if effect.routine else self._log.info
+        log = self._log.warning if effect.alarming else self._log.debug if effect.routine else self._log.info
         log(effect.event, **effect.facts)

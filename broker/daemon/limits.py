@@ -8,13 +8,21 @@ __all__ = [
     "BACKLOG",
     "CONNECTIONS_MAX_DEFAULT",
     "DESCRIPTORS_RESERVED",
+    "DIALS_MAX",
+    "DIALS_UNTOLD",
+    "DIAL_SECONDS_MAX",
     "DRAIN_SECONDS_DEFAULT",
     "FAULT_PAUSE_SECONDS",
     "LOG_EVENTS_MAX",
     "LOG_LINES_PER_SECOND_MAX",
     "LOG_TEXT_LENGTH_MAX",
+    "FREED_BYTES_KEPT",
     "GC_THRESHOLDS",
+    "HELD_READS_MAX",
     "LARGE_READ_BYTES",
+    "MAPPED_BYTES_MIN",
+    "PEER_CLOSE_SECONDS",
+    "PEER_CONNECTIONS_MAX",
     "RECORDS_BYTES_MAX",
     "REFUSALS_TOLD_MAX",
     "STREAM_SERIES_MAX",
@@ -25,8 +33,23 @@ __all__ = [
 CONNECTIONS_MAX_DEFAULT = 10_000
 """Sockets of clients. Above it a newcomer is turned away, so that descriptors stay for disk and admin."""
 
-DESCRIPTORS_RESERVED = 128
-"""Descriptors that clients never get: the disk, the admin port, newcomers on their way out."""
+PEER_CONNECTIONS_MAX = 256
+"""Sockets of other brokers: a full mesh of 64, dialled from both sides under two names while they find together."""
+
+PEER_CLOSE_SECONDS = 0.2
+"""How long the last words to a broker may take. A dead one never reads them, and until then nobody does its work."""
+
+DIALS_MAX = 64
+"""Brokers dialled at one time: a whole mesh. A forged list of thousands is worked off, and starves nobody."""
+
+DIALS_UNTOLD = 3
+"""Dials that fail before the operator hears of it: brokers that start together need one or two."""
+
+DIAL_SECONDS_MAX = 2.0
+"""How long a broker's machine may take to accept a connection; one that is gone must not hold a dial for long."""
+
+DESCRIPTORS_RESERVED = 128 + PEER_CONNECTIONS_MAX + DIALS_MAX
+"""Descriptors that clients never get: other brokers, the disk, the admin port, newcomers on their way out."""
 
 REFUSALS_TOLD_MAX = 64
 """Newcomers above `connections_max` that are told why and given a moment to read it; beyond them they are just cut."""
@@ -54,6 +77,15 @@ GC_THRESHOLDS = (100_000, 50, 100)
 
 LARGE_READ_BYTES = 64 * 1024
 """A read of at least this came from a socket that holds more; a lone client's batch is smaller."""
+
+HELD_READS_MAX = 32
+"""Reads of one socket that are handled as one, at most 8 MiB: as many as uvloop makes of one socket in one turn."""
+
+FREED_BYTES_KEPT = 32 * 1024 * 1024
+"""Freed memory that is not given back to the system: what a turn takes, in and out, and once more."""
+
+MAPPED_BYTES_MIN = 4 * 1024 * 1024
+"""Pieces from this size on are mapped one by one and given back when freed: what is as large as a whole frame."""
 
 RECORDS_BYTES_MAX = 64 * 1024 * 1024
 """The file of small records. Ten thousand schemas are far less; a larger file is not ours."""

@@ -1,4 +1,4 @@
-"""The daemon from start to stop: settings -> logs -> records -> Node -> driver -> server; signals; drain."""
+"""The daemon from start to stop: settings -> logs -> records -> Node -> driver -> servers; signals; drain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from broker.core import Node, NodeConfig
-from broker.core.inputs import Drain, Loaded
+from broker.core.inputs import Drain, Loaded, Reachable
 
 from .data_lock import DataLock
 from .descriptors import connections_possible
@@ -22,8 +22,10 @@ from .driver import Driver
 from .health import Health
 from .limits import GC_THRESHOLDS, WALL_CLOCK_SECONDS
 from .logs import configure_logs
+from .memory import keep_freed_memory
 from .metrics import BrokerCollector, render
 from .notify import notify, watchdog_seconds
+from .peers import PeerServer
 from .records import Records, RecordsError
 from .server import Server
 from .settings import Settings, split_address
@@ -50,7 +52,8 @@ class Daemon:
         self._lock = DataLock(settings.data)
         try:
             self._records = Records(settings.data)
-            incarnation = self._records.next_life()
+            # A broker whose folder was lost must not live a life again: the others hold what it said in that one.
+            incarnation = self._records.next_life(first=int(time.time()))
         except RecordsError:
             self._lock.release()
             raise
@@ -61,16 +64,28 @@ class Daemon:
             outbox_bytes_total=settings.outbox_bytes_total,
             grace_seconds=settings.grace_seconds,
             slow_consumer=settings.slow_consumer,
+            seeds=settings.join,
         )
         # Not the loop's clock: uvloop's ticks in milliseconds, and what we measure is shorter.
         clock = time.monotonic
         self.node = Node(config, random.SystemRandom(), clock())
         self.driver = Driver(self.node, self._records, clock)
         self.server = Server(self.driver, settings.connections_max)
+        self.peers = PeerServer(self.driver)
         self._collector = BrokerCollector(self.driver, self.server)
-        self.health = Health(lambda: render(self._collector), lambda: not self.node.statistics(clock()).draining)
+        self._settled = False
+        self.health = Health(lambda: render(self._collector), self._ready)
         self._timers: list[asyncio.TimerHandle] = []
         self._hurried = False
+
+    def _ready(self) -> bool:
+        """Whether to send clients here: from when this broker has its place in the cluster until it drains.
+
+        Not while the cluster is being repaired: all brokers are then, and clients have nowhere better to go.
+        """
+        statistics = self.node.statistics(self.driver.clock())
+        self._settled = self._settled or statistics.settled
+        return self._settled and not statistics.draining
 
     async def start(self) -> None:
         """Listen. Raises AddressError when an address cannot be had, and leaves nothing behind then."""
@@ -79,6 +94,7 @@ class Daemon:
         try:
             await _listen(self.health.listen, "admin", self._settings.admin)
             await _listen(self.server.listen, "listen", self._settings.listen)
+            await self._listen_for_peers()
         except AddressError:
             await self._end()
             raise
@@ -87,7 +103,11 @@ class Daemon:
             self._every(seconds, lambda: notify("WATCHDOG=1"))
         notify("READY=1")
         self._log.info(
-            "listening", broker=self.node.config.name, clients=self.server.address, admin=self.health.address
+            "listening",
+            broker=self.node.config.name,
+            clients=self.server.address,
+            peers=self.peers.address,
+            admin=self.health.address,
         )
 
     async def stop(self) -> None:
@@ -95,11 +115,12 @@ class Daemon:
         notify("STOPPING=1")
         self._log.info("draining", connections=self.server.connections)
         self.server.stop_accepting()
+        self.peers.stop_accepting()
         self.server.give_time_to_close(self._settings.drain_seconds)
         self.driver.feed(Drain())
         self.server.dismiss_strangers()
         deadline = time.monotonic() + self._settings.drain_seconds
-        while self.server.connections and time.monotonic() < deadline and not self._hurried:
+        while (self.server.connections or self.peers.connections) and time.monotonic() < deadline and not self._hurried:
             await asyncio.sleep(0.01)
         await self._end()
         self._log.info("stopped")
@@ -109,12 +130,28 @@ class Daemon:
         self._hurried = True
 
     async def _end(self) -> None:
+        self.server.stop_accepting()
         self.server.abort_all()
+        await self.peers.close()
         await self.health.close()
         for timer in self._timers:
             timer.cancel()
         self.driver.stop()
         self._lock.release()
+
+    async def _listen_for_peers(self) -> None:
+        """Other brokers are let in, and looked for. Who asked for none of that may do without."""
+        settings = self._settings
+        try:
+            await _listen(self.peers.listen, "peer-listen", settings.peer_listen)
+        except AddressError as error:
+            if settings.needs_peers:
+                raise
+            text = "this broker stays alone: say --peer-listen to have it reached by others"
+            self._log.warning("no peer listener", address=error.address, reason=error.reason, advice=text)
+            return
+        address = settings.peer_address(self.peers.address)
+        self.driver.feed(Reachable(address, settings.client_address(self.server.address)))
 
     def _every(self, seconds: float, action: Callable[[], object]) -> None:
         loop = asyncio.get_running_loop()
@@ -131,9 +168,6 @@ def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; the exit code. Why a start failed is the last line of the log, on stderr."""
     configure_logs(settings.log_level, settings.log_format)
     log = structlog.get_logger()
-    if settings.join:
-        log.error("cannot start", reason="this version runs one broker by itself: leave --join out")
-        return 2
     settings = settings.model_copy(update={"connections_max": _possible(settings.connections_max)})
     with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
         try:
@@ -146,6 +180,7 @@ def run(settings: Settings) -> int:
 async def _serve(settings: Settings) -> int:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_log_fault)
+    keep_freed_memory()
     daemon = Daemon(settings)
     stopping = asyncio.Event()
 

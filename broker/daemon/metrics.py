@@ -25,6 +25,10 @@ _COUNTERS = {
     "headgate_events_duplicate_total": ("events_duplicate", "Events of batches that were sent again and recognised."),
     "headgate_events_refused_total": ("events_refused", "Events of batches that were refused."),
     "headgate_events_delivered_total": ("events_delivered", "Events sent to subscribers' connections."),
+    "headgate_forwarded_events_total": ("events_forwarded", "Events sent on to the brokers that serve their keys."),
+    "headgate_relayed_events_total": ("events_relayed", "Events matched elsewhere for subscribers of this broker."),
+    "headgate_peer_lost_events_total": ("events_lost", "Events lost on their way to another broker."),
+    "headgate_peer_reconnects_total": ("peer_reconnects", "Links to other brokers that were made again."),
 }
 _GAUGES = {
     "headgate_sessions": ("sessions", "Client sessions, connected or in their grace."),
@@ -33,12 +37,21 @@ _GAUGES = {
     "headgate_outbox_events": ("outbox_events", "Events that wait for slow subscribers."),
     "headgate_outbox_bytes": ("outbox_bytes", "Bytes that wait for slow subscribers."),
     "headgate_outbox_bytes_max": ("outbox_bytes_max", "The bound on that."),
+    "headgate_cluster_brokers": ("brokers", "Brokers that this one has links to, itself included."),
+    "headgate_cluster_settled": ("settled", "1 when this broker answers for its own keys, else 0."),
+    "headgate_cluster_scope_ratio": ("scope", "Share of the keys that this broker matches itself, 0 to 1."),
+    "headgate_peer_links": ("peer_links", "Links to other brokers that are up now."),
+    "headgate_peer_outbox_bytes": ("peer_outbox_bytes", "Bytes of events that wait for other brokers."),
+    "headgate_keyed_items": ("keyed_items", "Items held, as owner or as copy: subscriptions, uses, schemas."),
+    "headgate_keyed_unconfirmed": ("unconfirmed", "Writes that some copy has not confirmed yet."),
+    "headgate_waiting_events": ("waiting_events", "Events that wait until somebody answers for their keys."),
     "headgate_uptime_seconds": ("uptime_seconds", "Seconds since the start."),
 }
 
 METRICS = (
     *_COUNTERS,
     *_GAUGES,
+    "headgate_cluster_ring",
     "headgate_bytes_received_total",
     "headgate_bytes_sent_total",
     "headgate_connections",
@@ -66,6 +79,8 @@ class BrokerCollector(Collector):
             yield CounterMetricFamily(name, text, value=getattr(statistics, field))
         for name, (field, text) in _GAUGES.items():
             yield GaugeMetricFamily(name, text, value=getattr(statistics, field))
+        ring = "1 when the brokers form a ring, 0 when they are a few that all know each other."
+        yield GaugeMetricFamily("headgate_cluster_ring", ring, value=float(statistics.role == "ring"))
         yield from self._server_metrics()
         yield _dropped(statistics)
         yield from self._stream_metrics()

@@ -55,13 +55,15 @@ class Records:
         except (TypeError, ValueError, RecursionError) as error:
             raise RecordsError(f"record {key!r} is no JSON and was not written: {error}") from error
 
-    def next_life(self) -> int:
-        """The incarnation of this start: one more than the last."""
-        last = self.values.get("incarnation", 0)
-        if type(last) is not int or last < 0:
-            # Starting again at 1 would give event ids a second time.
-            raise RecordsError(f"{self._path}: incarnation is {last!r}, not a number of lives: restore the file")
-        incarnation = last + 1
+    def next_life(self, first: int) -> int:
+        """The incarnation of this start: one more than the last, and `first` in a new folder."""
+        incarnation = first
+        if "incarnation" in self.values:
+            last = self.values["incarnation"]
+            if type(last) is not int or last < 0:
+                # A life that was lived already would give event ids a second time.
+                raise RecordsError(f"{self._path}: incarnation is {last!r}, not a number of lives: restore the file")
+            incarnation = last + 1
         self.put("incarnation", incarnation)
         return incarnation
 

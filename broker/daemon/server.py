@@ -7,13 +7,12 @@ turns what connections live through into inputs.
 from __future__ import annotations
 
 import asyncio
-import itertools
 
 import structlog
 
 from broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received
 from protocol.aio.connection import Connection
-from protocol.errors import ErrorCode, HeadgateError
+from protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
 from protocol.messages import Error, Message, Scope
 from protocol.session import Role, Session, State
 
@@ -24,12 +23,14 @@ __all__ = ["Server"]
 
 
 class Server:
-    """The client listener; it is the handler of every connection it accepts."""
+    """The client listener; it is the handler of every connection it accepts. `role` is that of our side."""
+
+    role = Role.BROKER
+    guest = "client"
 
     def __init__(self, driver: Driver, connections_max: int) -> None:
         self._driver = driver
         self._connections_max = connections_max
-        self._numbers = itertools.count(1)
         self._link_of: dict[Connection, int] = {}
         self._listener: asyncio.Server | None = None
         self._log = structlog.get_logger()
@@ -84,7 +85,7 @@ class Server:
 
     def on_opened(self, connection: Connection) -> None:
         """A socket was accepted."""
-        link = next(self._numbers)
+        link = next(self._driver.numbers)
         self._link_of[connection] = link
         self._driver.links[link] = connection
         if len(self._link_of) > self._connections_max:
@@ -127,10 +128,13 @@ class Server:
         self._driver.links.pop(link, None)
         self._closed_bytes_in += connection.bytes_in
         self._closed_bytes_out += connection.bytes_out
-        if connection.session.violated:
+        if isinstance(failure, ProtocolViolation) and failure.code == ErrorCode.TIMEOUT:
+            # Asleep, or stopped: that is no rule broken.
+            self._log.warning(f"{self.guest} did not answer in time", peer=connection.peer, reason=str(failure))
+        elif connection.session.violated:
             self.violations += 1
-            self._log.warning("client broke the protocol", peer=connection.peer, reason=str(failure))
+            self._log.warning(f"{self.guest} broke the protocol", peer=connection.peer, reason=str(failure))
         self._driver.feed(LinkDown(link, str(failure) if failure else "goodbye"))
 
     def _accept(self) -> Connection:
-        return Connection(Session(Role.BROKER, self._driver.clock()), self, self._driver.clock)
+        return Connection(Session(self.role, self._driver.clock()), self, self._driver.clock)

@@ -22,6 +22,7 @@ from .limits import CONNECTIONS_MAX_DEFAULT, DRAIN_SECONDS_DEFAULT
 
 __all__ = ["Settings", "SettingsError", "load_settings", "split_address"]
 
+_ANYWHERE = ("0.0.0.0", "::")
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^:\[\]\s]*)):(?P<port>\d{1,5})")
 
 
@@ -37,6 +38,12 @@ def split_address(text: str) -> tuple[str, int]:
     return found["six"] or found["host"] or "0.0.0.0", int(found["port"])
 
 
+def _reachable(listening: str, host: str) -> str:
+    """The same address, with a host that others can reach for `everywhere`."""
+    own, port = split_address(listening)
+    return f"{host}:{port}" if own in _ANYWHERE else listening
+
+
 class Settings(BaseSettings):
     """Every setting with its default; RUNBOOK.md explains when to change which."""
 
@@ -44,6 +51,7 @@ class Settings(BaseSettings):
 
     listen: str = "127.0.0.1:7400"
     peer_listen: str = "127.0.0.1:7401"
+    advertise: str = ""
     admin: str = "127.0.0.1:7402"
     data: Path = Path("headgate-data")
     join: Annotated[tuple[str, ...], NoDecode] = ()
@@ -64,6 +72,13 @@ class Settings(BaseSettings):
         split_address(value)
         return value
 
+    @field_validator("advertise")
+    @classmethod
+    def _advertised(cls, value: str) -> str:
+        if value and split_address(value)[0] in _ANYWHERE:
+            raise ValueError(f"{value!r} is where to listen, not where to be reached: write a name and a port")
+        return value
+
     @field_validator("loop")
     @classmethod
     def _loop(cls, value: str) -> str:
@@ -74,9 +89,11 @@ class Settings(BaseSettings):
     @field_validator("join", mode="before")
     @classmethod
     def _addresses(cls, value: Any) -> Any:
-        parts = value.replace(",", " ").split() if isinstance(value, str) else value
-        if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        given = value.replace(",", " ").split() if isinstance(value, str) else value
+        if not isinstance(given, list | tuple) or not all(isinstance(part, str) for part in given):
             raise ValueError(f"{value!r} is no list of addresses: write them like 'one:7401, two:7401'")
+        # A flag that is given again and again may have several each time; an empty one is a mistake to be told.
+        parts = [part for text in given for part in text.replace(",", " ").split() or [text]]
         for part in parts:
             split_address(part)
         return tuple(parts)
@@ -85,6 +102,20 @@ class Settings(BaseSettings):
     def broker_name(self) -> str:
         """The name given, or host and port: two brokers of one machine must differ."""
         return self.name or f"{socket.gethostname()}:{split_address(self.listen)[1]}"
+
+    @property
+    def needs_peers(self) -> bool:
+        """Somebody asked for a cluster, or for that address: without the listener the broker must not start."""
+        return bool(self.join) or "peer_listen" in self.model_fields_set
+
+    def peer_address(self, listening: str) -> str:
+        """What other brokers are told, while the peer listener has this address."""
+        return self.advertise or _reachable(listening, socket.gethostname())
+
+    def client_address(self, listening: str) -> str:
+        """What is told about where clients connect."""
+        host = split_address(self.advertise)[0] if self.advertise else socket.gethostname()
+        return _reachable(listening, host)
 
     @classmethod
     def settings_customise_sources(

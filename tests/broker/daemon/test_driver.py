@@ -14,10 +14,10 @@ from broker.core import Node, NodeConfig
 from broker.core.effects import Close, Effect, Note, Send, Store
 from broker.core.inputs import Drain, Input, LinkDown, LinkPaused, Received, Wake
 from broker.daemon.driver import MATCH_BUCKETS_SECONDS, Driver
-from broker.daemon.limits import FAULT_PAUSE_SECONDS
+from broker.daemon.limits import FAULT_PAUSE_SECONDS, HELD_READS_MAX
 from broker.daemon.records import Records
 from protocol.aio import Connection
-from protocol.batch import make_batch
+from protocol.batch import make_batch, split_u32
 from protocol.errors import ErrorCode, LocalError
 from protocol.messages import Deliver, Gap, Goodbye, Hello, Message, Mode, Puback, Publish, Subscribe, Welcome
 from tests.support.asynchronous import asynchronous
@@ -116,13 +116,19 @@ async def test_each_effect_is_carried_out(bench: Bench) -> None:
             Send(1, Gap(1, 2, "why")),
             Store("schema/a", {"attributes": {}}),
             Note("it happened", {"client": "ann"}),
+            Note("it went wrong", {}, alarming=True),
+            Note("nobody cares", {}, routine=True),
             Close(1),
         )
         bench.driver.feed(Wake())
     assert wire.heard(Gap) == [Gap(1, 2, "why")]
     assert wire.closed and not wire.aborted
     assert bench.records.values == {"schema/a": {"attributes": {}}}
-    assert lines == [{"event": "it happened", "client": "ann", "log_level": "info"}]
+    assert lines == [
+        {"event": "it happened", "client": "ann", "log_level": "info"},
+        {"event": "it went wrong", "log_level": "warning"},
+        {"event": "nobody cares", "log_level": "debug"},
+    ]
 
 
 @asynchronous
@@ -189,7 +195,7 @@ async def test_what_is_due_at_once_lets_others_have_their_turn(bench: Bench) -> 
     assert len(wire.heard(Deliver)) == 1, "not within the input that came upon it"
     await wait_until(lambda: len(wire.heard(Deliver)) == 4)
     assert turns == [3], "one step of a mebibyte, then the next one in the queue, then the rest"
-    assert bench.node.next_deadline() == float("inf")
+    assert bench.node.next_deadline() > bench.now
 
 
 @asynchronous
@@ -203,7 +209,7 @@ async def test_a_paused_link_with_much_to_come_does_not_spin(bench: Bench) -> No
     bench.node.subscribers.pump(session)
     assert bench.node.next_deadline() == float("-inf")
     bench.driver.feed(LinkPaused(1))
-    assert bench.node.next_deadline() == float("inf")
+    assert bench.node.next_deadline() > bench.now
 
 
 @asynchronous
@@ -325,3 +331,50 @@ async def test_when_more_follows_everything_is_flushed_once_at_the_end_of_the_tu
     assert wire.flushes == before + 1
     bench.publish(2, sequence=4)
     assert wire.flushes == before + 2
+
+
+def single(sequence: int, link: int = 2) -> Received:
+    return Received(link, [Publish(sequence, Mode.ACCEPTED, make_batch(["a"], {}, [b"x" * sequence]))])
+
+
+def lengths_of(wire: Wire) -> list[list[int]]:
+    return [split_u32(message.portion.lengths).tolist() for message in wire.heard(Deliver)]
+
+
+@asynchronous
+async def test_reads_that_follow_one_another_are_spread_as_one(bench: Bench) -> None:
+    wire = bench.subscriber(1)
+    bench.client(2)
+    for sequence in (1, 2, 3):
+        bench.driver.feed(single(sequence), more_follows=True)
+    assert not wire.heard(Deliver)
+    await asyncio.sleep(0)
+    (lengths,) = lengths_of(wire)
+    assert len(lengths) == 3 and lengths == sorted(lengths)
+
+
+@asynchronous
+async def test_nothing_overtakes_what_is_held_back(bench: Bench) -> None:
+    wire, publisher = bench.subscriber(1), bench.client(2)
+    bench.client(3)
+    bench.driver.feed(single(1), more_follows=True)
+    bench.driver.feed(single(2))
+    assert [message.sequence for message in publisher.heard(Puback)] == [1, 2]
+    bench.driver.feed(single(3), more_follows=True)
+    bench.driver.feed(single(1, link=3), more_follows=True)
+    assert [message.sequence for message in publisher.heard(Puback)] == [1, 2, 3]
+    bench.driver.feed(LinkDown(3, "gone"))
+    assert len(lengths_of(wire)) == 4
+    await asyncio.sleep(0)
+    assert len(lengths_of(wire)) == 4
+
+
+@asynchronous
+async def test_what_is_held_back_is_bounded(bench: Bench) -> None:
+    wire = bench.subscriber(1)
+    bench.client(2)
+    for sequence in range(1, HELD_READS_MAX + 1):
+        assert not wire.heard(Deliver)
+        bench.driver.feed(single(sequence), more_follows=True)
+    (lengths,) = lengths_of(wire)
+    assert len(lengths) == HELD_READS_MAX

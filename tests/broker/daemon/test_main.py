@@ -85,10 +85,27 @@ async def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path, taken: s
         await get(daemon.health.address, "/healthz")
 
 
-def test_joining_is_refused_until_there_is_a_ring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(settings(tmp_path, join="127.0.0.1:7401")) == 2
-    assert "leave --join out" in capsys.readouterr().err
-    assert not (tmp_path / "records.json").exists()
+@pytest.mark.parametrize("asked", [{}, {"join": "127.0.0.1:1"}, {"peer_listen": "?"}])
+@asynchronous
+async def test_a_peer_address_that_is_taken_stops_only_who_asked_for_peers(
+    tmp_path: Path, taken: str, asked: dict[str, str]
+) -> None:
+    given = settings(tmp_path, log_level="error", **{name: value.replace("?", taken) for name, value in asked.items()})
+    # As if the default port were taken: the real one may be anybody's.
+    object.__setattr__(given, "peer_listen", taken)
+    daemon = Daemon(given)
+    if asked:
+        with pytest.raises(AddressError) as caught:
+            await daemon.start()
+        assert (caught.value.setting, caught.value.address) == ("peer-listen", taken)
+        return
+    with structlog.testing.capture_logs() as lines:
+        await daemon.start()
+    (line,) = [line for line in lines if line["event"] == "no peer listener"]
+    assert line["address"] == taken and "--peer-listen" in line["advice"]
+    client = await RawClient.greeted(daemon.server.address)
+    await client.close()
+    await daemon.stop()
 
 
 def test_damaged_records_stop_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

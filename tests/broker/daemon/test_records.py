@@ -16,7 +16,7 @@ from broker.daemon.records import Records, RecordsError
 def damaged(directory: Path, content: bytes) -> str:
     (directory / "records.json").write_bytes(content)
     with pytest.raises(RecordsError) as caught:
-        Records(directory).next_life()
+        Records(directory).next_life(1)
     return str(caught.value)
 
 
@@ -30,8 +30,8 @@ def test_what_was_put_is_there_in_the_next_life(tmp_path: Path) -> None:
     assert list(first.values) == ["schema/quotes"]
 
 
-def test_lives_are_counted_from_one(tmp_path: Path) -> None:
-    assert [Records(tmp_path).next_life() for _ in range(3)] == [1, 2, 3]
+def test_lives_are_counted_from_the_first(tmp_path: Path) -> None:
+    assert [Records(tmp_path).next_life(first) for first in (7, 100, 1)] == [7, 8, 9]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"a": 1} x', b"\xff\xfe", b"[" * 100_000], ids=range(5))

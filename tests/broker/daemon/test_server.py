@@ -136,6 +136,20 @@ async def test_only_broken_rules_count_as_violations() -> None:
 
 
 @asynchronous
+async def test_silence_is_told_and_is_no_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with live_broker() as broker:
+        monkeypatch.setattr("protocol.session.HANDSHAKE_SECONDS_MAX", 0.05)
+        with structlog.testing.capture_logs() as lines:
+            silent = await RawClient.connect(broker.address)
+            assert (await silent.refusal()).code == ErrorCode.TIMEOUT
+            await silent.close()
+            await wait_until(lambda: not broker.daemon.server.connections)
+        assert broker.daemon.server.violations == 0
+        (line,) = [line for line in lines if line["log_level"] == "warning"]
+        assert (line["event"], line["reason"]) == ("client did not answer in time", "no handshake within 0.05 seconds")
+
+
+@asynchronous
 async def test_after_it_stopped_accepting_nobody_gets_in_and_who_is_in_stays() -> None:
     async with live_broker() as broker:
         client = await RawClient.greeted(broker.address)

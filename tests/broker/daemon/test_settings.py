@@ -134,6 +134,8 @@ def test_a_file_that_is_not_there_or_no_toml_is_named(tmp_path: Path) -> None:
 
 def test_seeds_come_as_text_or_as_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings({"join": ["a:1", "b:2"]}).join == ("a:1", "b:2")
+    assert load_settings({"join": ["a:1,b:2", "c:3"]}).join == ("a:1", "b:2", "c:3")
+    assert complaint({"join": [""]}).startswith("join: '' is not an address")
     assert load_settings({}, toml(tmp_path, 'join = ["a:1"]')).join == ("a:1",)
     monkeypatch.setenv("HEADGATE_JOIN", "a:1, b:2 c:3")
     assert load_settings({}).join == ("a:1", "b:2", "c:3")
@@ -148,3 +150,35 @@ def test_uvloop_can_only_be_asked_for_where_it_is(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert complaint({"loop": "uvloop"}) == "loop: uvloop is not installed here: install it, or say auto or asyncio"
     assert load_settings({"loop": "asyncio"}).loop == "asyncio"
+
+
+@pytest.mark.parametrize(
+    ("advertise", "peers", "clients", "told", "told_clients"),
+    [
+        ("", "127.0.0.1:7401", "127.0.0.1:7400", "127.0.0.1:7401", "127.0.0.1:7400"),
+        ("", "0.0.0.0:7401", "0.0.0.0:7400", "here:7401", "here:7400"),
+        ("", "[::]:7401", "[::1]:7400", "here:7401", "[::1]:7400"),
+        ("one.example:9", "0.0.0.0:7401", "0.0.0.0:7400", "one.example:9", "one.example:7400"),
+        ("one.example:9", "10.0.0.1:7401", "10.0.0.2:7400", "one.example:9", "10.0.0.2:7400"),
+    ],
+)
+def test_others_are_told_where_they_reach_us(
+    monkeypatch: pytest.MonkeyPatch, advertise: str, peers: str, clients: str, told: str, told_clients: str
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "here")
+    settings = load_settings({"advertise": advertise})
+    assert (settings.peer_address(peers), settings.client_address(clients)) == (told, told_clients)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:7401", ":7401", "[::]:7401", "nowhere"])
+def test_an_advertised_address_is_one_that_can_be_reached(address: str) -> None:
+    assert complaint({"advertise": address}).startswith("advertise: ")
+
+
+def test_peers_are_needed_when_somebody_asked_for_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert not load_settings({}).needs_peers
+    assert load_settings({"join": "a:1"}).needs_peers
+    assert load_settings({"peer_listen": "127.0.0.1:7401"}).needs_peers
+    assert load_settings({}, toml(tmp_path, 'peer_listen = "127.0.0.1:7401"')).needs_peers
+    monkeypatch.setenv("HEADGATE_PEER_LISTEN", "127.0.0.1:7401")
+    assert load_settings({}).needs_peers
