@@ -47,6 +47,7 @@ __all__ = ["Client", "ClientWatcher", "Delivery"]
 
 _HEARTBEAT_SECONDS = 4.0
 _STAYS_AWAY_PROBABILITY = 0.1
+_SAID_TWICE = (ErrorCode.DUPLICATE, ErrorCode.NOT_FOUND)
 
 
 @dataclass(slots=True)
@@ -88,7 +89,7 @@ class Client:
     def __init__(
         self,
         name: str,
-        host: Host,
+        host: Host | None,
         network: Network,
         history: History,
         watchers: Iterable[ClientWatcher],
@@ -110,6 +111,7 @@ class Client:
         self.unacknowledged: deque[tuple[int, Batch]] = deque()
         self.pending: dict[int, Message] = {}
         self.resent: dict[int, None] = {}
+        self.asked_twice: dict[int, None] = {}
         self.subscriptions: dict[int, SubscriptionLog] = {}
         self.over: list[SubscriptionLog] = []
         self.interest: dict[str, list[str] | None] = {}
@@ -140,7 +142,7 @@ class Client:
 
     def dial(self) -> None:
         """Connect, asking to go on with the session if there is one."""
-        if self.connection is None and not self.away:
+        if self.connection is None and not self.away and self._host is not None:
             self.connection = self._network.dial(self._host, self)
             self.allowed = self.received + self.traits.credit
             hello = Hello(
@@ -242,7 +244,7 @@ class Client:
         for sequence, batch in self.unacknowledged:
             self._say(Publish(sequence, Mode.ACCEPTED, batch))
         for request, message in list(self.pending.items()):
-            self.resent[request] = None
+            self.resent[request] = self.asked_twice[request] = None
             self._say(message)
 
     def _begin(self, key: bytes) -> None:
@@ -332,6 +334,8 @@ class Client:
     def _request_refused(self, error: Error) -> None:
         resent = error.reference in self.resent
         request = self._answered(error.reference)
+        if request is None and error.reference in self.asked_twice and error.code in _SAID_TWICE:
+            return  # the answer to the first asking crossed the second one
         if isinstance(request, Subscribe) and resent and error.code == ErrorCode.DUPLICATE:
             self.subscriptions[request.subscription].acknowledged = True  # the SUBACK was lost, not the SUBSCRIBE
         elif isinstance(request, Unsubscribe) and resent and error.code == ErrorCode.NOT_FOUND:

@@ -1,4 +1,7 @@
-"""The command `python -m broker.simulator`: one seed with its digest and verdict, or a campaign of many."""
+"""The command `python -m broker.simulator`: one seed with its digest and verdict, or a campaign of many.
+
+With `--nodes` it is a whole cluster that runs, with arguments of its own (`cluster_command.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .ablations import ABLATIONS
+from .cluster_command import cluster_main
 from .faults import FAULTS, parse_faults
 from .limits import CLIENTS_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
 from .report import Summary, command_of, verdict_lines
@@ -20,8 +24,11 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | None = None) -> int:
     """0 when every promise was kept, 1 when one was broken; argparse says 2 for a wrong command line."""
-    arguments = _parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
     write = sys.stdout.write if write is None else write
+    if any(argument.partition("=")[0] == "--nodes" for argument in argv):
+        return cluster_main(argv, write)
+    arguments = _parser().parse_args(argv)
     options = Options(
         seed=arguments.seed,
         steps=arguments.steps,
@@ -58,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m broker.simulator",
         description="Run the broker in virtual time under faults, and check every promise it makes.",
+        epilog="With --nodes N a cluster of N brokers runs instead: see --nodes 3 --help.",
     )
     parser.add_argument("--seed", type=int, default=1, help="everything in a run follows from it (1)")
     parser.add_argument("--steps", type=_within(1, STEPS_MAX), default=2_000, help="events of the safety phase (2000)")

@@ -49,6 +49,8 @@ class Event:
     record: bytes
     attributes: dict[str, Scalar]
     event_id: tuple[str, int] | None = None
+    accepted_at: float = -1.0
+    broker: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +66,7 @@ class SubscriptionLog:
     pattern: Pattern | None = None
     condition: Tree | None = None
     in_force: bool = False
+    in_force_at: float = float("inf")
     acknowledged: bool = False
     over: bool = False
     expected: list[str] = field(default_factory=list)
@@ -87,6 +90,8 @@ class SessionLog:
     accepted: int = 0
     link: int | None = None
     detached: float = 0.0
+    broker: str = ""
+    life: int = 0
     over: bool = False
     subscriptions: dict[int, SubscriptionLog] = field(default_factory=dict)
 

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 __all__ = [
+    "APART_SECONDS",
     "CLIENTS_MAX",
     "CLOSE_SECONDS_MAX",
+    "DIAL_SECONDS_MAX",
+    "LEAVE_SECONDS",
+    "LOOK_SECONDS",
+    "LOST_ON_THE_WAY_SECONDS",
+    "LOST_WITH_STUCK_SECONDS",
+    "NODES_MAX",
+    "PROBE_SECONDS",
+    "PEER_CLOSE_SECONDS",
     "QUIET_SECONDS",
+    "REPAIR_SECONDS",
     "REPORTED_FAILURES_MAX",
+    "SETTLE_SECONDS",
+    "START_SECONDS",
     "STEPS_MAX",
     "TRACE_VALUE_LENGTH_MAX",
     "UNACKNOWLEDGED_MAX",
@@ -15,11 +27,48 @@ __all__ = [
 CLIENTS_MAX = 1_000
 """The checkers compare every event with every subscription; beyond this a step takes seconds."""
 
+NODES_MAX = 1_000
+"""Brokers of one world: at a few hundred a virtual second takes a real one."""
+
 STEPS_MAX = 100_000_000
 """A run that never ends is not a test."""
 
 CLOSE_SECONDS_MAX = 2.0
 """How long the last words on a closing connection may be under way before it is torn down; as in the daemon."""
+
+DIAL_SECONDS_MAX = 2.0
+"""How long a broker tries to connect to an address that swallows everything; as in the daemon."""
+
+LOST_WITH_STUCK_SECONDS = 20.0
+"""A broker that dies while it cannot reach another takes with it what waited for that one."""
+
+LOST_ON_THE_WAY_SECONDS = 0.5
+"""What was accepted anywhere so long before a broker's death may have been on its way through it: several hops, with
+reads that bring only a part of what was sent."""
+
+START_SECONDS = 8.0
+"""A cluster that starts is one by then."""
+
+SETTLE_SECONDS = 45.0
+"""From the end of all faults to an answer for everything: detection, repair, and one round of refreshing."""
+
+REPAIR_SECONDS = 15.0
+"""How long after its return a broker still counts as in trouble: it takes back its keys and its neighbours' copies."""
+
+APART_SECONDS = 20.0
+"""How long after a partition nothing is promised: two rings find each other, and every home puts its items again."""
+
+LOOK_SECONDS = 0.1
+"""How often the checkers of the brokers' insides look."""
+
+PROBE_SECONDS = 20.0
+"""How long the last events may take to everybody who wants them."""
+
+LEAVE_SECONDS = 1.0
+"""From the order to stop to the end of the process: the last words go out, and no more."""
+
+PEER_CLOSE_SECONDS = 0.2
+"""The same between brokers, as in the daemon: a dead one never reads them."""
 
 QUIET_SECONDS = 30.0
 """Virtual seconds from the end of all faults to the last answer: three times the slowest reconnect."""

@@ -22,7 +22,7 @@ from protocol.messages import Error, Goodbye, Message, Scope
 from .limits import CLOSE_SECONDS_MAX
 from .world import Host, World
 
-__all__ = ["ClientEnd", "Connection", "Network", "NetworkOptions", "PlainSession"]
+__all__ = ["ClientEnd", "Connection", "Network", "NetworkOptions", "Pipe", "PlainSession"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,22 @@ class ClientEnd(Protocol):
 
     def on_lost(self, connection: Connection, failure: HeadgateError | None) -> None:
         """The connection is over; said once."""
+
+
+class Reads(Protocol):
+    """What a pipe needs of a network's options."""
+
+    @property
+    def latency_seconds_min(self) -> float:
+        """How soon a read may bring something."""
+
+    @property
+    def latency_seconds_max(self) -> float:
+        """How late."""
+
+    @property
+    def whole_probability(self) -> float:
+        """How often a read brings all that is under way."""
 
 
 class PlainSession:
@@ -93,10 +109,10 @@ def _ends(message: Message) -> bool:
     return type(message) is Goodbye or (type(message) is Error and message.scope == Scope.CONNECTION)
 
 
-class _Pipe:
+class Pipe:
     """One direction: what is under way, in order."""
 
-    def __init__(self, world: World, options: NetworkOptions, empty: Any, arrive: Callable[[Any], None]) -> None:
+    def __init__(self, world: World, options: Reads, empty: Any, arrive: Callable[[Any], None]) -> None:
         self.waiting = empty
         self.stopped = False
         self._empty = empty
@@ -149,8 +165,8 @@ class Connection:
             "client": Session(Role.CLIENT, world.now) if options.checked else PlainSession(),
             "broker": Session(Role.BROKER, world.now) if options.checked else PlainSession(),
         }
-        self._up = _Pipe(world, options, empty, self._arrived_at_broker)
-        self._down = _Pipe(world, options, empty, self._arrived_at_client)
+        self._up = Pipe(world, options, empty, self._arrived_at_broker)
+        self._down = Pipe(world, options, empty, self._arrived_at_client)
         self._timers = {"client": float("inf"), "broker": float("inf")}
         self._closing = False
         host.links[link] = self
@@ -192,6 +208,18 @@ class Connection:
         self._down.clear()
         self._network.world.after(random.uniform(0.0, 0.5), self._broker_learns)
         self._network.world.after(random.uniform(0.0, 0.5), self._client_learns)
+
+    def host_stands_still(self, still: bool) -> None:
+        """What the client says waits, and the broker's clocks do too."""
+        self._up.stopped = still
+        if not still:
+            self._up.go_on()
+            self._timers["broker"] = float("inf")
+            self._arm("broker")
+
+    def host_died(self) -> None:
+        """The client finds out in its own time."""
+        self.cut()
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
@@ -277,7 +305,7 @@ class Connection:
             world.after(max(0.0, deadline - world.now), lambda: self._timer(side, deadline))
 
     def _timer(self, side: str, deadline: float) -> None:
-        if self._timers[side] != deadline or not self.open:
+        if self._timers[side] != deadline or not self.open or (side == "broker" and self._host.paused):
             return
         self._timers[side] = float("inf")
         end, now = self._ends[side], self._network.world.now
@@ -299,6 +327,11 @@ class Network:
 
     def dial(self, host: Host, client: ClientEnd) -> Connection:
         """A new connection; links are numbered and a number is never used again."""
-        self._links += 1
-        connection = self.connections[self._links] = Connection(self, host, client, self._links)
+        link = self.next_link()
+        connection = self.connections[link] = Connection(self, host, client, link)
         return connection
+
+    def next_link(self) -> int:
+        """A number for a link."""
+        self._links += 1
+        return self._links

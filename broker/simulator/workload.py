@@ -13,9 +13,9 @@ from random import Random
 from protocol import Batch, make_batch
 from protocol.columns import Scalar
 
-__all__ = ["Traits", "Workload", "event_name"]
+__all__ = ["STREAMS", "Traits", "Workload", "event_name"]
 
-_STREAMS = ("quotes", "alerts")
+STREAMS = ("quotes", "alerts")
 _LEVELS = (("NYSE", "ATHEX"), ("OTE", "IBM", "ΔΕΗ"))
 _SYMBOLS = ("OTE", "IBM", "it's", "", "ΔΕΗ")
 _NUMBERS = (0, 1, -1, 7, 8.3, 8.5, 9.0, -0.0, 2**53 + 1, float("nan"), 1e300)
@@ -70,7 +70,7 @@ class Workload:
     def pattern(self) -> tuple[str, bool]:
         """(pattern, exact)."""
         random = self._random
-        levels = [random.choice(_STREAMS)]
+        levels = [random.choice(STREAMS)]
         for names in _LEVELS[: random.randint(0, len(_LEVELS))]:
             levels.append("*" if random.random() < 0.4 else random.choice(names))
         return "/".join(levels), random.random() < 0.2
@@ -79,7 +79,7 @@ class Workload:
         """The topic of an event."""
         random = self._random
         depth = random.choice((0, 1, 2, 2, 2))
-        return self._topic_in(random.choice(_STREAMS), depth)
+        return self._topic_in(random.choice(STREAMS), depth)
 
     def condition(self, depth: int = 2) -> str:
         """A condition that parses."""
@@ -118,7 +118,7 @@ class Workload:
     def batch(self, name: str, traits: Traits, interest: dict[str, list[str] | None]) -> Batch:
         """A batch of events named `name:0`, `name:1`, … of one stream, with some or all match columns."""
         random = self._random
-        stream, count = random.choice(_STREAMS), random.randint(1, traits.batch_events_max)
+        stream, count = random.choice(STREAMS), random.randint(1, traits.batch_events_max)
         if random.random() < 0.5:
             topics = [self._topic_in(stream, 2)]
         else:

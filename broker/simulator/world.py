@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Protocol
 
 from broker.core import Node, NodeConfig
-from broker.core.effects import Close, Effect, Note, Send, Store
+from broker.core.effects import Close, Dial, Effect, Note, Send, Store
 from broker.core.inputs import Input, Wake
 
 __all__ = ["BrokerEnd", "Host", "Watcher", "World"]
@@ -30,6 +30,12 @@ class BrokerEnd(Protocol):
 
     def broker_close(self) -> None:
         """Give the connection up once everything is written."""
+
+    def host_stands_still(self, still: bool) -> None:
+        """The broker's process stopped, or goes on: what comes for it meanwhile waits in the socket."""
+
+    def host_died(self) -> None:
+        """The broker's process is gone."""
 
 
 class Watcher(Protocol):
@@ -72,26 +78,36 @@ class World:
 
 
 class Host:
-    """One Node in the world."""
+    """One Node in the world, for one life. Who stands still takes in nothing, and finds all of it when he goes on."""
 
     def __init__(self, world: World, config: NodeConfig, watchers: Sequence[Watcher]) -> None:
         self.world = world
         self.node = Node(config, Random(world.random.getrandbits(64)), world.now)
         self.links: dict[int, BrokerEnd] = {}
         self.records: dict[str, Any] = {}
+        self.alive = True
+        self.paused = False
+        self.dial: Callable[[str], None] = lambda address: None
         self._watchers = watchers
+        self._waiting: list[Input] = []
         self._armed = float("inf")
         self._generation = 0
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Send: self._send,
             Close: self._close,
             Store: self._store,
+            Dial: lambda effect: self.dial(effect.address),
             Note: lambda effect: None,  # the trace has it
         }
         world.hosts[config.name] = self
 
     def feed(self, happened: Input) -> None:
         """One thing happened."""
+        if not self.alive:
+            return
+        if self.paused:
+            self._waiting.append(happened)
+            return
         effects = self.node.handle(happened, self.world.now)
         for watch in self._watchers:
             watch(self, happened, effects)
@@ -99,6 +115,34 @@ class Host:
             self._carry_out[type(effect)](effect)
         if self.node.next_deadline() != self._armed:
             self._arm()
+
+    def pause(self) -> None:
+        """Stand still, as under SIGSTOP."""
+        self.paused = True
+        for link in list(self.links.values()):
+            link.host_stands_still(True)
+
+    def resume(self) -> None:
+        """Go on: what came meanwhile is taken in, and the clock has moved."""
+        if not self.paused:
+            return
+        self.paused = False
+        waiting, self._waiting = self._waiting, []
+        for happened in waiting:
+            self.feed(happened)
+        for link in list(self.links.values()):
+            link.host_stands_still(False)
+        if self.alive:
+            self._arm()
+
+    def crash(self) -> None:
+        """The process is gone; what it wrote before is on its way, or is not."""
+        self.alive = False
+        self._generation += 1
+        links = list(self.links.values())
+        self.links.clear()
+        for link in links:
+            link.host_died()
 
     def _arm(self) -> None:
         self._generation += 1  # whoever was armed before finds that it is no longer meant
@@ -108,7 +152,7 @@ class Host:
             self.world.after(max(_TURN_SECONDS, deadline - self.world.now), lambda: self._wake(generation))
 
     def _wake(self, generation: int) -> None:
-        if generation == self._generation:
+        if generation == self._generation and not self.paused:
             self._armed = float("nan")
             self.feed(Wake())
 

@@ -100,7 +100,7 @@ def test_a_stranger_within_the_grace_is_noticed() -> None:
     key = next(iter(story.history.sessions))
     story.host.feed(LinkDown(1, "cut"))
     session = story.host.node.subscribers.by_key[key]
-    story.host.node.clients.end(session, "expired")
+    story.host.node.clients.end(session, "expired", story.host.world.now)
     story.host.node.effects.clear()
     story.say(2, Hello(name="c", session=key))
     assert isinstance(story.answers[0], Welcome)

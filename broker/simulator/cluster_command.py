@@ -1,0 +1,136 @@
+"""The command with `--nodes`: one seed of a whole cluster with its swarm options, digest and verdict, or a campaign."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from .cluster_ablations import CLUSTER_ABLATIONS
+from .cluster_faults import CLUSTER_FAULTS, parse_cluster_faults
+from .cluster_run import ClusterRunOptions, ClusterVerdict, run_cluster
+from .limits import CLIENTS_MAX, NODES_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
+
+__all__ = ["ClusterSummary", "cluster_campaign", "cluster_main", "command_of_cluster"]
+
+
+class ClusterSummary:
+    """What a campaign came to."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.failures: list[ClusterVerdict] = []
+        self.counts: Counter[str] = Counter()
+
+    def lines(self) -> list[str]:
+        """The sums."""
+        happened = ", ".join(f"{count:,} {name}" for name, count in self.counts.items())
+        return [f"{self.runs} seeds, {len(self.failures)} failed", f"happened: {happened}"]
+
+
+def cluster_campaign(
+    options: ClusterRunOptions, seeds: Sequence[int], write: Callable[[str], object] = lambda text: None
+) -> ClusterSummary:
+    """Run many seeds; each failure is told at once."""
+    summary = ClusterSummary()
+    for seed in seeds:
+        verdict = run_cluster(replace(options, seed=seed))
+        summary.runs += 1
+        summary.counts.update(verdict.counts)
+        if verdict.failure:
+            summary.failures.append(verdict)
+            if len(summary.failures) <= REPORTED_FAILURES_MAX:
+                write(f"{verdict.failure.splitlines()[0][:300]}\n    {command_of_cluster(verdict.options)}\n")
+    return summary
+
+
+def cluster_main(argv: Sequence[str], write: Callable[[str], object]) -> int:
+    """0 when every promise was kept, 1 when one was broken; argparse says 2 for a wrong command line."""
+    arguments = _parser().parse_args(argv)
+    options = ClusterRunOptions(
+        seed=arguments.seed,
+        nodes=arguments.nodes,
+        seconds=arguments.seconds,
+        clients=arguments.clients,
+        faults=arguments.faults,
+        ablation=arguments.ablate,
+    )
+    if arguments.campaign:
+        first = arguments.seed if arguments.first_seed is None else arguments.first_seed
+        summary = cluster_campaign(options, range(first, first + arguments.campaign), write)
+        write("".join(f"{line}\n" for line in summary.lines()))
+        return 1 if summary.failures else 0
+    with ExitStack() as stack:
+        trace = None
+        if arguments.trace is not None:
+            trace = stack.enter_context(arguments.trace.open("w", encoding="utf-8")).write
+        verdict = run_cluster(options, trace)
+    write("".join(f"{line}\n" for line in _lines(verdict)))
+    return 1 if verdict.failure else 0
+
+
+def command_of_cluster(options: ClusterRunOptions) -> str:
+    """What to type to see this run again."""
+    parts = [
+        "python -m broker.simulator",
+        f"--nodes {options.nodes} --seed {options.seed} --seconds {options.seconds:g} --clients {options.clients}",
+        f"--faults {','.join(options.faults) or 'none'}",
+    ]
+    return " ".join([*parts, f"--ablate {options.ablation}"] if options.ablation else parts)
+
+
+def _lines(verdict: ClusterVerdict) -> list[str]:
+    counts = ", ".join(f"{count:,} {name}" for name, count in verdict.counts.items())
+    lines = [
+        command_of_cluster(verdict.options),
+        f"swarm    {verdict.swarm}",
+        f"happened {counts}; {verdict.seconds:.1f} virtual seconds",
+        f"digest   {verdict.digest}",
+        f"verdict  {verdict.failure or 'every promise was kept'}",
+    ]
+    return lines + ([verdict.details.rstrip()] if verdict.details else [])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m broker.simulator --nodes N",
+        description="Run a cluster in virtual time under faults, and check every promise it makes.",
+    )
+    parser.add_argument("--nodes", type=_within(1, NODES_MAX), required=True, help="brokers at the start")
+    parser.add_argument("--seed", type=int, default=1, help="everything in a run follows from it (1)")
+    parser.add_argument("--seconds", type=_seconds, default=20.0, help="virtual seconds of the safety phase (20)")
+    parser.add_argument("--clients", type=_within(1, CLIENTS_MAX), default=6, help="how many (6)")
+    text = f"comma-separated of {', '.join(CLUSTER_FAULTS)}; or none, or all (all)"
+    parser.add_argument("--faults", type=_faults, default=CLUSTER_FAULTS, help=text)
+    parser.add_argument("--ablate", choices=sorted(CLUSTER_ABLATIONS), default="", help="switch off one safeguard")
+    parser.add_argument("--trace", type=Path, help="write every input and effect to this file")
+    parser.add_argument("--campaign", type=_within(1, STEPS_MAX), metavar="N", help="run N seeds, print what fails")
+    parser.add_argument("--first-seed", type=int, help="where a campaign begins (the seed)")
+    return parser
+
+
+def _faults(text: str) -> tuple[str, ...]:
+    try:
+        return parse_cluster_faults(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"seconds above 0, not {text}")
+    return value
+
+
+def _within(low: int, high: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"a number from {low} to {high}, not {text}")
+        return value
+
+    return number

@@ -1,0 +1,70 @@
+"""`--nodes`: swarm options, seed, digest and verdict are printed; a broken promise is exit code 1."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from broker.simulator import main
+from broker.simulator.cluster_command import cluster_campaign, command_of_cluster
+from broker.simulator.cluster_run import ClusterRunOptions, run_cluster
+
+ROOT = Path(__file__).resolve().parents[3]
+QUICK = ("--nodes", "3", "--seed", "7", "--seconds", "3", "--clients", "3", "--faults", "crash")
+OPTIONS = ClusterRunOptions(7, 3, 3.0, 3, ("crash",))
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    lines: list[str] = []
+    return main(arguments, lines.append), "".join(lines)
+
+
+def test_a_run_tells_what_it_was_and_how_it_ended() -> None:
+    code, text = run(*QUICK)
+    assert code == 0
+    assert "swarm    crash every" in text and "every promise was kept" in text
+    assert run_cluster(OPTIONS).digest in text
+
+
+def test_the_command_it_prints_runs_the_same(tmp_path: Path) -> None:
+    command = command_of_cluster(OPTIONS).split()
+    assert command[:3] == ["python", "-m", "broker.simulator"]
+    trace = tmp_path / "trace"
+    code, text = run(*command[3:], "--trace", str(trace))
+    assert code == 0 and run_cluster(OPTIONS).digest in text
+    assert trace.stat().st_size > 10_000
+
+
+def test_a_broken_promise_is_exit_code_one() -> None:
+    arguments = ("--nodes=5", "--seed", "1", "--seconds", "5", "--faults", "none", "--ablate", "allowing")
+    code, text = run(*arguments)
+    assert code == 1 and "NoDuplicates" in text and "--ablate allowing" in text
+    code, text = run(*arguments, "--campaign", "2", "--first-seed", "1")
+    assert code == 1 and "2 seeds, 2 failed" in text and "NoDuplicates" in text
+
+
+def test_a_campaign_adds_up() -> None:
+    summary = cluster_campaign(OPTIONS, range(2))
+    assert summary.failures == [] and summary.runs == 2
+    assert summary.lines()[0] == "2 seeds, 0 failed"
+    assert summary.counts["events"]
+
+
+@pytest.mark.parametrize("arguments", [("--faults", "fire"), ("--seconds", "0"), ("--nodes", "0"), ("--ablate", "x")])
+def test_nonsense_is_refused(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run("--nodes", "3", *arguments)
+    assert caught.value.code == 2
+
+
+def test_the_digest_does_not_depend_on_the_hash_seed() -> None:
+    texts = []
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-m", "broker.simulator", *QUICK]
+        texts.append(subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True).stdout)
+    assert texts[0] == texts[1]

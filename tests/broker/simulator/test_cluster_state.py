@@ -1,0 +1,93 @@
+"""The checkers that look into brokers: content with a sound cluster, and they find each damage that is done to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.core import Node
+from broker.simulator.checkers import Violation
+from broker.simulator.cluster_client import ClusterClient
+from broker.simulator.cluster_history import ClusterHistory
+from broker.simulator.cluster_state import (
+    STATE_CHECKERS,
+    FreshScopes,
+    NothingWaits,
+    OneOwner,
+    Replicated,
+    SameSummaries,
+    StateChecker,
+    scope_of,
+)
+from broker.simulator.cluster_world import ClusterWorld
+from broker.simulator.workload import Traits, Workload
+from tests.broker.simulator.test_cluster_world import new_world
+
+
+def subscribed() -> tuple[ClusterWorld, ClusterHistory, Node]:
+    """Three brokers, a client with a subscription, and the Node that is its home."""
+    world, history = new_world(3), ClusterHistory()
+    client = ClusterClient("c", world, history, [], Workload(world.random), Traits())
+    client.dial()
+    world.run_for(1.0)
+    client._subscribe_to(1, "quotes/OTE", "", False)
+    world.run_for(3.0)
+    assert client.subscriptions[1].acknowledged and client._host is not None
+    return world, history, client._host.node
+
+
+def complaint(kind: type[StateChecker], world: ClusterWorld, history: ClusterHistory, at_rest: bool = False) -> str:
+    checker = kind(world, history)
+    with pytest.raises(Violation) as caught:
+        checker.rest() if at_rest else checker.look()
+    return caught.value.text
+
+
+def other_than(world: ClusterWorld, home: Node) -> Node:
+    return next(node for node in world.nodes() if node is not home)
+
+
+def test_a_sound_cluster_has_no_complaints() -> None:
+    world, history, _ = subscribed()
+    for kind in STATE_CHECKERS:
+        checker = kind(world, history)
+        checker.look()
+        checker.rest()
+    assert all(scope_of(node, world.now).everything for node in world.nodes())
+
+
+def test_every_checker_is_in_the_list() -> None:
+    assert set(STATE_CHECKERS) == set(StateChecker.__subclasses__())
+
+
+def test_a_scope_without_the_item_is_out_of_date() -> None:
+    world, history, home = subscribed()
+    items = other_than(world, home).cluster.keyed.items.table
+    (name,) = [name for name in items if name[0] == "sub"]
+    del items[name]
+    assert "has it not" in complaint(FreshScopes, world, history)
+    assert "2 copies, not 3" in complaint(Replicated, world, history, at_rest=True)
+    history.incidents.parted()
+    FreshScopes(world, history).look()
+
+
+def test_two_owners_are_found() -> None:
+    world, history, home = subscribed()
+    thief, ownership = other_than(world, home), home.cluster.keyed.ownership
+    piece = ownership.pieces[0]
+    for one in thief.cluster.keyed.ownership.pieces:
+        one.stretch = piece.stretch
+    thief.cluster.keyed.leases.holds = lambda stretch, now: True  # type: ignore[method-assign]
+    assert "both own keys" in complaint(OneOwner, world, history)
+
+
+def test_a_summary_that_misses_a_shelf_is_found() -> None:
+    world, history, home = subscribed()
+    del other_than(world, home).rendezvous.usage.summaries["quotes"]
+    assert "does not know that" in complaint(SameSummaries, world, history)
+    assert "does not know that" in complaint(SameSummaries, world, history, at_rest=True)
+
+
+def test_what_waits_in_the_end_is_found() -> None:
+    world, history, home = subscribed()
+    home.forwarding._waiting.own.append(None)  # type: ignore[arg-type]
+    assert "wait at" in complaint(NothingWaits, world, history, at_rest=True)

@@ -1,0 +1,78 @@
+"""Clusters over many seeds: a small share at every run of the tests, the full number when time does not matter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from broker.simulator.cluster_command import cluster_campaign
+from broker.simulator.cluster_faults import CLUSTER_FAULTS
+from broker.simulator.cluster_run import ClusterRunOptions, run_cluster
+
+ALL_BUT_APART = tuple(kind for kind in CLUSTER_FAULTS if kind != "partition")
+
+PINNED = [
+    (
+        ClusterRunOptions(6, 5, 20.0, faults=("pause",)),
+        "who stood still was given a lease for keys that another had owned meanwhile and given back",
+    ),
+    (
+        ClusterRunOptions(16, 5, 20.0, faults=("pause",)),
+        "who woke believed itself alone, because everybody had started over while it slept",
+    ),
+    (
+        ClusterRunOptions(6, 3, 20.0, faults=("pause", "crash")),
+        "who answered for no key took its own idea of what is in use for the truth, and events went nowhere",
+    ),
+    (
+        ClusterRunOptions(117, 3, 20.0, faults=ALL_BUT_APART),
+        "keys that were gained never became ready, and their broker asked for them for ever",
+    ),
+    (
+        ClusterRunOptions(7, 5, 12.0, faults=("crash", "pause", "link", "join")),
+        "a column that cannot be read was looked at when its batch had waited, and ended the Node",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "story"), PINNED)
+def test_a_seed_that_found_something_stays_mended(options: ClusterRunOptions, story: str) -> None:
+    assert run_cluster(options).failure == "", story
+
+
+@pytest.mark.parametrize(("nodes", "seconds"), [(3, 8.0), (5, 6.0)])
+def test_a_few_seeds_without_faults_are_exact(nodes: int, seconds: float) -> None:
+    assert cluster_campaign(ClusterRunOptions(0, nodes, seconds), range(1000, 1003)).failures == []
+
+
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, 6), (5, 4)])
+def test_a_few_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> None:
+    options = ClusterRunOptions(0, nodes, 8.0, faults=CLUSTER_FAULTS)
+    assert cluster_campaign(options, range(1100, 1100 + seeds)).failures == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, 60), (4, 30), (5, 60), (6, 25), (9, 25)])
+def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> None:
+    options = ClusterRunOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS)
+    summary = cluster_campaign(options, range(2000, 2000 + seeds))
+    assert summary.failures == []
+    assert all(summary.counts[kind] for kind in CLUSTER_FAULTS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", CLUSTER_FAULTS)
+def test_each_fault_alone_keeps_every_promise(kind: str) -> None:
+    options = ClusterRunOptions(0, 5, 40.0, faults=(kind,))
+    assert cluster_campaign(options, range(3000, 3008)).failures == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_forty_brokers_settle_and_deliver() -> None:
+    options = ClusterRunOptions(1, 40, 8.0, clients=12)
+    for faults in ((), ("crash", "join")):
+        assert run_cluster(replace(options, faults=faults)).failure == ""
