@@ -6,7 +6,8 @@ SHELL := /bin/sh
 VENV    := .venv
 BIN     := $(VENV)/bin
 CODE    := broker protocol matching ops headgate.py
-FORMAT  := $(CODE) $(wildcard pyspark_headgate.py) tests
+SCRIPTS := docker/quotes.py
+FORMAT  := $(CODE) $(SCRIPTS) $(wildcard pyspark_headgate.py) tests
 INPUTS  := pyproject.toml constraints.txt
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
@@ -14,12 +15,12 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # pytest stops after this, with its closing line, so that CI's 40 minutes are never cut short from outside.
 SESSION_SECONDS := 1800
 
-.PHONY: help demo test test-all bench papers seeds lint fmt setup clean distclean
+.PHONY: help demo test test-all bench chaos papers seeds lint fmt setup clean distclean
 
 help: ## say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.base ## run a local cluster with live subscribers for 20 seconds
+demo: $(VENV)/.base ## run three brokers and live subscribers, kill a broker, prove what came
 	$(BIN)/headgate demo $(ARGS)
 
 test: $(VENV)/.dev ## lint, types and the fast tests (ARGS="-k name" narrows)
@@ -31,17 +32,22 @@ test-all: $(VENV)/.all ## the same, with the slow tests: Spark and many processe
 bench: $(VENV)/.dev ## measure (ARGS="compare" adds the peers found installed)
 	$(BIN)/headgate bench $(ARGS)
 
+chaos: $(VENV)/.dev ## kill and stop real brokers under traffic, check every promise (ARGS="--seconds 180 --seed 1")
+	$(BIN)/python -m ops.bench.chaos $(ARGS)
+
 papers: $(VENV)/.dev ## print the papers' figures beside ours
 	$(BIN)/python -m ops.bench.papers $(ARGS)
 
-seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker and of the ring
+seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker, the ring and a cluster
 	$(BIN)/python -m broker.simulator --campaign $(or $(N),200)
 	$(BIN)/python -m broker.simulator.ring_campaign --seeds $(or $(N),200)
+	$(BIN)/python -m broker.simulator --nodes 3 --campaign $(or $(N),200) --faults all
+	$(BIN)/python -m broker.simulator --nodes 5 --campaign $(or $(N),200) --faults all
 
 lint: $(VENV)/.dev ## ruff and mypy --strict, changing nothing
 	$(BIN)/ruff check $(FORMAT)
 	$(BIN)/ruff format --check $(FORMAT)
-	$(BIN)/mypy --strict $(CODE)
+	$(BIN)/mypy --strict $(CODE) $(SCRIPTS)
 
 fmt: $(VENV)/.dev ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix $(FORMAT)

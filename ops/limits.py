@@ -7,6 +7,7 @@ __all__ = [
     "LINE_BYTES_MAX",
     "PIPE_WRITE_BYTES",
     "READ_BYTES",
+    "RING_BAR_CELLS",
 ]
 
 READ_BYTES = 64 * 1024
@@ -20,3 +21,6 @@ PIPE_WRITE_BYTES = 4096
 
 DRAIN_SECONDS = 0.25
 """How long `sub` still prints what is on its way when it is told to stop."""
+
+RING_BAR_CELLS = 32
+"""The bar of `headgate ring`: a cell is three per cent of the ring, and the rest of the row finds room beside it."""

@@ -1,4 +1,8 @@
-"""Which broker a verb talks to: `--server`, else HEADGATE_SERVER, else `server` in the TOML file, else the default."""
+"""Which broker a verb talks to: `--server`, else HEADGATE_SERVER, else `server` in the TOML file, else the default.
+
+Each may be a list with commas. The brokers are tried as written, so that `status` answers for the first one that
+lives; who comes back after a loss finds another one.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from protocol.addresses import split_address
+from protocol.addresses import split_addresses
 
 from .exits import UsageError
 
@@ -35,9 +39,9 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
     """`--server` and `--config`. Both may stand before the verb or after it; the later one counts."""
     parser.add_argument(
         "--server",
-        metavar="H:P",
+        metavar="H:P[,H:P...]",
         default=argparse.SUPPRESS,
-        help=f"the broker to talk to (HEADGATE_SERVER; default {SERVER_DEFAULT})",
+        help=f"the broker to talk to, or several, of which one will do (HEADGATE_SERVER; default {SERVER_DEFAULT})",
     )
     parser.add_argument(
         "--config", metavar="FILE", default=argparse.SUPPRESS, help="a TOML file of settings (HEADGATE_CONFIG)"
@@ -45,12 +49,12 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def server_address(arguments: argparse.Namespace) -> str:
-    """The address to connect to. Raises UsageError for a bad file, LocalError for a bad address."""
+    """Where to connect, one address or several. Raises UsageError for a bad file, LocalError for a bad address."""
     address = getattr(arguments, "server", None) or os.environ.get("HEADGATE_SERVER")
     if not address:
         file = getattr(arguments, "config", None) or os.environ.get("HEADGATE_CONFIG")
         address = (_from_file(Path(file)) if file else None) or SERVER_DEFAULT
-    split_address(address)
+    split_addresses(address)
     return address
 
 
@@ -87,7 +91,7 @@ async def connect_client(arguments: argparse.Namespace) -> Client:
     """A client of the broker that the arguments name; it carries the verb's name. Raises CannotConnect."""
     from protocol.aio import client
 
-    return await client.connect(server_address(arguments), name=f"headgate {arguments.verb}")
+    return await client.connect(server_address(arguments), name=f"headgate {arguments.verb}", shuffle=False)
 
 
 def _from_file(file: Path) -> str | None:

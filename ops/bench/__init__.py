@@ -4,11 +4,15 @@
     headgate bench latency     p50 and p99 alone                                     latency.py
     headgate bench clients     what the shipped clients reach, verb by verb          clients.py
     headgate bench slow        what a stalled subscriber does to the others          slow.py
+    headgate bench failover    from the kill of a broker until everything works      failover.py
+    headgate bench cluster     what it costs to be several brokers                   cluster.py
+    make chaos                 brokers killed and stopped, and every promise checked chaos.py
 
 Each is a module with `add_arguments(parser)` and `run(arguments) -> exit code`, and runs as `python -m` too.
 
 Read in this order: `workloads` (what is asked and what happens, as plain data), `peers/peer` (what a server has to
 offer to be measured), `load` (generator and sink, one run), `harness` (processes, cores, CPU time), `report`.
+The three about clusters stand on `fleet` (brokers as processes that can be killed, stopped and started again).
 
 How it is kept fair. All servers get the same events from the same generator, in writes of the same size, encoded
 before the clock starts, and are counted by the same sink; every delivery is counted, and a lost one lowers the rate.

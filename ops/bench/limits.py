@@ -11,6 +11,8 @@ __all__ = [
     "CHAOS_QUIET_SECONDS",
     "CHILD_SECONDS_MAX",
     "CHUNK_EVENTS",
+    "FAILOVER_GIVE_UP_SECONDS",
+    "FAILOVER_SECONDS_MAX",
     "FRAMES_PER_CHUNK_MAX",
     "IN_FLIGHT_ARRIVALS_MAX",
     "IN_FLIGHT_ARRIVALS_SLOW_MAX",
@@ -85,3 +87,9 @@ CHAOS_GAP_SECONDS_MAX = 40.0
 
 CHAOS_QUIET_SECONDS = 5.0
 """When nothing has arrived for so long, what is missing does not come any more."""
+
+FAILOVER_SECONDS_MAX = 10.0
+"""The promise: so soon after a broker was killed, publishing and subscribing through the others works again."""
+
+FAILOVER_GIVE_UP_SECONDS = 60.0
+"""What has not come back after so long does not count as slow but as broken."""

@@ -26,9 +26,23 @@ from .harness import Child, Cores, MeasurementFailed, Server, cpu_seconds, peak_
 from .peers.peer import Chunk, Peer, Subscriber
 from .workloads import Workload
 
-__all__ = ["Outcome", "Shares", "bottleneck", "measure"]
+__all__ = [
+    "ARRIVED",
+    "LAST_NS",
+    "READY",
+    "STOP",
+    "Cells",
+    "Outcome",
+    "Shares",
+    "Totals",
+    "bottleneck",
+    "collect",
+    "measure",
+    "wait_until_ready",
+]
 
-_ARRIVED, _LAST_NS, _STOP, _READY = range(4)
+ARRIVED, LAST_NS, STOP, READY = range(4)
+"""Cells that generator, sink and parent share."""
 Cells = MutableSequence[int]
 
 
@@ -97,9 +111,9 @@ def measure(peer: Peer, workload: Workload, seconds: float, cores: Cores, stalle
     chunks = peer.chunks(workload)
     cells = cast(Cells, RawArray("q", 4))
     with running(peer.label, peer.command, cores.server) as server:
-        sink = Child("sink", cores.sink, _sink, peer, server, workload, cells, stalled)
+        sink = Child("sink", cores.sink, collect, peer, server, workload, cells, stalled)
         try:
-            _wait_until_ready(sink, cells)
+            wait_until_ready(sink, cells)
             share = 1 - stalled / len(workload.wants)
             generator = Child(
                 "generator", cores.generator, _generate, peer, server, chunks, cells, seconds, sink.pid, share
@@ -107,38 +121,39 @@ def measure(peer: Peer, workload: Workload, seconds: float, cores: Cores, stalle
             try:
                 outcome = generator.result()
             except MeasurementFailed:
-                if cells[_STOP]:
+                if cells[STOP]:
                     sink.result()  # it stopped first, and knows why
                 raise
             finally:
-                cells[_STOP] = 1
+                cells[STOP] = 1
                 generator.end()
             sink.result()
         finally:
-            cells[_STOP] = 1
+            cells[STOP] = 1
             sink.end()
     return outcome
 
 
-def _wait_until_ready(sink: Child[int], cells: Cells) -> None:
+def wait_until_ready(sink: Child[int], cells: Cells) -> None:
+    """Until every subscription is in force."""
     give_up = time.monotonic() + limits.CHILD_SECONDS_MAX
-    while not cells[_READY]:
-        if cells[_STOP]:
+    while not cells[READY]:
+        if cells[STOP]:
             sink.result()
         if time.monotonic() > give_up:
             raise MeasurementFailed("sink", "its subscriptions were not in force in time")
         time.sleep(0.005)
 
 
-def _sink(peer: Peer, server: Server, workload: Workload, cells: Cells, stalled: int) -> int:
+def collect(peer: Peer, server: Server, workload: Workload, cells: Cells, stalled: int) -> int:
     """Subscribe, then count until told to stop; returns the deliveries that the server said it dropped."""
     try:
         subscribers = [peer.subscriber(server.port, wants) for wants in workload.wants]
         reading = subscribers[: len(subscribers) - stalled]
-        cells[_READY] = 1
+        cells[READY] = 1
         _count(reading, cells)
     finally:
-        cells[_STOP] = 1
+        cells[STOP] = 1
     for subscriber in reading:
         subscriber.finish()
     return sum(subscriber.lost for subscriber in reading)
@@ -155,20 +170,20 @@ def _count(subscribers: list[Subscriber], cells: Cells) -> None:
     }
     buffer = bytearray(limits.READ_LENGTH)
     view, arrived, now = memoryview(buffer), 0, time.perf_counter_ns
-    while not cells[_STOP]:
+    while not cells[STOP]:
         for descriptor, _ in poll.poll(0.05):
             receive, feed = readers[descriptor]
             length = receive(buffer)
             if not length:
                 raise MeasurementFailed("sink", "the server closed a subscriber's connection")
             arrived += feed(view[:length])
-        if arrived != cells[_ARRIVED]:
-            cells[_LAST_NS] = now()
-            cells[_ARRIVED] = arrived
+        if arrived != cells[ARRIVED]:
+            cells[LAST_NS] = now()
+            cells[ARRIVED] = arrived
     poll.close()
 
 
-class _Totals:
+class Totals:
     """What the generator has sent, and the brake."""
 
     def __init__(self, cells: Cells, chunks: list[Chunk], share: float, arrivals_max: int) -> None:
@@ -196,12 +211,12 @@ class _Totals:
         return self._wait(self.expected, 0.0005)
 
     def _wait(self, wanted: float, pause_seconds: float) -> bool:
-        if self._cells[_ARRIVED] >= wanted:
+        if self._cells[ARRIVED] >= wanted:
             return True
         seen, since = -1, time.perf_counter()
-        while self._cells[_ARRIVED] < wanted and not self._cells[_STOP]:
-            if self._cells[_ARRIVED] != seen:
-                seen, since = self._cells[_ARRIVED], time.perf_counter()
+        while self._cells[ARRIVED] < wanted and not self._cells[STOP]:
+            if self._cells[ARRIVED] != seen:
+                seen, since = self._cells[ARRIVED], time.perf_counter()
             elif time.perf_counter() - since > limits.SILENCE_SECONDS_MAX:
                 return False
             time.sleep(pause_seconds)
@@ -212,13 +227,13 @@ def _generate(
     peer: Peer, server: Server, chunks: list[Chunk], cells: Cells, seconds: float, sink_pid: int, share: float
 ) -> Outcome:
     publisher = peer.publisher(server.port)
-    totals = _Totals(cells, chunks, share, peer.in_flight_arrivals_max)
+    totals = Totals(cells, chunks, share, peer.in_flight_arrivals_max)
     ring = cycle(chunks)
 
     def push(until: float) -> None:
         for chunk in ring:
             publisher.send(chunk)
-            if not totals.add(chunk) or time.perf_counter() >= until or cells[_STOP]:
+            if not totals.add(chunk) or time.perf_counter() >= until or cells[STOP]:
                 return
 
     def processor() -> list[float]:
@@ -226,18 +241,18 @@ def _generate(
 
     push(time.perf_counter() + min(limits.WARM_UP_SECONDS, seconds))
     totals.drain()
-    before = (totals.events, totals.expected, totals.useful, cells[_ARRIVED])
+    before = (totals.events, totals.expected, totals.useful, cells[ARRIVED])
     used, began_ns = processor(), time.perf_counter_ns()
     push(time.perf_counter() + seconds)
     totals.drain()
-    elapsed = (cells[_LAST_NS] - began_ns) / 1e9
-    if cells[_STOP] or elapsed <= 0:
+    elapsed = (cells[LAST_NS] - began_ns) / 1e9
+    if cells[STOP] or elapsed <= 0:
         raise MeasurementFailed("sink", "stopped early")
     wall = (time.perf_counter_ns() - began_ns) / 1e9
     shares = Shares(*((after - start) / wall for after, start in zip(processor(), used, strict=True)))
     peak = peak_bytes(server.pid)
-    if totals.expected == cells[_ARRIVED]:
+    if totals.expected == cells[ARRIVED]:
         publisher.finish()
     useful = round((totals.useful - before[2]) * share)
-    arrivals = cells[_ARRIVED] - before[3]
+    arrivals = cells[ARRIVED] - before[3]
     return Outcome(totals.events - before[0], totals.expected - before[1], arrivals, useful, elapsed, shares, peak)

@@ -14,6 +14,8 @@ BENCHES = {
     "clients": "what the shipped clients reach by themselves",
     "slow": "what one stalled subscriber does to the others",
     "matching": "the index by itself: topics, conditions, flux, worst cases",
+    "failover": "the time from the kill of a broker until everything works again, part by part",
+    "cluster": "what it costs to be several brokers, and where the time goes",
 }
 """Module of `ops.bench` -> what it measures. `compare` is what `headgate bench` alone means."""
 

@@ -1,10 +1,10 @@
-"""`headgate demo`: a broker, a quote feed and subscribers, live, and then the proof."""
+"""`headgate demo`: brokers, a quote feed and subscribers, live; one broker is killed; and then the proof."""
 
 from __future__ import annotations
 
 import argparse
 
-from ..demo.limits import RATE_DEFAULT, SECONDS_DEFAULT
+from ..demo.limits import BROKERS_DEFAULT, BROKERS_MAX, RATE_DEFAULT, SECONDS_DEFAULT
 from ..exits import UsageError
 
 __all__ = ["add_arguments", "run"]
@@ -15,6 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, default=SECONDS_DEFAULT, help="how long the feed runs (default %(default)g)"
     )
+    parser.add_argument(
+        "--brokers", type=int, default=BROKERS_DEFAULT, help="processes that form one cluster (default %(default)s)"
+    )
+    parser.add_argument("--no-kill", action="store_true", help="let all of them live; one alone is never killed")
     parser.add_argument("--rate", type=int, default=RATE_DEFAULT, help="events a second (default %(default)s)")
     parser.add_argument("--seed", type=int, default=7, help="of the random walk (default %(default)s)")
     parser.add_argument("--plain", action="store_true", help="lines instead of a live table")
@@ -25,6 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run it; 0 when every subscriber got exactly what it asked for."""
     if not arguments.seconds > 0 or arguments.rate < 1:
         raise UsageError("--seconds and --rate are above 0")
-    from ..demo.scene import play
+    if not 1 <= arguments.brokers <= BROKERS_MAX:
+        raise UsageError(f"--brokers is 1 to {BROKERS_MAX}")
+    from ..demo.scene import Plot, play
 
-    return play(arguments.seconds, arguments.rate, arguments.seed, arguments.plain, arguments.json)
+    plot = Plot(arguments.seconds, arguments.rate, arguments.seed, arguments.brokers, not arguments.no_kill)
+    return play(plot, arguments.plain, arguments.json)

@@ -61,13 +61,13 @@ def read_event(text: str) -> dict[str, Any]:
 
 def _print(answer: dict[str, Any]) -> None:
     reach = "this topic only" if answer["exact"] else "this topic and all below it"
-    print_map(
-        {
-            "pattern": f"{answer['pattern']} ({reach})",
-            "condition": answer["condition"] or "none: every event of these topics",
-            "lives on": f"{answer['lives_on']}: {answer['because']}",
-        }
-    )
+    members = {
+        "pattern": f"{answer['pattern']} ({reach})",
+        "condition": answer["condition"] or "none: every event of these topics",
+        # One name, or those of the owners of its keys.
+        "lives on": f"{plain(answer['lives_on'])}: {answer['because']}",
+    }
+    print_map(members | {name: answer[name] for name in ("shelf", "keys") if answer.get(name)})
     if "delivered" not in answer:
         return
     print()

@@ -6,11 +6,11 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from protocol.columns import Scalar
-from protocol.errors import LocalError
+from protocol.errors import HeadgateError, LocalError
 
 from ..attributes import parse_attributes
 from ..exits import DONE, UsageError
@@ -42,6 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "TOPIC and --attr then stand in for what a line leaves out",
     )
     parser.add_argument("--skip-bad", action="store_true", help="pass over bad lines and count them, do not stop")
+    parser.add_argument(
+        "--keep-going",
+        action="store_true",
+        help="go on after a refused event or an unknown outcome, as when a broker died; the code is 1 at the end",
+    )
     parser.add_argument("--mode", choices=("fire", "accepted", "stored"), default="accepted", help="what to wait for")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary on standard error")
 
@@ -52,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.jsonl is None:
         if not arguments.topic:
             raise UsageError("name a TOPIC, or a file of JSON lines with --jsonl")
-        if arguments.skip_bad:
-            raise UsageError("--skip-bad is about the lines of --jsonl")
+        if arguments.skip_bad or arguments.keep_going:
+            raise UsageError("--skip-bad and --keep-going are about the lines of --jsonl")
         return asyncio.run(_publish_one(arguments, attributes))
     if arguments.body is not None:
         raise UsageError("with --jsonl each line has its own body: leave --body out")
@@ -76,6 +81,7 @@ async def _publish_lines(arguments: argparse.Namespace, attributes: dict[str, Sc
     name = "standard input" if arguments.jsonl == "-" else arguments.jsonl
     async with await connect_client(arguments) as client:
         publishing = Publishing(client, name, arguments.topic, attributes, arguments.mode, arguments.skip_bad)
+        publishing.keep_going = arguments.keep_going
         try:
             await publishing.publish(read_lines(descriptor))
         finally:
@@ -91,6 +97,9 @@ class Publisher(Protocol):
 
     @property
     def failure_count(self) -> int: ...
+
+    @property
+    def failures(self) -> Sequence[HeadgateError]: ...
 
     async def ready(self) -> None: ...
 
@@ -118,6 +127,8 @@ class Publishing:
         self._mode = mode
         self._skip_bad = skip_bad
         self._number = 0
+        self._told = 0
+        self.keep_going = False
         self.sent = 0
         self.skipped = 0
 
@@ -131,14 +142,21 @@ class Publishing:
                     self._publish_line(line)
             # The connection has its turn, however fast the lines come.
             await asyncio.sleep(0)
-            if self._client.failure_count:
-                return
+            if self._client.failure_count > self._told:
+                if not self.keep_going:
+                    return
+                self._tell_failures()
 
     def summary(self) -> str:
         """What became of the lines, in one line."""
         count = max(0, self.sent - self._client.failure_count)
         text = f"published {count} event{'s' * (count != 1)}"
         return f"{text}, skipped {self.skipped} bad line{'s' * (self.skipped != 1)}" if self.skipped else text
+
+    def _tell_failures(self) -> None:
+        count = self._client.failure_count - self._told
+        self._told += count
+        print(f"headgate pub: {count} not published for certain: {self._client.failures[-1]}", file=sys.stderr)
 
     def _publish_line(self, line: bytes) -> None:
         try:

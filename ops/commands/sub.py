@@ -153,4 +153,5 @@ def _start(text: str | None) -> str | int | None:
 
 def _tell_gap(gap: Gap) -> None:
     what = "deliveries on this connection" if gap.subscription == 0 else "deliveries"
-    print(f"gap: {gap.count} {what} lost ({plain(gap.reason)})", file=sys.stderr, flush=True)
+    number = f"{gap.count} {what} lost" if gap.count else f"{what} may have been lost"
+    print(f"gap: {number} ({plain(gap.reason)})", file=sys.stderr, flush=True)

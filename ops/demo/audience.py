@@ -10,7 +10,7 @@ from protocol.receiving import Event
 
 from .limits import LATENCY_SAMPLES
 
-__all__ = ["WISHES", "Listener", "Wish"]
+__all__ = ["WISHES", "Listener", "Told", "Wish"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,30 @@ WISHES = (
 
 
 @dataclass(slots=True)
+class Told:
+    """A gap that a subscriber was told of: when, how many (0: nobody knows), and when its subscription was whole."""
+
+    at: float
+    count: int
+    until: int | None = None
+    """From this quote on everything is seen again; None: it is not in force yet."""
+    whole_at: float | None = None
+    served_at: float | None = None
+
+
+@dataclass(slots=True)
 class Listener:
-    """One subscriber's notes: how often each quote came, in what order, and how late."""
+    """One subscriber's notes: how often each quote came, in what order, how late, and what it was told."""
 
     wish: Wish
+    home: str = ""
+    """The broker that it began with."""
+    broker: str = ""
+    """The broker that it has now."""
+    told: list[Told] = field(default_factory=list)
     seen: bytearray = field(default_factory=bytearray)
     delivered: int = 0
-    misordered: int = 0
+    misordered: list[int] = field(default_factory=list)
     lost: int = 0
     latencies: deque[float] = field(default_factory=lambda: deque(maxlen=LATENCY_SAMPLES))
     _last: int = -1
@@ -56,10 +73,13 @@ class Listener:
             if seen[number] < 255:
                 seen[number] += 1
             if number <= last:
-                self.misordered += 1
+                self.misordered.append(number)
             last = number
         self._last = last
         self.delivered += len(events)
+        for told in self.told:
+            if told.whole_at is not None and told.served_at is None:
+                told.served_at = now
         # One sample a batch: that of its oldest quote, which waited longest.
         oldest = events[0].attributes["number"]
         self.latencies.append(now - sent_at[int(oldest or 0)])

@@ -1,48 +1,68 @@
-"""The demo's broker: a process of its own on free ports, with a data folder that goes when it ends."""
+"""The demo's brokers: processes of their own on free ports, with data folders that go when they end.
+
+Several of them form one cluster: each is told the addresses of all, and the play begins when all see each other.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import signal
+import socket
 import sys
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from protocol.aio.client import connect
 from protocol.aio.tasks import Tasks
 from protocol.errors import CannotConnect
 
-from .limits import LOG_LINES_KEPT, START_SECONDS
+from .limits import LOG_LINES_KEPT, SETTLE_SECONDS, START_SECONDS, TICK_SECONDS
 
-__all__ = ["BrokerProcess", "running_broker"]
+__all__ = ["BrokerProcess", "running_brokers"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @asynccontextmanager
-async def running_broker() -> AsyncIterator[BrokerProcess]:
-    """A broker that runs inside the `async with`."""
+async def running_brokers(count: int) -> AsyncIterator[list[BrokerProcess]]:
+    """Brokers that run inside the `async with`, as one cluster. Raises CannotConnect when they do not become one."""
+    names = ["demo"] if count == 1 else [f"demo-{number}" for number in range(1, count + 1)]
+    peers = _free_addresses(count)
+    brokers = [BrokerProcess(name, peer, peers) for name, peer in zip(names, peers, strict=True)]
     with TemporaryDirectory(prefix="headgate-demo-") as folder:
-        broker = BrokerProcess()
         try:
-            await broker.start(Path(folder))
-            yield broker
+            await asyncio.gather(*(broker.start(Path(folder)) for broker in brokers))
+            if count > 1:
+                await _settled(brokers)
+            yield brokers
         finally:
-            await broker.stop()
+            await asyncio.gather(*(broker.stop() for broker in brokers))
 
 
 class BrokerProcess:
-    """`python -m broker` and what it says."""
+    """`python -m broker` and what it says. `peer` is its own address among `peers`."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, peer: str, peers: Sequence[str]) -> None:
+        self.name = name
         self.address = ""
         self.admin = ""
         self.last_words: deque[str] = deque(maxlen=LOG_LINES_KEPT)
+        self._peer = peer
+        self._others = [one for one in peers if one != peer]
         self._process: asyncio.subprocess.Process | None = None
         self._tasks = Tasks()
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process is not None, "it was started"
+        return self._process.pid
 
     async def start(self, folder: Path) -> None:
         """Start it and wait until it listens. Raises CannotConnect with its last words."""
@@ -50,7 +70,7 @@ class BrokerProcess:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "broker"),
-            env=_environment(folder),
+            env=self._environment(folder),
             stdin=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
@@ -62,6 +82,11 @@ class BrokerProcess:
         except TimeoutError as error:
             raise CannotConnect("the demo's broker", f"it did not listen within {START_SECONDS:g} seconds") from error
         self._tasks.start(self._listen_on(self._process.stderr), "the demo's broker log")
+
+    def kill(self) -> None:
+        """SIGKILL: it says goodbye to nobody."""
+        assert self._process is not None, "it was started"
+        self._process.send_signal(signal.SIGKILL)
 
     async def stop(self) -> None:
         """Ask it to stop, wait for it, and insist when it does not."""
@@ -75,6 +100,23 @@ class BrokerProcess:
                 process.kill()
                 await process.wait()
         await self._tasks.stop()
+
+    def _environment(self, folder: Path) -> dict[str, str]:
+        """The caller's environment without its own brokers' settings, and with ours."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
+        path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
+        join = {"HEADGATE_JOIN": ",".join(self._others)} if self._others else {}
+        return {
+            **environment,
+            "PYTHONPATH": os.pathsep.join(path),
+            "HEADGATE_LISTEN": "127.0.0.1:0",
+            "HEADGATE_PEER_LISTEN": self._peer,
+            "HEADGATE_ADMIN": "127.0.0.1:0",
+            "HEADGATE_DATA": str(folder / self.name),
+            "HEADGATE_NAME": self.name,
+            "HEADGATE_LOG_FORMAT": "json",
+            **join,
+        }
 
     async def _wait_listening(self, errors: asyncio.StreamReader) -> None:
         async for line in errors:
@@ -91,18 +133,29 @@ class BrokerProcess:
             self.last_words.append(line.decode("utf-8", "replace").strip())
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """The caller's environment without its own brokers' settings, and with ours."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
-    path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
-    return environment | {
-        "PYTHONPATH": os.pathsep.join(path),
-        "HEADGATE_LISTEN": "127.0.0.1:0",
-        "HEADGATE_ADMIN": "127.0.0.1:0",
-        "HEADGATE_DATA": str(folder / "data"),
-        "HEADGATE_NAME": "demo",
-        "HEADGATE_LOG_FORMAT": "json",
-    }
+async def _settled(brokers: Sequence[BrokerProcess]) -> None:
+    """Until every broker sees all of them, and their keys have found their places."""
+    try:
+        async with asyncio.timeout(SETTLE_SECONDS):
+            for broker in brokers:
+                async with await connect(broker.address, name="demo") as client:
+                    while not _is_whole(await client.ask("ring"), len(brokers)):
+                        await asyncio.sleep(TICK_SECONDS)
+    except TimeoutError as error:
+        words = f"{len(brokers)} brokers did not become one cluster within {SETTLE_SECONDS:g} seconds"
+        raise CannotConnect("the demo's brokers", words) from error
+
+
+def _is_whole(ring: dict[str, Any], count: int) -> bool:
+    up = [broker for broker in ring["brokers"] if broker["state"] == "up"]
+    return len(up) == count and ring["settled"] is True
+
+
+def _free_addresses(count: int) -> list[str]:
+    """Addresses that nobody has now. They are known before anybody listens, so that all brokers can be told all."""
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners]
 
 
 def _listening(text: str) -> tuple[str, str] | None:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 __all__ = [
     "ARRIVAL_SECONDS",
+    "ARRIVAL_TICK_SECONDS",
     "BATCH_EVENTS",
+    "BROKERS_DEFAULT",
+    "BROKERS_MAX",
     "EXAMPLES_MAX",
+    "IN_FLIGHT_SECONDS",
+    "KILL_SHARE",
     "LATENCY_SAMPLES",
     "LINE_SECONDS",
     "LOG_LINES_KEPT",
+    "ORDERED_BROKERS_MAX",
     "PROOF_PROCESSES",
     "RATE_DEFAULT",
     "RETRY_SECONDS",
     "SECONDS_DEFAULT",
+    "SETTLE_SECONDS",
     "START_SECONDS",
     "SYMBOLS",
     "TABLE_SECONDS",
@@ -46,8 +53,11 @@ LATENCY_SAMPLES = 8_192
 START_SECONDS = 15.0
 """A broker starts in a second; a busy machine may need more."""
 
+SETTLE_SECONDS = 30.0
+"""Brokers of one machine find each other within a few seconds; a busy one may need more."""
+
 RETRY_SECONDS = 3.0
-"""The broker is a child of ours on the same machine: one that does not answer for this long is gone."""
+"""The brokers are children of ours on the same machine: when none answers for this long, all are gone."""
 
 ARRIVAL_SECONDS = 10.0
 """What was published and does not arrive within this is called missing."""
@@ -60,3 +70,23 @@ EXAMPLES_MAX = 5
 
 LOG_LINES_KEPT = 20
 """The broker's last words, shown when it fails."""
+
+ARRIVAL_TICK_SECONDS = 0.5
+"""How often it is looked for what is still missing; each look compares every quote."""
+
+BROKERS_DEFAULT = 3
+"""The fewest that leave a cluster when one dies."""
+
+BROKERS_MAX = 16
+"""As many as a client may be told of, and more than two cores are good for."""
+
+ORDERED_BROKERS_MAX = 3
+"""Up to here every broker has a copy of everything, and matches what is published at it, in order. With more of them
+the parts of one subscription may lie on several brokers, whose deliveries overtake one another."""
+
+KILL_SHARE = 0.5
+"""Half way: the second half shows that life goes on."""
+
+IN_FLIGHT_SECONDS = 1.0
+"""Quotes published so long before the kill may still have been on their way. On one machine it is milliseconds; but
+the feed may be ahead of a busy broker by a second."""

@@ -1,4 +1,4 @@
-"""The whole play: a broker starts, subscribers subscribe, quotes are published, everything arrives, and is proved."""
+"""The whole play: brokers start, subscribers subscribe, quotes are published, a broker is killed, all is proved."""
 
 from __future__ import annotations
 
@@ -8,25 +8,49 @@ import signal
 import sys
 import time
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from protocol.aio.client import Client, connect
 from protocol.aio.subscription import Subscription
 from protocol.aio.tasks import Tasks
-from protocol.errors import HeadgateError
+from protocol.errors import ConnectionLost, HeadgateError, UnknownOutcome
+from protocol.messages import Gap
 
 from ..exits import DONE, INTERRUPTED, REFUSED
-from .audience import WISHES, Listener
+from .accident import NOTHING_EXCUSED, Accident
+from .audience import WISHES, Listener, Told
 from .feed import QuoteFeed
-from .host import running_broker
-from .limits import ARRIVAL_SECONDS, BATCH_EVENTS, RETRY_SECONDS, TICK_SECONDS
+from .host import BrokerProcess, running_brokers
+from .limits import (
+    ARRIVAL_SECONDS,
+    ARRIVAL_TICK_SECONDS,
+    BATCH_EVENTS,
+    IN_FLIGHT_SECONDS,
+    KILL_SHARE,
+    ORDERED_BROKERS_MAX,
+    RETRY_SECONDS,
+    TICK_SECONDS,
+)
 from .proof import Verdict, judge, wanted_by
 from .view import Picture, View, summary
 
-__all__ = ["Scene", "play"]
+__all__ = ["Plot", "Scene", "play"]
 
 
-def play(seconds: float, rate: int, seed: int, plain: bool, as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """How it is to be played. With one broker nobody is killed."""
+
+    seconds: float
+    rate: int
+    seed: int
+    brokers: int
+    kill: bool
+
+
+def play(plot: Plot, plain: bool, as_json: bool) -> int:
     """Play it; 0 when every subscriber got exactly what it asked for, 1 when not."""
     try:
         import uvloop
@@ -36,68 +60,89 @@ def play(seconds: float, rate: int, seed: int, plain: bool, as_json: bool) -> in
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
         try:
-            return runner.run(_play(seconds, rate, seed, plain, as_json))
+            return runner.run(_play(plot, plain, as_json))
         except asyncio.CancelledError:
             return INTERRUPTED
 
 
-async def _play(seconds: float, rate: int, seed: int, plain: bool, as_json: bool) -> int:
+async def _play(plot: Plot, plain: bool, as_json: bool) -> int:
     with View(plain, sys.stderr if as_json else sys.stdout) as view:
-        scene = Scene(seed, view)
+        scene = Scene(plot, view)
         _stop_on_signals(scene.stop)
-        async with running_broker() as broker:
-            view.say(f"a broker listens on {broker.address}, its metrics are at http://{broker.admin}/metrics")
-            verdicts = await scene.play(broker.address, seconds, rate)
+        async with running_brokers(plot.brokers) as brokers:
+            view.brokers(brokers)
+            verdicts = await scene.play(brokers)
     if as_json:
-        print(json.dumps(summary(scene.picture(), verdicts)))
+        print(json.dumps(summary(scene.picture(), verdicts, scene.accident)))
     return DONE if all(verdict.exact for verdict in verdicts) else REFUSED
 
 
 class Scene:
-    """The feed, the listeners, and what was published when."""
+    """The feed, the listeners, what was published when, and what became of the broker that was killed."""
 
-    def __init__(self, seed: int, view: View) -> None:
+    def __init__(self, plot: Plot, view: View) -> None:
         self.stop = asyncio.Event()
         self.listeners = [Listener(wish) for wish in WISHES]
-        self._seed = seed
+        self.accident: Accident | None = None
+        self._plot = plot
         self._view = view
-        self._feed = QuoteFeed(seed)
+        self._feed = QuoteFeed(plot.seed)
         self._sent_at = array("d")
         self._began = self._ended = 0.0
+        self._clients: list[Client] = []
         self._tasks = Tasks()
 
     def picture(self) -> Picture:
         """The state of the play now."""
+        for listener, client in zip(self.listeners, self._clients[1:], strict=False):
+            listener.broker = client.broker
         return Picture(len(self._sent_at), (self._ended or time.perf_counter()) - self._began, self.listeners)
 
-    async def play(self, address: str, seconds: float, rate: int) -> list[Verdict]:
+    async def play(self, brokers: Sequence[BrokerProcess]) -> list[Verdict]:
         """Subscribe, publish until it is time or `stop` is set, wait for the rest, prove."""
-        clients: list[Client] = []
+        addresses = [broker.address for broker in brokers]
         try:
-            publisher = await connect(address, name="demo feed", retry_seconds=RETRY_SECONDS)
-            clients.append(publisher)
-            for listener in self.listeners:
-                clients.append(await self._listen(address, listener))
-            await self._publish(publisher, seconds, rate)
+            publisher = await self._connect(addresses, 0, "feed")
+            for place, listener in enumerate(self.listeners):
+                await self._listen(addresses, place, listener)
+            if self._plot.kill and len(brokers) > 1:
+                self._tasks.start(self._kill_half_way(brokers, publisher), "demo accident")
+            await self._publish(publisher)
             self._view.show_last(self.picture())
             published = len(self._sent_at)
             self._view.say(f"evaluating {len(WISHES)} conditions on all {published:,} quotes by brute force …")
-            wanted = await asyncio.to_thread(wanted_by, WISHES, self._seed, published)
-            await self._wait_arrival(clients[1:], wanted)
-            verdicts = [judge(*pair) for pair in zip(self.listeners, wanted, strict=True)]
+            wanted = await asyncio.to_thread(wanted_by, WISHES, self._plot.seed, published)
+            await self._wait_arrival(wanted)
+            verdicts = self._verdicts(wanted)
+            if self.accident is not None:
+                self._view.aftermath(self.accident, self.listeners, verdicts)
             self._view.verdict(verdicts)
             return verdicts
         finally:
             await self._tasks.stop()
-            for client in clients:
+            for client in self._clients:
                 await client.close()
 
-    async def _listen(self, address: str, listener: Listener) -> Client:
-        """Each subscriber is a client of its own, as in life."""
-        client = await connect(address, name=f"demo {listener.wish.name}", retry_seconds=RETRY_SECONDS)
-        subscription = await client.subscribe(listener.wish.pattern, listener.wish.where or None)
-        self._tasks.start(self._take(subscription, listener), f"demo {listener.wish.name}")
+    # --- Listening ---------------------------------------------------------------------------------------------------
+
+    async def _connect(self, addresses: Sequence[str], place: int, name: str) -> Client:
+        """A client that knows all brokers and begins with one of them, each with another one."""
+        first = place % len(addresses)
+        order = [*addresses[first:], *addresses[:first]]
+        client = await connect(",".join(order), name=f"demo {name}", retry_seconds=RETRY_SECONDS, shuffle=False)
+        self._clients.append(client)
         return client
+
+    async def _listen(self, addresses: Sequence[str], place: int, listener: Listener) -> None:
+        """Each subscriber is a client of its own, as in life."""
+        client = await self._connect(addresses, place, listener.wish.name)
+        listener.home = client.broker
+        subscription = await client.subscribe(
+            listener.wish.pattern,
+            listener.wish.where or None,
+            on_gap=lambda gap: self._tell(listener, subscription, gap),
+        )
+        self._tasks.start(self._take(subscription, listener), f"demo {listener.wish.name}")
 
     async def _take(self, subscription: Subscription, listener: Listener) -> None:
         try:
@@ -108,11 +153,26 @@ class Scene:
             # The connection is gone for good: the feed's own client says so, and the verdict what is missing.
             return
 
-    async def _publish(self, client: Client, seconds: float, rate: int) -> None:
+    def _tell(self, listener: Listener, subscription: Subscription, gap: Gap) -> None:
+        told = Told(time.perf_counter(), gap.count)
+        listener.told.append(told)
+        self._tasks.start(self._until_whole(subscription, told), "demo gap")
+
+    async def _until_whole(self, subscription: Subscription, told: Told) -> None:
+        try:
+            await subscription.until_confirmed()
+        except HeadgateError:
+            # It ended instead, and is told by whoever takes from it: `told` says that it did not come back.
+            return
+        told.until, told.whole_at = len(self._sent_at), time.perf_counter()
+
+    # --- Publishing --------------------------------------------------------------------------------------------------
+
+    async def _publish(self, client: Client) -> None:
         """Publish what is due, tick by tick; what cannot be published in time is published later."""
         self._began = now = time.perf_counter()
-        while not self.stop.is_set() and now < self._began + seconds:
-            due = int((now - self._began) * rate) - len(self._sent_at)
+        while not self.stop.is_set() and now < self._began + self._plot.seconds:
+            due = int((now - self._began) * self._plot.rate) - len(self._sent_at)
             if due > 0:
                 await self._publish_some(client, min(due, BATCH_EVENTS))
             if due < BATCH_EVENTS:
@@ -123,21 +183,64 @@ class Scene:
 
     async def _publish_some(self, client: Client, count: int) -> None:
         quotes = self._feed.take(count)
+        first = len(self._sent_at)
         self._sent_at.extend([time.perf_counter()] * count)
-        await client.publish_batch(quotes.topics, quotes.columns, quotes.bodies)
+        accident = self.accident
+        try:
+            await client.publish_batch(quotes.topics, quotes.columns, quotes.bodies)
+        except UnknownOutcome:
+            # The library does not guess, and neither do we: these may have been published, or not.
+            if self.accident is None:
+                raise
+            self.accident.unknown.append(range(first, first + count))
+            return
+        if accident is not None and accident.feed_back_at is None:
+            accident.feed_back_at = time.perf_counter()
 
-    async def _wait_arrival(self, clients: Sequence[Client], wanted: Sequence[bytes]) -> None:
-        """Until every listener has as many as it should, or nothing has come for a while."""
-        for client in clients:
+    async def _kill_half_way(self, brokers: Sequence[BrokerProcess], publisher: Client) -> None:
+        """The broker of the feed is killed: nobody is spared."""
+        await _wait_for(self.stop, self._plot.seconds * KILL_SHARE)
+        if self.stop.is_set():
+            return
+        victim = next(broker for broker in brokers if broker.name == publisher.broker)
+        now, published = time.perf_counter(), len(self._sent_at)
+        self.accident = Accident(victim.name, now, bisect_left(self._sent_at, now - IN_FLIGHT_SECONDS), published)
+        victim.kill()
+        self._view.killed(victim, self.accident, self.listeners, now - self._began)
+
+    # --- Proving -----------------------------------------------------------------------------------------------------
+
+    def _verdicts(self, wanted: Sequence[bytes]) -> list[Verdict]:
+        published, accident = len(self._sent_at), self.accident
+        ordered = self._plot.brokers <= ORDERED_BROKERS_MAX
+        disturbed = accident.disturbed(self.listeners, published) if accident is not None else range(0)
+        verdicts = []
+        for listener, want in zip(self.listeners, wanted, strict=True):
+            excuse = accident.excuse(listener, disturbed, published) if accident is not None else NOTHING_EXCUSED
+            verdicts.append(judge(listener, want, excuse, ordered))
+        return verdicts
+
+    async def _wait_arrival(self, wanted: Sequence[bytes]) -> None:
+        """Until every listener has what it should, or nothing has come for a while."""
+        for client in self._clients[1:]:
             # The answer comes behind whatever the broker had sent before.
-            await client.ask("status")
-        before = -1
-        while any(one.delivered < sum(want) for one, want in zip(self.listeners, wanted, strict=True)):
+            await _asked(client)
+        before, since = -1, time.perf_counter()
+        while any(one.missing or not one.in_force for one in self._verdicts(wanted)):
             delivered = sum(one.delivered for one in self.listeners)
-            if delivered == before:
+            if delivered != before:
+                before, since = delivered, time.perf_counter()
+            elif time.perf_counter() - since > ARRIVAL_SECONDS:
                 return
-            before = delivered
-            await asyncio.sleep(ARRIVAL_SECONDS)
+            await asyncio.sleep(ARRIVAL_TICK_SECONDS)
+
+
+async def _asked(client: Client) -> None:
+    try:
+        await client.ask("status")
+    except ConnectionLost:
+        # Its broker died with the question: it comes back by itself, and is asked by what is still missing.
+        return
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:

@@ -12,7 +12,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from .accident import Accident
 from .audience import Listener
+from .host import BrokerProcess
 from .limits import LINE_SECONDS, TABLE_SECONDS
 from .proof import Verdict
 
@@ -57,6 +59,41 @@ class View:
         """A line of its own."""
         self._console.print(text)
 
+    def brokers(self, brokers: Sequence[BrokerProcess]) -> None:
+        """Who is there."""
+        if len(brokers) == 1:
+            (broker,) = brokers
+            self.say(f"a broker listens on {broker.address}, its metrics are at http://{broker.admin}/metrics")
+            return
+        self.say(f"{len(brokers)} brokers are one cluster; look inside with headgate --server ADDRESS ring")
+        for broker in brokers:
+            self.say(f"  {broker.name} listens on {broker.address}, its metrics are at http://{broker.admin}/metrics")
+
+    def killed(self, victim: BrokerProcess, accident: Accident, listeners: Sequence[Listener], seconds: float) -> None:
+        """What is about to happen."""
+        hit = [listener.wish.name for listener in listeners if accident.hit(listener)]
+        self.say(
+            f"{seconds:5.1f} s  {victim.name} (process {victim.pid}) is killed with SIGKILL, on purpose: the feed and "
+            f"{len(hit)} of {len(listeners)} subscribers ({', '.join(hit)}) are connected to it"
+        )
+
+    def aftermath(self, accident: Accident, listeners: Sequence[Listener], verdicts: Sequence[Verdict]) -> None:
+        """What came of it."""
+        self.say(f"{accident.broker} was killed after {accident.published:,} quotes:")
+        back = _seconds(None if accident.feed_back_at is None else accident.feed_back_at - accident.at)
+        count = accident.unknown_count
+        doubt = f"; the outcome of {count:,} quotes is unknown, and it was told so" if count else ""
+        self.say(f"  the feed published again {back}{doubt}")
+        width = max(len(one.wish.name) for one in listeners)
+        for listener, verdict in zip(listeners, verdicts, strict=True):
+            self.say(f"  {listener.wish.name:<{width}}  {_fate(accident, listener, verdict)}")
+        slowest = accident.slowest_seconds(listeners)
+        lost = sum(verdict.in_gap for verdict in verdicts)
+        self.say(
+            f"  every subscription was in force again {_seconds(slowest)}; "
+            f"{lost:,} deliveries were lost, all of them in gaps that were announced"
+        )
+
     def show(self, picture: Picture) -> None:
         """Show a picture when its time has come."""
         if picture.seconds < self._next:
@@ -87,15 +124,37 @@ class View:
         for one in verdicts:
             self.say(f"  {one.wish.name:<{width}}  expected {one.expected:>9,}  got {one.delivered:>9,}  {one.text}")
         if all(one.exact for one in verdicts):
-            self.say("every subscriber got exactly what it asked for: nothing lost, nothing more, nothing twice")
+            excused = any(one.in_gap or one.doubtful for one in verdicts)
+            lost = "nothing lost but what was announced" if excused else "nothing lost"
+            late = sum(one.overtaken for one in verdicts)
+            order = f"; {late:,} came out of order, where order is not promised" if late else ""
+            self.say(f"every subscriber got exactly what it asked for: {lost}, nothing more, nothing twice{order}")
         else:
             self.say("NOT EXACT: see the lines above")
+
+
+def _seconds(seconds: float | None) -> str:
+    return "no more" if seconds is None else f"after {seconds:.2f} s"
+
+
+def _fate(accident: Accident, listener: Listener, verdict: Verdict) -> str:
+    """What the accident meant to one subscriber."""
+    where = f"moved to {listener.broker}" if accident.hit(listener) else f"stayed with {listener.broker}"
+    if not listener.told:
+        return f"{where}, and was told of no gap"
+    served = accident.served_again_seconds(listener)
+    following = f"next quote {_seconds(served)}" if served is not None else "no quote since"
+    return (
+        f"{where}; in force again {_seconds(accident.in_force_seconds(listener))}, {following}; "
+        f"{verdict.in_gap:,} of its quotes lost in its gap"
+    )
 
 
 def _table(picture: Picture) -> Table:
     title = f"published {picture.published:,} in {picture.seconds:.1f} s ({picture.rate:,.0f} a second)"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, expand=False)
     table.add_column("subscriber", overflow="fold")
+    table.add_column("at", no_wrap=True)
     for heading in ("delivered", "selectivity", "p50", "p99"):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in picture.listeners:
@@ -105,6 +164,7 @@ def _table(picture: Picture) -> Table:
             Text.assemble(
                 (wish.name, "bold"), "\n", f"{wish.pattern} WHERE {wish.where}" if wish.where else wish.pattern
             ),
+            one.broker,
             f"{one.delivered:,}",
             f"{share:.2%}",
             f"{one.latency(0.5) * 1000:.1f} ms",
@@ -113,7 +173,7 @@ def _table(picture: Picture) -> Table:
     return table
 
 
-def summary(picture: Picture, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def summary(picture: Picture, verdicts: Sequence[Verdict], accident: Accident | None = None) -> dict[str, Any]:
     """The end of the play for a program."""
     subscribers = []
     for listener, verdict in zip(picture.listeners, verdicts, strict=True):
@@ -134,11 +194,30 @@ def summary(picture: Picture, verdicts: Sequence[Verdict]) -> dict[str, Any]:
                 "p50_seconds": listener.latency(0.5),
                 "p99_seconds": listener.latency(0.99),
                 "exact": verdict.exact,
+                "broker": listener.broker,
+                "in_gap": verdict.in_gap,
+                "doubtful": verdict.doubtful,
+                "overtaken": verdict.overtaken,
+                "gaps": len(listener.told),
+                "in_force_seconds": accident.in_force_seconds(listener) if accident is not None else None,
             }
         )
     return {
         "published": picture.published,
         "seconds": picture.seconds,
         "exact": all(verdict.exact for verdict in verdicts),
+        "killed": _killed(accident, picture.listeners) if accident is not None else None,
         "subscribers": subscribers,
+    }
+
+
+def _killed(accident: Accident, listeners: Sequence[Listener]) -> dict[str, Any]:
+    back = accident.feed_back_at
+    return {
+        "broker": accident.broker,
+        "published": accident.published,
+        "unknown": accident.unknown_count,
+        "feed_seconds": back - accident.at if back is not None else None,
+        "in_force_seconds": accident.slowest_seconds(listeners),
+        "moved": [listener.wish.name for listener in listeners if accident.hit(listener)],
     }

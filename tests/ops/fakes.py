@@ -42,6 +42,7 @@ class FakeClient:
         self.published: list[tuple[str, dict[str, Any], bytes | str, str, str]] = []
         self.subscribed: list[tuple[str, str | None, dict[str, Any]]] = []
         self.failure_count = 0
+        self.failures: list[HeadgateError] = []
         self.refusal: HeadgateError | None = None
         self.refuse_from = 0
         self.gap: Gap | None = None
@@ -75,6 +76,7 @@ class FakeClient:
         self.published.append((topic, attributes, body, content_type, mode))
         if self.refusal is not None and len(self.published) > self.refuse_from:
             self.failure_count += 1
+            self.failures.append(self.refusal)
 
     async def flush(self) -> None:
         if self.failure_count and self.refusal is not None:
@@ -94,7 +96,7 @@ class FakeClient:
 def use_client(monkeypatch: pytest.MonkeyPatch, client: FakeClient) -> FakeClient:
     """Let every verb of this test find this client."""
 
-    async def connect(address: str, name: str = "") -> FakeClient:
+    async def connect(address: str, name: str = "", shuffle: bool = True) -> FakeClient:
         client.address, client.name = address, name
         return client
 
@@ -105,7 +107,7 @@ def use_client(monkeypatch: pytest.MonkeyPatch, client: FakeClient) -> FakeClien
 def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every verb of this test find nobody."""
 
-    async def connect(address: str, name: str = "") -> FakeClient:
+    async def connect(address: str, name: str = "", shuffle: bool = True) -> FakeClient:
         raise CannotConnect(address, "connection refused")
 
     monkeypatch.setattr("protocol.aio.client.connect", connect)

@@ -48,6 +48,15 @@ def test_a_bad_address_says_how_to_write_one() -> None:
         server_address(Namespace(server="nowhere:port"))
 
 
+def test_several_brokers_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = use_client(monkeypatch, FakeClient({"status": {}}))
+    monkeypatch.setenv("HEADGATE_SERVER", "a:7400,b")
+    answer_of(Namespace(verb="status"), "status")
+    assert client.address == "a:7400,b"
+    with pytest.raises(LocalError, match="one comma"):
+        server_address(Namespace(server="a,,b"))
+
+
 def test_a_question_is_asked_by_the_name_of_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     client = use_client(monkeypatch, FakeClient({"status": {"a": 1}}))
     assert answer_of(Namespace(verb="status", server="h:1"), "status", x=2) == {"a": 1}

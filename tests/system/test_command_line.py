@@ -202,7 +202,7 @@ def test_explain(broker: Broker) -> None:
         True,
         "unknown",
         False,
-        "b1",
+        ["b1"],
     )
     assert "not delivered: the condition is unknown" in run(broker, *words).stdout
 

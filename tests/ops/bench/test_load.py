@@ -56,12 +56,12 @@ def test_the_bottleneck_is_who_had_a_full_core(shares: Shares, shared: bool, nam
 
 def test_the_brake_waits_for_arrivals(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [0, 0, 0, 0]
-    totals = load._Totals(cells, [chunk(100, 100)], 1.0, 250)
+    totals = load.Totals(cells, [chunk(100, 100)], 1.0, 250)
     waits: list[float] = []
 
     def arrive(seconds: float) -> None:
         waits.append(seconds)
-        cells[load._ARRIVED] += 50
+        cells[load.ARRIVED] += 50
 
     monkeypatch.setattr(load.time, "sleep", arrive)
     for _ in range(2):
@@ -71,25 +71,25 @@ def test_the_brake_waits_for_arrivals(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(waits) == 1
     assert (totals.events, totals.expected, totals.useful) == (300, 300, 300)
     totals.drain()
-    assert cells[load._ARRIVED] == 300
+    assert cells[load.ARRIVED] == 300
 
 
 def test_stalled_connections_are_not_expected_to_take_anything() -> None:
-    totals = load._Totals([10_000, 0, 0, 0], [chunk(100, 5000)], 0.98, 1_000_000)
+    totals = load.Totals([10_000, 0, 0, 0], [chunk(100, 5000)], 0.98, 1_000_000)
     totals.add(chunk(100, 5000))
     assert totals.expected == 4900
 
 
 def test_draining_ends_when_nothing_arrives_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [0, 0, 0, 0]
-    totals = load._Totals(cells, [chunk(1, 1)], 1.0, 10)
+    totals = load.Totals(cells, [chunk(1, 1)], 1.0, 10)
     totals.add(chunk(1, 1))
     clock = iter(range(100))
     monkeypatch.setattr(load.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(load.time, "perf_counter", lambda: float(next(clock)))
     assert not totals.drain()
     assert not totals.add(chunk(20, 20))
-    assert cells[load._ARRIVED] == 0
+    assert cells[load.ARRIVED] == 0
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ops.cli import main
+from ops.demo.limits import BROKERS_DEFAULT, RATE_DEFAULT, SECONDS_DEFAULT
+from ops.demo.scene import Plot
 
 
 def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,10 +18,20 @@ def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("ops.demo.scene.play", play)
     assert main(["demo", "--seconds", "0.5", "--rate", "100", "--seed", "3", "--plain", "--json"]) == 1
-    assert played == [(0.5, 100, 3, True, True)]
+    assert main(["demo", "--brokers", "5", "--no-kill"]) == 1
+    assert played == [
+        (Plot(0.5, 100, 3, BROKERS_DEFAULT, True), True, True),
+        (Plot(SECONDS_DEFAULT, RATE_DEFAULT, 7, 5, False), False, False),
+    ]
 
 
 @pytest.mark.parametrize("words", [["--seconds", "0"], ["--seconds", "nan"], ["--rate", "0"]])
 def test_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", *words]) == 2
     assert "above 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", ["0", "17"])
+def test_too_few_and_too_many_brokers(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--brokers", count]) == 2
+    assert "--brokers is 1 to 16" in capsys.readouterr().err

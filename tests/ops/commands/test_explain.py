@@ -86,6 +86,17 @@ def test_without_an_event(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert "every event" in lines[1]
 
 
+def test_where_it_lives_in_a_cluster(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    told = ANSWER | {"lives_on": ["b1", "b2"], "because": "it asks x", "shelf": "quotes by x", "keys": ["0a", "ff"]}
+    use_client(monkeypatch, FakeClient({"explain": told}))
+    assert main(["explain", "quotes/*"]) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "lives on   b1, b2: it asks x",
+        "shelf      quotes by x",
+        "keys       0a, ff",
+    ]
+
+
 def test_a_bad_condition_shows_its_caret(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     text = "condition, column 1: expected a name\n  = 3\n  ^"
     use_client(monkeypatch, FakeClient({"explain": Refused(ErrorCode.BAD_CONDITION, text)}))

@@ -123,6 +123,24 @@ def test_after_a_refusal_no_more_lines_are_read() -> None:
     assert publishing.summary() == "published 1 event"
 
 
+def test_it_may_keep_going_and_is_no_success_at_the_end(
+    client: FakeClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client.refusal, client.refuse_from = UnknownOutcome(1, "the broker died"), 1
+    file = tmp_path / "events.jsonl"
+    file.write_text('{"topic":"a"}\n{"topic":"b"}\n')
+    assert main(["pub", "--jsonl", str(file), "--keep-going"]) == 1
+    assert [published[0] for published in client.published] == ["a", "b"]
+    told, summary, last = capsys.readouterr().err.splitlines()
+    assert told.startswith("headgate pub: 1 not published for certain: the outcome of 1 event(s) is unknown")
+    assert summary == "published 1 event" and "the broker died" in last
+    publishing = Publishing(client, "lines")
+    publishing.keep_going = True
+    asyncio.run(publishing.publish(chunks([b'{"topic":"c"}'], [b'{"topic":"d"}'])))
+    assert [published[0] for published in client.published] == ["a", "b", "c", "d"]
+    assert main(["pub", "a", "--keep-going"]) == 2
+
+
 def test_an_unknown_outcome_is_told_and_is_no_success(client: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
     client.refusal = UnknownOutcome(1, "the connection broke")
     assert main(["pub", "a"]) == 1

@@ -9,7 +9,15 @@ import pytest
 from ops.cli import main
 from tests.ops.fakes import FakeClient, use_client
 
-STATUS = {"broker": "b1", "origin": "ab-1", "events_received": 1234, "drops": {"slow": 2, "lost": 0}}
+STATUS = {
+    "broker": "b1",
+    "origin": "ab-1",
+    "events_received": 1234,
+    "drops": {"slow": 2, "lost": 0},
+    "brokers": 3,
+    "role": "mesh",
+    "settled": True,
+}
 
 
 def test_for_people_and_for_programs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,5 +26,6 @@ def test_for_people_and_for_programs(monkeypatch: pytest.MonkeyPatch, capsys: py
     lines = capsys.readouterr().out.splitlines()
     assert "events received  1,234" in lines
     assert "drops            slow 2, lost 0" in lines
+    assert {"brokers          3", "role             mesh", "settled          yes"} <= set(lines)
     assert main(["status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == STATUS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from matching import extensions, parse_condition, parse_pattern
-from ops.demo.audience import WISHES, Listener
+from ops.demo.audience import WISHES, Listener, Told
 from protocol.receiving import Event
 
 
@@ -25,7 +25,7 @@ def test_notes() -> None:
     listener.take([quote(500), quote(4)], sent_at, 10.25)
     assert listener.delivered == 4
     assert {number: count for number, count in enumerate(listener.seen) if count} == {3: 1, 4: 1, 500: 2}
-    assert listener.misordered == 2
+    assert listener.misordered == [500, 4]
     assert (listener.latency(0.0), listener.latency(0.99)) == (0.25, 0.5)
 
 
@@ -37,3 +37,11 @@ def test_a_flood_of_one_quote_is_still_noted() -> None:
 
 def test_nothing_has_no_latency() -> None:
     assert Listener(WISHES[0]).latency(0.5) == 0.0
+
+
+def test_the_first_quote_after_a_gap_that_is_over_is_noted() -> None:
+    listener = Listener(WISHES[0])
+    listener.told = [Told(1.0, 0), Told(2.0, 3, 4, 2.5)]
+    listener.take([quote(1)], [0.0] * 9, 3.0)
+    listener.take([quote(2)], [0.0] * 9, 4.0)
+    assert [told.served_at for told in listener.told] == [None, 3.0]

@@ -4,21 +4,84 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from ops.demo.audience import Listener, Wish
 from ops.demo.host import BrokerProcess
-from ops.demo.scene import play
+from ops.demo.scene import Plot, Scene, play
 from protocol.errors import HeadgateError
 
 pytestmark = pytest.mark.slow
 
 
+def alone(seconds: float, rate: int) -> Plot:
+    return Plot(seconds, rate, 7, 1, kill=True)
+
+
+@asynccontextmanager
+async def strangers(count: int) -> AsyncIterator[list[BrokerProcess]]:
+    """Brokers that know nothing of each other."""
+    brokers = [BrokerProcess(f"demo-{number}", "127.0.0.1:0", []) for number in range(1, count + 1)]
+    with TemporaryDirectory() as folder:
+        try:
+            for broker in brokers:
+                await broker.start(Path(folder))
+            yield brokers
+        finally:
+            for broker in brokers:
+                await broker.stop()
+
+
+def all_begin_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = Scene._connect
+    monkeypatch.setattr("ops.demo.scene.running_brokers", strangers)
+    monkeypatch.setattr(Scene, "_connect", lambda self, addresses, place, name: connect(self, addresses, 0, name))
+
+
+def test_a_cluster_outlives_the_broker_that_is_killed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert play(Plot(14.0, 3000, 7, 3, kill=True), plain=True, as_json=True) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["exact"] and told["killed"]["moved"] == ["one symbol", "big in London"]
+    assert told["killed"]["in_force_seconds"] < 10 and told["killed"]["feed_seconds"] < 10
+    assert {one["broker"] for one in told["subscribers"]} == {"demo-2", "demo-3"}
+
+
+def test_a_killed_broker_costs_only_what_is_announced(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    all_begin_with_the_first(monkeypatch)
+    assert play(Plot(3.0, 2000, 7, 2, kill=True), plain=True, as_json=True) == 0
+    captured = capsys.readouterr()
+    told = json.loads(captured.out)
+    assert told["exact"] and told["killed"]["broker"] == "demo-1" and len(told["killed"]["moved"]) == 6
+    assert told["killed"]["in_force_seconds"] < 3
+    assert all((one["broker"], one["gaps"]) == ("demo-2", 1) for one in told["subscribers"])
+    assert "is killed with SIGKILL, on purpose" in captured.err
+
+
+def test_a_loss_that_nobody_was_told_of_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    all_begin_with_the_first(monkeypatch)
+    monkeypatch.setattr(Scene, "_tell", lambda *details: None)
+    monkeypatch.setattr("ops.demo.scene.ARRIVAL_SECONDS", 0.2)
+    assert play(Plot(3.0, 5000, 7, 2, kill=True), plain=True, as_json=False) == 1
+    assert "NOT EXACT" in capsys.readouterr().out
+
+
+def test_nobody_is_killed_when_told_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    all_begin_with_the_first(monkeypatch)
+    assert play(Plot(1.0, 2000, 7, 2, kill=False), plain=True, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["killed"] is None
+
+
 def test_a_short_play_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
-    assert play(1.0, 3000, 7, plain=True, as_json=True) == 0
+    assert play(alone(1.0, 3000), plain=True, as_json=True) == 0
     captured = capsys.readouterr()
     told = json.loads(captured.out)
     assert told["exact"]
@@ -37,7 +100,7 @@ def test_a_lost_quote_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
     monkeypatch.setattr(Listener, "take", forgetful)
     monkeypatch.setattr("ops.demo.scene.ARRIVAL_SECONDS", 0.2)
-    assert play(0.5, 3000, 7, plain=True, as_json=False) == 1
+    assert play(alone(0.5, 3000), plain=True, as_json=False) == 1
     assert "NOT EXACT" in capsys.readouterr().out
 
 
@@ -52,7 +115,7 @@ def test_a_broker_that_dies_is_no_success(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(BrokerProcess, "start", start)
     monkeypatch.setattr("ops.demo.scene.RETRY_SECONDS", 0.2)
     with pytest.raises(HeadgateError):
-        play(20.0, 1000, 7, plain=True, as_json=False)
+        play(alone(20.0, 1000), plain=True, as_json=False)
 
 
 def test_a_wish_that_the_broker_reads_differently_is_found(
@@ -62,5 +125,5 @@ def test_a_wish_that_the_broker_reads_differently_is_found(
         return [bytes(count) for _ in wishes]
 
     monkeypatch.setattr("ops.demo.scene.wanted_by", other)
-    assert play(0.5, 3000, 7, plain=True, as_json=False) == 1
+    assert play(alone(0.5, 3000), plain=True, as_json=False) == 1
     assert "unexpected" in capsys.readouterr().out
