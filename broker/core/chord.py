@@ -248,8 +248,10 @@ class Chord:
         self.healing.saw(letter, body, now)
 
     def _greeted_in_ring(self, ring: Ring, letter: Letter, body: Greet, now: float) -> None:
-        """Invite, unless the ring is about to become a mesh: then the others come to us there."""
-        if not any(entry.artificial for entry in ring.successors):
+        """Invite, unless the ring is about to become a mesh, or we slept and do not know whether it still is one."""
+        config = self.config
+        awake = now - ring.stabilized_at <= 2 * config.stabilize_seconds + config.attempts * config.answer_seconds
+        if awake and not any(entry.artificial for entry in ring.successors):
             self.identity.tell_address(letter.sender.address, Ringed())
 
     def _told_shrunk(self, ring: Ring, letter: Letter, body: Shrunk, now: float) -> None:

@@ -207,8 +207,8 @@ class Clients:
 
     def _subscribe(self, session: ClientSession, message: Subscribe, now: float) -> None:
         pending = session.placing.get(message.subscription)
-        if pending is not None:  # asked again over a new connection, before it was in force
-            session.placing[message.subscription] = message.request
+        if pending is not None and _same_wish(pending, message):  # asked again over a new connection
+            session.placing[message.subscription] = message
             return
         try:
             subscription, condition = self._understand(session, message)
@@ -220,7 +220,7 @@ class Clients:
             self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
             return
         session.subscriptions[message.subscription] = subscription
-        session.placing[message.subscription] = message.request
+        session.placing[message.subscription] = message
         self._subscribers.by_identity[subscription.identity] = subscription
         exact, ordered = (message.options.get(name, False) is True for name in ("exact", "ordered"))
         self._rendezvous.place(
@@ -236,17 +236,17 @@ class Clients:
     def _placed(self, subscription: Subscription, done: bool, now: float) -> None:
         """It is in force, or the cluster could not be brought to take it."""
         session, number = subscription.session, subscription.number
-        request = session.placing.pop(number, None)
-        if request is None or session.subscriptions.get(number) is not subscription:
+        asked = session.placing.pop(number, None)
+        if asked is None or session.subscriptions.get(number) is not subscription:
             return
         if done:
-            self._say(session, Suback(request, number))
+            self._say(session, Suback(asked.request, number))
             return
         del session.subscriptions[number]
         del self._subscribers.by_identity[subscription.identity]
         self._rendezvous.withdraw([subscription], now)
         text = "the cluster could not take this subscription, because brokers do not answer: try again in a moment"
-        self._refuse(session, ErrorCode.UNAVAILABLE, Scope.REQUEST, request, text)
+        self._refuse(session, ErrorCode.UNAVAILABLE, Scope.REQUEST, asked.request, text)
 
     def _understand(self, session: ClientSession, message: Subscribe) -> tuple[Subscription, Tree | None]:
         """Check a SUBSCRIBE. Raises MatchingError or Refused, having changed nothing."""
@@ -371,6 +371,10 @@ class Clients:
     def _say(self, session: ClientSession, message: Message) -> None:
         if session.link is not None:
             self._effects.append(Send(session.link, message))
+
+
+def _same_wish(one: Subscribe, other: Subscribe) -> bool:
+    return (one.pattern, one.condition, one.options) == (other.pattern, other.condition, other.options)
 
 
 def _interest(stream: Stream) -> Interest:

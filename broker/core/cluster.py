@@ -349,7 +349,7 @@ class Cluster:
     def _serves_alone(self, certain: bool, now: float) -> bool:
         """Whether to believe that there is nobody: at once when nobody was ever known, else after a while of asking."""
         was_serving = self._view is not None and self._view.serving
-        return certain or was_serving or (now >= self._alone_from and not self.linked())
+        return certain or was_serving or now >= self._alone_from
 
     def _show_view(self, now: float) -> None:
         if self.chord is None:
@@ -362,6 +362,8 @@ class Cluster:
             alone = not in_ring and predecessor is None
             certain = alone and not self.config.seeds and self.acquaintances.nobody()
             serving = owning.serving and not (in_ring and predecessor is None)
+            if alone and self.linked():
+                return  # whoever has a link is there: we slept, and have not heard yet what became of the others
             if alone and not self._serves_alone(certain, now):
                 serving = False
             after = self.me if predecessor is None else predecessor

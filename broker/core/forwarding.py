@@ -39,6 +39,7 @@ from .limits import (
     WAITING_RETRY_SECONDS,
     WAITING_SECONDS_MAX,
 )
+from .losses import LOSS, Losses
 from .peers import PeerInfo
 from .rendezvous import Rendezvous
 from .shelves import Shelf, parse_shelf
@@ -46,10 +47,7 @@ from .streams import Stream, Streams
 from .subscribers import Subscribers
 from .waiting import Task, Waiting
 
-__all__ = ["LOSS", "Forwarding"]
-
-LOSS = 16
-"""Kind of Control: so many events of a stream were lost on their way to whoever wanted them."""
+__all__ = ["Forwarding"]
 
 _COUNT_MAX = 2**53
 
@@ -81,6 +79,7 @@ class Forwarding:
         self._retry_at = float("inf")
         self._epoch = -1
         self.forwarded = self.relayed = self.lost = 0
+        self.losses = Losses(cluster)
         cluster.table_of_controls[LOSS] = self._told_of_loss
 
     @property
@@ -189,7 +188,7 @@ class Forwarding:
     def _lose(self, stream: str, count: int, now: float) -> None:
         self.lost += count
         self._effects.append(Note("events lost on the way", {"stream": stream, "count": count}, alarming=True))
-        self._cluster.broadcast(LOSS, [stream, count], now)
+        self.losses.tell(stream, count, now)
         self._subscribers.lost_in_stream(stream, count)
 
     def _told_of_loss(self, info: PeerInfo, body: list[Any], now: float) -> None:
@@ -361,4 +360,5 @@ class Forwarding:
     def validate(self) -> None:
         """Asserts what must always hold."""
         self._waiting.validate()
+        self.losses.validate()
         assert bool(self._waiting) == (self._retry_at < float("inf"))

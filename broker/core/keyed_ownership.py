@@ -76,7 +76,9 @@ class Piece:
 
     def hopes(self, now: float) -> int:
         """A verdict from BUSY to HOPING."""
-        if self.waits_for is not None and now - self.heard.get(self.waits_for, float("-inf")) > SILENT_SECONDS:
+        unheard = self.waits_for is not None and now - self.heard.get(self.waits_for, float("-inf")) > SILENT_SECONDS
+        # Who was asked just now is there, and answers before anybody's patience ends; that alone is no hope.
+        if unheard and (self.asked is None or now - self.asked_at > FETCH_ANSWER_SECONDS):
             return Verdict.HOPING
         return self.hope if now - self.hoped_at <= FETCH_ANSWER_SECONDS else Verdict.BUSY
 

@@ -15,11 +15,13 @@ __all__ = [
     "GATHERED_BYTES_MAX",
     "GATHERED_EVENTS_MAX",
     "KNOWN_TOPICS_BYTES_MAX",
+    "LOSSES_KEPT_MAX",
     "ORPHAN_SECONDS",
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
     "PLANS_MAX",
     "PUBLISHED_STREAMS_MAX",
+    "REFRESH_GROWTH",
     "REFRESH_ITEMS",
     "REFRESH_PAUSE_SECONDS",
     "REFRESH_SECONDS",
@@ -154,6 +156,10 @@ ANEW_SECONDS = 1.0
 REFRESH_SECONDS = 30.0
 """How often a broker puts again what its clients asked for: what a disaster took is back after so long."""
 
+REFRESH_GROWTH = 3
+"""After a broker came a refresh follows in ANEW_SECONDS, and the next ones each so many times later: rings that meet
+take seconds to become one."""
+
 REFRESH_ITEMS = 500
 """Items of one step of that: a few milliseconds."""
 
@@ -172,6 +178,9 @@ WAITING_BYTES_MAX = 64 * 1024 * 1024
 
 WAITING_SECONDS_MAX = 15.0
 """An event waits no longer than this for its key's owner: three times what a failure takes to be repaired."""
+
+LOSSES_KEPT_MAX = 10_000
+"""Losses remembered for brokers that have no link just now; each is one message that was too much for somebody."""
 
 WAITING_RETRY_SECONDS = 0.05
 """How often to look whether somebody answers."""

@@ -104,7 +104,7 @@ class Node:
         rendezvous.usage.changed = self.clients.interest_changed
         hooks = PeerHooks(
             up=self._broker_up,
-            down=cluster.peer_down,
+            down=self._broker_down,
             letter=cluster.letter,
             control=cluster.control,
             forward=forwarding.forwarded_here,
@@ -227,8 +227,13 @@ class Node:
         self._after_peers(now)
 
     def _broker_up(self, info: PeerInfo, now: float) -> None:
+        self.forwarding.losses.link_up(info, now)
         self.cluster.peer_up(info, now)
         self.rendezvous.life_seen(info.identifier, info.life, now)
+
+    def _broker_down(self, info: PeerInfo, reason: str, now: float) -> None:
+        self.forwarding.losses.link_down(info, now)
+        self.cluster.peer_down(info, reason, now)
 
     def _link_down(self, happened: LinkDown, now: float) -> None:
         if self.peers.handle(happened, now):
@@ -284,6 +289,7 @@ class Node:
 
     def _drain(self, happened: Drain, now: float) -> None:
         self.clients.draining = True
+        self.rendezvous.leave(now)
         self.cluster.leave(now)
         self.peers.drain(now)
         for session in list(self.subscribers.by_link.values()):

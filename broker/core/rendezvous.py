@@ -16,7 +16,8 @@ For a subscription that rests here, whoever's it is: it is in the stream's index
 home is another broker, its session is that broker's link, and its number is the home's identity for it.
 
 Nothing is trusted to stay: a home puts its items again every REFRESH_SECONDS, unchanged, so that whatever a disaster
-took is back by then; and what belongs to a home that is gone, or that lives another life by now, is dropped. A home
+took is back by then (and soon after any broker came, because two rings may have met, of which one owns keys now that
+it knows nothing about); and what belongs to a home that is gone, or that lives another life by now, is dropped. A home
 that was only away, and finds that out, puts its items in a new *edition*: the former one may have been dropped.
 """
 
@@ -33,7 +34,15 @@ from .cluster import Cluster
 from .config import NodeConfig
 from .effects import Effect, Note
 from .keyed_messages import Item
-from .limits import ANEW_SECONDS, ORPHAN_SECONDS, REFRESH_ITEMS, REFRESH_PAUSE_SECONDS, REFRESH_SECONDS, SHELVES_MAX
+from .limits import (
+    ANEW_SECONDS,
+    ORPHAN_SECONDS,
+    REFRESH_GROWTH,
+    REFRESH_ITEMS,
+    REFRESH_PAUSE_SECONDS,
+    REFRESH_SECONDS,
+    SHELVES_MAX,
+)
 from .planner import Anchor, plan
 from .schemas import Schemas
 from .shelves import Shelf, parse_shelf
@@ -93,6 +102,7 @@ class Rendezvous:
         self._then: dict[int, list[Then]] = {}
         self._homes: dict[tuple[int, int], float] = {}
         self._refresh: deque[int] = deque()
+        self._refresh_seconds = REFRESH_SECONDS
         self._refresh_at = now + REFRESH_SECONDS
         self._sweep_at = now + ORPHAN_SECONDS / 4
         self._edition = 1
@@ -170,7 +180,12 @@ class Rendezvous:
                 self._rest_no_more(self._me, self._life, subscription.identity)  # now, whoever owns its keys
         if ended:
             self._put(ended, None, now)
-            self.usage.shrink(now)
+        self.usage.shrink(now)
+
+    def leave(self, now: float) -> None:
+        """This broker goes, and what its clients asked for with it: the others need not find that out."""
+        if not self._cluster.alone:
+            self.withdraw([mine.subscription for mine in self._mine.values()], now)
 
     def _put(self, items: Iterable[Item], then: Then | None, now: float) -> int:
         ticket = self._cluster.keyed.put(list(items), now)
@@ -287,6 +302,8 @@ class Rendezvous:
 
     def life_seen(self, home: int, life: int, now: float) -> None:
         """A broker is there, in this life: its former ones are over."""
+        self._refresh_seconds = ANEW_SECONDS
+        self._refresh_at = min(self._refresh_at, now + ANEW_SECONDS)
         if self._was_apart or self._homes.get((home, life), now) + ORPHAN_SECONDS / 2 < now:
             self._put_anew(now)  # it may have dropped what is ours
         self._homes[home, life] = now
@@ -330,7 +347,11 @@ class Rendezvous:
                 items += mine.items
         if items:
             self._put(items, None, now)
-        self._refresh_at = now + (REFRESH_PAUSE_SECONDS if self._refresh else REFRESH_SECONDS)
+        if self._refresh:
+            self._refresh_at = now + REFRESH_PAUSE_SECONDS
+        else:
+            self._refresh_seconds = min(REFRESH_SECONDS, REFRESH_GROWTH * self._refresh_seconds)
+            self._refresh_at = now + self._refresh_seconds
 
     def validate(self) -> None:
         """Asserts what must always hold."""

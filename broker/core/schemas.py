@@ -39,7 +39,7 @@ class Schemas:
         name = ("schema", stream)
         held = self._keyed.items.table.get(name)  # a deletion as well: its writer's clock may be ahead of ours
         last = max(0 if held is None else held.version, self._deleted.get(stream, 0))
-        version = max(int((now + self.wall_offset) * 1e6), last + 1)
+        version = max(self._clock(now), last + 1)
         self._put([Item(name, 0, RING_SIZE - 1, version, schema)], then, now)
 
     def load(self, stream: str, record: Any, now: float) -> None:
@@ -68,17 +68,22 @@ class Schemas:
 
     def remove(self, item: Item, now: float) -> None:
         """This word of it holds no more: it was deleted, or another one follows."""
-        held = self._keyed.items.table.get(item.name)
-        if held is None or held.value is not None:
-            return
         stream = str(item.name[1])
-        self._streams.schemas.pop(stream, None)
-        self._deleted[stream] = held.version
-        self._store(stream, held.version, None)
+        held = self._keyed.items.table.get(item.name)
+        if stream not in self._streams.schemas or (held is not None and held.value is not None):
+            return
+        # Who is alone keeps no tombstone, and some day others may come that were there before.
+        version = held.version if held is not None else max(self._clock(now), item.version + 1)
+        del self._streams.schemas[stream]
+        self._deleted[stream] = version
+        self._store(stream, version, None)
         if len(self._deleted) > SCHEMAS_DELETED_MAX:
             oldest = min(self._deleted, key=lambda name: self._deleted[name])
             del self._deleted[oldest], self._on_disk[oldest]
             self._effects.append(Store(f"schema/{oldest}", None))
+
+    def _clock(self, now: float) -> int:
+        return int((now + self.wall_offset) * 1e6)
 
     def _store(self, stream: str, version: int, schema: Any) -> None:
         if self._on_disk.get(stream) != (version, schema):

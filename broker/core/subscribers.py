@@ -30,7 +30,7 @@ from typing import Any
 from matching import Pattern
 from protocol.batch import Batch, Portion, join_u32
 from protocol.errors import ErrorCode
-from protocol.messages import Deliver, Error, Gap, Goodbye
+from protocol.messages import Deliver, Error, Gap, Goodbye, Subscribe
 
 from .config import NodeConfig
 from .effects import Close, Effect, Note, Send
@@ -77,7 +77,7 @@ class ClientSession:
     closing: bool = False  # which also pauses it
     expires: float = float("inf")
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
-    placing: dict[int, int] = field(default_factory=dict)  # subscriptions not yet in force -> who asked last
+    placing: dict[int, Subscribe] = field(default_factory=dict)  # what is not yet in force, as it was asked last
     refusals: dict[int, Error] = field(default_factory=dict)
     publishes: dict[str, None] = field(default_factory=dict)
     untold: dict[str, None] = field(default_factory=dict)  # streams whose interest changed while it was paused

@@ -12,11 +12,11 @@ __all__ = ["Health"]
 
 
 class Health:
-    """A small HTTP server beside the broker."""
+    """A small HTTP server beside the broker; `obstacle` is why clients should not come, empty when they may."""
 
-    def __init__(self, metrics: Callable[[], bytes], ready: Callable[[], bool]) -> None:
+    def __init__(self, metrics: Callable[[], bytes], obstacle: Callable[[], str]) -> None:
         self._metrics = metrics
-        self._ready = ready
+        self._obstacle = obstacle
         self._runner: web.AppRunner | None = None
         self.address = ""
 
@@ -54,6 +54,5 @@ class Health:
         return web.Response(text="ok\n")
 
     async def _get_ready(self, request: web.Request) -> web.Response:
-        if self._ready():
-            return web.Response(text="ready\n")
-        return web.Response(status=503, text="draining\n")
+        obstacle = self._obstacle()
+        return web.Response(status=503, text=f"{obstacle}\n") if obstacle else web.Response(text="ready\n")

@@ -74,18 +74,20 @@ class Daemon:
         self.peers = PeerServer(self.driver)
         self._collector = BrokerCollector(self.driver, self.server)
         self._settled = False
-        self.health = Health(lambda: render(self._collector), self._ready)
+        self.health = Health(lambda: render(self._collector), self._obstacle)
         self._timers: list[asyncio.TimerHandle] = []
         self._hurried = False
 
-    def _ready(self) -> bool:
-        """Whether to send clients here: from when this broker has its place in the cluster until it drains.
+    def _obstacle(self) -> str:
+        """Why not to send clients here: until this broker has its place in the cluster, and when it drains.
 
         Not while the cluster is being repaired: all brokers are then, and clients have nowhere better to go.
         """
         statistics = self.node.statistics(self.driver.clock())
         self._settled = self._settled or statistics.settled
-        return self._settled and not statistics.draining
+        if statistics.draining:
+            return "draining"
+        return "" if self._settled else "starting"
 
     async def start(self) -> None:
         """Listen. Raises AddressError when an address cannot be had, and leaves nothing behind then."""

@@ -5,9 +5,13 @@
     python -m broker.simulator --seed 7 --trace FILE      every input and effect, to read
     python -m broker.simulator --seed 7 --ablate dedupe   the same without one safeguard: it must fail
 
+    python -m broker.simulator --nodes 5 --seed 7         a whole cluster, with its own faults (--nodes 5 --help)
+
 Order of reading: `world` (time, and the twin of `daemon/driver.py`), `network`, `client`, `workload`, `faults`;
 `history` (what must come out, worked out by a dumb twin), `checkers` (one class a promise), `ablations` (do they
-bite?); `trace`, `run`, `report`, `command`.
+bite?); `trace`, `run`, `report`, `command`. The ring alone is in `ring_*`. A cluster: `peer_network`, `cluster_world`,
+`cluster_client`, `cluster_faults`, `cluster_history`, `cluster_checkers` (what clients see), `cluster_state` (what only
+an oracle sees), `cluster_ablations`, `cluster_run`, `cluster_command`.
 
 Re-exported: `main` (the command), `run_seed`, `Options` and `Verdict` (one run, from tests).
 """

@@ -65,7 +65,7 @@ class ClusterFaultOptions:
             "link": random.choice((0.5, 2.0, 8.0)),
             "cut": random.choice((1.0, 5.0)),
             "disaster": random.choice((10.0, 30.0)),
-            "slow": random.choice((0.3, 1.0)),
+            "slow": random.choice((_NEVER, 0.3, 1.0)),
         }
         down = random.choice((0.5, 3.0, 15.0))
         still = random.choice((0.5, 3.0, 15.0))
@@ -223,8 +223,9 @@ class ClusterNemesis:
         return True
 
     def _join(self) -> bool:
-        if not self._joins_left:
-            return False
+        first = list(self._world.servers.values())[: self._world.options.seeds]
+        if not self._joins_left or not any(server.serves for server in first):
+            return False  # it would reach nobody, and begin a cluster of its own
         self._joins_left -= 1
         self._world.add().start()
         return True

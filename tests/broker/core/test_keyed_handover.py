@@ -65,7 +65,8 @@ def test_equal_copies_need_no_items() -> None:
 
 def test_while_ours_are_not_ready_there_is_hope_and_nothing_is_handed_over() -> None:
     store = owner(item(1, 60), certain=False)
-    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER)) == (Verdict.HOPING, [])
+    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER)) == (Verdict.BUSY, [])
+    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER), now=2.5) == (Verdict.HOPING, [])
     assert store.ownership.own == Stretch(BEFORE, ME)
 
 

@@ -150,7 +150,8 @@ def test_busy_is_asked_again() -> None:
 def test_hope_is_passed_on_a_little_less_and_puts_settling_off() -> None:
     it = Own()
     it.view(BEFORE, FIRST)
-    assert it.own.unready(Stretch(60, 70), 0.05) == Verdict.HOPING  # no answer yet
+    assert it.own.unready(Stretch(60, 70), 0.05) == Verdict.BUSY  # no answer yet, and none is late
+    assert it.own.unready(Stretch(60, 70), 2.5) == Verdict.HOPING  # by then one is
     it.answer(Verdict.HOPING, 0.1)
     assert it.own.unready(Stretch(60, 70), 0.2) == Verdict.HOPING - 1
     assert it.own.unready(Stretch(200, 210), 0.2) is None

@@ -155,11 +155,9 @@ def test_of_two_with_one_name_the_first_stays_as_long_as_it_lives() -> None:
     net.kill(old)
     net.run(10.0)
     assert new.linked() == ["bob"] and bob.heard("up") == [("ann", 3), ("ann", 4)]
-    old = net.add("ann", 3, "three:1")
-    old.keep("bob:1")
+    (back := net.add("ann", 3, "three:1")).keep("bob:1")
     net.run(10.0)
-    assert old.linked() == []
-    assert "is known here in life 4, and this is life 3" in old.notes[-1].facts["reason"]
+    assert "is known here in life 4, and this is life 3" in back.notes[-1].facts["reason"]
 
 
 def test_an_older_life_is_taken_back_when_the_newer_one_is_forgotten() -> None:

@@ -256,12 +256,16 @@ def test_a_refresh_of_many_goes_in_steps(monkeypatch: pytest.MonkeyPatch) -> Non
     client = cluster.connect("b1")
     for number in range(1, 6):
         client.subscribe(number, "quotes", ASKED)
-    cluster.run(1.0)
+    cluster.run(60.0)
     node, puts = cluster.node("b1"), list[int]()
     put = node.cluster.keyed.put
     node.cluster.keyed.put = lambda items, now: puts.append(len(list(items))) or put(items, now)  # type: ignore[method-assign, func-returns-value]
-    cluster.run(35.0)
+    cluster.run(31.0)
     assert puts == [1, 2, 2, 1]
+    node.rendezvous.life_seen(7, 1, cluster.now)
+    puts.clear()
+    cluster.run(5.0)
+    assert puts == [1, 2, 2, 1] * 2, "somebody came: at once, and again when rings that met are one"
 
 
 def test_what_belongs_to_a_dead_broker_is_kept_for_a_minute_and_then_dropped() -> None:

@@ -100,6 +100,7 @@ def test_a_schema_that_was_deleted_while_its_holder_was_away_does_not_come_back(
 def test_what_is_on_disk_gives_way_to_a_deletion_that_it_missed() -> None:
     shelf = Shelf()
     shelf.schemas.load("quotes", [5, ONE], 0.0)
+    shelf.keyed.items.alone = False
     assert shelf.streams.schemas == {"quotes": ONE} and shelf.effects == [], "the disk has it"
     shelf._put([Item(("schema", "quotes"), 0, RING_SIZE - 1, 9, None)], None, 0.0)
     assert shelf.streams.schemas == {} and shelf.effects == [Store("schema/quotes", [9, None])]

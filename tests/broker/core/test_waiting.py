@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.core import waiting as module
-from broker.core.shelves import topic_shelf
+from broker.core.shelves import Shelf, topic_shelf
 from broker.core.streams import Stream
 from broker.core.waiting import Task, Waiting
 from protocol.batch import make_batch
@@ -15,7 +20,7 @@ STREAM = Stream("quotes")
 
 def task(body: str, wanted: bool = False, stream: Stream = STREAM) -> Task:
     batch = make_batch([f"{stream.name}/a"], {}, [body.encode()])
-    rows = {topic_shelf(1): [0]} if wanted else None
+    rows: dict[Shelf, Sequence[int]] | None = {topic_shelf(1): [0]} if wanted else None
     return Task(stream, batch, "origin", 0, [0], 0, rows, 0, 0.0)
 
 
@@ -69,3 +74,32 @@ def test_over_its_bounds(monkeypatch: pytest.MonkeyPatch, bound: str, value: int
     assert waiting.over(one.batch)
     waiting.add(task("c", wanted=True))
     assert waiting.over()
+
+
+def test_only_the_last_can_be_dropped_as_the_last() -> None:
+    waiting = Waiting()
+    first, last = task("first"), task("last")
+    waiting.add(first)
+    waiting.add(last)
+    with pytest.raises(AssertionError):
+        waiting.drop_last(first)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "take", "untake", "back", "drop"]), st.booleans())))
+def test_the_count_is_always_that_of_what_is_there(steps: list[tuple[str, bool]]) -> None:
+    waiting = Waiting()
+    taken: list[tuple[Any, Task]] = []
+    for place, (step, wanted) in enumerate(steps):
+        line = waiting.others if wanted else waiting.own
+        if step == "add":
+            waiting.add(task("x" * place, wanted))
+        elif step == "take" and line:
+            taken.append((line, waiting.take(line)))
+        elif step == "untake" and taken:
+            waiting.untake(*taken.pop())
+        elif step == "back":
+            waiting.put_first([task("x" * place, wanted=True), task("y", wanted=True)])
+        elif step == "drop" and line:
+            waiting.drop_last(line[-1])
+        waiting.validate()
+        assert (waiting.events, len(waiting)) == (len(waiting.own) + len(waiting.others),) * 2

@@ -26,6 +26,13 @@ async def test_health_readiness_and_metrics() -> None:
 
 
 @asynchronous
+async def test_a_broker_without_its_place_in_the_cluster_is_starting() -> None:
+    async with live_broker(join="127.0.0.1:1") as broker:
+        ready = await get(broker.admin, "/readyz")
+        assert (ready.status, ready.text) == (503, "starting\n")
+
+
+@asynchronous
 async def test_a_broker_that_drains_is_alive_and_not_ready() -> None:
     async with live_broker() as broker:
         broker.daemon.driver.feed(Drain())
@@ -39,7 +46,7 @@ async def test_metrics_that_fail_are_a_500_and_the_rest_goes_on(caplog: pytest.L
     def broken() -> bytes:
         raise RuntimeError("a fault of ours")
 
-    health = Health(broken, lambda: True)
+    health = Health(broken, lambda: "")
     await health.listen("127.0.0.1", 0)
     try:
         assert (await get(health.address, "/metrics")).status == 500
@@ -76,4 +83,4 @@ async def test_it_listens_on_ipv6_too() -> None:
 
 @asynchronous
 async def test_closing_what_never_listened_is_fine() -> None:
-    await Health(lambda: b"", lambda: True).close()
+    await Health(lambda: b"", lambda: "").close()

@@ -10,7 +10,7 @@ from tests.broker.simulator.test_cluster_world import new_world
 
 FIND = {
     "allowing": ClusterRunOptions(1, 5, 5.0, ablation="allowing"),
-    "summary": ClusterRunOptions(1, 5, 12.0, ablation="summary"),
+    "summary": ClusterRunOptions(4, 5, 5.0, ablation="summary"),
     "withdrawal": ClusterRunOptions(1, 5, 8.0, ablation="withdrawal"),
 }
 """Quick ones; the rest in the campaign below."""

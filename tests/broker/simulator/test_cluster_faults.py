@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -40,9 +41,9 @@ def test_only_what_was_asked_for_is_drawn_and_told() -> None:
     assert "no faults" in str(ClusterFaultOptions())
 
 
-@pytest.mark.parametrize("kind", CLUSTER_FAULTS)
+@pytest.mark.parametrize("kind", [kind for kind in CLUSTER_FAULTS if kind != "slow"])
 def test_every_kind_happens(kind: str) -> None:
-    options = ClusterFaultOptions(**{kind: 1.0}, down_seconds_max=0.5, pause_seconds_max=0.5)
+    options = replace(ClusterFaultOptions(down_seconds_max=0.5, pause_seconds_max=0.5), **{kind: 1.0})
     _, nemesis = struck(options)
     wanted = 0 if kind == "cut" else 1  # nobody is connected here
     assert nemesis.done[kind] >= wanted

@@ -28,6 +28,12 @@ class FakeLink:
         """Count it."""
         self.closed += 1
 
+    def host_stands_still(self, still: bool) -> None:
+        """Not here."""
+
+    def host_died(self) -> None:
+        """Not here."""
+
 
 class Steps:
     """A watcher that keeps everything."""

@@ -121,6 +121,17 @@ def test_a_timeout_with_count_unmet_is_not(monkeypatch: Patch, capfd: Capture) -
     assert "fewer than 5 deliveries in 0.02 seconds" in capfd.readouterr().err
 
 
+def test_a_timeout_before_it_is_in_force_is_not_either(monkeypatch: Patch, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient())
+
+    async def never(*words: object, **options: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(client, "subscribe", never)
+    assert main(["sub", "a", "--timeout", "0.02"]) == 1
+    assert "not subscribed within 0.02 seconds" in capfd.readouterr().err
+
+
 def test_a_broker_that_stays_away_is_code_3(monkeypatch: Patch, capfd: Capture) -> None:
     endless(monkeypatch, ConnectionLost("nobody answered for 30 seconds"))
     assert main(["sub", "a"]) == 3
