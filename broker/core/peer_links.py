@@ -289,7 +289,7 @@ class PeerLinks:
             if self._identifier_at.get(address) == info.identifier:
                 del self._identifier_at[address]
         self._traffic.forget(info, now)
-        self._subscribers.discard(info.session, "lost")
+        self._subscribers.discard(info.session, "gone")
         if (info.identifier, info.life) not in self.held:
             del self.sessions[info.identifier, info.life]
 

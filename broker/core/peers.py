@@ -133,7 +133,7 @@ class Peers:
         if info is None or info.life != life:
             session = self.sessions.pop((identifier, life), None)
             if session is not None:
-                self._subscribers.discard(session, "lost")
+                self._subscribers.discard(session, "gone")
 
     @property
     def outbox_bytes(self) -> int:

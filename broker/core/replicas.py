@@ -175,7 +175,7 @@ class Replicas:
     def alive(self, stretch: Stretch, but: int, now: float) -> bool:
         """Whether an owner of some of these keys is linked and let us answer for them a moment ago."""
         return any(
-            replica.fresh and replica.until > now and replica.owner in self._linked
+            replica.until > now - PROMOTE_SECONDS and replica.owner in self._linked
             for replica in self.held.values()
             if replica.owner != but and replica.arc is not None and replica.arc.overlaps(stretch)
         )

@@ -108,7 +108,7 @@ class Subscribers:
         self.draining: dict[bytes, ClientSession] = {}
         self.outbox_bytes = 0
         self.deliveries = 0
-        self.drops: dict[str, int] = {"slow": 0, "lost": 0, "expired": 0, "shutdown": 0}
+        self.drops: dict[str, int] = {"slow": 0, "lost": 0, "expired": 0, "gone": 0, "shutdown": 0}
 
     def deliver(self, session: ClientSession, routes: list[Any] | bytes, portion: Portion) -> None:
         """Send a portion, or queue it within the bounds."""

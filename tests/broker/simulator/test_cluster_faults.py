@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,8 @@ def test_only_what_was_asked_for_is_drawn_and_told() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in CLUSTER_FAULTS if kind != "slow"])
 def test_every_kind_happens(kind: str) -> None:
-    options = replace(ClusterFaultOptions(down_seconds_max=0.5, pause_seconds_max=0.5), **{kind: 1.0})
+    rate: Any = {kind: 1.0}
+    options = replace(ClusterFaultOptions(down_seconds_max=0.5, pause_seconds_max=0.5), **rate)
     _, nemesis = struck(options)
     wanted = 0 if kind == "cut" else 1  # nobody is connected here
     assert nemesis.done[kind] >= wanted
