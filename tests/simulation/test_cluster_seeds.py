@@ -33,6 +33,14 @@ PINNED = [
         ClusterRunOptions(7, 5, 12.0, faults=("crash", "pause", "link", "join")),
         "a column that cannot be read was looked at when its batch had waited, and ended the Node",
     ),
+    (
+        ClusterRunOptions(1038, 3, 20.0, faults=("join", "link", "leave", "crash")),
+        "a newcomer was given a former sibling's old copy as whole, while the owner of the keys lived and wrote",
+    ),
+    (
+        ClusterRunOptions(1033, 3, 20.0, faults=("join", "link", "leave", "crash")),
+        "the same, with one replica",
+    ),
 ]
 
 
