@@ -37,10 +37,11 @@ from .keyed import Keyed, KeyedConfig
 from .keyed_arcs import NOTHING, Scope
 from .keyed_messages import Added, Item, Kind, Placed, Removed, Route, Tell, Unplaced, View
 from .letters import from_wire, to_wire
-from .limits import ALONE_SECONDS, ROSTER_SECONDS, ROUTE_HOPS_MAX
+from .limits import ROSTER_SECONDS, ROUTE_HOPS_MAX
 from .members import Member
 from .peers import PeerInfo, Peers
 from .routing import MESH_BROKERS_MAX, RoutingTable, Way
+from .standing import Standing
 
 __all__ = ["HERE", "WAIT", "Cluster"]
 
@@ -82,9 +83,8 @@ class Cluster:
         self.random = random
         self._effects = effects
         self.acquaintances = Acquaintances()
+        self.standing = Standing(self.me, config, self.acquaintances, now)
         self._roster_at = now
-        self._alone_from = now
-        self._view: View | None = None
         self._scope = NOTHING
         self._scope_epoch, self._scope_table = -1, self.table
         self._places: dict[int, int] = {}
@@ -106,7 +106,7 @@ class Cluster:
         self.acquaintances.own = address
         me = Member(self.me, self.config.incarnation << LIFE_SHIFT, 0, address)
         seeds = [*self.config.seeds, *(one for one in self.acquaintances.contacts if one not in self.config.seeds)]
-        self._alone_from = now + ALONE_SECONDS
+        self.standing.begin(now)
         self.chord = Chord(me, seeds, self.config.chord, self.random, now)
         self._refresh(now)
         self.settle(now)
@@ -346,32 +346,14 @@ class Cluster:
         before = ring.predecessor.identifier
         return (None if before == self.me else before), list(dict.fromkeys(after))
 
-    def _serves_alone(self, certain: bool, now: float) -> bool:
-        """Whether to believe that there is nobody: at once when nobody was ever known, else after a while of asking."""
-        was_serving = self._view is not None and self._view.serving
-        return certain or was_serving or now >= self._alone_from
-
     def _show_view(self, now: float) -> None:
         if self.chord is None:
-            nobody = not self.config.seeds and self.acquaintances.nobody()  # else they are asked first
-            view = View(self.me, self.me, (), nobody, nobody)
+            view: View | None = self.standing.before()
         else:
-            predecessor, successors = self._neighbours()
-            owning = self.chord.owning()
-            in_ring = self.chord.ring is not None
-            alone = not in_ring and predecessor is None
-            certain = alone and not self.config.seeds and self.acquaintances.nobody()
-            serving = owning.serving and not (in_ring and predecessor is None)
-            if alone and self.linked():
-                return  # whoever has a link is there: we slept, and have not heard yet what became of the others
-            if alone and not self._serves_alone(certain, now):
-                serving = False
-            after = self.me if predecessor is None else predecessor
-            siblings, further = successors[: self.config.replicas], successors[self.config.replicas :]
-            further = further[: self.config.chord.list_length]
-            view = View(after, self.me, tuple(siblings), serving, certain, tuple(further))
-        if view != self._view:
-            self._view = view
+            predecessor, others = self._neighbours()
+            view = self.standing.view(self.chord, predecessor, others, bool(self.linked()), now)
+        if view is not None and view != self.standing.last:
+            self.standing.last = view
             self.keyed.view(view, now)
 
     # --- whom we have heard of -----------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ __all__ = [
     "SESSIONS_MAX",
     "SESSION_GRACE_SECONDS",
     "SHELVES_MAX",
+    "STILL_SECONDS",
     "STRANGER_SECONDS",
     "STREAMS_MAX",
     "SUBSCRIPTIONS_MAX",
@@ -193,3 +194,6 @@ ALLOWED_MAX = 65_536
 
 ALONE_SECONDS = 3.0
 """How long a broker that knows of others asks for them before it takes all keys for its own: six greetings."""
+
+STILL_SECONDS = 0.75
+"""How long a newcomer to a mesh has seen the same brokers before keys are its own: every one of them greeted once."""
