@@ -100,20 +100,32 @@ class Batch:
         """Raises ProtocolViolation unless the parts fit one another. Records themselves stay unopened."""
         if self._is_lone():
             return
-        lengths = split_u32(self.lengths)
-        if not 0 < len(lengths) <= BATCH_EVENTS_MAX:
+        if len(self.lengths) % 4 or not 0 < len(self.lengths) <= 4 * BATCH_EVENTS_MAX:
+            lengths = split_u32(self.lengths)
             raise ProtocolViolation(f"a batch holds 1 to {BATCH_EVENTS_MAX} events, not {len(lengths)}")
-        if len(lengths) != self.count:
-            raise ProtocolViolation(f"a batch of {self.count} events has {self.count} lengths, not {len(lengths)}")
-        if len(self.records) > RECORD_LENGTH_MAX and max(lengths) > RECORD_LENGTH_MAX:
-            raise ProtocolViolation(f"a record has at most {RECORD_LENGTH_MAX} bytes, not {max(lengths)}")
-        if sum(lengths) != len(self.records):
-            raise ProtocolViolation(f"the lengths add up to {sum(lengths)}, the records have {len(self.records)} bytes")
+        if len(self.lengths) != 4 * self.count:
+            count = len(self.lengths) // 4
+            raise ProtocolViolation(f"a batch of {self.count} events has {self.count} lengths, not {count}")
+        self._check_lengths()
         lines = self.topics.count("\n") + 1
         if lines not in (1, self.count):
             raise ProtocolViolation(f"a batch of {self.count} events names 1 or {self.count} topics, not {lines}")
         if len(self.columns) > ATTRIBUTES_MAX:
             raise ProtocolViolation(f"a batch has at most {ATTRIBUTES_MAX} match columns")
+
+    def _check_lengths(self) -> None:
+        """Records of one length are common, and need not be added up one by one."""
+        size = len(self.records)
+        common = self._common_length()
+        longest, total = common, common * self.count
+        if not common:
+            lengths = split_u32(self.lengths)
+            total = sum(lengths)
+            longest = max(lengths) if size > RECORD_LENGTH_MAX else 0
+        if longest > RECORD_LENGTH_MAX:
+            raise ProtocolViolation(f"a record has at most {RECORD_LENGTH_MAX} bytes, not {longest}")
+        if total != size:
+            raise ProtocolViolation(f"the lengths add up to {total}, the records have {size} bytes")
 
     def _is_lone(self) -> bool:
         """Whether this is one event and nothing is wrong with it: what comes alone, every microsecond counts."""
