@@ -173,10 +173,9 @@ class Replicas:
                     self._send(replica.owner, Kind.COPIED, [replica.sequence, int(Copied.REFUSED)])
 
     def alive(self, stretch: Stretch, but: int, now: float) -> bool:
-        """Whether an owner of some of these keys is linked, whose copy here still counts as whole. It need not be: he
-        may have other siblings by now, and what he wrote since they alone have."""
+        """Whether an owner of some of these keys is linked and let us answer for them a moment ago."""
         return any(
-            replica.until > now - PROMOTE_SECONDS and replica.owner in self._linked
+            replica.fresh and replica.until > now and replica.owner in self._linked
             for replica in self.held.values()
             if replica.owner != but and replica.arc is not None and replica.arc.overlaps(stretch)
         )

@@ -41,8 +41,8 @@ def test_faults_of_every_kind_happen() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("first", range(20_000, 23_000, 250))
-def test_three_thousand_seeds_keep_the_promises(first: int) -> None:
+@pytest.mark.parametrize("first", range(20_000, 20_750, 250))
+def test_hundreds_of_seeds_keep_the_promises(first: int) -> None:
     for seed in range(first, first + 250):
         run(Options(seed))
 

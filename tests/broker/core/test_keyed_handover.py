@@ -115,11 +115,10 @@ def test_a_dead_owners_replica_is_given_and_closed() -> None:
     assert told(store, BEFORE, Kind.COPIED) == [[1, Copied.REFUSED]]
 
 
-def test_a_silent_owners_replica_is_given_when_his_link_is_gone() -> None:
+def test_a_silent_owners_replica_is_given_when_his_grant_is_over_and_he_hears_it() -> None:
     store = replicating(2.0)
-    assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=2.0) == (Verdict.OWNED, []), "he may have other siblings now"
-    store.peer_down(BEFORE, 2.2)
-    assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=2.3) == (Verdict.WHOLE, [1])
+    assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=2.0) == (Verdict.WHOLE, [1])
+    assert told(store, BEFORE, Kind.COPIED) == [[1, Copied.REFUSED]]
 
 
 def test_a_replica_that_is_long_out_of_date_is_parts() -> None:
