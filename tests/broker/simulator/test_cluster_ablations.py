@@ -33,7 +33,11 @@ def test_an_empty_name_changes_nothing_and_an_unknown_one_is_refused() -> None:
 @pytest.mark.parametrize("name", sorted(CLUSTER_ABLATIONS))
 def test_some_seed_fails_without_each(name: str) -> None:
     kinds = ("join", "leave") if name == "patience" else ("crash", "pause", "link", "join")
+    nodes, seconds = 5, 12.0
+    if name == "lapse":  # what stands still, and nothing else
+        kinds, nodes, seconds = ("pause",), 3, 6.0
     failures = (
-        run_cluster(ClusterRunOptions(seed, 5, 12.0, faults=kinds, ablation=name)).failure for seed in range(1, 41)
+        run_cluster(ClusterRunOptions(seed, nodes, seconds, faults=kinds, ablation=name)).failure
+        for seed in range(1, 41)
     )
     assert any(failures)
