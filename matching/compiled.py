@@ -247,7 +247,7 @@ def _literal(node: Any) -> object:
 
 def _is_exact(value: object) -> bool:
     """A number that compares as a double exactly as it compares as itself."""
-    return type(value) in (int, float) and -EXACT_MAX <= value <= EXACT_MAX  # type: ignore[operator]
+    return type(value) in (int, float) and -EXACT_MAX <= value <= EXACT_MAX  # type: ignore[operator]  # a number, as asked
 
 
 def _is_prefix(tree: Like, prefix: str) -> bool:

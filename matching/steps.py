@@ -382,7 +382,7 @@ def _try(places: Collection[Place], row: int, columns: Columns, hits: Hits, tall
         if place.names is not names:
             names = place.names
             values = [columns[name][row] for name in names]
-        if place.test(*values):  # type: ignore[misc]
+        if place.test(*values):  # type: ignore[misc]  # scanned places have a test
             tally.passed += 1
             _hit(place, hits)
 

@@ -210,7 +210,7 @@ def disjunction(parts: Sequence[Tree]) -> Tree:
 def opposite(operand: ValueNode) -> ValueNode:
     """Unary minus: of a number literal another literal, of anything else a node."""
     if isinstance(operand, Literal) and type(operand.value) in (int, float):
-        number = -operand.value  # type: ignore[operator]
+        number = -operand.value  # type: ignore[operator]  # a number, as asked
         if isinstance(number, float) or INTEGER_MIN <= number <= INTEGER_MAX:
             return Literal(number)
     return Negate(operand)

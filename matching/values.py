@@ -56,24 +56,24 @@ def is_null(value: object) -> bool:
     kind = type(value)
     if kind is str or kind is float or kind is bool:
         return False
-    return kind is not int or not INTEGER_MIN <= value <= INTEGER_MAX  # type: ignore[operator]
+    return kind is not int or not INTEGER_MIN <= value <= INTEGER_MAX  # type: ignore[operator]  # an int by then
 
 
 def known(value: object) -> Value:
     """The value itself when it is an attribute value, else None."""
-    return None if is_null(value) else value  # type: ignore[return-value]
+    return None if is_null(value) else value  # type: ignore[return-value]  # is_null let it pass
 
 
 def order(left: object, right: object) -> int | None:
     """-1, 0 or 1 as left is less than, equal to or greater than right; None when they do not compare."""
     left_kind, right_kind = type(left), type(right)
     if left_kind is right_kind and left_kind in (str, bool):
-        return int(left > right) - int(left < right)  # type: ignore[operator]
+        return int(left > right) - int(left < right)  # type: ignore[operator]  # both of one kind
     if left_kind not in (int, float) or right_kind not in (int, float) or is_null(left) or is_null(right):
         return None
     if left_kind is int and right_kind is int:
-        return int(left > right) - int(left < right)  # type: ignore[operator]
-    return _order_doubles(float(left), float(right))  # type: ignore[arg-type]
+        return int(left > right) - int(left < right)  # type: ignore[operator]  # both int
+    return _order_doubles(float(left), float(right))  # type: ignore[arg-type]  # numbers both
 
 
 def _order_doubles(left: float, right: float) -> int:

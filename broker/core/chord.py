@@ -16,9 +16,9 @@ was only slow is fenced, finds out, and comes back as another member. A3 a failu
 its list. A4 a principal does not fail when only list length + 1 are left. When the world breaks A3 or A4 a broker that
 has lost everybody starts over from its seeds, and so the cluster recovers, but for a while keys may have two owners.
 
-How the Node will use it: it owns one Chord, hands it the letters that peers' links bring and its own Wake as Tick, and
-takes its effects to the parts above: Post to the links, Owning and Lost to the keyed store (handover, promotion), and
-Reborn into a Store record. Routing sets `hints` (its fingers) and reads `ring.successors`; it needs nothing else.
+`cluster.py` owns one Chord, hands it the letters that peers' links bring and its own Wake as Tick, and takes its
+effects to the parts beside it: Post to the links, and after each step neighbours and `owning()` to the keyed store
+and the routing table. Incarnations need no record: a broker's life, which is one, stands before its rebirths.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What brokers say to each other about the ring, and what the membership machine asks of its host.
 
 Everything travels in a Letter, which names the life (member, with incarnation) of the sender and of the recipient. A
-broker that gets a letter for a former life of its own answers Gone. Messages get their numbers on the wire when links
-between brokers are built; until then they are passed as objects.
+broker that gets a letter for a former life of its own answers Gone. What they are on the wire is in `letters.py`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from protocol.messages import Letter as WireLetter
 
 from .acquaintances import Acquaintances
 from .chord import Chord
-from .chord_messages import Gone, Heard, Letter, Lost, Owning, Post, Reborn, Tick
+from .chord_messages import Gone, Heard, Letter, Lost, Post, Tick
 from .config import NodeConfig
 from .effects import Effect, Note, Store
 from .identifiers import RING_SIZE, distance
@@ -293,7 +293,6 @@ class Cluster:
         self.keyed.handle(info.identifier, body[0], body[1], now)
 
     def _carry_out(self, effects: Sequence[Any], now: float) -> None:
-        changed = False
         for effect in effects:
             if isinstance(effect, Post):
                 self.peers.tell(effect.address, to_wire(effect.letter), now)
@@ -301,11 +300,7 @@ class Cluster:
                 self._effects.append(effect)
             elif isinstance(effect, Lost):
                 self._effects.append(Note("broker lost", {"address": effect.member.address}))
-                changed = True
-            elif isinstance(effect, Owning | Reborn):
-                changed = True
-        if changed or self.chord is not None:
-            self._refresh(now)
+        self._refresh(now)
 
     # --- who is where --------------------------------------------------------------------------------------------
 

@@ -25,10 +25,10 @@ Three things the paper leaves open, and what is done here:
 Updating (3.1.2) touches only the difference of old and new entries, also when the two ranges do not meet, where the
 paper's recipe would first fill the gap between them. An update that changes c3 changes the id, hence every entry.
 
-How it will be used. The planner calls `entries` and sends each (key, attribute) a store, by `route` with `HASHED`
-placement (Figure 6), or along the arc with `ORDERED` placement (Figure 7). The Node holds a `CountingStore` of what
-lies at its keys, which moves with them. The broker that accepted an event asks `questions`, gathers the answers in a
-`Collection`, and sends its candidates to their c1.
+How a Node would use it (none does; `ops/bench/papers` compares it with one anchor). The planner calls `entries` and
+sends each (key, attribute) a store, by `route` with `HASHED` placement (Figure 6), or along the arc with `ORDERED`
+placement (Figure 7). The Node holds a `CountingStore` of what lies at its keys, which moves with them. The broker
+that accepted an event asks `questions`, gathers the answers in a `Collection`, and sends its candidates to their c1.
 """
 
 from __future__ import annotations

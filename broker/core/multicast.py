@@ -23,12 +23,13 @@ A segment from `low` to `high` is two things: the brokers with identifiers from 
 by stretches; and the owner of `high`, called the *tail*, found as any key's owner is. Where the segment goes so far
 round that the tail lies within it, the stretches have reached it, and it ignores the tail.
 
-How it will be used. The Node puts a `SetShare` or `SegmentShare` beside the message it sends to a broker; the broker
-that gets it splits on with its own table. When a link fails before its share was taken, the sender splits that part
-again with `table.without({broker})`: `split_set` with the way that the destinations came on, `split_segment` with
-`again`. Destinations that a split calls missing are on no ring: the owner of their place found out, who also holds
-the replicas of what they had. The anchor of subscriptions multicasts deliveries to a set; a range subscription and the
-events of a dynamic filter go to a segment. `spread_set` and `spread_segment` do all this over tables in memory.
+How a Node would use it (up to 64 brokers all are linked, and it sends to each). The Node puts a `SetShare` or
+`SegmentShare` beside the message it sends to a broker; the broker that gets it splits on with its own table. When a
+link fails before its share was taken, the sender splits that part again with `table.without({broker})`: `split_set`
+with the way that the destinations came on, `split_segment` with `again`. Destinations that a split calls missing are
+on no ring: the owner of their place found out, who also holds the replicas of what they had. The anchor of
+subscriptions multicasts deliveries to a set; a range subscription and the events of a dynamic filter go to a segment.
+`spread_set` and `spread_segment` do all this over tables in memory.
 """
 
 from __future__ import annotations

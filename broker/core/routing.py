@@ -23,11 +23,10 @@ The way ends where a predecessor shows that the key is this broker's, or with AR
 has the key's owner in his successor list. A predecessor that is not known is never guessed: the way then leads on
 round the ring to somebody who can say.
 
-How it will be used. The Node makes its table from what its ring machine knows (identifiers of members, artificial
-ones left out) and from the fingers it has looked up
-(`finger_keys`: each is an ordinary lookup), makes it anew when one of them changes, and asks `step` for every routed
-message; one whose link fails is asked again of `table.without({broker})`. `links` says which connections to keep.
-A message counts its hops, and `Hops` adds them up for the statistics. `travel` does all this over tables in memory.
+`cluster.py` makes its table from the neighbours and from whom it has links to, anew when one of them changes, and asks
+`step` for every routed message. It looks up no fingers yet: its far links are those it happens to have, which makes a
+way longer and never wrong. Fingers (`finger_keys`, `links`, `Hops`) serve `travel`, which does all this over tables in
+memory, for the papers' figures.
 """
 
 from __future__ import annotations

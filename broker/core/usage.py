@@ -171,7 +171,7 @@ class Usage:
         name = str(item.name[3])
         summary = self.summaries.get(name)
         if summary is not None:
-            summary.uses.pop((item.name[1], item.name[2]), None)  # type: ignore[arg-type]  # the names of `use` items
+            summary.uses.pop((item.name[1], item.name[2]), None)  # type: ignore[arg-type]  # a `use` item's: home, life
             self._touched[name] = None
 
     def settle(self) -> None:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from .arguments import within
 from .cluster_ablations import CLUSTER_ABLATIONS
 from .cluster_faults import CLUSTER_FAULTS, parse_cluster_faults
 from .cluster_run import ClusterRunOptions, ClusterVerdict, run_cluster
@@ -99,15 +100,15 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m broker.simulator --nodes N",
         description="Run a cluster in virtual time under faults, and check every promise it makes.",
     )
-    parser.add_argument("--nodes", type=_within(1, NODES_MAX), required=True, help="brokers at the start")
+    parser.add_argument("--nodes", type=within(1, NODES_MAX), required=True, help="brokers at the start")
     parser.add_argument("--seed", type=int, default=1, help="everything in a run follows from it (1)")
     parser.add_argument("--seconds", type=_seconds, default=20.0, help="virtual seconds of the safety phase (20)")
-    parser.add_argument("--clients", type=_within(1, CLIENTS_MAX), default=6, help="how many (6)")
+    parser.add_argument("--clients", type=within(1, CLIENTS_MAX), default=6, help="how many (6)")
     text = f"comma-separated of {', '.join(CLUSTER_FAULTS)}; or none, or all (all)"
     parser.add_argument("--faults", type=_faults, default=CLUSTER_FAULTS, help=text)
     parser.add_argument("--ablate", choices=sorted(CLUSTER_ABLATIONS), default="", help="switch off one safeguard")
     parser.add_argument("--trace", type=Path, help="write every input and effect to this file")
-    parser.add_argument("--campaign", type=_within(1, STEPS_MAX), metavar="N", help="run N seeds, print what fails")
+    parser.add_argument("--campaign", type=within(1, STEPS_MAX), metavar="N", help="run N seeds, print what fails")
     parser.add_argument("--first-seed", type=int, help="where a campaign begins (the seed)")
     return parser
 
@@ -124,13 +125,3 @@ def _seconds(text: str) -> float:
     if not 0.0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"seconds above 0, not {text}")
     return value
-
-
-def _within(low: int, high: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"a number from {low} to {high}, not {text}")
-        return value
-
-    return number

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from .cluster_history import ClusterHistory
@@ -182,7 +183,7 @@ class ClusterNemesis:
             self._history.died(server.host)
             self._in_trouble(server)
             server.crash(random.random() < self._options.silent_probability)
-            self._world.after(random.uniform(0.1, self._options.down_seconds_max), lambda it=server: self._start(it))  # type: ignore[misc]
+            self._world.after(random.uniform(0.1, self._options.down_seconds_max), partial(self._start, server))
         since, until = self._world.now, self._world.now + self._options.down_seconds_max + APART_SECONDS
         self._history.incidents.apart(since - LOST_WITH_STUCK_SECONDS, until)
         return True

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .ablations import ABLATIONS
+from .arguments import within
 from .cluster_command import cluster_main
 from .faults import FAULTS, parse_faults
 from .limits import CLIENTS_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
@@ -68,14 +69,14 @@ def _parser() -> argparse.ArgumentParser:
         epilog="With --nodes N a cluster of N brokers runs instead: see --nodes 3 --help.",
     )
     parser.add_argument("--seed", type=int, default=1, help="everything in a run follows from it (1)")
-    parser.add_argument("--steps", type=_within(1, STEPS_MAX), default=2_000, help="events of the safety phase (2000)")
-    parser.add_argument("--clients", type=_within(1, CLIENTS_MAX), default=6, help="how many (6)")
+    parser.add_argument("--steps", type=within(1, STEPS_MAX), default=2_000, help="events of the safety phase (2000)")
+    parser.add_argument("--clients", type=within(1, CLIENTS_MAX), default=6, help="how many (6)")
     text = f"comma-separated of {', '.join(FAULTS)}; or none (all of them)"
     parser.add_argument("--faults", type=_faults, default=FAULTS, help=text)
     parser.add_argument("--ablate", choices=sorted(ABLATIONS), default="", help="switch off one safeguard")
     parser.add_argument("--trace", type=Path, help="write every input and effect to this file")
     parser.add_argument("--fast", action="store_true", help="pass message objects instead of bytes")
-    parser.add_argument("--campaign", type=_within(1, STEPS_MAX), metavar="N", help="run N seeds, print what fails")
+    parser.add_argument("--campaign", type=within(1, STEPS_MAX), metavar="N", help="run N seeds, print what fails")
     parser.add_argument("--first-seed", type=int, help="where a campaign begins (the seed)")
     return parser
 
@@ -85,13 +86,3 @@ def _faults(text: str) -> tuple[str, ...]:
         return parse_faults(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _within(low: int, high: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"a number from {low} to {high}, not {text}")
-        return value
-
-    return number

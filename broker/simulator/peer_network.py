@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from broker.core.inputs import DialFailed, LinkDown, LinkPaused, LinkResumed, PeerUp, Received
@@ -186,7 +187,7 @@ class PeerLink:
             random, world = self.network.world.random, self.network.world
             for end in self.ends:
                 end.incoming.clear()
-                world.after(random.uniform(0.0, 0.5), lambda end=end: end.lose("the connection broke"))  # type: ignore[misc]
+                world.after(random.uniform(0.0, 0.5), partial(end.lose, "the connection broke"))
 
     def look(self) -> None:
         """A side that hung up is gone once its last words arrived; then the other one hears of it."""
