@@ -58,11 +58,34 @@ still. Errors of what nobody awaited come out of `flush`, and are kept in `clien
 * `CannotConnect`: no broker there.  `Refused`: the broker said no; its text says why and what to write instead.
 * `LocalError`: the library said no, before anything was sent.
 * `UnknownOutcome`: sent, and the connection and the session were lost before the answer: it may have been accepted.
+* `Fenced`: somebody else publishes under this producer's name.  `OutOfSequence`: the cluster lost what came before.
 * `ConnectionLost`: it was never sent, or nobody can be reached any more.
 
 A lost connection is found again by itself, subscriptions and unanswered publishes included, for `retry_seconds`.
 What a subscriber then has not got, because it was too slow or away too long, is counted: `subscription.lost`,
 `subscription.gaps`, `on_gap`.
+
+**Keeping events.** A stream whose `durability` is `stored` has a log on the brokers' disks. `mode="stored"` returns
+when disks have the event. If connection, session or broker are lost before the answer, the client sends it again, and
+the cluster recognises it: there is no unknown outcome as long as some broker answers. A subscription may begin in the
+past, with `start="start"` or at a position, and goes on with what is published, each event once:
+
+    >>> async def later():
+    ...     async with await headgate.connect("127.0.0.1:7400") as client:
+    ...         await client.ask("schema.put", stream="trades", schema={"durability": "stored"})
+    ...         for volume in (10, 20, 30):
+    ...             await client.publish("trades/OTE", {"volume": volume}, mode="stored")
+    ...         found = []
+    ...         async for event in await client.subscribe("trades", "volume > 10", start="start"):
+    ...             found.append((event.attributes["volume"], event.position.split(":")[1]))
+    ...             if len(found) == 2:
+    ...                 return found
+    >>> asyncio.run(later())
+    [(20, '1'), (30, '2')]
+
+`event.position` says where it stands in its log, and is a place to begin at. `logs`, `read_log` and `log_at` read the
+logs themselves: a `LogInfo` for each `LogName`, and a `Chunk` of rows at a time. `connect_blocking(…).producer(name,
+epoch)` is for whoever counts its own events: a `Producer` whose batches are stored once however often they are sent.
 
 **Several brokers** of a cluster are one address list, `connect("one:7400,two:7400,three:7400")`. A client whose broker
 is gone goes on with another one. There it has a new session: its subscriptions are made again, each with a gap of
@@ -74,24 +97,34 @@ from protocol import (
     CannotConnect,
     ConnectionLost,
     ErrorCode,
+    Fenced,
     HeadgateError,
     LocalError,
+    OutOfSequence,
     ProtocolViolation,
     Refused,
     UnknownOutcome,
 )
 from protocol.aio import Client, Event, Receipt, Subscription, connect
-from protocol.blocking import BlockingClient, connect_blocking
+from protocol.blocking import BlockingClient, Producer, connect_blocking
+from protocol.log_catalogue import Chunk, LogInfo
+from protocol.log_rows import LogName
 
 __all__ = [
     "BlockingClient",
     "CannotConnect",
+    "Chunk",
     "Client",
     "ConnectionLost",
     "ErrorCode",
     "Event",
+    "Fenced",
     "HeadgateError",
     "LocalError",
+    "LogInfo",
+    "LogName",
+    "OutOfSequence",
+    "Producer",
     "ProtocolViolation",
     "Receipt",
     "Refused",

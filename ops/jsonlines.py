@@ -128,6 +128,8 @@ def event_text(event: Event) -> str:
     except UnicodeDecodeError:
         members["body_base64"] = base64.b64encode(event.body).decode()
     members["subscription"] = event.subscription
+    if event.position:
+        members["position"] = event.position
     try:
         return _encode(members)
     except ValueError:

@@ -1,8 +1,8 @@
 """Message <-> the msgpack array inside a frame.
 
-Most messages are their fields in order behind their type number, so one table of (field kinds) checks and builds
-them. PUBLISH and DELIVER are written out: they carry the traffic. DELIVER is put together from three parts, the routes
-of this connection, the head of the portion, which is encoded once however many connections get it, and its records.
+Most messages are their fields in order behind their type number, so one table checks and builds them (`fields.py`).
+PUBLISH and DELIVER are written out: they carry the traffic. DELIVER is put together from three parts, the routes of
+this connection, the head of the portion, which is encoded once however many connections get it, and its records.
 
 Every decode has explicit limits by type; whatever msgpack or a check dislikes becomes one ProtocolViolation. The
 first two bytes of a message tell its type, so a host refuses what may not come before it is unpacked.
@@ -18,23 +18,25 @@ import msgpack
 
 from .batch import Batch, Portion, split_u32
 from .errors import ErrorCode, LocalError, ProtocolViolation
+from .fields import check_fields, is_attribute_name, is_counter, is_name
 from .limits import (
-    ATTRIBUTE_NAME_LENGTH_MAX,
     ATTRIBUTES_MAX,
     CONTROL_LENGTH_MAX,
     CREDIT_MAX,
     FRAME_LENGTH_MAX,
     HANDSHAKE_FRAME_LENGTH_MAX,
-    INTEREST_ATTRIBUTES_MAX,
     LETTER_LENGTH_MAX,
     LIST_LENGTH_MAX,
+    LOG_CHUNK_ROWS_MAX,
+    LOG_ORIGINS_MAX,
     PAGE_LENGTH_MAX,
     PUBLISH_LENGTH_MAX,
     SETTINGS_MAX,
     TEXT_LENGTH_MAX,
 )
-from .messages import MESSAGE_TYPES, Deliver, Forward, Message, Mode, Puback, Publish, Scope
-from .peer_codec import decode_forward, encode_forward, is_kind, is_member, is_settings, unpack_forward
+from .log_codec import decode_stamp, encode_stamp
+from .messages import MESSAGE_TYPES, Deliver, Forward, Message, Mode, Puback, Publish, wire_name
+from .peer_codec import decode_forward, encode_forward, unpack_forward
 
 __all__ = ["decode", "encode", "encode_chunks", "kind_of"]
 
@@ -43,6 +45,7 @@ _TYPE_NUMBER: dict[type[Any], int] = {kind: number for number, kind in MESSAGE_T
 _DELIVER_HEAD = b"\x99\x0e"
 _ARRAY_MARK, _TYPE_NUMBER_MAX = 0x90, 0x7F
 _PUBLISH, _PUBLISH_LENGTH = 12, 8
+_PRODUCE, _PRODUCE_LENGTH = 19, 13
 _FORWARD = 35
 
 _LARGE = frozenset((14, 18))
@@ -52,9 +55,12 @@ _LENGTH_MAX = {
     12: PUBLISH_LENGTH_MAX,
     14: FRAME_LENGTH_MAX,
     18: FRAME_LENGTH_MAX,
+    19: PUBLISH_LENGTH_MAX,
+    21: FRAME_LENGTH_MAX,
     32: HANDSHAKE_FRAME_LENGTH_MAX,
     34: PAGE_LENGTH_MAX,
     35: FRAME_LENGTH_MAX,
+    36: FRAME_LENGTH_MAX,
 }
 """Type number -> bytes of its frame; every other has CONTROL_LENGTH_MAX."""
 
@@ -64,6 +70,7 @@ _LIST_LENGTH_MAX = {
     16: 256,
     17: 256,
     18: LIST_LENGTH_MAX,
+    21: LOG_CHUNK_ROWS_MAX,
     33: LETTER_LENGTH_MAX,
     34: LIST_LENGTH_MAX,
 }
@@ -72,33 +79,8 @@ _LIST_LENGTH_MAX = {
 _OUTER_LENGTH_MAX = 16
 """The same for messages that hold no list: what a stranger may send before the handshake costs next to nothing."""
 
-_MAP_LENGTH_MAX = {8: 256, 17: 256, 18: 1024, 32: SETTINGS_MAX, 33: 256, 34: 1024}
-"""Type number -> members of a map inside it; no other message but PUBLISH and FORWARD has one."""
-
-_COUNTER, _TEXT, _NAME, _BIN, _FLAG, _SECONDS, _MAP, _NAMES, _ANY, _SCOPE = range(10)
-_SETTINGS, _MEMBER, _MEMBER_OR_NIL, _KIND, _LIST = range(10, 15)
-
-_FIELDS: dict[int, tuple[int, ...]] = {
-    1: (_COUNTER, _NAME, _BIN, _COUNTER, _COUNTER, _SECONDS, _NAME),
-    2: (_COUNTER, _NAME, _BIN, _FLAG, _COUNTER, _COUNTER, _SECONDS),
-    3: (_COUNTER, _SCOPE, _COUNTER, _TEXT),
-    4: (_COUNTER, _TEXT),
-    5: (_COUNTER,),
-    6: (_COUNTER,),
-    7: (_COUNTER, _COUNTER),
-    8: (_COUNTER, _COUNTER, _TEXT, _TEXT, _MAP),
-    9: (_COUNTER, _COUNTER),
-    10: (_COUNTER, _COUNTER),
-    11: (_COUNTER, _COUNTER),
-    13: (_COUNTER,),
-    15: (_COUNTER, _COUNTER, _TEXT),
-    16: (_TEXT, _NAMES),
-    17: (_COUNTER, _NAME, _MAP),
-    18: (_COUNTER, _ANY),
-    32: (_COUNTER, _NAME, _COUNTER, _NAME, _NAME, _SETTINGS),
-    33: (_MEMBER, _MEMBER_OR_NIL, _KIND, _LIST),
-    34: (_KIND, _LIST),
-}
+_MAP_LENGTH_MAX = {8: 256, 17: 256, 18: 1024, 21: LOG_ORIGINS_MAX, 32: SETTINGS_MAX, 33: 256, 34: 1024}
+"""Type number -> members of a map inside it; no other message but PUBLISH, PRODUCE and FORWARD has one."""
 
 
 def encode_chunks(message: Message) -> list[bytes]:
@@ -109,7 +91,7 @@ def encode_chunks(message: Message) -> list[bytes]:
     try:
         return _chunks(message)
     except (TypeError, ValueError, OverflowError) as error:
-        raise LocalError(f"{type(message).__name__.upper()} cannot be encoded: {error}") from error
+        raise LocalError(f"{wire_name(type(message))} cannot be encoded: {error}") from error
 
 
 def _chunks(message: Message) -> list[bytes]:
@@ -118,10 +100,12 @@ def _chunks(message: Message) -> list[bytes]:
         return [_DELIVER_HEAD + _pack(message.routes) + (portion.encoded or _encode_head(portion)), portion.records]
     if type(message) is Publish:
         batch = message.batch
+        if message.stamp is None:
+            head = b"\x98\x0c" + _pack(message.sequence) + _pack(message.mode)
+        else:
+            head = b"\x9d\x13" + _pack(message.sequence) + _pack(message.mode) + encode_stamp(message.stamp, _pack)
         return [
-            b"\x98\x0c"
-            + _pack(message.sequence)
-            + _pack(message.mode)
+            head
             + _pack(batch.topics)
             + _pack(batch.lengths)
             + _pack(batch.columns)
@@ -161,7 +145,7 @@ def decode(data: bytes | bytearray | memoryview, kind: type[Any] | None = None) 
     number = data[1]
     length_max = _LENGTH_MAX.get(number, CONTROL_LENGTH_MAX)
     if len(data) > length_max:
-        text = f"{kind.__name__.upper()} has at most {length_max} bytes, not {len(data)}"
+        text = f"{wire_name(kind)} has at most {length_max} bytes, not {len(data)}"
         raise ProtocolViolation(text, ErrorCode.TOO_LARGE)
     try:
         parts = _unpack(data, number)
@@ -172,20 +156,16 @@ def decode(data: bytes | bytearray | memoryview, kind: type[Any] | None = None) 
     special = _SPECIAL.get(number)
     if special is not None:
         return special(parts)
-    kinds = _FIELDS[number]
-    if len(parts) != len(kinds) + 1:
-        raise ProtocolViolation(f"{kind.__name__.upper()} has {len(kinds)} fields, not {len(parts) - 1}")
-    for position, field in enumerate(kinds, 1):
-        if not _CHECKS[field](parts[position]):
-            name = kind.__slots__[position - 1]
-            raise ProtocolViolation(f"{kind.__name__.upper()}: {name} is not {_WANTED[field]}")
+    check_fields(number, wire_name(kind), kind, parts)
     message: Message = kind(*parts[1:])
     return message
 
 
 def _unpack(data: bytes | bytearray | memoryview, number: int) -> list[Any]:
     if number == _PUBLISH:
-        return _unpack_publish(data)
+        return _unpack_publish(data, _PUBLISH_LENGTH)
+    if number == _PRODUCE:
+        return _unpack_publish(data, _PRODUCE_LENGTH)
     if number == _FORWARD:
         return unpack_forward(data, _columns)
     parts: list[Any] = msgpack.unpackb(
@@ -201,8 +181,8 @@ def _unpack(data: bytes | bytearray | memoryview, number: int) -> list[Any]:
     return parts
 
 
-def _unpack_publish(data: bytes | bytearray | memoryview) -> list[Any]:
-    """The parts of a PUBLISH. A list inside it, which no PUBLISH has, is dropped as it is built and leaves None.
+def _unpack_publish(data: bytes | bytearray | memoryview, length: int) -> list[Any]:
+    """The parts of a PUBLISH or PRODUCE. A list inside it, which neither has, is dropped as it is built.
 
     So a frame of four million empty lists costs the time to read it and no memory.
     """
@@ -214,7 +194,7 @@ def _unpack_publish(data: bytes | bytearray | memoryview) -> list[Any]:
         ext_hook=_no_extension,
         max_str_len=FRAME_LENGTH_MAX,
         max_bin_len=FRAME_LENGTH_MAX,
-        max_array_len=_PUBLISH_LENGTH,
+        max_array_len=length,
         max_map_len=ATTRIBUTES_MAX,
         max_ext_len=0,
     )
@@ -226,7 +206,7 @@ def _columns(pairs: list[tuple[Any, Any]]) -> dict[str, bytes]:
     if len(columns) != len(pairs):
         raise ProtocolViolation("PUBLISH: an attribute has one match column")
     for name, column in pairs:
-        if type(name) is not str or type(column) is not bytes or not _is_attribute_name(name):
+        if type(name) is not str or type(column) is not bytes or not is_attribute_name(name):
             raise ProtocolViolation("PUBLISH: columns map attribute names to encoded columns")
     return columns
 
@@ -279,15 +259,26 @@ def _decode_publish(parts: list[Any]) -> Publish:
     return Publish(sequence, mode, batch)
 
 
+def _decode_produce(parts: list[Any]) -> Publish:
+    if len(parts) != _PRODUCE_LENGTH:
+        raise ProtocolViolation(f"PRODUCE has {_PRODUCE_LENGTH - 1} fields, not {len(parts) - 1}")
+    stamp = decode_stamp(parts[3:8])
+    message = _decode_publish(parts[:3] + parts[8:])
+    if message.mode == Mode.FIRE:
+        raise ProtocolViolation("PRODUCE: mode is 1 (accepted) or 2 (stored), because it is answered")
+    message.stamp = stamp
+    return message
+
+
 def _decode_deliver(parts: list[Any]) -> Deliver:
     if len(parts) != 9:
         raise ProtocolViolation(f"DELIVER has 8 fields, not {len(parts) - 1}")
     _, routes, origin, base, time, offsets, topics, lengths, records = parts
     if (
         type(routes) not in (list, bytes)
-        or not _CHECKS[_NAME](origin)
-        or not _is_counter(base)
-        or not _is_counter(time)
+        or not is_name(origin)
+        or not is_counter(base)
+        or not is_counter(time)
         or type(offsets) is not bytes
         or type(topics) is not str
         or type(lengths) is not bytes
@@ -309,71 +300,17 @@ def _check_routes(routes: list[Any] | bytes, count: int) -> None:
         return
     covered = 0
     for subscriptions, run in zip(routes[::2], routes[1::2], strict=False):
-        several = type(subscriptions) is list and subscriptions and all(map(_is_counter, subscriptions))
-        if not (several or _is_counter(subscriptions)) or not _is_counter(run) or run == 0:
+        several = type(subscriptions) is list and subscriptions and all(map(is_counter, subscriptions))
+        if not (several or is_counter(subscriptions)) or not is_counter(run) or run == 0:
             raise ProtocolViolation("DELIVER: routes alternate subscriptions and a number of events")
         covered += run
     if covered != count or len(routes) % 2:
         raise ProtocolViolation(f"DELIVER: the routes cover {covered} of {count} events")
 
 
-def _is_counter(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= CREDIT_MAX
-
-
-def _is_seconds(value: Any) -> bool:
-    return (type(value) is float or type(value) is int) and 0 <= value <= 86_400
-
-
-def _is_names(value: Any) -> bool:
-    if value is None:
-        return True
-    if type(value) is not list or len(value) > INTEREST_ATTRIBUTES_MAX:
-        return False
-    return all(type(name) is str and _is_attribute_name(name) for name in value)
-
-
-def _is_attribute_name(name: str) -> bool:
-    """1 to 256 bytes; counting characters first spares most names the encoding."""
-    if not 0 < len(name) <= ATTRIBUTE_NAME_LENGTH_MAX:
-        return False
-    return name.isascii() or len(name.encode()) <= ATTRIBUTE_NAME_LENGTH_MAX
-
-
-_CHECKS: dict[int, Callable[[Any], bool]] = {
-    _COUNTER: _is_counter,
-    _TEXT: lambda value: type(value) is str and len(value) <= TEXT_LENGTH_MAX,
-    _NAME: lambda value: type(value) is str and len(value) <= ATTRIBUTE_NAME_LENGTH_MAX,
-    _BIN: lambda value: type(value) is bytes and len(value) <= ATTRIBUTE_NAME_LENGTH_MAX,
-    _FLAG: lambda value: type(value) is bool,
-    _SECONDS: _is_seconds,
-    _MAP: lambda value: type(value) is dict,
-    _NAMES: _is_names,
-    _ANY: lambda value: True,
-    _SCOPE: lambda value: type(value) is int and Scope.CONNECTION <= value <= Scope.PUBLISH,
-    _SETTINGS: is_settings,
-    _MEMBER: is_member,
-    _MEMBER_OR_NIL: lambda value: value is None or is_member(value),
-    _KIND: is_kind,
-    _LIST: lambda value: type(value) is list,
+_SPECIAL: dict[int, Callable[[list[Any]], Message]] = {
+    12: _decode_publish,
+    14: _decode_deliver,
+    19: _decode_produce,
+    35: decode_forward,
 }
-
-_WANTED: dict[int, str] = {
-    _COUNTER: "an integer from 0 to 2^53",
-    _TEXT: "a string of at most 64 KiB",
-    _NAME: "a string of at most 256 characters",
-    _BIN: "a bin of at most 256 bytes",
-    _FLAG: "a bool",
-    _SECONDS: "a number of seconds, at most a day",
-    _MAP: "a map with string keys",
-    _NAMES: f"nil or a list of at most {INTEREST_ATTRIBUTES_MAX} attribute names",
-    _ANY: "anything",
-    _SCOPE: "0 (connection), 1 (request) or 2 (publish)",
-    _SETTINGS: f"a map of at most {SETTINGS_MAX} names to scalars",
-    _MEMBER: "a list of identifier, incarnation, padding, address",
-    _MEMBER_OR_NIL: "nil or a list of identifier, incarnation, padding, address",
-    _KIND: "an integer from 0 to 255",
-    _LIST: "a list",
-}
-
-_SPECIAL: dict[int, Callable[[list[Any]], Message]] = {12: _decode_publish, 14: _decode_deliver, 35: decode_forward}

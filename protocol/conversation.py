@@ -12,7 +12,8 @@ The two clients (asyncio, blocking) hold one each and differ only in how they wa
 After WELCOME the session was resumed or is a new one. Resumed: unanswered SUBSCRIBE and UNSUBSCRIBE are said again; if
 the broker then calls one a duplicate, the first one had arrived. New: every subscription is made again under its own
 number, with a gap of unknown size noted in it; what was published without an answer has an unknown outcome. That the
-broker may be another one than before changes nothing but the words of the gap.
+broker may be another one than before changes nothing but the words of the gap. Producers are opened when they have
+something to send and the broker does not know them: at their first batch, and in every new session.
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ from .messages import (
     Goodbye,
     Hello,
     Interest,
+    LogChunk,
     Message,
     Puback,
+    ReadLog,
     Scope,
     Suback,
     Subscribe,
@@ -50,6 +53,7 @@ from .messages import (
     Welcome,
 )
 from .outcome import Outcome
+from .producing import Producer
 from .publishing import Publications
 from .receiving import Deliveries, Inbox
 
@@ -72,13 +76,15 @@ MOVED = "moved to another broker, {}; events published since the connection was 
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """What a client tells its broker, and how it batches."""
+    """What a client tells its broker, how it batches, and as which producer it publishes what is to be stored."""
 
     name: str = ""
     credit: int = CREDIT_DEFAULT
     linger_seconds: float = LINGER_SECONDS_DEFAULT
     batch_events: int = LINGER_EVENTS_DEFAULT
     heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT
+    producer: str = ""
+    epoch: int = 0
 
     def __post_init__(self) -> None:
         if self.credit < 1:
@@ -88,6 +94,8 @@ class ClientOptions:
         if not HEARTBEAT_SECONDS_MIN <= self.heartbeat_seconds <= HEARTBEAT_SECONDS_MAX:
             span = f"{HEARTBEAT_SECONDS_MIN:g} to {HEARTBEAT_SECONDS_MAX:g}"
             raise LocalError(f"heartbeat_seconds is {span}, not {self.heartbeat_seconds}")
+        if self.producer:
+            Producer(self.producer, self.epoch)
         _check(Hello(name=self.name, credit=self.credit, heartbeat_seconds=self.heartbeat_seconds))
 
 
@@ -95,11 +103,17 @@ class ClientOptions:
 class _Request:
     """A message that wants an answer."""
 
-    message: Subscribe | Unsubscribe | Ask
+    message: Subscribe | Unsubscribe | Ask | ReadLog
     outcome: Outcome
     inbox: Inbox | None = None
     sent: bool = False
     repeated: bool = False
+    producer: Producer | None = None
+
+    @property
+    def perishable(self) -> bool:
+        """It gets no answer when the connection breaks: another broker may know nothing of what it asks for."""
+        return isinstance(self.message, Ask | ReadLog) and self.producer is None
 
 
 def _check(message: Message) -> None:
@@ -114,7 +128,8 @@ class Conversation:
     """See the head of this file. `outcome` makes what publishes and requests return."""
 
     def __init__(self, options: ClientOptions, outcome: Callable[[int], Outcome]) -> None:
-        self.publications = Publications(outcome, options.batch_events if options.linger_seconds > 0 else 1)
+        producer = Producer(options.producer, options.epoch) if options.producer else None
+        self.publications = Publications(outcome, options.batch_events if options.linger_seconds > 0 else 1, producer)
         self.deliveries = Deliveries(options.credit)
         self.broker = ""
         self.fatal: HeadgateError | None = None
@@ -135,6 +150,7 @@ class Conversation:
             Suback: lambda message: self._answer(message.request, None),
             Unsuback: lambda message: self._answer(message.request, None),
             Answer: lambda message: self._answer(message.request, message.value),
+            LogChunk: lambda message: self._answer(message.request, message),
             Interest: self._on_interest,
             Error: self._on_error,
             Goodbye: self._on_goodbye,
@@ -142,18 +158,25 @@ class Conversation:
 
     # --- Asking ------------------------------------------------------------------------------------------------------
 
-    def subscribe(self, pattern: str, condition: str, options: dict[str, Any]) -> tuple[Inbox, Outcome]:
-        """An inbox, and the answer to wait for. Nothing is in force before it. Raises LocalError for what is none."""
+    def inbox(self, pattern: str, condition: str, options: dict[str, Any]) -> Inbox:
+        """An inbox for a subscription of which the broker is not told yet. Raises LocalError for what is none."""
         self._last_subscription += 1
         message = Subscribe(self._next_request(), self._last_subscription, pattern, condition, options)
         _check(message)
-        inbox = Inbox(self.deliveries, message)
+        return Inbox(self.deliveries, message)
+
+    def subscribe(self, inbox: Inbox) -> Outcome:
+        """The answer to wait for. Nothing is in force before it."""
         self.deliveries.inboxes[inbox.number] = inbox
-        return inbox, self._say(message, inbox)
+        return self._say(inbox.request, inbox)
 
     def unsubscribe(self, inbox: Inbox) -> Outcome:
         """End a subscription; what still waits in its inbox is thrown away."""
         inbox.end(discard=True)
+        if self.deliveries.inboxes.get(inbox.number) is not inbox:
+            outcome = self._outcome(1)
+            outcome.settle()
+            return outcome
         return self._say(Unsubscribe(self._next_request(), inbox.number), inbox)
 
     def ask(self, verb: str, arguments: dict[str, Any]) -> Outcome:
@@ -161,6 +184,21 @@ class Conversation:
         message = Ask(self._next_request(), verb, arguments)
         _check(message)
         return self._say(message)
+
+    def read_log(self, message: ReadLog) -> Outcome:
+        """A chunk of a log, as LOG_CHUNK; the request number is put in here. Raises LocalError for what is none."""
+        message = replace(message, request=self._next_request())
+        _check(message)
+        return self._say(message)
+
+    def open_producer(self, producer: Producer) -> None:
+        """From now on this producer may publish here; it is opened at once, which it tells itself."""
+        producer.eager = True
+        self.publications.producers.append(producer)
+
+    def close_producer(self, producer: Producer) -> None:
+        """Nothing more comes from it."""
+        self.publications.producers.remove(producer)
 
     # --- The host's steps --------------------------------------------------------------------------------------------
 
@@ -184,6 +222,8 @@ class Conversation:
         if self._credit_due or self.deliveries.credit_due:
             self._credit_due = False
             yield self.deliveries.credit()
+        for producer in self.publications.to_open():
+            self._open(producer)
         while self._unsent:
             request = self._unsent.pop(0)
             request.sent = True
@@ -194,7 +234,7 @@ class Conversation:
     def interrupted(self, reason: str) -> None:
         """The connection is gone. Questions that were sent get no answer; all else waits for the next connection."""
         for number, request in list(self._requests.items()):
-            if isinstance(request.message, Ask) and request.sent:
+            if request.perishable and request.sent:
                 del self._requests[number]
                 request.outcome.settle(error=ConnectionLost(reason))
 
@@ -269,7 +309,13 @@ class Conversation:
         self._last_request += 1
         return self._last_request
 
-    def _say(self, message: Subscribe | Unsubscribe | Ask, inbox: Inbox | None = None) -> Outcome:
+    def _open(self, producer: Producer) -> None:
+        message = Ask(self._next_request(), "producer.open", {"producer": producer.name, "epoch": producer.epoch})
+        producer.asked()
+        self._say(message)
+        self._requests[message.request].producer = producer
+
+    def _say(self, message: Subscribe | Unsubscribe | Ask | ReadLog, inbox: Inbox | None = None) -> Outcome:
         request = _Request(message, self._outcome(1), inbox)
         self._requests[message.request] = request
         self._unsent.append(request)
@@ -281,7 +327,12 @@ class Conversation:
             self._settle(request, value)
 
     def _settle(self, request: _Request, value: Any) -> None:
-        if isinstance(request.message, Unsubscribe):
+        if request.producer is not None:
+            try:
+                request.producer.opened(value)
+            except ProtocolViolation as violation:
+                self.publications.not_opened(request.producer, violation)
+        elif isinstance(request.message, Unsubscribe):
             self.deliveries.inboxes.pop(request.message.subscription, None)
         elif request.inbox is not None:
             request.inbox.confirmed = True
@@ -293,7 +344,9 @@ class Conversation:
         if request is None:
             return
         arrived = ErrorCode.DUPLICATE if isinstance(request.message, Subscribe) else ErrorCode.NOT_FOUND
-        if request.repeated and error.code == arrived and not isinstance(request.message, Ask):
+        if request.producer is not None:
+            self.publications.not_opened(request.producer, error)
+        if request.repeated and error.code == arrived and request.inbox is not None:
             self._settle(request, None)
             return
         if request.inbox is not None:

@@ -4,6 +4,8 @@
     +-- LocalError            we broke the rules ourselves: a bug on this side, raised to the caller
     +-- ProtocolViolation     the other side broke the rules; the connection closes at the first one
     +-- Refused               the broker understood and said no; the connection stays
+    |   +-- Fenced            a newer epoch of this producer is at work: this one must stop
+    |   +-- OutOfSequence     the log has not what came before this batch: nothing more of this producer is taken
     +-- CannotConnect         nobody answered, or the handshake failed
     +-- ConnectionLost        the connection ended while something was asked of it
     +-- UnknownOutcome        it was sent, and nobody can say whether it was accepted
@@ -19,8 +21,10 @@ __all__ = [
     "CannotConnect",
     "ConnectionLost",
     "ErrorCode",
+    "Fenced",
     "HeadgateError",
     "LocalError",
+    "OutOfSequence",
     "ProtocolViolation",
     "Refused",
     "UnknownOutcome",
@@ -53,6 +57,9 @@ class ErrorCode(IntEnum):
     DUPLICATE = 108
     SEQUENCE_GAP = 109
     UNAVAILABLE = 110
+    FENCED = 111
+    NOT_STORED = 112
+    OUT_OF_SEQUENCE = 113
 
 
 class HeadgateError(Exception):
@@ -79,6 +86,24 @@ class Refused(HeadgateError):
         super().__init__(text)
         self.code = code
         self.text = text
+
+
+class Fenced(Refused):
+    """Somebody opened this producer with a newer epoch: whoever did that goes on where this one stopped."""
+
+    def __init__(self, producer: str, epoch: int, text: str) -> None:
+        super().__init__(ErrorCode.FENCED, f"producer {producer!r}, epoch {epoch}, was replaced by a newer one: {text}")
+        self.producer = producer
+        self.epoch = epoch
+
+
+class OutOfSequence(Refused):
+    """The cluster does not have the events before this batch, or has some of the batch already."""
+
+    def __init__(self, producer: str, number: int, text: str) -> None:
+        super().__init__(ErrorCode.OUT_OF_SEQUENCE, f"producer {producer!r} is out of sequence at {number}: {text}")
+        self.producer = producer
+        self.number = number
 
 
 class CannotConnect(HeadgateError):

@@ -11,6 +11,7 @@ __all__ = [
     "CREDIT_DEFAULT",
     "CREDIT_MAX",
     "DIAL_SECONDS_MAX",
+    "DIGEST_LENGTH_MAX",
     "ENTRY_OVERHEAD_BYTES",
     "FAILURES_KEPT_MAX",
     "FRAME_LENGTH_MAX",
@@ -30,19 +31,27 @@ __all__ = [
     "LINGER_SECONDS_DEFAULT",
     "LETTER_LENGTH_MAX",
     "LIST_LENGTH_MAX",
+    "LOG_CHUNK_BYTES_MAX",
+    "LOG_CHUNK_ROWS_MAX",
+    "LOG_ORIGINS_MAX",
+    "OPEN_ATTEMPTS_MAX",
     "PAGE_LENGTH_MAX",
     "PEER_CREDIT_DEFAULT",
     "PEER_HEARTBEAT_SECONDS",
+    "PRODUCERS_KNOWN_MAX",
     "PUBLISH_LENGTH_MAX",
     "PUBLISH_WINDOW_DEFAULT",
     "QUEUE_BYTES_MAX",
     "RECORD_LENGTH_MAX",
+    "REPLAY_NEAR_EVENTS",
     "RETRY_DELAY_SECONDS_MAX",
     "RETRY_DELAY_SECONDS_MIN",
     "RETRY_SECONDS_DEFAULT",
     "SETTINGS_MAX",
     "SHELF_LENGTH_MAX",
     "SHELVES_MAX",
+    "SPANS_MAX",
+    "STORE_ATTEMPTS_MAX",
     "TEXT_LENGTH_MAX",
     "TOPIC_LENGTH_MAX",
     "TOPIC_LEVELS_MAX",
@@ -179,3 +188,35 @@ SHELVES_MAX = 256
 
 SHELF_LENGTH_MAX = 16
 """Scalars that name a shelf; there are six."""
+
+DIGEST_LENGTH_MAX = 64
+"""Bytes of a producer's digest: the longest hash in use, SHA-512."""
+
+LOG_CHUNK_BYTES_MAX = 1024 * 1024
+"""Bytes of rows in one LOG_CHUNK, unless its only row is larger: some milliseconds of a disk, and the pull of the next
+chunk costs nothing beside it."""
+
+LOG_CHUNK_ROWS_MAX = 4096
+"""Rows of a LOG_CHUNK: as many as a batch may have events; rows so small that more would fit cost their handling."""
+
+LOG_ORIGINS_MAX = 1024
+"""Origins that a LOG_CHUNK tells of: a broker has a new one with every start, so a log has some; deliveries of a
+stream may have come from every broker of a large cluster."""
+
+STORE_ATTEMPTS_MAX = 4
+"""How often a client sends a batch that could not be stored. A broker waits for its siblings for some seconds before it
+says no, and a full disk stays full: whoever publishes is to hear of it within half a minute."""
+
+REPLAY_NEAR_EVENTS = 4096
+"""Events left to read in the logs of a stream when a replay subscribes to what comes live: what is delivered while it
+reads these waits at the broker and here, within the window of credit."""
+
+PRODUCERS_KNOWN_MAX = 16_384
+"""Producers of which a replay remembers what it has seen: more than publish to a stream at a time."""
+
+SPANS_MAX = 64
+"""Intervals of numbers that it remembers of one: there are several only while logs are read side by side."""
+
+OPEN_ATTEMPTS_MAX = 14
+"""How often a client asks to open a producer while the cluster is being repaired, with pauses up to
+RETRY_DELAY_SECONDS_MAX: twenty seconds, somewhat longer than a cluster needs to find itself again."""

@@ -1,12 +1,14 @@
 """Every message of the wire as a small slotted dataclass: the vocabulary of the system. SPEC.md tells the bytes.
 
-What only brokers say to each other is in `peer_messages.py` and registered here.
+What only brokers say to each other is in `peer_messages.py`, what is about logs in `log_messages.py`; both are
+registered here. A PUBLISH with a stamp has a type number of its own, PRODUCE, and is the same message.
 
 Messages are never changed after they were made (the simulator passes them through the codec to see that).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -14,6 +16,7 @@ from typing import Any
 
 from .batch import Batch, Portion, split_u32
 from .limits import CREDIT_DEFAULT, HEARTBEAT_SECONDS_DEFAULT
+from .log_messages import Copy, LogChunk, ReadLog, Stamp
 from .peer_messages import Control, Forward, Letter, Peer
 
 __all__ = [
@@ -22,6 +25,7 @@ __all__ = [
     "Answer",
     "Ask",
     "Control",
+    "Copy",
     "Credit",
     "Deliver",
     "Error",
@@ -31,6 +35,7 @@ __all__ = [
     "Hello",
     "Interest",
     "Letter",
+    "LogChunk",
     "Message",
     "Mode",
     "Peer",
@@ -38,12 +43,15 @@ __all__ = [
     "Pong",
     "Puback",
     "Publish",
+    "ReadLog",
     "Scope",
+    "Stamp",
     "Suback",
     "Subscribe",
     "Unsuback",
     "Unsubscribe",
     "Welcome",
+    "wire_name",
 ]
 
 VERSION = 1
@@ -168,11 +176,15 @@ class Unsuback:
 
 @dataclass(slots=True)
 class Publish:
-    """A batch; `sequence` counts this session's acknowledged batches from 1 without holes, and is 0 with FIRE."""
+    """A batch; `sequence` counts this session's acknowledged batches from 1 without holes, and is 0 with FIRE.
+
+    With a stamp it is recognised when it comes again, whatever the session.
+    """
 
     sequence: int
     mode: int
     batch: Batch
+    stamp: Stamp | None = None
 
 
 @dataclass(slots=True)
@@ -256,10 +268,13 @@ Message = (
     | Interest
     | Ask
     | Answer
+    | ReadLog
+    | LogChunk
     | Peer
     | Letter
     | Control
     | Forward
+    | Copy
 )
 
 MESSAGE_TYPES: dict[int, type[Any]] = {
@@ -281,8 +296,17 @@ MESSAGE_TYPES: dict[int, type[Any]] = {
     16: Interest,
     17: Ask,
     18: Answer,
+    19: Publish,
+    20: ReadLog,
+    21: LogChunk,
     32: Peer,
     33: Letter,
     34: Control,
     35: Forward,
+    36: Copy,
 }
+
+
+def wire_name(kind: type[Any]) -> str:
+    """A kind of message as SPEC.md writes it: READ_LOG, PUBACK."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__).upper()

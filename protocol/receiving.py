@@ -26,14 +26,28 @@ from .errors import HeadgateError, ProtocolViolation
 from .limits import CREDIT_MAX, GAPS_KEPT_MAX
 from .messages import Credit, Deliver, Gap, Subscribe
 from .records import decode_record
+from .replay import Piece
 
 __all__ = ["Deliveries", "Event", "Inbox"]
 
 
 class Event:
-    """One event as a subscriber gets it. `subscription` is the number of the subscription that it came for."""
+    """One event as a subscriber gets it. `subscription` is the number of the subscription that it came for.
 
-    __slots__ = ("attributes", "body", "content_type", "origin", "sequence", "subscription", "time", "topic")
+    `position` is its place in a log, as in "ann@1763492000:120", when it was read from there, and otherwise empty.
+    """
+
+    __slots__ = (
+        "attributes",
+        "body",
+        "content_type",
+        "origin",
+        "position",
+        "sequence",
+        "subscription",
+        "time",
+        "topic",
+    )
 
     def __init__(
         self,
@@ -54,6 +68,7 @@ class Event:
         self.body = body
         self.content_type = content_type
         self.subscription = subscription
+        self.position = ""
 
     @property
     def id(self) -> str:
@@ -119,7 +134,10 @@ class _Slice:
 
 
 class Inbox:
-    """One subscription's end of the wire. Whoever waits for it sets `on_change`."""
+    """One subscription's end of the wire. Whoever waits for it sets `on_change`.
+
+    What is delivered with a number up to that of its origin in `covered` was read from a log before, and is left out.
+    """
 
     def __init__(self, deliveries: Deliveries, request: Subscribe) -> None:
         self.request = request
@@ -130,6 +148,7 @@ class Inbox:
         self.gaps: deque[Gap] = deque(maxlen=GAPS_KEPT_MAX)
         self.failure: HeadgateError | None = None
         self.ended = False
+        self.covered: dict[str, int] = {}
         self._deliveries = deliveries
         self._slices: deque[_Slice] = deque()
 
@@ -152,7 +171,27 @@ class Inbox:
         events = piece.parcel.events(piece.start, piece.stop, event, self.request.subscription)
         self._deliveries.malformed += count - len(events)
         self._deliveries.consume(piece.session, count)
+        if self.covered:
+            events = [one for one in events if one.sequence > self.covered.get(one.origin, -1)]
         return events
+
+    def read(self, piece: Piece, event: type[Event] = Event) -> list[Event]:
+        """The events of some rows of a log that this subscription wants."""
+        request = self.request
+        levels = request.pattern.count("/") if request.options.get("exact") else None
+        wanted: list[Event] = []
+        for row in piece.rows:
+            portion = Portion(
+                row.origin, row.base, row.time, row.offsets, row.topics, row.lengths, row.records, row.count
+            )
+            events = _Parcel(portion).events(0, row.count, event, request.subscription)
+            self._deliveries.malformed += row.count - len(events)
+            for one in events:
+                position = row.first + one.sequence - row.base
+                if position >= piece.position and levels in (None, one.topic.count("/")):
+                    one.position = f"{piece.name.partition}:{position}"
+                    wanted.append(one)
+        return wanted
 
     def put(self, piece: _Slice) -> None:
         """A slice came in."""

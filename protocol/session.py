@@ -43,6 +43,7 @@ from .messages import (
     Answer,
     Ask,
     Control,
+    Copy,
     Credit,
     Deliver,
     Error,
@@ -52,18 +53,21 @@ from .messages import (
     Hello,
     Interest,
     Letter,
+    LogChunk,
     Message,
     Peer,
     Ping,
     Pong,
     Puback,
     Publish,
+    ReadLog,
     Scope,
     Suback,
     Subscribe,
     Unsuback,
     Unsubscribe,
     Welcome,
+    wire_name,
 )
 
 __all__ = ["Role", "Session", "State"]
@@ -91,9 +95,9 @@ class State(Enum):
 
 
 _BOTH = (Ping, Pong, Error, Goodbye)
-_FROM_CLIENT = frozenset((*_BOTH, Credit, Subscribe, Unsubscribe, Publish, Ask))
-_FROM_BROKER = frozenset((*_BOTH, Suback, Unsuback, Puback, Deliver, Gap, Interest, Answer))
-_AMONG_PEERS = frozenset((*_BOTH, Credit, Letter, Control, Forward, Deliver, Gap))
+_FROM_CLIENT = frozenset((*_BOTH, Credit, Subscribe, Unsubscribe, Publish, Ask, ReadLog))
+_FROM_BROKER = frozenset((*_BOTH, Suback, Unsuback, Puback, Deliver, Gap, Interest, Answer, LogChunk))
+_AMONG_PEERS = frozenset((*_BOTH, Credit, Letter, Control, Forward, Deliver, Gap, Copy))
 _ACCEPTED: dict[tuple[Role, State], frozenset[type]] = {
     (Role.BROKER, State.OPENING): frozenset((Hello, Error, Goodbye)),
     (Role.BROKER, State.OPEN): _FROM_CLIENT,
@@ -184,7 +188,7 @@ class Session:
             self._outgoing += frame(encode_chunks(message), FRAME_LENGTH_MAX)
             return
         if kind not in _SENT[self.role, self.state]:
-            raise LocalError(f"{kind.__name__.upper()} is not sent by a {self.role.value} that is {self.state.value}")
+            raise LocalError(f"{wire_name(kind)} is not sent by a {self.role.value} that is {self.state.value}")
         opening = self.state is State.OPENING
         if (kind is Hello and self._greeted) or (kind is Welcome and not self._greeted):
             raise LocalError("the client says HELLO, once, and the broker answers it with WELCOME")
@@ -312,7 +316,7 @@ class Session:
         self._delivering = False
 
     def _out_of_place(self, kind: type[Any]) -> str:
-        name = kind.__name__.upper()
+        name = wire_name(kind)
         if self.role is Role.PEER and kind is Hello:
             return "HELLO may not come here: this port is for brokers, clients connect to --listen (7400 unless set)"
         if self.role is Role.BROKER and kind is Peer:

@@ -131,15 +131,13 @@ def _checked_topic(topic: str) -> str:
     return levels[0]
 
 
-def subscribe_options(exact: bool, durable: str | None, start: str | int | None, ordered: bool) -> dict[str, Any]:
+def subscribe_options(exact: bool, durable: str | None, ordered: bool) -> dict[str, Any]:
     """The options of SUBSCRIBE: those that were set."""
     options: dict[str, Any] = {}
     if exact:
         options["exact"] = True
     if durable is not None:
         options["durable"] = durable
-    if start is not None:
-        options["from"] = start
     if ordered:
         options["ordered"] = True
     return options

@@ -10,8 +10,10 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from protocol.errors import LocalError
 from protocol.messages import Gap
 from protocol.receiving import Event
+from protocol.replay import parse_start
 
 from ..exits import DONE, REFUSED, UsageError
 from ..jsonlines import event_text
@@ -30,7 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--where", metavar="SQL", default="", help="a condition on the attributes, as in SQL")
     parser.add_argument("--exact", action="store_true", help="only topics with as many levels as PATTERN")
     parser.add_argument("--durable", metavar="NAME", help="a subscription that waits for you (a later version)")
-    parser.add_argument("--from", metavar="start|now|OFFSET", dest="start", help="where to begin (so far: now)")
+    parser.add_argument(
+        "--from",
+        metavar="start|now|OFFSET",
+        dest="start",
+        help="where to begin in a stored stream: its start, now (the default), a position in its only log, or one in "
+        "each of its logs, as `position` of --json has it, with commas between: ann@1763492000:120,bob@1763492007:7",
+    )
     parser.add_argument("--count", metavar="N", type=int, help="stop after N deliveries")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, help="stop then; with --count unmet the code is 1")
     parser.add_argument("--json", action="store_true", help="an object a delivery")
@@ -152,9 +160,13 @@ def _body(event: Event) -> str:
 def _start(text: str | None) -> str | int | None:
     if text is None or text in ("start", "now"):
         return text
-    if text.isascii() and text.isdigit() and len(text) < 20:
+    if text.isascii() and text.isdigit() and len(text) < 17:
         return int(text)
-    raise UsageError(f"--from {text}: say start, now, or the number of an offset")
+    try:
+        parse_start(text)
+    except LocalError as error:
+        raise UsageError(f"--from {text}: {error}") from error
+    return text
 
 
 def _tell_gap(gap: Gap) -> None:

@@ -6,7 +6,7 @@ Re-exported here: Client, connect, Event, Receipt, Subscription, Connection, Con
         await client.publish("quotes/NYSE/OTE", {"price": 8.5}, b"...")
 
 Inside: a Client holds a Conversation (pure, one folder up) and a Link, which keeps it connected; `tasks` owns the one
-task there may be, the one that reconnects.
+task there may be, the one that reconnects. Logs asks other brokers for theirs, each over a client of its own.
 """
 
 from .client import Client, connect

@@ -7,9 +7,10 @@ publisher fills batches. Order is kept within a stream.
 **Outcomes.** `publish` returns when the broker has the event, and raises Refused when it said no. When the connection
 breaks, the client dials again and goes on with its session: the broker recognises what it already has, so nothing is
 lost or doubled. If the session is gone too, because the broker is and another one stands in, what was sent without an
-answer gets UnknownOutcome: it may or may not have been accepted, and the library does not guess. Subscriptions are
-made again, and each is told of a gap of unknown size. When nobody can be reached for `retry_seconds`, what was never
-sent gets ConnectionLost, and so do all subscriptions.
+answer gets UnknownOutcome: it may or may not have been accepted, and the library does not guess. Except for what was
+published with mode "stored": that is sent again, because every broker recognises it by its producer and number.
+Subscriptions are made again, and each is told of a gap of unknown size. When nobody can be reached for
+`retry_seconds`, what was never sent gets ConnectionLost, and so do all subscriptions.
 
 **Credit.** See Subscription: one window of `credit` deliveries for the whole client.
 """
@@ -18,8 +19,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -35,15 +36,21 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
     RETRY_SECONDS_DEFAULT,
 )
-from ..messages import Gap
+from ..log_catalogue import Chunk, LogInfo, kind_number
+from ..log_rows import LogName
+from ..messages import Gap, LogChunk, ReadLog
 from ..outcome import Outcome
+from ..overview import Overview
 from ..receiving import Inbox
+from ..replay import begins_in_the_past
 from ..retry import Retry
 from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
 from .link import Link
+from .logs import Logs
 from .loops import check_loop, current_loop
 from .receipt import Receipt
-from .subscription import Subscription
+from .replaying import Replaying
+from .subscription import Event, Subscription
 
 __all__ = ["Client", "connect"]
 
@@ -59,20 +66,25 @@ async def connect(
     heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT,
     wait_seconds: float = 0.0,
     shuffle: bool = True,
+    producer: str | None = None,
 ) -> Client:
     """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying.
 
     Several brokers are written with commas between them, "a:7400,b:7400". They are tried in any order, or with
     `shuffle=False` as written; a client that has lost its broker goes on with the next one that answers.
-    `linger_seconds=0` turns batching off. `credit` bounds the deliveries that wait in this process.
+    `linger_seconds=0` turns batching off. `credit` bounds the deliveries that wait in this process. `producer` names
+    whoever publishes with mode "stored", across restarts: whoever uses a name last shuts out the others. Without it
+    each client is somebody new, and with "" what is stored is not recognised when it is sent again.
     """
-    options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds)
+    producer = secrets.token_hex(8) if producer is None else producer
+    epoch = time.time_ns() // 1000
+    options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch)
     client = Client(Addresses(address, random.random, shuffle), options, Retry(retry_seconds, random.random))
     await client.open(wait_seconds)
     return client
 
 
-class Client:
+class Client(Overview):
     """See the head of this file; made by `connect`, best used in `async with`."""
 
     def __init__(
@@ -81,58 +93,14 @@ class Client:
         self._conversation = Conversation(options, Receipt)
         self._publications = self._conversation.publications
         self._link = Link(addresses, self._conversation, retry, clock, self._changed)
+        super().__init__(self._conversation, self._link)
         self._linger_seconds = options.linger_seconds
         self._linger: asyncio.Handle | None = None
         self._loop: asyncio.AbstractEventLoop
         self._room: list[asyncio.Future[None]] = []
+        self._name = options.name
+        self._logs: Logs | None = None
         self._closed = False
-
-    # --- Looking at it -----------------------------------------------------------------------------------------------
-
-    @property
-    def address(self) -> str:
-        """The address of the broker that it has, or had last, as given."""
-        return self._link.addresses.last or self._link.addresses.text
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """Every broker that it may turn to."""
-        return self._link.addresses.every
-
-    @property
-    def broker(self) -> str:
-        """The broker's name, as it introduced itself."""
-        return self._conversation.broker
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is a connection now; without one everything waits for the next."""
-        return self._link.connected
-
-    @property
-    def reconnects(self) -> int:
-        """How often the connection was lost and found again."""
-        return self._link.reconnects
-
-    @property
-    def failures(self) -> deque[HeadgateError]:
-        """The last errors of publishes that nobody was awaiting."""
-        return self._publications.failures
-
-    @property
-    def failure_count(self) -> int:
-        """How many events those and all earlier ones concern."""
-        return self._publications.failure_count
-
-    @property
-    def lost(self) -> int:
-        """Deliveries that were dropped on the way to this client, all subscriptions together."""
-        return self._conversation.deliveries.lost
-
-    @property
-    def malformed(self) -> int:
-        """Events that were skipped because their publisher did not encode them properly."""
-        return self._conversation.deliveries.malformed
 
     # --- Publishing --------------------------------------------------------------------------------------------------
 
@@ -250,14 +218,20 @@ class Client:
         """Subscribe; when this returns, every event published from now on is seen. Raises Refused.
 
         `exact` turns off matching below the pattern. `on_gap` is called when the broker had to drop something.
+        `start` begins in the past of a stored stream: "start" is as far back as its logs go, a number a position in its
+        only log, and "ann@1763492000:120,bob@1763492007:7" one in each; logs not named are read from their beginning.
         """
         self._check_usable()
-        options = subscribe_options(exact, durable, start, ordered)
-        inbox, outcome = self._conversation.subscribe(pattern, where or "", options)
+        options = subscribe_options(exact, durable, ordered)
+        inbox = self._conversation.inbox(pattern, where or "", options)
+        if begins_in_the_past(start):
+            replaying = Replaying(self, inbox, start or 0, self._say_subscribe)
+            subscription = Subscription(self, inbox, on_gap, replaying)
+            await replaying.begin(Event)
+            return subscription
         subscription = Subscription(self, inbox, on_gap)
-        self._link.pump()
         try:
-            await self._answer(outcome)
+            await self._answer(self._say_subscribe(inbox))
         except asyncio.CancelledError:
             self._conversation.unsubscribe(inbox)
             self._link.pump()
@@ -281,6 +255,30 @@ class Client:
         self._link.pump()
         return await self._answer(outcome)
 
+    # --- Logs --------------------------------------------------------------------------------------------------------
+
+    async def logs(self, stream: str | None = None, kind: str | int = "events") -> list[LogInfo]:
+        """The logs of a stream, or of all, that some broker within reach has: events, deliveries or subscriptions."""
+        return await self._over_logs().find(stream, kind_number(kind))
+
+    async def read_log(
+        self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = ""
+    ) -> Chunk:
+        """Rows of a log from a position on, from whoever has it. With a pattern or a condition the matching events."""
+        return await self._over_logs().read(name, position, events, pattern, where)
+
+    async def log_at(self, name: LogName, time: int) -> int:
+        """The first position of a log at or after that time, in microseconds since 1970 UTC."""
+        return await self._over_logs().position_at(name, time)
+
+    async def request_log(self, message: ReadLog) -> LogChunk:
+        """A chunk of a log that this client's own broker has; `read_log` asks the right one. Raises Refused."""
+        self._check_usable()
+        outcome = self._conversation.read_log(message)
+        self._link.pump()
+        chunk: LogChunk = await self._answer(outcome)
+        return chunk
+
     # --- Beginning and end -------------------------------------------------------------------------------------------
 
     async def open(self, wait_seconds: float = 0.0) -> None:
@@ -299,6 +297,8 @@ class Client:
         finally:
             self._closed = True
             self._cancel_linger()
+            if self._logs is not None:
+                await self._logs.close()
             await self._link.close()
             self._conversation.finish()
             self._wake_room()
@@ -338,6 +338,18 @@ class Client:
             raise self._link.failure
         if self._closed:
             raise LocalError("this client is closed: connect again")
+
+    def _say_subscribe(self, inbox: Inbox) -> Outcome:
+        outcome = self._conversation.subscribe(inbox)
+        self._link.pump()
+        return outcome
+
+    def _over_logs(self) -> Logs:
+        self._check_usable()
+        if self._logs is None:
+            # A broker that does not answer is passed over, not waited for: another one may have a copy.
+            self._logs = Logs(self, lambda address: connect(address, name=self._name, retry_seconds=0.0))
+        return self._logs
 
     def _turn_over(self) -> None:
         self._cancel_linger()

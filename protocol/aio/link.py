@@ -44,6 +44,7 @@ class Link:
         self._welcome: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] | None = None
         self._closing = False
+        self._resting: asyncio.Handle | None = None
         self._tasks = Tasks()
 
     @property
@@ -75,6 +76,8 @@ class Link:
     async def close(self) -> None:
         """Say goodbye and wait until the socket is gone."""
         self._closing = True
+        if self._resting is not None:
+            self._resting.cancel()
         await self._tasks.stop()
         connection = self._connection
         if connection is not None:
@@ -101,6 +104,9 @@ class Link:
                     self._welcome.set_result(None)
                 self._welcome = None
                 self._retry.connected(self._clock())
+        pause = self._conversation.publications.pause_seconds
+        if pause is not None and self._resting is None and not self._closing:
+            self._resting = asyncio.get_running_loop().call_later(pause, self._rested)
         self.pump()
         self._on_change()
 
@@ -129,6 +135,11 @@ class Link:
         self._on_change()
 
     # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _rested(self) -> None:
+        self._resting = None
+        self._conversation.publications.rested()
+        self.pump()
 
     async def _search(self, dialling: Dialling) -> Exception | None:
         """Try until there is a connection, or nothing more to try: then the last error."""

@@ -17,6 +17,7 @@ from .limits import TURN_EVENTS_MAX
 
 if TYPE_CHECKING:
     from .client import Client
+    from .replaying import Replaying
 
 __all__ = ["Event", "Subscription"]
 
@@ -42,9 +43,16 @@ class Subscription:
     and in the end holds up the others as well: give a slow loop a client of its own.
     """
 
-    def __init__(self, client: Client, inbox: Inbox, on_gap: Callable[[Gap], None] | None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        inbox: Inbox,
+        on_gap: Callable[[Gap], None] | None,
+        replaying: Replaying | None = None,
+    ) -> None:
         self._client = client
         self._inbox = inbox
+        self._replaying = replaying
         self._arrived = asyncio.Event()
         self._current: Iterator[Event] = iter(())
         self._taken = 0
@@ -132,6 +140,11 @@ class Subscription:
         """The next events; raises what ended the subscription, StopAsyncIteration when it was closed."""
         inbox = self._inbox
         self._client.check_loop()
+        if self._replaying is not None:
+            events = await self._replaying.take(Event)
+            if events:
+                return cast("list[Event]", events)
+            self._replaying = None
         while not inbox.waiting:
             if inbox.ended:
                 raise inbox.failure or StopAsyncIteration

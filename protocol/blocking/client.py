@@ -12,14 +12,15 @@ A client serves one thread at a time, and says so when a second one comes: make 
 from __future__ import annotations
 
 import random
-import threading
+import secrets
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from .. import producing
 from ..addresses import Addresses
+from ..batch import Batch
 from ..columns import Scalar
 from ..conversation import ClientOptions, Conversation
 from ..errors import HeadgateError, LocalError
@@ -30,13 +31,22 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
     RETRY_SECONDS_DEFAULT,
 )
-from ..messages import Gap
+from ..log_catalogue import Chunk, LogInfo, kind_number
+from ..log_rows import LogName
+from ..messages import Gap, LogChunk, ReadLog
 from ..outcome import Outcome
+from ..overview import Overview
 from ..receiving import Inbox
+from ..replay import begins_in_the_past
 from ..retry import Retry
 from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
+from .limits import INFLIGHT_DEFAULT
 from .link import Link
-from .subscription import Subscription
+from .logs import Logs
+from .one_thread import OneThread
+from .producer import Producer
+from .replaying import Replaying
+from .subscription import Event, Subscription
 
 __all__ = ["BlockingClient", "connect_blocking"]
 
@@ -52,32 +62,22 @@ def connect_blocking(
     heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT,
     wait_seconds: float = 0.0,
     shuffle: bool = True,
+    producer: str | None = None,
 ) -> BlockingClient:
     """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying.
 
-    Several brokers are written with commas between them, as for the asyncio client.
+    Several brokers are written with commas between them, and `producer` is the name under which it publishes what is to
+    be stored, as for the asyncio client.
     """
-    options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds)
+    producer = secrets.token_hex(8) if producer is None else producer
+    epoch = time.time_ns() // 1000
+    options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch)
     client = BlockingClient(Addresses(address, random.random, shuffle), options, Retry(retry_seconds, random.random))
     client.open(wait_seconds)
     return client
 
 
-class _OneThread:
-    """A lock that nobody waits for: a second thread is told instead."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=False):
-            raise LocalError("another thread is using this client: make one for each thread")
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-
-class BlockingClient:
+class BlockingClient(Overview):
     """See the head of this file; made by `connect_blocking`, best used in `with`."""
 
     def __init__(
@@ -85,59 +85,15 @@ class BlockingClient:
     ) -> None:
         self._conversation = Conversation(options, Outcome)
         self._publications = self._conversation.publications
+        self._name = options.name
+        self._logs: Logs | None = None
         self._link = Link(addresses, self._conversation, retry, clock)
+        super().__init__(self._conversation, self._link)
         self._linger_seconds = options.linger_seconds
         self._clock = clock
         self._opened_batch = clock()
-        self._one_thread = _OneThread()
+        self._one_thread = OneThread()
         self._closed = False
-
-    # --- Looking at it -----------------------------------------------------------------------------------------------
-
-    @property
-    def address(self) -> str:
-        """The address of the broker that it has, or had last, as given."""
-        return self._link.addresses.last or self._link.addresses.text
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """Every broker that it may turn to."""
-        return self._link.addresses.every
-
-    @property
-    def broker(self) -> str:
-        """The broker's name, as it introduced itself."""
-        return self._conversation.broker
-
-    @property
-    def connected(self) -> bool:
-        """Whether the last call left a connection."""
-        return self._link.connected
-
-    @property
-    def reconnects(self) -> int:
-        """How often the connection was lost and found again."""
-        return self._link.reconnects
-
-    @property
-    def failures(self) -> deque[HeadgateError]:
-        """The last errors of `publish_soon`."""
-        return self._publications.failures
-
-    @property
-    def failure_count(self) -> int:
-        """How many events those and all earlier ones concern."""
-        return self._publications.failure_count
-
-    @property
-    def lost(self) -> int:
-        """Deliveries that were dropped on the way to this client, all subscriptions together."""
-        return self._conversation.deliveries.lost
-
-    @property
-    def malformed(self) -> int:
-        """Events that were skipped because their publisher did not encode them properly."""
-        return self._conversation.deliveries.malformed
 
     # --- Publishing --------------------------------------------------------------------------------------------------
 
@@ -231,13 +187,21 @@ class BlockingClient:
         ordered: bool = False,
         on_gap: Callable[[Gap], None] | None = None,
     ) -> Subscription:
-        """Subscribe; when this returns, every event published from now on is seen. Raises Refused."""
+        """Subscribe; when this returns, every event published from now on is seen. Raises Refused.
+
+        `start` begins in the past of a stored stream: see the asyncio client.
+        """
         with self._one_thread:
             self._check_usable()
-            options = subscribe_options(exact, durable, start, ordered)
-            inbox, outcome = self._conversation.subscribe(pattern, where or "", options)
-            subscription = Subscription(self, inbox, on_gap)
-            self._answer(outcome)
+            options = subscribe_options(exact, durable, ordered)
+            inbox = self._conversation.inbox(pattern, where or "", options)
+            if not begins_in_the_past(start):
+                subscription = Subscription(self, inbox, on_gap)
+                self._confirm(inbox)
+                return subscription
+            replaying = Replaying(self, inbox, start or 0, self._confirm)
+            subscription = Subscription(self, inbox, on_gap, replaying)
+            replaying.begin(Event)
             return subscription
 
     def unsubscribe(self, inbox: Inbox) -> None:
@@ -253,6 +217,56 @@ class BlockingClient:
         with self._one_thread:
             self._check_usable()
             return self._answer(self._conversation.ask(verb, arguments))
+
+    # --- Logs --------------------------------------------------------------------------------------------------------
+
+    def producer(self, name: str, epoch: int, *, inflight: int = INFLIGHT_DEFAULT) -> Producer:
+        """Publish as this producer; older epochs of it are shut out from now on. Raises Refused, or Fenced."""
+        with self._one_thread:
+            self._check_usable()
+            state = producing.Producer(name, epoch, strict=True)
+            self._conversation.open_producer(state)
+            self.wait(lambda: not state.eager)
+            if (failure := state.failure or self._link.failure) is not None:
+                self.end_producer(state)
+                raise failure
+            return Producer(self, state, inflight)
+
+    def produce(self, state: producing.Producer, batch: Batch, digest: bytes, ids: bytes, inflight: int) -> None:
+        """What `Producer.publish` does."""
+        with self._one_thread:
+            self._check_usable()
+            self.wait(lambda: state.waiting < inflight)
+            self._wait_for_room()
+            self._publications.add_produced(state, batch, digest, ids)
+            self._link.turn(0.0)
+
+    def end_producer(self, state: producing.Producer) -> None:
+        """What `Producer.close` does, after it has flushed."""
+        with self._one_thread:
+            self._conversation.close_producer(state)
+
+    def logs(self, stream: str | None = None, kind: str | int = "events") -> list[LogInfo]:
+        """The logs of a stream, or of all, that some broker within reach has: events, deliveries or subscriptions."""
+        with self._one_thread:
+            return self._over_logs().find(stream, kind_number(kind))
+
+    def read_log(self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = "") -> Chunk:
+        """Rows of a log from a position on, from whoever has it. With a pattern or a condition the matching events."""
+        with self._one_thread:
+            return self._over_logs().read(name, position, events, pattern, where)
+
+    def log_at(self, name: LogName, time: int) -> int:
+        """The first position of a log at or after that time, in microseconds since 1970 UTC."""
+        with self._one_thread:
+            return self._over_logs().position_at(name, time)
+
+    def request_log(self, message: ReadLog) -> LogChunk:
+        """A chunk of a log that this client's own broker has; `read_log` asks the right one. Raises Refused."""
+        with self._one_thread:
+            self._check_usable()
+            chunk: LogChunk = self._answer(self._conversation.read_log(message))
+            return chunk
 
     # --- Beginning and end -------------------------------------------------------------------------------------------
 
@@ -270,6 +284,8 @@ class BlockingClient:
                     self.flush()
             finally:
                 self._closed = True
+                if self._logs is not None:
+                    self._logs.close()
                 self._link.close()
                 self._conversation.finish()
             # Without a connection nothing was waited for: what is lost with the client must not be lost in silence.
@@ -320,6 +336,16 @@ class BlockingClient:
         if not publications.collecting:
             self._opened_batch = self._clock()
         return publications.add(topic, attributes, body, content_type, mode_number(mode))
+
+    def _confirm(self, inbox: Inbox) -> None:
+        self._answer(self._conversation.subscribe(inbox))
+
+    def _over_logs(self) -> Logs:
+        self._check_usable()
+        if self._logs is None:
+            # A broker that does not answer is passed over, not waited for: another one may have a copy.
+            self._logs = Logs(self, lambda address: connect_blocking(address, name=self._name, retry_seconds=0.0))
+        return self._logs
 
     def _wait_for_room(self) -> None:
         if self._publications.full:

@@ -41,6 +41,7 @@ class Link:
         self._dialling: Dialling | None = None
         self._attempt: Attempt | None = None
         self._attempt_at = 0.0
+        self._rests_until: float | None = None
 
     @property
     def connected(self) -> bool:
@@ -72,6 +73,7 @@ class Link:
             if self._dialling is not None and self._attempt is not None:
                 self._try_again(self._dialling, self._attempt, seconds)
             return
+        seconds = self._rest(seconds)
         try:
             if self._clock() - wire.last_turn > wire.session.heartbeat_seconds:
                 # After a long silence the broker may have given us up: look before anything is entrusted to it.
@@ -99,6 +101,22 @@ class Link:
             return  # the end of the stream, which was waited for
         finally:
             wire.close()
+
+    def _rest(self, seconds: float | None) -> float | None:
+        """As long as may be waited, for producers that rest must be opened again in time."""
+        publications, now = self._conversation.publications, self._clock()
+        pause = publications.pause_seconds
+        if pause is None:
+            self._rests_until = None
+            return seconds
+        if self._rests_until is None:
+            self._rests_until = now + pause
+        elif now >= self._rests_until:
+            self._rests_until = None
+            publications.rested()
+            return seconds
+        left = self._rests_until - now
+        return left if seconds is None else min(left, seconds)
 
     def _handle(self, wire: Wire, seconds: float | None) -> None:
         for message in wire.turn(seconds):

@@ -15,6 +15,7 @@ from ..receiving import Inbox
 
 if TYPE_CHECKING:
     from .client import BlockingClient
+    from .replaying import Replaying
 
 __all__ = ["Event", "Subscription"]
 
@@ -39,9 +40,16 @@ class Subscription:
     A client has one window of credit for all its subscriptions: give a slow loop a client of its own.
     """
 
-    def __init__(self, client: BlockingClient, inbox: Inbox, on_gap: Callable[[Gap], None] | None) -> None:
+    def __init__(
+        self,
+        client: BlockingClient,
+        inbox: Inbox,
+        on_gap: Callable[[Gap], None] | None,
+        replaying: Replaying | None = None,
+    ) -> None:
         self._client = client
         self._inbox = inbox
+        self._replaying = replaying
         self._current: Iterator[Event] = iter(())
         self._on_gap = on_gap
         self._untold: list[Gap] = []
@@ -113,6 +121,12 @@ class Subscription:
         if left:
             return left
         inbox = self._inbox
+        if self._replaying is not None:
+            events = self._replaying.take(Event)
+            self._tell_gaps()
+            if events:
+                return cast("list[Event]", events)
+            self._replaying = None
         while True:
             self._client.give_credit()
             if not inbox.waiting:

@@ -90,6 +90,13 @@ def test_a_delivery_has_the_keys_of_the_contract_in_order() -> None:
     assert (members["time"], members["body"], members["subscription"]) == (1_700_000_000.5, "hi", 1)
 
 
+def test_what_was_read_from_a_log_says_where() -> None:
+    one = event()
+    assert "position" not in json.loads(event_text(one))
+    one.position = "ann@5:7"
+    assert json.loads(event_text(one))["position"] == "ann@5:7"
+
+
 def test_a_body_that_is_no_text_is_base64() -> None:
     members = json.loads(event_text(event(body=b"\xff")))
     assert members["body_base64"] == "/w=="

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from protocol.conversation import ClientOptions, Conversation
-from protocol.errors import ConnectionLost, ErrorCode, LocalError, ProtocolViolation, Refused
+from protocol.errors import ConnectionLost, ErrorCode, Fenced, LocalError, ProtocolViolation, Refused
 from protocol.messages import (
     Answer,
     Ask,
@@ -15,9 +15,11 @@ from protocol.messages import (
     Error,
     Goodbye,
     Interest,
+    LogChunk,
     Message,
     Puback,
     Publish,
+    ReadLog,
     Scope,
     Suback,
     Subscribe,
@@ -44,7 +46,8 @@ def said(conversation: Conversation) -> list[Message]:
 
 
 def subscribed(conversation: Conversation, pattern: str = "a") -> int:
-    inbox, outcome = conversation.subscribe(pattern, "x > 1", {"exact": True})
+    inbox = conversation.inbox(pattern, "x > 1", {"exact": True})
+    outcome = conversation.subscribe(inbox)
     (message,) = said(conversation)
     assert isinstance(message, Subscribe)
     conversation.handle(Suback(message.request, message.subscription))
@@ -75,7 +78,8 @@ def test_a_question_has_its_answer() -> None:
 
 def test_a_refused_subscription_leaves_nothing_behind() -> None:
     conversation = begun()
-    inbox, outcome = conversation.subscribe("a", "", {})
+    inbox = conversation.inbox("a", "", {})
+    outcome = conversation.subscribe(inbox)
     (message,) = said(conversation)
     assert isinstance(message, Subscribe)
     conversation.handle(Error(ErrorCode.BAD_CONDITION, Scope.REQUEST, message.request, "no"))
@@ -115,7 +119,7 @@ def test_interest_is_remembered_by_stream() -> None:
 def test_resumed_says_credit_and_unanswered_requests_again() -> None:
     conversation = begun()
     number = subscribed(conversation)
-    _, subscribing = conversation.subscribe("b", "", {})
+    subscribing = conversation.subscribe(conversation.inbox("b", "", {}))
     unsubscribing = conversation.unsubscribe(conversation.deliveries.inboxes[number])
     asking = conversation.ask("status", {})
     first = said(conversation)
@@ -138,7 +142,7 @@ def test_resumed_says_credit_and_unanswered_requests_again() -> None:
 
 def test_a_duplicate_that_was_said_once_is_refused() -> None:
     conversation = begun()
-    _, outcome = conversation.subscribe("b", "", {})
+    outcome = conversation.subscribe(conversation.inbox("b", "", {}))
     (message,) = said(conversation)
     assert isinstance(message, Subscribe)
     conversation.handle(Error(ErrorCode.DUPLICATE, Scope.REQUEST, message.request, "exists"))
@@ -148,7 +152,7 @@ def test_a_duplicate_that_was_said_once_is_refused() -> None:
 def test_a_new_session_subscribes_again_under_the_same_numbers() -> None:
     conversation = begun()
     kept, closed = subscribed(conversation, "kept"), subscribed(conversation, "closed")
-    _, pending = conversation.subscribe("pending", "", {})
+    pending = conversation.subscribe(conversation.inbox("pending", "", {}))
     unsubscribing = conversation.unsubscribe(conversation.deliveries.inboxes[closed])
     said(conversation)
     conversation.interrupted("reset")
@@ -236,7 +240,7 @@ def test_options_are_checked() -> None:
 def test_what_no_broker_would_take_is_refused_before_it_is_said(condition: Any) -> None:
     conversation = begun()
     with pytest.raises(LocalError):
-        conversation.subscribe("a", condition, {})
+        conversation.inbox("a", condition, {})
     for verb, arguments in ((3, {}), ("x" * 300, {}), ("explain", {"pattern": "x" * 300_000}), ("status", {"x": {1}})):
         with pytest.raises(LocalError):
             conversation.ask(verb, arguments)  # type: ignore[arg-type]
@@ -254,3 +258,68 @@ def test_what_no_broker_would_take_is_refused_before_it_is_said(condition: Any) 
 def test_options_that_no_broker_would_take_are_refused_before_anybody_is_called(options: dict[str, Any]) -> None:
     with pytest.raises(LocalError):
         ClientOptions(**options)
+
+
+def opening(conversation: Conversation) -> Ask:
+    """The only thing said is the question that opens the client's own producer."""
+    (ask,) = said(conversation)
+    assert isinstance(ask, Ask) and (ask.verb, ask.arguments) == ("producer.open", {"producer": "me", "epoch": 7})
+    return ask
+
+
+def storing() -> tuple[Conversation, Outcome]:
+    """One event that is to be stored."""
+    conversation = Conversation(ClientOptions(producer="me", epoch=7, linger_seconds=0), Outcome)
+    conversation.handle(welcome(False))
+    assert said(conversation) == []
+    return conversation, conversation.publications.add("a", None, b"", "", 2)
+
+
+def test_a_producer_is_opened_in_every_session_before_it_publishes() -> None:
+    conversation, outcome = storing()
+    conversation.handle(Answer(opening(conversation).request, {"next": 3, "digest": b"", "epoch": 7}))
+    (first,) = said(conversation)
+    conversation.interrupted("gone")
+    conversation.handle(welcome(False))
+    conversation.handle(Answer(opening(conversation).request, {"next": 3, "digest": b"", "epoch": 7}))
+    (second,) = said(conversation)
+    assert isinstance(first, Publish) and isinstance(second, Publish) and first.stamp == second.stamp
+    assert first.stamp is not None and first.stamp.number == 3
+    conversation.handle(Puback(1))
+    assert outcome.settled and outcome.error is None
+
+
+def test_a_question_that_opens_a_producer_outlives_its_connection() -> None:
+    conversation, outcome = storing()
+    ask = opening(conversation)
+    conversation.interrupted("gone")
+    conversation.handle(welcome(True))
+    assert [one for one in said(conversation) if isinstance(one, Ask)] == [ask]
+    conversation.handle(Error(ErrorCode.UNAVAILABLE, Scope.REQUEST, ask.request, "in a moment"))
+    assert said(conversation) == [] and conversation.publications.pause_seconds
+    conversation.publications.rested()
+    conversation.handle(Answer(opening(conversation).request, "nonsense"))
+    assert isinstance(outcome.error, ProtocolViolation)
+
+
+def test_a_producer_that_is_shut_out_fails_what_waits() -> None:
+    conversation, outcome = storing()
+    conversation.handle(Error(ErrorCode.FENCED, Scope.REQUEST, opening(conversation).request, "epoch 9"))
+    assert isinstance(outcome.error, Fenced) and said(conversation) == []
+
+
+def test_reading_a_log_has_its_answer_or_is_lost_with_the_connection() -> None:
+    conversation = begun()
+    first = conversation.read_log(ReadLog(0, "ann", 1, 0, "quotes", 5))
+    second = conversation.read_log(ReadLog(0, "ann", 1, 0, "quotes", 6))
+    one, two = said(conversation)
+    assert isinstance(one, ReadLog) and isinstance(two, ReadLog) and one.request != two.request
+    chunk = LogChunk(one.request, 0, 5, 5, {}, [])
+    conversation.handle(chunk)
+    assert first.result() is chunk
+    conversation.interrupted("gone")
+    assert isinstance(second.error, ConnectionLost)
+    conversation.handle(welcome(True))
+    assert [type(message) for message in said(conversation)] == [Credit]
+    with pytest.raises(LocalError):
+        conversation.read_log(ReadLog(0, "ann", 1, 0, "quotes", -5))

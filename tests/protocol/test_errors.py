@@ -9,8 +9,10 @@ from protocol.errors import (
     CannotConnect,
     ConnectionLost,
     ErrorCode,
+    Fenced,
     HeadgateError,
     LocalError,
+    OutOfSequence,
     ProtocolViolation,
     Refused,
     UnknownOutcome,
@@ -24,6 +26,16 @@ from protocol.errors import (
         (ProtocolViolation("odd"), "odd", {"text": "odd", "code": ErrorCode.PROTOCOL}),
         (ProtocolViolation("late", ErrorCode.TIMEOUT), "late", {"code": ErrorCode.TIMEOUT}),
         (Refused(100, "no such column"), "no such column", {"code": 100, "text": "no such column"}),
+        (
+            Fenced("job", 2, "epoch 3"),
+            "producer 'job', epoch 2, was replaced by a newer one: epoch 3",
+            {"producer": "job", "epoch": 2, "code": ErrorCode.FENCED},
+        ),
+        (
+            OutOfSequence("job", 7, "5 comes next"),
+            "producer 'job' is out of sequence at 7: 5 comes next",
+            {"producer": "job", "number": 7, "code": ErrorCode.OUT_OF_SEQUENCE},
+        ),
         (CannotConnect("h:1", "refused"), "cannot connect to h:1: refused", {"address": "h:1", "reason": "refused"}),
         (ConnectionLost("reset"), "connection lost: reset", {"reason": "reset"}),
         (UnknownOutcome(3, "reset"), "the outcome of 3 event(s) is unknown: reset", {"events": 3, "reason": "reset"}),
@@ -37,7 +49,7 @@ def test_an_error_has_its_text_and_its_fields(error: HeadgateError, text: str, f
 def test_one_tree_holds_every_error() -> None:
     classes = [getattr(errors, name) for name in errors.__all__]
     exceptions = [kind for kind in classes if issubclass(kind, Exception)]
-    assert len(exceptions) == 7
+    assert len(exceptions) == 9
     assert all(issubclass(kind, HeadgateError) for kind in exceptions)
 
 
@@ -70,4 +82,7 @@ def test_codes_never_change_their_meaning() -> None:
         "DUPLICATE": 108,
         "SEQUENCE_GAP": 109,
         "UNAVAILABLE": 110,
+        "FENCED": 111,
+        "NOT_STORED": 112,
+        "OUT_OF_SEQUENCE": 113,
     }

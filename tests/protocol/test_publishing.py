@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +13,7 @@ from protocol.errors import ConnectionLost, LocalError, Refused, UnknownOutcome
 from protocol.limits import PUBLISH_LENGTH_MAX
 from protocol.messages import Publish
 from protocol.outcome import Outcome
-from protocol.publishing import Publications, cut_columns
+from protocol.publishing import Publications
 
 
 def made(batch_events: int = 500, window: int = 256) -> Publications:
@@ -207,16 +205,6 @@ def test_large_columns_are_cut_to_fit_a_frame() -> None:
     list(publications.add_columns("a", wide, [b""] * 1000, "", 1))
     for one in sent(publications):
         assert len(one.batch.records) + sum(map(len, one.batch.columns.values())) < 4 * 1024 * 1024
-
-
-def test_cutting_keeps_typed_arrays_and_order() -> None:
-    cut = cut_columns(lambda topic: topic[0], ["a1", "b1", "a2"], {"x": array("q", [1, 2, 3])}, [b"1", b"2", b"3"])
-    assert list(cut) == [
-        ("a", ["a1", "a2"], {"x": array("q", [1, 3])}, [b"1", b"3"]),
-        ("b", ["b1"], {"x": array("q", [2])}, [b"2"]),
-    ]
-    with pytest.raises(LocalError, match="2 bodies"):
-        list(cut_columns(lambda topic: "a", ["a"] * 3, {}, [b"1", b"2"]))
 
 
 steps = st.one_of(

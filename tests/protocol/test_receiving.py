@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from protocol.batch import Portion, join_u32, make_batch
 from protocol.errors import Refused
 from protocol.limits import GAPS_KEPT_MAX
+from protocol.log_rows import LogName, Row
 from protocol.messages import Deliver, Gap, Subscribe
 from protocol.receiving import Deliveries, Event, Inbox
+from protocol.replay import Piece
 
 
 def inbox(deliveries: Deliveries, number: int) -> Inbox:
@@ -162,3 +164,37 @@ def test_any_deliveries_agree_with_lists(
     assert found == wanted
     credit = deliveries.credit()
     assert (credit.allowed, credit.received) == (total + window, total)
+
+
+def test_what_was_read_from_a_log_is_not_taken_again() -> None:
+    deliveries = Deliveries(10)
+    one = inbox(deliveries, 1)
+    deliveries.deliver(Deliver([[1], 4], portion(4, base=10)))
+    one.covered = {"origin": 11, "other": 99}
+    assert rows_of(one.take()) == [2, 3]
+    assert deliveries.malformed == 0 and deliveries.credit().allowed == 14, "they were taken all the same"
+
+
+def logged(first: int, count: int, offsets: bytes = b"") -> Row:
+    batch = make_batch([f"a/{row}" for row in range(count)], {"row": list(range(count))}, [b""] * count)
+    return Row(first, count, 2_500_000, "o", 100, offsets, batch.topics, batch.lengths, {}, False, batch.records)
+
+
+def test_rows_of_a_log_are_events_with_the_ids_that_they_had() -> None:
+    one = inbox(Deliveries(10), 4)
+    name = LogName("ann", 7, 0, "a")
+    events = one.read(Piece(name, 21, [logged(20, 2), logged(22, 2, join_u32([3, 7]))]))
+    assert [event.id for event in events] == ["o.101", "o.103", "o.107"]
+    assert [event.position for event in events] == ["ann@7:21", "ann@7:25", "ann@7:29"]
+    assert {(event.time, event.subscription) for event in events} == {(2.5, 4)}
+
+
+def test_rows_of_a_log_that_are_broken_are_counted_and_exact_is_exact() -> None:
+    deliveries = Deliveries(10)
+    one = Inbox(deliveries, Subscribe(1, 1, "a", "", {"exact": True}))
+    row = logged(0, 3)
+    row.topics = "a\na/1\na"
+    row.records = row.records[:-1] + b"\xff"
+    events = one.read(Piece(LogName("ann", 7, 0, "a"), 0, [row]))
+    assert [(event.topic, event.position) for event in events] == [("a", "ann@7:0")]
+    assert deliveries.malformed == 1

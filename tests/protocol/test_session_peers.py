@@ -8,13 +8,13 @@ import pytest
 
 from protocol.errors import ErrorCode, LocalError
 from protocol.limits import HEARTBEAT_SECONDS_DEFAULT, PEER_HEARTBEAT_SECONDS
-from protocol.messages import Control, Credit, Deliver, Forward, Gap, Hello, Letter
+from protocol.messages import Control, Copy, Credit, Deliver, Forward, Gap, Hello, Letter
 from protocol.session import Role, Session
 from tests.support.pair import PEER, PeerPair, byte_by_byte, opened, whole
 from tests.support.samples import MESSAGES
 from tests.support.session_ends import framed, greeting, last_error
 
-KINDS = (Credit, Letter, Control, Forward, Deliver, Gap)
+KINDS = (Credit, Letter, Control, Forward, Deliver, Gap, Copy)
 """What brokers say to each other beside what everybody says."""
 
 
@@ -24,7 +24,7 @@ def test_brokers_talk() -> None:
         pair.open()
         acceptor = pair.sessions[Role.PEER]
         said = [one for one in MESSAGES if isinstance(one, KINDS)]
-        assert len(said) == 6
+        assert len(said) == 7
         for message in said:
             pair.dialler.send(message)
             acceptor.send(message)

@@ -15,16 +15,19 @@ from protocol.batch import join_u32, split_u32
 from protocol.codec import decode, encode
 from protocol.columns import decode_column
 from protocol.errors import ErrorCode
+from protocol.fields import FIELDS
 from protocol.frames import FrameReader, frame
-from protocol.messages import MESSAGE_TYPES, Deliver, Forward, Publish
+from protocol.log_rows import Row, decode_row, encode_row
+from protocol.messages import MESSAGE_TYPES, Deliver, Forward, Publish, Stamp, wire_name
 from protocol.records import decode_record, encode_record
 from protocol.session import Role, State
-from tests.support.samples import MESSAGES, name_of
+from tests.support.samples import MESSAGES, name_of, row
 
 TEXT = (Path(__file__).resolve().parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
 SPELLINGS = {"nil": "None", "true": "True", "false": "False"}
 KINDS = ["counter", "text", "name", "bin", "flag", "seconds", "map", "names", "any", "scope"]
-PEER_KINDS = ["settings", "member", "member or nil", "small", "list"]
+KINDS += ["small", "numbers", "rows"]
+PEER_KINDS = ["settings", "member", "member or nil", "list", "row"]
 """The kinds of fields as SPEC.md calls them, in the order of the codec's own numbers."""
 
 
@@ -77,7 +80,7 @@ def test_every_message_has_its_vector() -> None:
     assert [name for name, _, _ in VECTORS if name in BY_NAME] == [name_of(message) for message in MESSAGES]
     others = [name for name, _, _ in VECTORS if name not in BY_NAME]
     routes = "DELIVER, routes as a bin"
-    assert others == ["frame PING", routes, "u32", "column", "column d", "column q", "record", "record"]
+    assert others == ["frame PING", routes, "u32", "column", "column d", "column q", "record", "record", "row"]
 
 
 @pytest.mark.parametrize(("name", "value", "data"), [one for one in VECTORS if one[0] in BY_NAME], ids=lambda one: one)
@@ -108,11 +111,14 @@ def test_the_other_vectors() -> None:
             attributes, body, *content_type = value
             assert encode_record(attributes, body, *content_type) == data
             assert decode_record(data) == (attributes, body, "".join(content_type))
+        elif name == "row":
+            assert msgpack.unpackb(data) == value
+            assert encode_row(row()) == data and decode_row(data) == row()
 
 
 @pytest.mark.parametrize(("number", "kind"), MESSAGE_TYPES.items(), ids=lambda one: getattr(one, "__name__", ""))
 def test_a_message_has_its_fields_in_order(number: int, kind: type[Any]) -> None:
-    name = kind.__name__.upper()
+    name = "PRODUCE" if number == 19 else wire_name(kind)
     sides = [
         (Role.CLIENT, State.OPEN, "broker"),
         (Role.BROKER, State.OPEN, "client"),
@@ -124,7 +130,8 @@ def test_a_message_has_its_fields_in_order(number: int, kind: type[Any]) -> None
     rows = table_after(f"### {name}, type {number}, {sender}\n")
     fields = [row[0] for row in rows]
     if kind is Publish:
-        assert fields == ["sequence", "mode", "topics", "lengths", "columns", "complete", "records"]
+        stamp = list(Stamp.__slots__) if number == 19 else []
+        assert fields == ["sequence", "mode", *stamp, "topics", "lengths", "columns", "complete", "records"]
     elif kind is Deliver:
         assert fields == ["routes", "origin", "base", "time", "offsets", "topics", "lengths", "records"]
     elif kind is Forward:
@@ -132,7 +139,7 @@ def test_a_message_has_its_fields_in_order(number: int, kind: type[Any]) -> None
         assert fields == names.split()
     else:
         assert fields == list(kind.__slots__)
-        assert [row[1] for row in rows] == [(KINDS + PEER_KINDS)[field] for field in codec._FIELDS[number]]
+        assert [row[1] for row in rows] == [(KINDS + PEER_KINDS)[field] for field in FIELDS[number]]
 
 
 def test_the_kinds_are_explained() -> None:
@@ -141,19 +148,20 @@ def test_the_kinds_are_explained() -> None:
 
 
 def test_the_table_of_states_is_the_sessions() -> None:
-    for row in table_after("## 4. "):
-        state = State(row[0])
-        for cell, listener, speaker in ((row[1], Role.BROKER, Role.CLIENT), (row[2], Role.CLIENT, Role.BROKER)):
+    for name, clients, brokers, _ in table_after("## 4. "):
+        state = State(name)
+        for cell, listener, speaker in ((clients, Role.BROKER, Role.CLIENT), (brokers, Role.CLIENT, Role.BROKER)):
             said = set() if cell == "nothing" else set(cell.split(", "))
-            assert said == {kind.__name__.upper() for kind in session._ACCEPTED[listener, state]}
-            assert said == {kind.__name__.upper() for kind in session._SENT[speaker, state]}
+            assert ("PRODUCE" in said) == ("PUBLISH" in said), "one message under two numbers"
+            assert said - {"PRODUCE"} == {wire_name(kind) for kind in session._ACCEPTED[listener, state]}
+            assert said - {"PRODUCE"} == {wire_name(kind) for kind in session._SENT[speaker, state]}
 
 
 def test_the_table_of_states_between_brokers_is_the_sessions() -> None:
     for name, cell, _ in table_after("### 18.1 "):
         said = set() if cell == "nothing" else set(cell.split(", "))
         for table in (session._ACCEPTED, session._SENT):
-            assert said == {kind.__name__.upper() for kind in table[Role.PEER, State(name)]}
+            assert said == {wire_name(kind) for kind in table[Role.PEER, State(name)]}
 
 
 def test_the_table_of_errors_is_complete() -> None:
@@ -189,7 +197,12 @@ def test_limits_are_those_of_the_code() -> None:
         ("that is small; lists have at most {} elements", codec._LIST_LENGTH_MAX[34]),
         ("a PEER has at most {} bytes", codec._LENGTH_MAX[32]),
         ("of a CONTROL {}, of a FORWARD", codec._LENGTH_MAX[34]),
-        ("of a FORWARD {}.", codec._LENGTH_MAX[35]),
+        ("of a FORWARD or COPY {}.", codec._LENGTH_MAX[35]),
+        ("a map of at most {} names to counters", limits.LOG_ORIGINS_MAX),
+        ("a list of at most {} bins", limits.LOG_CHUNK_ROWS_MAX),
+        ("1 to {} events; the next row", limits.BATCH_EVENTS_MAX),
+        ("of at most {} bytes of rows", limits.LOG_CHUNK_BYTES_MAX),
+        ("at most {} bytes: the producer's own word", limits.DIGEST_LENGTH_MAX),
         ("a map of at most {} names to nil", limits.SETTINGS_MAX),
         ("1 to {} pairs", limits.SHELVES_MAX),
         ("a list of 1 to {} scalars", limits.SHELF_LENGTH_MAX),
@@ -202,4 +215,11 @@ def test_numbers_in_sentences_are_those_of_the_code(sentence: str, value: int) -
 def test_the_questions_are_those_of_the_broker() -> None:
     from broker.core.questions import VERBS
 
-    assert {row[0].strip("`") for row in table_after("## 14. ")} == set(VERBS)
+    about_logs = {row[0].strip("`") for row in table_after("### 19.4 ")}
+    assert {row[0].strip("`") for row in table_after("## 14. ")} == set(VERBS) - about_logs
+
+
+def test_a_row_has_its_fields_in_order() -> None:
+    rows = table_after("### 19.1 ")
+    assert [int(cells[0]) for cells in rows] == list(range(len(Row.__slots__)))
+    assert [cells[1] for cells in rows] == list(Row.__slots__)

@@ -123,5 +123,5 @@ def test_names_have_at_most_256_bytes() -> None:
 
 
 def test_only_options_that_were_set_are_said() -> None:
-    assert subscribe_options(False, None, None, False) == {}
-    assert subscribe_options(True, "d", 0, True) == {"exact": True, "durable": "d", "from": 0, "ordered": True}
+    assert subscribe_options(False, None, False) == {}
+    assert subscribe_options(True, "d", True) == {"exact": True, "durable": "d", "ordered": True}

@@ -8,6 +8,7 @@ bounds. What it does wrong it does when told:
     fake.acknowledging = False  take batches and stay silent (`fake.acknowledge()` makes up for it)
     fake.refusals[topic] = …    refuse batches of that topic, or subscriptions to that pattern
     fake.silent = True          take connections and never answer HELLO
+    fake.log                    what was stored, and its own misfortunes (`fake_broker_log.py`)
     await fake.close()          stop listening; `await fake.listen()` comes back on the same port
 
 `await fake.until(predicate)` waits for something to be true, and looks whenever anything came in.
@@ -24,7 +25,7 @@ from typing import Any
 
 from protocol.aio.connection import Connection
 from protocol.batch import Batch
-from protocol.errors import ErrorCode, HeadgateError
+from protocol.errors import ErrorCode, HeadgateError, Refused
 from protocol.messages import (
     VERSION,
     Answer,
@@ -38,6 +39,7 @@ from protocol.messages import (
     Mode,
     Puback,
     Publish,
+    ReadLog,
     Scope,
     Suback,
     Subscribe,
@@ -46,6 +48,7 @@ from protocol.messages import (
     Welcome,
 )
 from protocol.session import Role, Session
+from tests.support.fake_broker_log import FakeBrokerLog
 
 __all__ = ["FakeBroker", "FakeSession", "fake_broker"]
 
@@ -79,6 +82,7 @@ class FakeBroker:
         self.silent = False
         self.refusals: dict[str, ErrorCode] = {}
         self.answers: dict[str, Any] = {"status": {"name": "fake"}}
+        self.log = FakeBrokerLog(name)
         self.window = 256
         self.port = 0
         self._server: asyncio.Server | None = None
@@ -88,6 +92,7 @@ class FakeBroker:
             Subscribe: self._subscribe,
             Unsubscribe: self._unsubscribe,
             Ask: self._ask,
+            ReadLog: self._read_log,
             Credit: lambda session, message: session.credits.append(message),
             Goodbye: self._goodbye,
             Error: lambda session, message: None,
@@ -207,18 +212,25 @@ class FakeBroker:
                 return
             assert publish.sequence == session.accepted + 1, "sequences have no holes"
             session.accepted = publish.sequence
+        base = sum(one.count for one in self.batches) + 1 if self.keeping else 1
         refusal = next((self.refusals[one] for one in publish.batch.topic_list() if one in self.refusals), None)
         connection = session.connection
         assert connection is not None
-        if refusal is not None:
-            connection.send(Error(refusal, Scope.PUBLISH, publish.sequence, "refused by the script"))
-        else:
-            self._route(publish.batch)
+        error = None if refusal is None else Refused(refusal, "refused by the script")
+        fresh = True
+        if error is None and publish.mode == Mode.STORED:
+            try:
+                fresh = self.log.take(publish, base)
+            except Refused as no:
+                error = no
+        if error is not None:
+            connection.send(Error(error.code, Scope.PUBLISH, publish.sequence, error.text))
+        elif fresh:
+            self._route(publish.batch, base)
         if self.acknowledging and publish.mode != Mode.FIRE:
             connection.send(Puback(session.accepted))
 
-    def _route(self, batch: Batch) -> None:
-        base = sum(one.count for one in self.batches) + 1 if self.keeping else 1
+    def _route(self, batch: Batch, base: int) -> None:
         if self.keeping:
             self.batches.append(batch)
         topics = batch.topic_list() if len(batch.topic_list()) == batch.count else batch.topic_list() * batch.count
@@ -262,11 +274,24 @@ class FakeBroker:
         self.asked.append(message.verb)
         if message.verb == "silence":
             return
-        if message.verb in self.answers:
+        about_logs = {"producer.open": self.log.open, "logs": self.log.describe, "log.at": self.log.at}
+        if message.verb in about_logs:
+            try:
+                session.connection.send(Answer(message.request, about_logs[message.verb](message.arguments)))
+            except Refused as no:
+                session.connection.send(Error(no.code, Scope.REQUEST, message.request, no.text))
+        elif message.verb in self.answers:
             session.connection.send(Answer(message.request, self.answers[message.verb]))
         else:
             error = Error(ErrorCode.BAD_REQUEST, Scope.REQUEST, message.request, f"no verb {message.verb}")
             session.connection.send(error)
+
+    def _read_log(self, session: FakeSession, message: ReadLog) -> None:
+        assert session.connection is not None
+        try:
+            session.connection.send(self.log.read(message))
+        except Refused as no:
+            session.connection.send(Error(no.code, Scope.REQUEST, message.request, no.text))
 
     def _goodbye(self, session: FakeSession, message: Goodbye) -> None:
         self.goodbyes += 1

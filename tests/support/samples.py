@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from protocol.batch import Batch, Portion, join_u32, split_u32
 from protocol.columns import encode_column
+from protocol.log_rows import Row, encode_row
 from protocol.messages import (
     Answer,
     Ask,
     Control,
+    Copy,
     Credit,
     Deliver,
     Error,
@@ -17,6 +19,7 @@ from protocol.messages import (
     Hello,
     Interest,
     Letter,
+    LogChunk,
     Message,
     Mode,
     Peer,
@@ -24,16 +27,19 @@ from protocol.messages import (
     Pong,
     Puback,
     Publish,
+    ReadLog,
     Scope,
+    Stamp,
     Suback,
     Subscribe,
     Unsuback,
     Unsubscribe,
     Welcome,
+    wire_name,
 )
 from protocol.records import encode_record
 
-__all__ = ["MESSAGES", "RECORDS", "batch", "deliver", "forward", "name_of"]
+__all__ = ["MESSAGES", "RECORDS", "batch", "deliver", "forward", "name_of", "row"]
 
 RECORDS = [
     encode_record({"symbol": "OTE", "price": 8.5}, b"up"),
@@ -69,9 +75,17 @@ def forward() -> Forward:
     return Forward.make(shelves, 1, batch(), "ann", 41, [0, 3], 1_700_000_000_000_000)
 
 
+def row() -> Row:
+    """The same two events in a log, from a producer that gave them ids."""
+    events = batch()
+    parts = (events.topics, events.lengths, events.columns, events.complete, events.records)
+    ids = encode_column(["a", "b"])
+    return Row(120, 2, 1_700_000_000_000_000, "ann", 41, b"", *parts, "job", 2, 100, b"\x01\x02", ids)
+
+
 def name_of(message: Message) -> str:
     """A message's name as SPEC.md writes it."""
-    return type(message).__name__.upper()
+    return "PRODUCE" if isinstance(message, Publish) and message.stamp else wire_name(type(message))
 
 
 MESSAGES: list[Message] = [
@@ -93,8 +107,12 @@ MESSAGES: list[Message] = [
     Interest("quotes", ["symbol", "price"]),
     Ask(9, "explain", {"pattern": "quotes", "condition": "price > 8.3"}),
     Answer(9, {"verdict": None}),
+    Publish(13, Mode.STORED, batch(), Stamp("job", 2, 100, b"\x01\x02", encode_column(["a", "b"]))),
+    ReadLog(10, "ann", 1_763_492_000, 0, "quotes", 120, 500, "quotes/*/OTE", "price > 8.3"),
+    LogChunk(10, 7, 122, 200, {"ann": 42}, [encode_row(row())]),
     Peer(1, "ann", 3, "ann:7401", "ann:7400", {"replicas": 2}),
     Letter([2**64 - 1, 196_608, 0, "ann:7401"], [5, 65_536, 0, "bob:7401"], 1, [7, None, [[5, 65_536, 1, ""]]]),
     Control(1, [3, "quotes", {"low": 0}]),
     forward(),
+    Copy("ann", 1_763_492_000, 0, "quotes", encode_row(row())),
 ]

@@ -44,7 +44,9 @@ def test_count_ends_it_within_a_batch(monkeypatch: Patch, capfd: Capture, count:
     assert len(ids(capfd.readouterr().out)) == expected
 
 
-@pytest.mark.parametrize(("text", "start"), [("start", "start"), ("now", "now"), ("17", 17)])
+@pytest.mark.parametrize(
+    ("text", "start"), [("start", "start"), ("now", "now"), ("17", 17), ("ann@5:7,bob@6:0", "ann@5:7,bob@6:0")]
+)
 def test_where_to_begin(monkeypatch: Patch, text: str, start: object, capfd: Capture) -> None:
     client = use_client(monkeypatch, FakeClient())
     assert main(["sub", "a", "--from", text, "--durable", "mine"]) == 0
@@ -52,7 +54,15 @@ def test_where_to_begin(monkeypatch: Patch, text: str, start: object, capfd: Cap
 
 
 @pytest.mark.parametrize(
-    "words", [["--from", "yesterday"], ["--from", "-1"], ["--count", "0"], ["--timeout", "0"], ["--timeout", "nan"]]
+    "words",
+    [
+        ["--from", "yesterday"],
+        ["--from", "-1"],
+        ["--from", "ann@5"],
+        ["--count", "0"],
+        ["--timeout", "0"],
+        ["--timeout", "nan"],
+    ],
 )
 def test_usage(monkeypatch: Patch, words: list[str], capfd: Capture) -> None:
     client = use_client(monkeypatch, FakeClient())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from protocol.aio import Client, connect
-from protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
+from protocol.errors import CannotConnect, ConnectionLost, ErrorCode, Fenced, LocalError, Refused, UnknownOutcome
 from protocol.messages import Interest
 from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import FakeBroker, fake_broker
@@ -339,3 +339,59 @@ async def test_no_broker_no_client() -> None:
         await connect("localhost", linger_seconds=-1)
     with pytest.raises(LocalError):
         await connect("localhost", batch_events=5000)
+
+
+@asynchronous
+async def test_what_is_to_be_stored_carries_a_stamp_and_no_outcome_is_unknown() -> None:
+    async with fake_broker() as fake, await connect(fake.address, linger_seconds=0, producer="me") as client:
+        await client.publish("a", {"n": 0}, mode="stored")
+        fake.acknowledging = False
+        receipts = [client.publish_soon("a", {"n": number}, mode="stored") for number in (1, 2)]
+        await fake.until(lambda: len(fake.published) == 3)
+
+        def misfortune() -> None:
+            fake.forget()
+            fake.log.forget()
+            fake.acknowledging = True
+
+        await lost_connection(fake, client, misfortune)
+        for receipt in receipts:
+            await receipt
+        await client.publish("a", {"n": 3}, mode="accepted")
+        await client.publish_batch("a", {"n": [4, 5]}, [b"", b""], mode="stored")
+        rows = fake.log.rows["a"]
+        assert [(row.producer, row.number, row.count) for row in rows] == [
+            ("me", 0, 1),
+            ("me", 1, 1),
+            ("me", 2, 1),
+            ("me", 3, 2),
+        ]
+        assert fake.log.duplicates == 2 and rows[0].epoch > 1_700_000_000_000_000
+
+
+@asynchronous
+async def test_the_last_one_of_a_name_shuts_out_the_others() -> None:
+    async with (
+        fake_broker() as fake,
+        await connect(fake.address, producer="me") as first,
+        await connect(fake.address, producer="me") as last,
+    ):
+        await first.publish("a", mode="stored")
+        await last.publish("a", mode="stored")
+        for _ in range(2):
+            with pytest.raises(Fenced):
+                await first.publish("a", mode="stored")
+        await first.publish("a", mode="accepted")
+        assert fake.log.end("a") == 2
+
+
+@asynchronous
+async def test_without_a_name_each_client_is_somebody_new() -> None:
+    async with fake_broker() as fake:
+        for name in (None, None, ""):
+            async with await connect(fake.address, producer=name) as client:
+                await client.publish("a", mode="stored")
+        first, second, third = [row.producer for row in fake.log.rows["a"]]
+        assert len(first) == len(second) == 16 and first != second and third == ""
+        with pytest.raises(LocalError, match="producer's name"):
+            await connect(fake.address, producer="x" * 300)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from protocol.addresses import Addresses
+from protocol.aio.client import connect
 from protocol.aio.link import Link
 from protocol.aio.receipt import Receipt
 from protocol.conversation import ClientOptions, Conversation
@@ -192,3 +193,19 @@ async def test_a_lost_broker_is_asked_first_and_another_one_takes_over() -> None
         await linked.until(lambda: linked.link.reconnects == 3)
         assert linked.conversation.broker == "bob", "who has the session now is asked first"
         await linked.link.close()
+
+
+@asynchronous
+async def test_a_producer_that_cannot_be_opened_yet_is_opened_a_little_later() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        fake.log.unavailable = 2
+        await client.publish("a", mode="stored")
+        assert fake.asked == ["producer.open"] * 3
+        assert client._link._resting is None
+    async with fake_broker() as fake:
+        fake.log.unavailable = 100
+        client = await connect(fake.address)
+        receipt = client.publish_soon("a", mode="stored")
+        await fake.until(lambda: fake.asked)
+        await client._link.close()
+        assert not receipt.settled

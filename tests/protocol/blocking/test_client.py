@@ -10,6 +10,7 @@ import pytest
 
 from protocol.blocking import connect_blocking
 from protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
+from protocol.messages import Interest
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.threaded import Threaded, in_thread
 
@@ -207,3 +208,11 @@ def test_no_broker_no_client(fake: Fake) -> None:
     fake.run(fake.thing.close())
     with pytest.raises(CannotConnect, match="is a broker running there"):
         connect_blocking(fake.thing.address)
+
+
+def test_what_brokers_filter_on_is_known_when_they_have_said_it(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        assert client.interest("quotes") is None
+        fake.call(lambda broker: broker.say(Interest("quotes", ["price"])))
+        client.ask("status")
+        assert client.interest("quotes") == ["price"]

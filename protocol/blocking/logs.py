@@ -1,0 +1,129 @@
+"""The logs of a cluster through a blocking client: a connection to each broker that has to be asked, made when it is.
+
+A log is read from the broker that wrote it, or from one that has a copy; which ones those are is asked once, and again
+when none of them has it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, Refused
+from ..log_catalogue import Chunk, LogInfo, catalogue, client_addresses, kind_word, open_chunk
+from ..log_rows import LogName
+from ..messages import ReadLog
+
+if TYPE_CHECKING:
+    from .client import BlockingClient
+
+__all__ = ["Logs"]
+
+
+class Logs:
+    """Asks `client` for what its broker has, and others, dialled by `dial`, for what they have."""
+
+    def __init__(self, client: BlockingClient, dial: Callable[[str], BlockingClient]) -> None:
+        self._client = client
+        self._dial = dial
+        self._addresses: dict[str, str] = {}
+        self._others: dict[str, BlockingClient] = {}
+        self._holders: dict[LogName, tuple[str, ...]] = {}
+
+    def find(self, stream: str | None, kind: int) -> list[LogInfo]:
+        """Every log of that kind, of that stream or of all, that some broker within reach has."""
+        self._look_round()
+        answers = {}
+        for broker in list(self._addresses):
+            # A broker that cannot be reached has nothing to tell; others may have copies.
+            with suppress(CannotConnect, ConnectionLost):
+                answers[broker] = self._asked(broker, lambda client: self._told(client, stream, kind))
+        found = catalogue(answers)
+        told_anew = {name for name in self._holders if name.kind == kind and stream in (None, name.stream)}
+        self._holders = {name: holders for name, holders in self._holders.items() if name not in told_anew}
+        self._holders |= {info.name: info.holders for info in found}
+        return found
+
+    def read(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Chunk:
+        """A chunk of a log, from whoever has it. Raises Refused with NOT_FOUND when nobody does."""
+        message = ReadLog(0, *name, position, events, pattern, condition)
+        return open_chunk(self._of_a_holder(name, lambda client: client.request_log(message)))
+
+    def position_at(self, name: LogName, time: int) -> int:
+        """The first position of a log at or after that time in microseconds."""
+        question = {**name._asdict(), "kind": kind_word(name.kind), "time": time}
+        answer = self._of_a_holder(name, lambda client: client.ask("log.at", **question))
+        return int(answer["position"])
+
+    def close(self) -> None:
+        """Leave every broker that was asked beside the client's own."""
+        for broker in list(self._others):
+            self._forget(broker)
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _of_a_holder(self, name: LogName, ask: Callable[[BlockingClient], Any]) -> Any:
+        last: HeadgateError = Refused(ErrorCode.NOT_FOUND, f"no broker within reach has the log {name.partition}")
+        for broker in self._candidates(name):
+            try:
+                return self._asked(broker, ask)
+            except (CannotConnect, ConnectionLost) as error:
+                last = error
+            except Refused as error:
+                if error.code != ErrorCode.NOT_FOUND:
+                    raise
+                last = error
+        raise last
+
+    def _asked(self, broker: str, ask: Callable[[BlockingClient], Any]) -> Any:
+        """What this broker says. A connection from before may have grown old, so it is made anew once."""
+        is_old = broker in self._others or broker == self._client.broker
+        for may_fail in (is_old, False):
+            try:
+                return ask(self._at(broker))
+            except (CannotConnect, ConnectionLost):
+                self._forget(broker)
+                if not may_fail:
+                    raise
+        raise AssertionError("the second attempt returns or raises")
+
+    def _candidates(self, name: LogName) -> Iterator[str]:
+        """Who is known to have it, and then whoever has it now."""
+        before = self._holders.get(name, ())
+        yield from before
+        self.find(name.stream, name.kind)
+        yield from (broker for broker in self._holders.get(name, ()) if broker not in before)
+        if before:
+            yield from self._holders.get(name, ())[:1]
+
+    def _look_round(self) -> None:
+        try:
+            self._addresses = client_addresses(self._asked(self._client.broker, lambda client: client.ask("ring")))
+        except Refused:
+            self._addresses = {}
+        self._addresses[self._client.broker] = self._client.address
+
+    def _told(self, client: BlockingClient, stream: str | None, kind: int) -> list[Any]:
+        arguments = {"kind": kind_word(kind), **({} if stream is None else {"stream": stream})}
+        rows: list[Any] = []
+        while page := client.ask("logs", **arguments, after=len(rows)):
+            rows += page
+        return rows
+
+    def _at(self, broker: str) -> BlockingClient:
+        if broker == self._client.broker:
+            return self._client
+        client = self._others.get(broker)
+        if client is None:
+            if broker not in self._addresses:
+                raise CannotConnect(broker, "no broker of that name is known")
+            client = self._others[broker] = self._dial(self._addresses[broker])
+        return client
+
+    def _forget(self, broker: str) -> None:
+        client = self._others.pop(broker, None)
+        if client is not None:
+            # What it could complain of is why it is forgotten.
+            with suppress(HeadgateError):
+                client.close()

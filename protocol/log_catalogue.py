@@ -1,0 +1,101 @@
+"""What a cluster's logs are and who has them, put together from what each broker tells; and a chunk with its rows open.
+
+A log is best read from the broker that wrote it. When that one cannot be reached, whoever has most of a copy stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import LocalError, ProtocolViolation
+from .log_rows import LogKind, LogName, Row, decode_row
+from .messages import LogChunk
+
+__all__ = ["Chunk", "LogInfo", "catalogue", "client_addresses", "kind_number", "kind_word", "open_chunk"]
+
+_WORDS = {kind.name.lower(): int(kind) for kind in LogKind}
+_NUMBERS = ("first", "next", "bytes", "first_time", "last_time")
+
+
+@dataclass(frozen=True, slots=True)
+class LogInfo:
+    """A log: its positions from `first` up to `next`, its times in microseconds, and the names of who has it."""
+
+    name: LogName
+    first: int
+    next: int
+    bytes: int
+    first_time: int
+    last_time: int
+    holders: tuple[str, ...]
+
+    @property
+    def partition(self) -> str:
+        """Its name among the logs of its stream."""
+        return self.name.partition
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows of a log; ask on from `next`. The log has positions from `first` up to `end`."""
+
+    rows: list[Row]
+    first: int
+    next: int
+    end: int
+    covered: dict[str, int]
+
+
+def open_chunk(message: LogChunk) -> Chunk:
+    """A LOG_CHUNK with its rows open. Raises ProtocolViolation when one is none."""
+    rows = [decode_row(row) for row in message.rows]
+    return Chunk(rows, message.first, message.next, message.end, message.covered)
+
+
+def kind_number(kind: str | int) -> int:
+    """A kind's number, from its word or from the number itself."""
+    number = _WORDS.get(kind) if isinstance(kind, str) else kind
+    if number not in tuple(LogKind):
+        raise LocalError(f"a kind of log is {', '.join(_WORDS)}, not {kind!r}")
+    return number
+
+
+def kind_word(kind: int) -> str:
+    """A kind as questions and people say it."""
+    return LogKind(kind).name.lower()
+
+
+def client_addresses(ring: Any) -> dict[str, str]:
+    """The name and address of every broker that is up, from the answer to `ring`."""
+    brokers = ring.get("brokers", ()) if isinstance(ring, dict) else ()
+    rows = [row for row in brokers if isinstance(row, dict) and row.get("state") != "down"]
+    pairs = ((row.get("name"), row.get("client_address")) for row in rows)
+    return {name: address for name, address in pairs if isinstance(name, str) and isinstance(address, str) and address}
+
+
+def catalogue(answers: Mapping[str, Sequence[Any]]) -> list[LogInfo]:
+    """Every log once, by name, from what each broker answered to `logs`. Raises ProtocolViolation for what is none."""
+    told: dict[LogName, dict[str, LogInfo]] = {}
+    for broker, rows in answers.items():
+        for info in _infos(broker, rows):
+            told.setdefault(info.name, {})[broker] = info
+    return [_joined(name, told[name]) for name in sorted(told)]
+
+
+def _joined(name: LogName, by_broker: dict[str, LogInfo]) -> LogInfo:
+    holders = sorted(by_broker, key=lambda broker: (broker != name.broker, -by_broker[broker].next, broker))
+    best = by_broker[holders[0]]
+    return LogInfo(name, best.first, best.next, best.bytes, best.first_time, best.last_time, tuple(holders))
+
+
+def _infos(broker: str, rows: Sequence[Any]) -> Iterator[LogInfo]:
+    for row in rows:
+        try:
+            first, upcoming, size, first_time, last_time = [int(row[name]) for name in _NUMBERS]
+            name = LogName(str(row["broker"]), int(row["epoch"]), _WORDS[row["kind"]], str(row["stream"]))
+        except (KeyError, TypeError, ValueError) as error:
+            text = f"the answer to logs is a list of maps with broker, epoch, kind, stream, {', '.join(_NUMBERS)}"
+            raise ProtocolViolation(text) from error
+        yield LogInfo(name, first, upcoming, size, first_time, last_time, (broker,))

@@ -1,0 +1,134 @@
+"""Reading logs through a blocking client: from who wrote them, from who has a copy, and when nobody has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from protocol.blocking import BlockingClient, connect_blocking
+from protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused
+from protocol.log_rows import LogName
+from tests.support.fake_broker import FakeBroker, fake_broker
+from tests.support.threaded import Threaded, in_thread
+
+Fake = Threaded[FakeBroker]
+NAME = LogName("fake", 1, 0, "quotes")
+
+
+@pytest.fixture
+def fake() -> Iterator[Fake]:
+    with in_thread(fake_broker) as threaded:
+        yield threaded
+
+
+@pytest.fixture
+def other() -> Iterator[Fake]:
+    with in_thread(lambda: fake_broker("other")) as threaded:
+        yield threaded
+
+
+def publish(client: BlockingClient, *topics: str) -> None:
+    for topic in topics:
+        client.publish_batch(topic, None, [b"1", b"2"], mode="stored")
+
+
+def know(fake: Fake, *brokers: Fake) -> None:
+    """Tell it of others, and of where they listen."""
+    rows: list[dict[str, Any]] = [{"name": one.thing.name, "client_address": one.thing.address} for one in brokers]
+    fake.thing.answers["ring"] = {"brokers": rows}
+
+
+def test_a_log_is_read_chunk_by_chunk(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        assert client.logs() == []
+        publish(client, "quotes/a", "quotes/b", "quotes/c", "news")
+        (info,) = client.logs("quotes")
+        assert (info.name, info.first, info.next, info.holders) == (NAME, 0, 6, ("fake",))
+        assert [one.name.stream for one in client.logs()] == ["news", "quotes"]
+        assert client.logs(kind="deliveries") == []
+        chunk = client.read_log(NAME, 0)
+        assert [(row.first, row.count, row.topics) for row in chunk.rows] == [(0, 2, "quotes/a"), (2, 2, "quotes/b")]
+        assert (chunk.first, chunk.next, chunk.end, chunk.covered) == (0, 4, 6, {"fake": 4})
+        chunk = client.read_log(NAME, chunk.next)
+        assert [row.topics for row in chunk.rows] == ["quotes/c"] and chunk.next == chunk.end == 6
+        assert client.read_log(NAME, 6).rows == []
+        assert [row.first for row in client.read_log(NAME, 0, pattern="quotes/b").rows] == [2]
+        assert client.log_at(NAME, 1_000_001) == 2
+
+
+def test_what_is_not_there_is_refused(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        publish(client, "quotes")
+        for name, position in ((NAME, 7), (NAME._replace(stream="news"), 0), (NAME._replace(broker="ann"), 0)):
+            with pytest.raises(Refused) as caught:
+                client.read_log(name, position)
+            assert caught.value.code == ErrorCode.NOT_FOUND
+        with pytest.raises(LocalError, match="a kind of log"):
+            client.logs(kind="gossip")
+        fake.thing.answers["ring"] = None
+        with pytest.raises(LocalError):
+            client.read_log(NAME, -1)
+
+
+def test_another_broker_is_asked_for_what_it_has(fake: Fake, other: Fake) -> None:
+    with connect_blocking(other.thing.address) as client:
+        publish(client, "quotes", "quotes")
+    know(fake, fake, other)
+    with connect_blocking(fake.thing.address, name="me") as client:
+        (info,) = client.logs("quotes")
+        assert (info.name.broker, info.holders) == ("other", ("other",))
+        assert len(client.read_log(info.name, 0).rows) == 2
+        assert client.log_at(info.name, 0) == 0
+        assert len(other.thing.hellos) == 2, "one connection for all of it"
+    assert other.thing.hellos[1].name == "me"
+    other.run(other.thing.until(lambda: not other.thing.connections))
+
+
+def test_a_copy_stands_in_for_who_wrote_it(fake: Fake, other: Fake) -> None:
+    with connect_blocking(other.thing.address) as client:
+        publish(client, "quotes", "quotes")
+    fake.thing.log.broker = "other"
+    fake.thing.log.rows = {"quotes": other.thing.log.rows["quotes"][:1]}
+    know(fake, fake, other)
+    with connect_blocking(fake.thing.address) as client:
+        (info,) = client.logs("quotes")
+        assert (info.holders, info.next) == (("other", "fake"), 4)
+        assert client.read_log(info.name, 0).end == 4
+        other.run(other.thing.close())
+        chunk = client.read_log(info.name, 0)
+        assert (chunk.end, len(chunk.rows)) == (2, 1)
+        assert [one.holders for one in client.logs("quotes")] == [("fake",)]
+
+
+def test_nobody_who_has_it_can_be_reached(fake: Fake, other: Fake) -> None:
+    with connect_blocking(other.thing.address) as client:
+        publish(client, "quotes")
+    know(fake, fake, other)
+    with connect_blocking(fake.thing.address) as client:
+        (info,) = client.logs("quotes")
+        know(fake, fake)
+        other.run(other.thing.close())
+        with pytest.raises((CannotConnect, ConnectionLost)):
+            client.read_log(info.name, 0)
+        with pytest.raises(Refused, match="no broker within reach"):
+            client.read_log(info.name, 0)
+        fake.run(fake.thing.close())
+        client._link.failure = ConnectionLost("gone")
+        with pytest.raises(ConnectionLost):
+            client.logs()
+        client._link.failure = None
+
+
+def test_a_connection_that_has_grown_old_is_made_anew(fake: Fake, other: Fake) -> None:
+    with connect_blocking(other.thing.address) as client:
+        publish(client, "quotes")
+    know(fake, fake, other)
+    with connect_blocking(fake.thing.address) as client:
+        (info,) = client.logs("quotes")
+        for broker in (other, fake):
+            broker.call(FakeBroker.drop)
+            assert client.logs("quotes") == [info]
+            broker.call(FakeBroker.drop)
+            assert len(client.read_log(info.name, 0).rows) == 1

@@ -1,0 +1,52 @@
+"""How events become batches: columns are cut by stream and to the size of a frame, open batches know their columns."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from protocol.batch import make_batch
+from protocol.codec import encode
+from protocol.errors import LocalError
+from protocol.gathering import OpenBatch, cut_batches, cut_columns, encoded_size
+from protocol.limits import ENTRY_OVERHEAD_BYTES, PUBLISH_LENGTH_MAX
+from protocol.messages import Mode, Publish
+from protocol.outcome import Outcome
+from protocol.records import encode_record
+
+
+def test_cutting_keeps_typed_arrays_and_order() -> None:
+    cut = cut_columns(lambda topic: topic[0], ["a1", "b1", "a2"], {"x": array("q", [1, 2, 3])}, [b"1", b"2", b"3"])
+    assert list(cut) == [
+        ("a", ["a1", "a2"], {"x": array("q", [1, 3])}, [b"1", b"3"]),
+        ("b", ["b1"], {"x": array("q", [2])}, [b"2"]),
+    ]
+    with pytest.raises(LocalError, match="2 bodies"):
+        list(cut_columns(lambda topic: "a", ["a"] * 3, {}, [b"1", b"2"]))
+
+
+def test_batches_fit_a_frame_and_keep_the_order() -> None:
+    bodies = [bytes([number]) * 400_000 for number in range(30)]
+    batches = list(cut_batches(["a"], {"n": list(range(30))}, bodies, None, ""))
+    assert len(batches) > 3
+    assert [value for batch in batches for value in batch.column("n") or ()] == list(range(30))
+    assert all(len(encode(Publish(1, 1, batch))) <= PUBLISH_LENGTH_MAX for batch in batches)
+
+
+@pytest.mark.parametrize("topic", ["a", "ä/ö"])
+def test_the_size_of_a_batch_is_known_before_it_is_encoded(topic: str) -> None:
+    batch = make_batch([topic], {"x": [1, 2], "long name": ["y" * 100, None]}, [b"1", b"22"])
+    spare = encoded_size(batch) + ENTRY_OVERHEAD_BYTES - len(encode(Publish(1, 1, batch)))
+    assert 0 <= spare <= ENTRY_OVERHEAD_BYTES + 16 * len(batch.columns)
+
+
+def test_an_open_batch_becomes_one_with_the_columns_that_are_wanted() -> None:
+    opened = OpenBatch(Mode.ACCEPTED, Outcome())
+    for number in range(2):
+        opened.topics.append("a")
+        opened.attributes.append({"x": number, "y": "s"})
+        opened.records.append(encode_record({"x": number, "y": "s"}, b""))
+    batch = opened.batch(["x"])
+    assert (batch.topics, batch.column("x"), list(batch.columns), batch.complete) == ("a", [0, 1], ["x"], False)
+    batch.check()

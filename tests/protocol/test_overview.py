@@ -1,0 +1,35 @@
+"""What a client shows of itself is what its parts know."""
+
+from __future__ import annotations
+
+from protocol.addresses import Addresses
+from protocol.conversation import ClientOptions, Conversation
+from protocol.errors import LocalError
+from protocol.messages import Gap, Welcome
+from protocol.outcome import Outcome
+from protocol.overview import Overview
+
+
+class Link:
+    """A link that goes nowhere."""
+
+    def __init__(self) -> None:
+        self.addresses = Addresses("a:7400,b:7400", lambda: 0.0, shuffle=False)
+        self.reconnects = 0
+        self.connected = False
+
+
+def test_it_shows_what_its_parts_know() -> None:
+    conversation, link = Conversation(ClientOptions(), Outcome), Link()
+    overview = Overview(conversation, link)
+    assert (overview.address, overview.addresses) == ("a:7400,b:7400", ("a:7400", "b:7400"))
+    assert (overview.broker, overview.connected, overview.reconnects) == ("", False, 0)
+    assert (list(overview.failures), overview.failure_count, overview.lost, overview.malformed) == ([], 0, 0, 0)
+    link.addresses.last, link.connected, link.reconnects = "b:7400", True, 2
+    conversation.handle(Welcome(1, "bob", b"", False, 0, 256, 15.0))
+    conversation.handle(Gap(0, 7, "slow"))
+    conversation.publications.failures.append(LocalError("no"))
+    conversation.publications.failure_count = 3
+    conversation.deliveries.malformed = 4
+    assert (overview.address, overview.broker, overview.connected, overview.reconnects) == ("b:7400", "bob", True, 2)
+    assert (len(overview.failures), overview.failure_count, overview.lost, overview.malformed) == (1, 3, 7, 4)
