@@ -1,13 +1,36 @@
-"""Everything a Node can ask of its host. Effects are carried out in order; none has an answer but a later input."""
+"""Everything a Node can ask of its host. Effects are carried out in order; none has an answer but a later input.
+
+What is asked of the disk carries a ticket. Append and KeepProducer share one series, 1, 2, 3 and so on, because one
+number answers them all (Stored); what is looked up has tickets of any numbers, and each gets its own answer.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from protocol.log_rows import LogName
 from protocol.messages import Message
 
-__all__ = ["Close", "Dial", "Effect", "Note", "Send", "Store"]
+from .log_state import ProducerState
+
+__all__ = [
+    "Append",
+    "Close",
+    "Dial",
+    "Effect",
+    "FindIds",
+    "FindSize",
+    "FindTime",
+    "Halt",
+    "KeepProducer",
+    "LogEffect",
+    "Note",
+    "ReadRows",
+    "Send",
+    "Store",
+    "TrimLog",
+]
 
 
 @dataclass(slots=True)
@@ -54,4 +77,92 @@ class Note:
     alarming: bool = False
 
 
-Effect = Send | Close | Dial | Store | Note
+@dataclass(slots=True)
+class Append:
+    """Put a row at the end of a log, our own or a copy, and what it makes of its producer: Stored or NotStored answers.
+
+    `first` is where the log ends; only a log that is new here, or empty, may begin anywhere. A larger epoch of our own
+    is begun by appending to it. `ids`: the row has ids of its events, which FindIds finds by the producer's name.
+    """
+
+    ticket: int
+    log: LogName
+    row: bytes
+    first: int
+    count: int
+    time: int
+    producer: ProducerState | None = None
+    ids: bool = False
+
+
+@dataclass(slots=True)
+class KeepProducer:
+    """Remember this of a producer without a row: that an epoch is over. Stored or NotStored answers."""
+
+    ticket: int
+    producer: ProducerState
+
+
+@dataclass(slots=True)
+class ReadRows:
+    """The rows of a log from the one that holds this position on, so many bytes of them or one: RowsRead answers."""
+
+    ticket: int
+    log: LogName
+    position: int
+    bytes_max: int
+
+
+@dataclass(slots=True)
+class TrimLog:
+    """Let go of the rows that end at or before `below`: Trimmed answers, with what is left.
+
+    A row that goes on behind it stays whole. Where the log ends before `below` it is empty then, and ends there: this
+    is how a copy skips what its owner has no more.
+    """
+
+    log: LogName
+    below: int
+
+
+@dataclass(slots=True)
+class FindTime:
+    """The first position whose row is of this time (microseconds since 1970) or later: Found answers, with a number."""
+
+    ticket: int
+    log: LogName
+    time: int
+
+
+@dataclass(slots=True)
+class FindSize:
+    """The first position of the newest rows that together have at most so many bytes: Found answers, with a number."""
+
+    ticket: int
+    log: LogName
+    bytes: int
+
+
+@dataclass(slots=True)
+class FindIds:
+    """Rows of a producer that have ids, in its own order, from the one with its event `after` on: Found answers.
+
+    The value is (rows, next): a few rows, and what to say as `after` for more, or None when that was all.
+    """
+
+    ticket: int
+    producer: str
+    after: int
+
+
+@dataclass(slots=True)
+class Halt:
+    """This broker must stop at once and answer nobody any more: what its disk holds is not known."""
+
+    reason: str
+
+
+LogEffect = Append | KeepProducer | ReadRows | TrimLog | FindTime | FindSize | FindIds
+"""What a host hands on to its store; those of one kind that change it are carried out in order."""
+
+Effect = Send | Close | Dial | Store | Note | Halt | LogEffect

@@ -8,17 +8,26 @@ from typing import Any
 
 from protocol.messages import Message
 
+from .log_state import LogState, ProducerState
+
 __all__ = [
     "DialFailed",
     "Drain",
+    "Found",
     "Input",
     "LinkDown",
     "LinkPaused",
     "LinkResumed",
     "Loaded",
+    "LogInput",
+    "NotStored",
+    "Opened",
     "PeerUp",
     "Reachable",
     "Received",
+    "RowsRead",
+    "Stored",
+    "Trimmed",
     "Wake",
     "WallClock",
 ]
@@ -101,6 +110,83 @@ class Drain:
     """The host is about to stop: send what may still be sent, say goodbye, take nobody new."""
 
 
+@dataclass(slots=True)
+class Opened:
+    """What the store holds, told once, before Loaded; never told by a host without a disk.
+
+    `epoch` is what our own logs are written under from now on: that of before, or a larger one when something was
+    missing. `damage` says in words what was missing or had to be put aside; empty in every ordinary start.
+    """
+
+    epoch: int
+    logs: list[LogState] = field(default_factory=list)
+    producers: list[ProducerState] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Stored:
+    """Every Append and KeepProducer up to this ticket is on the disk, those told in NotStored aside."""
+
+    upto: int
+
+
+@dataclass(slots=True)
+class NotStored:
+    """Nothing that was asked for up to this ticket, and not told Stored before, is in the logs.
+
+    `upto` is the last ticket that was given: all that is pending has failed, and the logs end, and the producers are,
+    where Stored last said. `fatal`: the disk failed in a way that leaves open what it holds: see Halt. Otherwise it is
+    full, and the next Append may fare better.
+    """
+
+    upto: int
+    reason: str
+    fatal: bool = False
+
+
+@dataclass(slots=True)
+class RowsRead:
+    """The rows that ReadRows asked for, in order, and where the next ones begin; none when the log ends there.
+
+    Where a row cannot be read any more, `damage` says so: there are no rows then, and reading goes on at `next`.
+    """
+
+    ticket: int
+    rows: list[bytes]
+    next: int
+    damage: str = ""
+
+
+@dataclass(slots=True)
+class Found:
+    """What FindTime, FindSize or FindIds asked for; None when there is no such log, or it is damaged there."""
+
+    ticket: int
+    value: Any
+
+
+@dataclass(slots=True)
+class Trimmed:
+    """A log after TrimLog."""
+
+    state: LogState
+
+
+LogInput = Opened | Stored | NotStored | RowsRead | Found | Trimmed
+"""What a host's store says."""
+
 Input = (
-    Received | PeerUp | DialFailed | Reachable | LinkDown | LinkPaused | LinkResumed | Wake | WallClock | Loaded | Drain
+    Received
+    | PeerUp
+    | DialFailed
+    | Reachable
+    | LinkDown
+    | LinkPaused
+    | LinkResumed
+    | Wake
+    | WallClock
+    | Loaded
+    | Drain
+    | LogInput
 )

@@ -14,12 +14,12 @@ import itertools
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import structlog
 
 from broker.core import Node
-from broker.core.effects import Close, Dial, Effect, Note, Send, Store
+from broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
 from broker.core.inputs import Input, LinkPaused, LinkResumed, Received, Wake, WallClock
 from protocol.aio.connection import Connection
 from protocol.errors import ErrorCode
@@ -45,6 +45,8 @@ class Driver:
         self.links: dict[int, Connection] = {}
         self.numbers = itertools.count(1)  # of links, never used again
         self.dial: Callable[[str], None] = lambda address: None  # set by whoever can
+        self.ask_store: Callable[[LogEffect], None] = lambda effect: None  # the same, for what the log is asked
+        self.halt: Callable[[str], None] = lambda reason: None
         self.match_counts = [0] * (len(MATCH_BUCKETS_SECONDS) + 1)
         self.match_seconds = 0.0
         self.faults = 0
@@ -60,9 +62,11 @@ class Driver:
             Send: self._send,
             Close: self._close,
             Dial: lambda effect: self.dial(effect.address),
+            Halt: lambda effect: self.halt(effect.reason),
             Store: self._store,
             Note: self._note,
         }
+        self._carry_out.update(dict.fromkeys(get_args(LogEffect), self._ask_store))
 
     def feed(self, happened: Input, more_follows: bool = False) -> None:
         """One thing happened. When more is sure to follow in this turn, it waits for that, and they count as one.
@@ -190,6 +194,9 @@ class Driver:
             self._records.put(effect.key, effect.value)
         except RecordsError as error:
             self._log.error("record not stored", key=effect.key, reason=str(error))
+
+    def _ask_store(self, effect: LogEffect) -> None:
+        self.ask_store(effect)
 
     def _note(self, effect: Note) -> None:
         log = self._log.warning if effect.alarming else self._log.debug if effect.routine else self._log.info

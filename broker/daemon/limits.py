@@ -13,8 +13,23 @@ __all__ = [
     "DIAL_SECONDS_MAX",
     "DRAIN_SECONDS_DEFAULT",
     "FAULT_PAUSE_SECONDS",
+    "LOG_CACHE_BYTES",
+    "LOG_CHECKED_BYTES",
+    "LOG_CHECKED_ROWS",
+    "LOG_CHECKPOINT_BYTES",
+    "LOG_CLOSE_SECONDS",
+    "LOG_COMMIT_BYTES_MAX",
+    "LOG_COMMIT_ROWS_MAX",
+    "LOG_COMMITS_UNTIDIED_MAX",
     "LOG_EVENTS_MAX",
+    "LOG_IDS_BYTES",
+    "LOG_JOIN_SECONDS",
     "LOG_LINES_PER_SECOND_MAX",
+    "LOG_LOOKUPS_PER_TURN",
+    "LOG_PAGE_BYTES",
+    "LOG_PRODUCERS_MAX",
+    "LOG_PROBE_BYTES",
+    "LOG_SWEEP_ROWS",
     "LOG_TEXT_LENGTH_MAX",
     "FREED_BYTES_KEPT",
     "GC_THRESHOLDS",
@@ -26,6 +41,7 @@ __all__ = [
     "RECORDS_BYTES_MAX",
     "REFUSALS_TOLD_MAX",
     "STREAM_SERIES_MAX",
+    "THREAD_SWITCH_SECONDS",
     "TIMER_SECONDS_MIN",
     "WALL_CLOCK_SECONDS",
 ]
@@ -104,3 +120,52 @@ LOG_TEXT_LENGTH_MAX = 500
 
 LOG_EVENTS_MAX = 256
 """Kinds of lines that are counted apart; there are some dozens, and all are written in the source."""
+
+LOG_PAGE_BYTES = 8192
+"""One page of log.db, written whole for every change in it."""
+
+LOG_CACHE_BYTES = 8 * 1024 * 1024
+"""Pages of log.db kept in memory: the ends of a thousand logs; readers' rows come from the system's cache."""
+
+LOG_COMMIT_ROWS_MAX = 1_000
+"""Rows of one transaction: more of them share one synchronisation no better, and all wait for the last."""
+
+LOG_COMMIT_BYTES_MAX = 4 * 1024 * 1024
+"""The same in bytes: some ten milliseconds of a disk."""
+
+LOG_COMMITS_UNTIDIED_MAX = 8
+"""Commits of a busy disk before a checkpoint, or a trim's rows, get their turn: the write-ahead grows."""
+
+LOG_CHECKPOINT_BYTES = 16 * 1024 * 1024
+"""What the write-ahead file grows to before its pages are taken over: a start reads so much again."""
+
+LOG_CHECKED_BYTES = 256 * 1024 * 1024
+"""A log file up to this size is checked whole at the start, in about a second; of a larger one the newest rows are."""
+
+LOG_CHECKED_ROWS = 64
+"""The newest rows of each log, as far as those bytes go: what was written when the power failed is among them."""
+
+LOG_SWEEP_ROWS = 500
+"""Rows thrown away in one transaction after a trim, so that appends wait for it no longer than for one another."""
+
+LOG_LOOKUPS_PER_TURN = 4
+"""Reads between two commits: a reader of the whole log must not hold up those who write it."""
+
+LOG_IDS_BYTES = 1024 * 1024
+"""Rows of one answer to FindIds: what a LOG_CHUNK may have."""
+
+LOG_JOIN_SECONDS = 0.05
+"""How often a stop that waits for the disk looks whether the disk has failed."""
+
+LOG_PRODUCERS_MAX = 100_000
+"""Producers kept over a restart, those that wrote last: a job of a thousand tasks a hundred times."""
+
+LOG_PROBE_BYTES = 64 * 1024
+"""What is written to find out whether there is room, when SQLite says only that writing failed."""
+
+LOG_CLOSE_SECONDS = 10.0
+"""How long a stop waits for the disk: what is pending is some MiB, and a slow disk writes one in a second."""
+
+THREAD_SWITCH_SECONDS = 0.0005
+"""How long the loop may keep the interpreter when the log's thread wants it, and the other way round. At the usual 5 ms
+an acknowledgement was measured to take ten times as long under load."""

@@ -54,8 +54,8 @@ class Child:
 
 
 @asynccontextmanager
-async def child_broker(folder: Path, **settings: Any) -> AsyncIterator[Child]:
-    """A broker that listens; whatever happened to it, it is gone after the block."""
+async def child_broker(folder: Path, before: tuple[str, ...] = (), **settings: Any) -> AsyncIterator[Child]:
+    """A broker that listens; whatever happened to it, it is gone after the block. `before` is what runs it."""
     given = {
         "listen": "127.0.0.1:0",
         "peer_listen": "127.0.0.1:0",
@@ -71,7 +71,8 @@ async def child_broker(folder: Path, **settings: Any) -> AsyncIterator[Child]:
     for name in [name for name in settings if name.isupper()]:
         environment[name] = str(settings[name])
     with log.open("wb") as stderr:
-        process = subprocess.Popen([sys.executable, "-m", "broker"], stderr=stderr, env=environment, cwd=folder)
+        command = [*before, sys.executable, "-m", "broker"]
+        process = subprocess.Popen(command, stderr=stderr, env=environment, cwd=folder)
     child = Child(process, log)
     try:
         await wait_until(lambda: child.lines("listening") or process.poll() is not None, _SECONDS_MAX)

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from broker.core import Node, NodeConfig
-from broker.core.effects import Close, Effect, Note, Send, Store
+from broker.core.effects import Close, Effect, FindTime, Halt, Note, Send, Store
 from broker.core.inputs import Drain, Input, LinkDown, LinkPaused, Received, Wake
 from broker.daemon.driver import MATCH_BUCKETS_SECONDS, Driver
 from broker.daemon.limits import FAULT_PAUSE_SECONDS, HELD_READS_MAX
@@ -19,6 +19,7 @@ from broker.daemon.records import Records
 from protocol.aio import Connection
 from protocol.batch import make_batch, split_u32
 from protocol.errors import ErrorCode, LocalError
+from protocol.log_rows import LogName
 from protocol.messages import Deliver, Gap, Goodbye, Hello, Message, Mode, Puback, Publish, Subscribe, Welcome
 from tests.support.asynchronous import asynchronous
 from tests.support.waiting import wait_until
@@ -296,7 +297,7 @@ async def test_a_drain_that_fails_is_logged(bench: Bench) -> None:
 async def test_the_wall_clock_is_told_as_its_distance(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time", lambda: 5000.0)
     bench.driver.tell_wall_clock()
-    assert bench.node.clients.wall_offset == 4000.0
+    assert bench.node.publishers.wall_offset == 4000.0
 
 
 @asynchronous
@@ -378,3 +379,15 @@ async def test_what_is_held_back_is_bounded(bench: Bench) -> None:
         bench.driver.feed(single(sequence), more_follows=True)
     (lengths,) = lengths_of(wire)
     assert len(lengths) == HELD_READS_MAX
+
+
+@asynchronous
+async def test_what_the_log_is_asked_and_the_order_to_halt_go_to_whoever_can(bench: Bench) -> None:
+    asked: list[object] = []
+    question = FindTime(1, LogName("test", 7, 0, "a"), 5)
+    bench.node.extra = (question, Halt("the disk has failed"))
+    bench.driver.feed(Wake())  # nobody can: nothing happens
+    bench.driver.ask_store = bench.driver.halt = asked.append
+    bench.node.extra = (question, Halt("the disk has failed"))
+    bench.driver.feed(Wake())
+    assert asked == [question, "the disk has failed"] and bench.driver.faults == 0

@@ -183,7 +183,7 @@ async def test_sigterm_drains_and_the_manager_hears_of_it(tmp_path: Path, loop: 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(10)
-        named = {"NOTIFY_SOCKET": tmp_path / "notify", "WATCHDOG_USEC": 40_000}
+        named: dict[str, Any] = {"NOTIFY_SOCKET": tmp_path / "notify", "WATCHDOG_USEC": 40_000}
         async with child_broker(tmp_path, loop=loop, **named) as child:
             assert manager.recv(100) == b"READY=1"
             assert manager.recv(100) == b"WATCHDOG=1"

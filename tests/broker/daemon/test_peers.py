@@ -46,6 +46,7 @@ class PeersNode:
             down=lambda info, reason, now: self.told.append(("down", info.name)),
             letter=lambda info, message, now: None,
             control=lambda info, message, now: self.told.append(("control", message.body)),
+            copy=lambda info, message, now: None,
             forward=self._forward,
             deliver=lambda info, message, now: None,
             gap=lambda info, message, now: None,

@@ -1,0 +1,239 @@
+"""The store of a simulated broker: lists, and a disk below them that keeps what was synchronised and can go wrong.
+
+    Disk        what outlives its broker. It may be full, fail, lose what it said it had, or let a row rot
+    ListStore   the six calls of `core/log_store.py` over a Disk, in the plainest way
+
+What is lost or has rotted is noticed when the store is opened, as the real one does: rows have checks, and the number
+of commits is known from elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from broker.core.effects import Append, FindIds, FindSize, FindTime, KeepProducer
+from broker.core.inputs import Opened
+from broker.core.log_state import LogState, ProducerState
+from broker.core.log_store import StoreFailed, StoreFull
+from protocol.log_rows import LogName
+
+from .limits import DISK_IDS_BYTES
+
+__all__ = ["Disk", "Entry", "ListStore", "LogList"]
+
+
+@dataclass(slots=True)
+class Entry:
+    """One row of a log, with what the store knows of it."""
+
+    first: int
+    count: int
+    time: int
+    row: bytes
+    producer: str = ""
+    number: int = 0
+    rotten: bool = False
+
+    @property
+    def next(self) -> int:
+        """Where the row behind it begins."""
+        return self.first + self.count
+
+
+@dataclass(slots=True)
+class LogList:
+    """One log."""
+
+    name: LogName
+    entries: list[Entry] = field(default_factory=list)
+    empty_at: int = 0
+    """Where it is while it has no entries."""
+
+    @property
+    def first(self) -> int:
+        """Its first position."""
+        return self.entries[0].first if self.entries else self.empty_at
+
+    @property
+    def next(self) -> int:
+        """Its end."""
+        return self.entries[-1].next if self.entries else self.empty_at
+
+    def state(self) -> LogState:
+        """What the core is told."""
+        times = (self.entries[0].time, self.entries[-1].time) if self.entries else (0, 0)
+        return LogState(self.name, self.first, self.next, sum(len(entry.row) for entry in self.entries), *times)
+
+
+@dataclass(slots=True)
+class _Content:
+    epoch: int = 0
+    commits: int = 0
+    logs: dict[LogName, LogList] = field(default_factory=dict)
+    producers: dict[str, ProducerState] = field(default_factory=dict)
+
+
+class Disk:
+    """What is on it survives its broker. Faults are set from outside, and hold until they are taken back."""
+
+    def __init__(self) -> None:
+        self.content = _Content()
+        self.full = False
+        self.fails = False
+        self.known_commits = 0
+        """As if in log.mark."""
+
+    def copy(self) -> _Content:
+        """A backup of the folder."""
+        return deepcopy(self.content)
+
+    def restore(self, backup: _Content) -> None:
+        """Put an older folder in the place of this one, as a whole: nothing on the disk itself tells."""
+        self.content = deepcopy(backup)
+        self.known_commits = self.content.commits
+
+    def lose_all(self) -> None:
+        """A new disk."""
+        self.content, self.known_commits = _Content(), 0
+
+    def lose_newest(self, backup: _Content) -> None:
+        """What came after the backup was said to be there, and is not."""
+        self.content = deepcopy(backup)
+
+    def rot(self, random: Random) -> LogName | None:
+        """Damage one row of one log; which log, or None when there is no row."""
+        logs = [log for log in self.content.logs.values() if log.entries]
+        if not logs:
+            return None
+        log = random.choice(logs)
+        random.choice(log.entries).rotten = True
+        return log.name
+
+
+class ListStore:
+    """See the head of this file."""
+
+    def __init__(self, disk: Disk, broker: str, seconds: Callable[[], float]) -> None:
+        self._disk = disk
+        self._broker = broker
+        self._seconds = seconds
+
+    def open(self) -> Opened:
+        """What the disk holds, with what has rotted left out."""
+        content, damage, ours = self._disk.content, [], False
+        if content.commits < self._disk.known_commits:
+            damage.append(f"{self._disk.known_commits - content.commits} commits are missing")
+            content.commits, ours = self._disk.known_commits, True
+        for log in content.logs.values():
+            place = next((place for place, entry in enumerate(log.entries) if entry.rotten), None)
+            if place is not None:
+                damage.append(f"positions {log.entries[place].first} to {log.next - 1} of {log.name} are damaged")
+                ours = ours or log.name.broker == self._broker
+                log.empty_at = log.first
+                del log.entries[place:]
+        if ours or not content.epoch:
+            content.epoch = max(content.epoch + 1, int(self._seconds()))
+        producers = sorted(content.producers.values(), key=lambda one: (-one.time, one.name))
+        return Opened(content.epoch, [log.state() for log in content.logs.values()], producers, damage)
+
+    def append(self, entries: Sequence[Append | KeepProducer]) -> None:
+        """All of it on the disk. Raises StoreFull or StoreFailed."""
+        self._may_write()
+        content = self._disk.content
+        for entry in entries:
+            if entry.producer is not None:
+                content.producers[entry.producer.name] = entry.producer
+            if isinstance(entry, Append):
+                if entry.log.broker == self._broker:
+                    content.epoch = max(content.epoch, entry.log.epoch)
+                self._append(content.logs.setdefault(entry.log, LogList(entry.log)), entry)
+        self._committed()
+
+    def read(self, log: LogName, position: int, bytes_max: int) -> tuple[list[bytes], int, str]:
+        """Rows from the one that holds the position on, where the next begin, and what cannot be read: see RowsRead."""
+        found = self._disk.content.logs.get(log)
+        if found is None or not found.entries or position >= found.next:
+            return [], max(position, 0 if found is None else found.first), ""
+        rows: list[bytes] = []
+        at = max(position, found.first)
+        for entry in found.entries:
+            if entry.next <= position:
+                continue
+            if entry.rotten:
+                damage = f"positions {entry.first} to {entry.next - 1} of {log} are damaged"
+                return (rows, entry.first, "") if rows else ([], entry.next, damage)
+            if rows and sum(map(len, rows)) + len(entry.row) > bytes_max:
+                break
+            rows.append(entry.row)
+            at = entry.next
+            if sum(map(len, rows)) >= bytes_max:
+                break
+        return rows, at, ""
+
+    def trim(self, log: LogName, below: int) -> LogState:
+        """The log, without the rows that end at or before `below`. Raises StoreFull or StoreFailed."""
+        self._may_write()
+        found = self._disk.content.logs.setdefault(log, LogList(log, empty_at=below))
+        end = found.next
+        found.entries = [entry for entry in found.entries if entry.next > below]
+        found.empty_at = max(end, below)
+        self._committed()
+        return found.state()
+
+    def find(self, question: FindTime | FindSize | FindIds) -> Any:
+        """The value of the Found that answers."""
+        logs = self._disk.content.logs
+        if isinstance(question, FindIds):
+            return self._ids(question)
+        log = logs.get(question.log)
+        if log is None:
+            return None
+        if isinstance(question, FindTime):
+            return next((entry.first for entry in log.entries if entry.time >= question.time), log.next)
+        position, left = log.next, question.bytes
+        for entry in reversed(log.entries):
+            left -= len(entry.row)
+            if left < 0:
+                break
+            position = entry.first
+        return position
+
+    def close(self) -> None:
+        """Nothing more will be asked."""
+
+    def _append(self, log: LogList, entry: Append) -> None:
+        assert not log.entries or log.next == entry.first, (log.name, log.next, entry.first)
+        time = max(entry.time, log.entries[-1].time if log.entries else 0)
+        kept = Entry(entry.first, entry.count, time, entry.row)
+        if entry.ids and entry.producer is not None:
+            kept.producer, kept.number = entry.producer.name, entry.producer.next - entry.count
+        log.entries.append(kept)
+
+    def _ids(self, question: FindIds) -> tuple[list[bytes], int | None]:
+        every = [entry for log in self._disk.content.logs.values() for entry in log.entries]
+        wanted = [entry for entry in every if entry.producer == question.producer]
+        rows: list[bytes] = []
+        left, end = DISK_IDS_BYTES, question.after
+        for entry in sorted(wanted, key=lambda entry: entry.number):
+            if entry.number + entry.count <= question.after:
+                continue
+            if left <= 0:
+                return rows, end
+            rows.append(entry.row)
+            left -= len(entry.row)
+            end = max(end, entry.number + entry.count)
+        return rows, None
+
+    def _may_write(self) -> None:
+        if self._disk.fails:
+            raise StoreFailed("the simulated disk has failed")
+        if self._disk.full:
+            raise StoreFull("the simulated disk is full")
+
+    def _committed(self) -> None:
+        self._disk.content.commits += 1
+        self._disk.known_commits = self._disk.content.commits

@@ -1,0 +1,26 @@
+"""The store's errors say why, and both hosts' stores have the six calls."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from broker.core.log_store import LogStore, LogStoreError, StoreFailed, StoreFull
+from broker.daemon.log_store import SqliteLogStore
+from broker.simulator.log_store import ListStore
+
+CALLS = ("open", "append", "read", "trim", "find", "close")
+
+
+@pytest.mark.parametrize("kind", [StoreFull, StoreFailed])
+def test_an_error_says_why(kind: type[LogStoreError]) -> None:
+    assert (kind("no room").reason, str(kind("no room"))) == ("no room", "no room")
+    assert issubclass(kind, LogStoreError)
+
+
+@pytest.mark.parametrize("store", [SqliteLogStore, ListStore])
+@pytest.mark.parametrize("call", CALLS)
+def test_a_store_has_each_call_with_the_same_arguments(store: type, call: str) -> None:
+    asked = inspect.signature(getattr(LogStore, call)).parameters
+    assert list(inspect.signature(getattr(store, call)).parameters) == list(asked)

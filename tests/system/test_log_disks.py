@@ -1,0 +1,148 @@
+"""Bad disks, for real: one that is full, one that may not be written, and a broker that is killed while it writes.
+
+The disks are small file systems in memory that only the broker sees; where the system does not permit that, such a
+test is passed over.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import headgate
+from broker.daemon.log_store import SqliteLogStore
+from protocol.errors import UnknownOutcome
+from protocol.log_rows import LogKind, LogName
+from tests.support.asynchronous import asynchronous
+from tests.support.child_broker import child_broker
+from tests.support.damaged_log import LogKit
+
+pytestmark = pytest.mark.slow
+
+STORED = {"durability": "stored"}
+KILLS = 20
+_ALONE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
+
+
+def mounted(script: str, folder: Path) -> tuple[str, ...]:
+    """A command that runs another one behind these mounts; $D is the folder."""
+    return (*_ALONE, f'D="{folder}"; {script}; exec "$@"', "sh")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _permitted() -> None:
+    if shutil.which("unshare") is None or subprocess.run([*_ALONE, "true"], capture_output=True).returncode:
+        pytest.skip("this system lets nobody make a file system of his own")
+
+
+@asynchronous
+async def test_on_a_full_disk_stored_events_are_refused_and_everything_else_goes_on(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    small = mounted('mount -t tmpfs -o size=4m none "$D"; head -c 2000000 /dev/zero > "$D/filler"', data)
+    async with child_broker(tmp_path, before=small, name="ann") as child:
+        seen = Path(f"/proc/{child.process.pid}/root{data}")
+        async with await headgate.connect(child.address) as client:
+            await client.ask("schema.put", stream="a", schema=STORED)
+            subscription = await client.subscribe("b")
+            stored = 0
+            with pytest.raises(UnknownOutcome, match=r"no room for log\.db.*make room"):
+                for _ in range(1000):
+                    await client.publish("a", {}, bytes(20_000), mode="stored")
+                    stored += 1
+            assert stored > 10
+            await client.publish("b", {"n": 1}, b"x")
+            assert (await anext(subscription)).attributes == {"n": 1}
+            (seen / "filler").unlink()
+            for _ in range(5):
+                await client.publish("a", {}, bytes(20_000), mode="stored")
+            (log,) = await client.logs("a")
+            assert (log.first, log.next) == (0, stored + 5), "what was refused has no place in the log"
+            rows, position = 0, 0
+            while position < log.next:
+                chunk = await client.read_log(log.name, position)
+                rows += sum(row.count for row in chunk.rows)
+                position = chunk.next
+            assert rows == stored + 5
+        child.signal(signal.SIGTERM)
+        assert await child.exit() == 0
+        assert "Traceback" not in child.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ('mount --bind "$D" "$D"; mount -o remount,bind,ro "$D"', ["cannot use the data directory", "--data"]),
+        ('mount --bind "$D/log.db" "$D/log.db"; mount -o remount,bind,ro "$D/log.db"', ["log.db", "readable and writ"]),
+    ],
+    ids=["directory", "file"],
+)
+def test_what_may_not_be_written_is_told_in_one_line(tmp_path: Path, script: str, words: list[str]) -> None:
+    kit = LogKit().fill(commits=4, checkpoint_at=2)
+    data = Path(shutil.copytree(kit.copy(), tmp_path / "data"))
+    kit.end()
+    flags = ["--data", str(data), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--name", "ann"]
+    command = [*mounted(script, data), sys.executable, "-m", "ops.cli", "serve", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "cannot start" in line and all(word in line for word in words)
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from broker.core.effects import Append
+from broker.core.log_state import ProducerState
+from broker.daemon.log_store import SqliteLogStore
+from protocol.log_rows import LogName
+
+store = SqliteLogStore(Path(sys.argv[1]), "ann", lambda: 7)
+opened = store.open()
+assert opened.epoch == 7 and not opened.damage, opened
+log, end = LogName("ann", 7, 0, "a"), max([state.next for state in opened.logs], default=0)
+while True:
+    state = ProducerState("p", 1, end + 3, b"", end)
+    rows = [(place, b"%d" % place + bytes(place % 5000)) for place in range(end, end + 3)]
+    store.append([Append(1, log, row, place, 1, end, state) for place, row in rows])
+    end += 3
+    print(end, flush=True)
+    if end % 60 == 0:
+        store._written = 10**9
+    while store.untidy:
+        store.tidy()
+"""
+
+
+def test_a_store_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) -> None:
+    random = Random(7)
+    acknowledged = 0
+    for _ in range(KILLS):
+        command = [sys.executable, "-c", _WRITER, str(tmp_path)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None and process.stderr is not None
+        for _ in range(random.randrange(1, 40)):
+            line = process.stdout.readline()
+            assert line, process.stderr.read()
+            acknowledged = int(line)
+        process.kill()
+        for line in process.stdout.read().splitlines():
+            acknowledged = int(line)
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+    store = SqliteLogStore(tmp_path, "ann", lambda: 7)
+    opened = store.open()
+    (state,) = opened.logs
+    assert opened.damage == [] and state.next >= acknowledged
+    rows, after, damage = store.read(LogName("ann", 7, LogKind.EVENTS, "a"), 0, 2**40)
+    assert (after, damage) == (state.next, "")
+    assert [row.rstrip(b"\0") for row in rows] == [b"%d" % place for place in range(state.next)]
+    assert [producer.next for producer in opened.producers] == [state.next]
+    store.close()
