@@ -209,6 +209,17 @@ def test_versions_agree_with_pyproject_and_constraints() -> None:
 
 
 @pytest.mark.slow
+def test_the_image_of_spark_is_built_as_the_broker_s_is() -> None:
+    assert arguments("FROM", "spark") == arguments("FROM")
+    assert arguments("COPY", "spark") == arguments("COPY")
+    assert arguments("USER", "spark") == arguments("USER")
+    (*_, install) = [rest for rest in arguments("RUN", "spark") if "--constraint constraints.txt" in rest]
+    assert "'.[spark]'" in install
+    found = image_environment("spark")
+    assert found["PYSPARK_PYTHON"] == found["PYSPARK_DRIVER_PYTHON"], "driver and executors have one interpreter"
+    assert found["PYSPARK_PYTHON"].startswith("/opt/headgate/")
+
+
 def test_the_quotes_of_compose_are_lines_that_pub_takes() -> None:
     command = [sys.executable, str(ROOT / "docker/quotes.py"), "--count", "50", "--rate", "1000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment(), check=True)

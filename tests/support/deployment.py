@@ -52,20 +52,20 @@ DEFAULTS = {
 }
 
 
-def instructions() -> list[tuple[str, str]]:
-    """(instruction, arguments) of the Dockerfile, with continued lines joined and comments left out."""
-    lines = [line for line in text("docker/broker.Dockerfile").splitlines() if not line.startswith("#")]
+def instructions(image: str = "broker") -> list[tuple[str, str]]:
+    """(instruction, arguments) of a Dockerfile, with continued lines joined and comments left out."""
+    lines = [line for line in text(f"docker/{image}.Dockerfile").splitlines() if not line.startswith("#")]
     joined = re.sub(r"\\\n", " ", "\n".join(lines))
     pairs = (line.split(maxsplit=1) for line in joined.splitlines() if line.strip())
     return [(name, rest) for name, rest in pairs]
 
 
-def arguments(instruction: str) -> list[str]:
-    return [rest for name, rest in instructions() if name == instruction]
+def arguments(instruction: str, image: str = "broker") -> list[str]:
+    return [rest for name, rest in instructions(image) if name == instruction]
 
 
-def image_environment() -> dict[str, str]:
-    words = [word for rest in arguments("ENV") for word in shlex.split(rest)]
+def image_environment(image: str = "broker") -> dict[str, str]:
+    words = [word for rest in arguments("ENV", image) for word in shlex.split(rest)]
     return dict(word.split("=", 1) for word in words)
 
 

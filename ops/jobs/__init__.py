@@ -1,0 +1,7 @@
+"""Jobs for Spark: each a file for `spark-submit`, with rooms beside it where it is larger than a page.
+
+    audit       what should have been delivered, recomputed from the brokers' logs, and what was
+    publish     rows of Parquet, CSV or JSON files as events
+
+Both run in local mode as well: `headgate audit`, `python -m ops.jobs.publish`.
+"""

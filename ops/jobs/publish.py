@@ -1,0 +1,153 @@
+"""The publish job: rows of Parquet, CSV or JSON files become events in the log of a stream.
+
+    python -m ops.jobs.publish quotes.parquet --topic quotes/all                     in local mode
+    spark-submit ops/jobs/publish.py s3a://lake/quotes --server b1:7400 \\
+        --topic-expr "concat('quotes/', exchange, '/', symbol)" --attr "price=CAST(price AS DOUBLE)"
+
+Every column is an attribute unless `--attr` names those that are; `--body` is an expression of text or bytes. A retried
+task publishes nothing twice. A job that failed goes on where it stopped when it is started again with the same
+`--producer-id` and the same files; with `--id`, a unique expression, also when the files were split in another way.
+
+The rooms: `publish_rows` (files to columns), `publish_pace` (the rate limit), `publish_progress` (what is said on the
+way). Exit codes: 0 all rows are in the log; 1 something was refused; 2 usage; 3 no broker can be reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+if not __package__:  # started by its path, as spark-submit does: the packages are two folders up
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from ops.exits import DONE, REFUSED, UNREACHABLE, USAGE, UsageError, exit_code
+from ops.jobs.audit_session import missing_parts, start_session
+from ops.jobs.publish_pace import paced
+from ops.jobs.publish_progress import Progress
+from ops.jobs.publish_rows import Mapping, mapped, read_files
+from ops.server import add_server_arguments, server_address
+from protocol.blocking import connect_blocking
+from protocol.errors import HeadgateError
+
+__all__ = ["add_arguments", "main", "mapping_of", "reason_of", "run_publish", "write_frame"]
+
+_REASON = re.compile(r"\[HEADGATE_[A-Z_]+\][^\n]*")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the job."""
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="files or folders, as Spark reads them")
+    parser.add_argument("--format", choices=("parquet", "csv", "json"), help="default: by the ending of the first path")
+    parser.add_argument(
+        "--schema", metavar="DDL", help="columns of CSV or JSON, 'symbol STRING, price DOUBLE'; else found"
+    )
+    parser.add_argument("--topic", metavar="TOPIC", help="the topic of every row")
+    parser.add_argument(
+        "--topic-expr", metavar="SQL", help="or an expression for it, such as \"concat('quotes/', symbol)\""
+    )
+    parser.add_argument(
+        "--attr",
+        action="append",
+        default=[],
+        metavar="NAME=SQL",
+        help="an attribute (again for more; default: every column)",
+    )
+    parser.add_argument("--where", metavar="SQL", help="only rows for which this is true")
+    parser.add_argument(
+        "--body", metavar="SQL", help="the body, text or bytes (default: column value, if there is one)"
+    )
+    parser.add_argument("--id", metavar="SQL", help="an id that is unique in the job: a rerun never repeats it")
+    parser.add_argument("--producer-id", default="", metavar="NAME", help="the job's name, to go on after a failure")
+    parser.add_argument(
+        "--partitions", type=int, metavar="N", help="tasks that publish (default: as Spark splits the files)"
+    )
+    parser.add_argument("--rate", type=float, metavar="N", help="at most so many events a second, all tasks together")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    add_server_arguments(parser)
+
+
+def mapping_of(arguments: argparse.Namespace) -> Mapping:
+    """What becomes of the columns. Raises UsageError."""
+    if bool(arguments.topic) == bool(arguments.topic_expr):
+        raise UsageError("say --topic TOPIC, the same for every row, or --topic-expr SQL, and not both")
+    if arguments.rate is not None and not arguments.rate > 0:
+        raise UsageError("--rate is more than 0 events a second")
+    if arguments.partitions is not None and arguments.partitions < 1:
+        raise UsageError("--partitions is 1 or more")
+    attributes = []
+    for text in arguments.attr:
+        name, equals, expression = text.partition("=")
+        if not equals or not name.strip() or not expression.strip():
+            raise UsageError(f'--attr {text}: write NAME=SQL, such as "price=CAST(price AS DOUBLE)"')
+        attributes.append((name.strip(), expression.strip()))
+    return Mapping(
+        arguments.topic_expr or "", tuple(attributes), arguments.body or "", arguments.id or "", arguments.where or ""
+    )
+
+
+def run_publish(arguments: argparse.Namespace, servers: str) -> int:
+    """Publish as told; the exit code. Raises HeadgateError and UsageError."""
+    mapping = mapping_of(arguments)
+    missing = missing_parts()
+    if missing:
+        print(f"publish: cannot run here. It needs {missing}.", file=sys.stderr)
+        return REFUSED
+    with connect_blocking(servers, name="headgate publish") as client:  # before Java starts: nobody there is soon said
+        session = start_session("headgate-publish")
+        session.conf.unset("spark.sql.codegen.wholeStage")  # off is for audits
+        try:
+            frame = mapped(read_files(session, arguments.paths, arguments.format, arguments.schema), mapping)
+            if arguments.partitions:
+                frame = frame.repartition(arguments.partitions)
+            if arguments.rate:
+                frame = paced(frame, arguments.rate)
+            with Progress(session, client, quiet=arguments.quiet) as progress:
+                write_frame(frame, servers, arguments)
+        except Exception as error:
+            reason = reason_of(error)
+            if reason is None:
+                raise
+            print(f"publish: {reason}", file=sys.stderr)
+            return UNREACHABLE if "HEADGATE_CANNOT_CONNECT" in reason else REFUSED
+    print(progress.summary())
+    return DONE
+
+
+def write_frame(frame: Any, servers: str, arguments: argparse.Namespace) -> None:
+    """The write itself."""
+    options = {"headgate.bootstrap.servers": servers, "producerId": arguments.producer_id}
+    if arguments.topic:
+        options["topic"] = arguments.topic
+    if arguments.id:
+        options["eventIdColumn"] = "event_id"
+    frame.write.format("headgate").mode("append").options(**options).save()
+
+
+def reason_of(error: Exception) -> str | None:
+    """What went wrong in a line, out of Spark's many; None when it is nothing that is known here."""
+    found = _REASON.search(str(error))
+    if found:
+        return found[0]
+    # Spark's own complaints about files, columns and expressions begin with a class of errors.
+    first = str(error).strip().splitlines()[0] if str(error).strip() else ""
+    return first if re.match(r"\[[A-Z_.]+\]", first) else None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """For spark-submit: the exit code."""
+    parser = argparse.ArgumentParser(prog="publish", description=(__doc__ or "").splitlines()[0])
+    add_arguments(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        return run_publish(arguments, server_address(arguments))
+    except (HeadgateError, UsageError) as error:
+        print(f"publish: {error}", file=sys.stderr)
+        return USAGE if isinstance(error, UsageError) else exit_code(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""What the publish job says on the way: events in the cluster's logs since it began, and how many tasks are done.
+
+A Python source of Spark has no counter that the driver could read while a job runs. The logs can be asked, though: how
+much they grew says how far the job is, with a word less certainty when others publish at the same time.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any, Protocol, TextIO
+
+from protocol.errors import HeadgateError
+
+__all__ = ["Logs", "Progress"]
+
+_EVERY_SECONDS = 2.0
+
+
+class Logs(Protocol):
+    """A client, as far as it is needed."""
+
+    def logs(self, stream: str | None = None, kind: str | int = "events") -> list[Any]:
+        """The logs there are."""
+
+
+class Progress:
+    """Says where the job is, every two seconds, from a thread of its own, while the block runs."""
+
+    def __init__(self, session: Any, client: Logs, quiet: bool = False, stream: TextIO | None = None) -> None:
+        self._tracker = session.sparkContext.statusTracker()
+        self._client = client
+        self._quiet = quiet
+        self._stream = sys.stderr if stream is None else stream
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+        self._before = self._count()
+        self._began = time.monotonic()
+        self._seconds = 0.0
+        self._grown = 0
+
+    def __enter__(self) -> Progress:
+        self._began = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+        self._look()
+
+    def summary(self) -> str:
+        """What was done."""
+        rate = self._grown / max(self._seconds, 1e-3)
+        return f"{self._grown:,} events are in the log after {self._seconds:.1f} s, {rate:,.0f} a second"
+
+    def line(self) -> str:
+        """Where the job is now."""
+        tasks = [self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()]
+        known = [info for info in tasks if info is not None]
+        done, total = sum(info.numCompletedTasks for info in known), sum(info.numTasks for info in known)
+        return f"{self._grown:,} events, {self._seconds:.0f} s, {done} of {total} tasks"
+
+    def _look(self) -> None:
+        self._grown = self._count() - self._before
+        self._seconds = time.monotonic() - self._began
+
+    def _count(self) -> int:
+        return sum(log.next for log in self._client.logs(None, "events"))
+
+    def _run(self) -> None:
+        while not self._done.wait(_EVERY_SECONDS):
+            try:
+                self._look()
+            except HeadgateError as error:
+                print(f"the log cannot be asked just now: {error}", file=self._stream)
+                continue
+            if not self._quiet:
+                print(self.line(), file=self._stream, flush=True)

@@ -1,0 +1,35 @@
+"""A connection to the cluster for one piece of work, and the client's errors in the words of this source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..blocking.client import BlockingClient, connect_blocking
+from ..errors import CannotConnect, ConnectionLost, Fenced, HeadgateError, Refused, UnknownOutcome
+from .errors import ConnectorError, NoBroker, ProducerFenced, RefusedByBroker
+
+__all__ = ["connected", "translated"]
+
+
+@contextmanager
+def connected(servers: str, seconds: float, name: str) -> Iterator[BlockingClient]:
+    """A client for the block; brokers that are lost are looked for so many seconds. Raises only ConnectorError."""
+    try:
+        with connect_blocking(servers, name=name, retry_seconds=seconds, wait_seconds=seconds) as client:
+            yield client
+    except ConnectorError:
+        raise
+    except HeadgateError as error:
+        raise translated(error, servers) from error
+
+
+def translated(error: HeadgateError, servers: str) -> ConnectorError:
+    """What a user of Spark is told."""
+    if isinstance(error, Fenced):
+        return ProducerFenced(error.producer, error.epoch)
+    if isinstance(error, Refused):
+        return RefusedByBroker(error.code, error.text)
+    if isinstance(error, CannotConnect | ConnectionLost | UnknownOutcome):
+        return NoBroker(servers, str(error))
+    return ConnectorError(str(error))

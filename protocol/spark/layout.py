@@ -1,0 +1,127 @@
+"""What becomes of each column of a DataFrame that is written: topic, body, attributes. Decided once, on the driver.
+
+Six names are reserved. `topic` is the topic, unless option `topic` names one for all rows; `value` is the body;
+`headers`, a map of strings, becomes attributes named `headers.NAME`. `event_id` and `key` (strings) and `event_time` (a
+timestamp) are attributes like every other column, only that their types are fixed.
+
+Every other column is an attribute: integers and booleans as they are, float and double as doubles, strings, a timestamp
+as microseconds and a date as days since 1970. NULL means that the event has no such attribute. What has no place in an
+event (arrays, structs, decimals, ...) is refused here, before any task runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import LocalError
+from ..vocabulary import Vocabulary, check_names
+from .errors import BadOption, MissingOption, UnsupportedType
+from .options import WriteOptions
+
+__all__ = ["HEADERS_PREFIX", "RESERVED", "Layout", "plan_layout"]
+
+HEADERS_PREFIX = "headers."
+"""How attributes that came as headers begin; nested maps are dotted names in every client."""
+
+_FORMS = {
+    "boolean": "bool",
+    "tinyint": "int",
+    "smallint": "int",
+    "int": "int",
+    "bigint": "int",
+    "float": "double",
+    "double": "double",
+    "string": "string",
+    "timestamp": "int",
+    "timestamp_ntz": "int",
+    "date": "int",
+    "void": "void",
+}
+
+RESERVED = {
+    "topic": ("string",),
+    "value": ("binary", "string"),
+    "headers": ("map<string,string>",),
+    "event_id": ("string",),
+    "key": ("string",),
+    "event_time": ("timestamp", "timestamp_ntz"),
+}
+"""Reserved column -> the types it may have."""
+
+_PARTS = ("topic", "value", "headers")
+_CURES = {
+    "decimal": "an event has 64-bit integers and doubles; cast it to DOUBLE, or to STRING to keep every digit",
+    "binary": "bytes are the body's: name the column 'value', or cast it to STRING with base64()",
+    "array": "an event's attributes are flat; write to_json() of it to 'value', or choose its members",
+    "map": "an event's attributes are flat; only 'headers' may be a map, of strings to strings",
+    "struct": "an event's attributes are flat; select its fields as columns, `order.price AS `order.price``",
+    "variant": "an event's attributes are flat; write to_json() of it to 'value', or extract its members",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where each column goes. `attributes` pairs a column with its form: bool, int, double or string."""
+
+    topic: str
+    value: str
+    headers: bool
+    attributes: tuple[tuple[str, str], ...]
+    id_column: str
+
+
+def plan_layout(columns: Sequence[tuple[str, str]], options: WriteOptions) -> Layout:
+    """The layout of (name, type as Spark writes it) columns. Raises a ConnectorError that names column or option."""
+    kinds = dict(columns)
+    for name, kind in columns:
+        _check_reserved(name, kind)
+    _check_topic(kinds, options)
+    attributes = [(name, _form(name, kind)) for name, kind in columns if name not in _PARTS]
+    try:
+        check_names(tuple(name for name, _ in attributes))
+    except LocalError as error:
+        raise UnsupportedType(attributes[-1][0], "an attribute", f"{error}; select fewer columns") from error
+    return Layout(
+        topic=options.topic,
+        value=kinds.get("value", ""),
+        headers="headers" in kinds,
+        attributes=tuple((name, form) for name, form in attributes if form != "void"),
+        id_column=_id_column(kinds, options),
+    )
+
+
+def _check_reserved(name: str, kind: str) -> None:
+    allowed = RESERVED.get(name)
+    if allowed is not None and kind not in allowed and kind != "void":
+        raise UnsupportedType(name, kind, f"this name is reserved for {' or '.join(allowed)}; cast or rename it")
+
+
+def _check_topic(kinds: dict[str, str], options: WriteOptions) -> None:
+    if options.topic:
+        try:
+            Vocabulary().stream_of(options.topic)
+        except LocalError as error:
+            raise BadOption("topic", options.topic, f"a topic such as 'quotes/NYSE/OTE': {error}") from error
+    elif kinds.get("topic", "void") == "void":
+        raise MissingOption("topic", "set it for all rows, or add a column 'topic' such as 'quotes/NYSE/OTE'")
+
+
+def _form(name: str, kind: str) -> str:
+    form = _FORMS.get(kind)
+    if form is None and kind.startswith(("varchar", "char")):
+        form = "string"
+    if form is None:
+        family = kind.partition("<")[0].partition("(")[0]
+        raise UnsupportedType(name, kind, _CURES.get(family, "cast it to a type that an attribute can have"))
+    return form
+
+
+def _id_column(kinds: dict[str, str], options: WriteOptions) -> str:
+    if options.idempotence != "id":
+        return ""
+    if options.id_column not in kinds:
+        raise BadOption("eventIdColumn", options.id_column, f"one of the columns, {', '.join(kinds)}")
+    if kinds[options.id_column] not in ("string", "bigint", "int", "smallint", "tinyint"):
+        raise UnsupportedType(options.id_column, kinds[options.id_column], "an event id is a string or an integer")
+    return options.id_column

@@ -1,0 +1,65 @@
+"""Every bound of the Spark source, each with its reason."""
+
+from __future__ import annotations
+
+from ..limits import PUBLISH_LENGTH_MAX
+
+__all__ = [
+    "ACK_SECONDS_DEFAULT",
+    "ACK_SECONDS_MAX",
+    "FETCH_RECORDS_DEFAULT",
+    "FETCH_RECORDS_MAX",
+    "FRAME_BYTES_DEFAULT",
+    "FRAME_BYTES_MAX",
+    "FRAME_BYTES_MIN",
+    "INFLIGHT_DEFAULT",
+    "INFLIGHT_MAX",
+    "MISSING_PARTITIONS_MAX",
+    "PARTITIONS_MAX",
+    "RANGE_EVENTS_MIN",
+    "REQUEST_SECONDS_DEFAULT",
+    "SHORT_TEXT_BYTES",
+]
+
+FRAME_BYTES_DEFAULT = 1024 * 1024
+"""Records in one frame. Between 100 KB and 4 MB nothing gets faster; smaller frames give the broker's disk more to
+group and less to wait for."""
+
+FRAME_BYTES_MIN = 4096
+"""Below this a frame is mostly header."""
+
+FRAME_BYTES_MAX = PUBLISH_LENGTH_MAX - 256 * 1024
+"""What a PUBLISH takes, less room for topics, lengths and match columns."""
+
+INFLIGHT_DEFAULT = 8
+"""Frames that a task may have unanswered: one is on the disk, one on its way, the others hide a slow round trip."""
+
+INFLIGHT_MAX = 256
+"""The broker's own publish window."""
+
+ACK_SECONDS_DEFAULT = 30.0
+"""How long a task waits for an answer before it fails and Spark tries it again: a restart of a broker is shorter."""
+
+ACK_SECONDS_MAX = 3600.0
+"""More is a hung job."""
+
+REQUEST_SECONDS_DEFAULT = 30.0
+"""How long a reader tries to come back to a broker, as long as the client library does by itself."""
+
+FETCH_RECORDS_DEFAULT = 10_000
+"""Rows of one Arrow batch handed to Spark: its own default."""
+
+FETCH_RECORDS_MAX = 1_000_000
+"""More in one batch only costs memory."""
+
+PARTITIONS_MAX = 10_000
+"""Tasks of one read; a driver suffers from more."""
+
+RANGE_EVENTS_MIN = 1_000
+"""A part of a log smaller than this is not worth a task of its own."""
+
+MISSING_PARTITIONS_MAX = 64
+"""How many partitions in a row may have no event ids before an earlier run is taken to have had no more of them."""
+
+SHORT_TEXT_BYTES = 256
+"""Texts shorter than this take their header from a table; beyond it the header grows a byte longer."""

@@ -1,0 +1,221 @@
+"""What a user may set with `.option(name, value)`: one table for reading and writing, checked, and made into data.
+
+One set of names serves both directions, because a temporary view hands the same options to its reader and to its
+writer. Spark lower-cases the names on their way here, so messages take the spelling from the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from . import limits
+from .errors import BadOption, MissingOption, UnknownOption
+
+__all__ = ["KINDS", "OPTIONS", "Option", "ReadOptions", "WriteOptions", "read_options", "write_options"]
+
+KINDS = ("events", "deliveries", "subscriptions")
+_IDEMPOTENCE = ("guarded", "id", "none")
+_SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "mib": 1 << 20}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A row of the table."""
+
+    name: str
+    default: str
+    use: str
+    meaning: str
+
+
+OPTIONS = (
+    Option("headgate.bootstrap.servers", "", "all", "brokers, `host:port,host:port`; one that answers is enough"),
+    Option("headgate.request.timeout.ms", "30000", "all", "how long a lost broker is looked for"),
+    Option("topic", "", "all", "write: the topic of every row; read: the stream, or a pattern in it"),
+    Option("subscribe", "events", "read", "which log: `events`, `deliveries` or `subscriptions`"),
+    Option("filter", "", "read", "a condition that the broker evaluates; only `events`"),
+    Option("startingOffsets", "", "read", "`earliest` (batch), `latest` (streaming), or JSON by log"),
+    Option("endingOffsets", "latest", "read", "`latest`, or JSON by log; batch only"),
+    Option("startingTimestamp", "", "read", "from this time on (milliseconds, or ISO 8601); wins over offsets"),
+    Option("endingTimestamp", "", "read", "up to, and without, this time; batch only"),
+    Option("maxOffsetsPerTrigger", "", "read", "rows of one micro-batch at most; streaming only"),
+    Option("minPartitions", "", "read", "tasks to split the logs into, at least"),
+    Option("maxRecordsPerFetch", "10000", "read", "rows of one Arrow batch"),
+    Option("failOnDataLoss", "true", "read", "`false`: go on when positions asked for are gone"),
+    Option("attributesSchema", "", "read", "`symbol STRING, price DOUBLE`: attributes as a struct of these"),
+    Option("producerId", "", "write", "names the job; the same again goes on where it stopped"),
+    Option("idempotence", "guarded", "write", "`guarded`, `id`, `none`: how a retry is kept from repeating"),
+    Option("eventIdColumn", "", "write", "a column that is unique in the job; means `idempotence` `id`"),
+    Option("inflight", "8", "write", "frames that may be unanswered"),
+    Option("maxFrameBytes", "1MiB", "write", "bytes of records in one frame"),
+    Option("ackTimeout", "30s", "write", "how long a task waits for an answer"),
+    Option("checkpointLocation", "", "stream", "Spark's own, which it also shows to us"),
+)
+
+_CANONICAL = {option.name.lower(): option for option in OPTIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a writer needs to know."""
+
+    servers: str
+    request_seconds: float
+    topic: str
+    producer_id: str
+    idempotence: str
+    id_column: str
+    inflight: int
+    frame_bytes: int
+    ack_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a reader needs to know. Offsets stay text until the logs are known; times are microseconds or None."""
+
+    servers: str
+    request_seconds: float
+    kind: str
+    topic: str
+    condition: str
+    starting: str
+    ending: str
+    starting_time: int | None
+    ending_time: int | None
+    trigger_events: int | None
+    partitions_min: int
+    fetch_records: int
+    fail_on_data_loss: bool
+    attributes_schema: str
+
+    @property
+    def stream(self) -> str:
+        """The stream, the first level of the topic."""
+        return self.topic.split("/", 1)[0]
+
+    @property
+    def pattern(self) -> str:
+        """What the broker is to keep of the stream's topics; empty when that is all of them."""
+        return self.topic if "/" in self.topic else ""
+
+
+class _Values:
+    """The options as given, with defaults, read one by one."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given: dict[str, str] = {}
+        for name, value in given.items():
+            option = _CANONICAL.get(name.lower())
+            if option is None:
+                raise UnknownOption(name, tuple(one.name for one in OPTIONS))
+            self._given[option.name] = str(value).strip()
+
+    def given(self, name: str) -> bool:
+        return bool(self._given.get(name))
+
+    def text(self, name: str) -> str:
+        return self._given.get(name) or _CANONICAL[name.lower()].default
+
+    def one_of(self, name: str, allowed: tuple[str, ...]) -> str:
+        value = self.text(name).lower()
+        if value not in allowed:
+            raise BadOption(name, self.text(name), "one of " + ", ".join(allowed))
+        return value
+
+    def flag(self, name: str) -> bool:
+        return self.one_of(name, ("true", "false")) == "true"
+
+    def count(self, name: str, high: int) -> int:
+        value = self.text(name)
+        if not value.isdecimal() or not 1 <= int(value) <= high:
+            raise BadOption(name, value, f"a whole number from 1 to {high}")
+        return int(value)
+
+    def amount(self, name: str, units: Mapping[str, float], low: float, high: float, example: str) -> float:
+        match = _AMOUNT.fullmatch(self.text(name))
+        unit = units.get(match[2].lower()) if match else None
+        if match is None or unit is None or not low <= float(match[1]) * unit <= high:
+            raise BadOption(name, self.text(name), f"{example}, from {low:g} to {high:g}")
+        return float(match[1]) * unit
+
+    def time(self, name: str) -> int | None:
+        value = self.text(name)
+        if not value:
+            return None
+        if value.isdecimal():
+            return int(value) * 1000
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise BadOption(name, value, "milliseconds since 1970, or a time such as 2026-05-01T12:00:00Z") from None
+        since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+        return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+    def servers(self) -> str:
+        value = self.text("headgate.bootstrap.servers")
+        if not value:
+            raise MissingOption("headgate.bootstrap.servers", "write the address of a broker, such as 127.0.0.1:7400")
+        return ",".join(one.strip() for one in value.split(",") if one.strip())
+
+    def request_seconds(self) -> float:
+        return self.count("headgate.request.timeout.ms", 3_600_000) / 1000
+
+
+def write_options(given: Mapping[str, str]) -> WriteOptions:
+    """The options of a write. Raises a ConnectorError that names the option."""
+    values = _Values(given)
+    id_column = values.text("eventIdColumn")
+    idempotence = "id" if id_column and not values.given("idempotence") else values.one_of("idempotence", _IDEMPOTENCE)
+    if id_column and idempotence != "id":
+        raise BadOption("idempotence", idempotence, "'id', because 'eventIdColumn' is set; take one of them away")
+    frame_bytes = values.amount(
+        "maxFrameBytes", _BYTES, limits.FRAME_BYTES_MIN, limits.FRAME_BYTES_MAX, "bytes such as 1MiB or 65536"
+    )
+    return WriteOptions(
+        servers=values.servers(),
+        request_seconds=values.request_seconds(),
+        topic=values.text("topic"),
+        producer_id=values.text("producerId"),
+        idempotence=idempotence,
+        id_column=id_column or "event_id",
+        inflight=values.count("inflight", limits.INFLIGHT_MAX),
+        frame_bytes=int(frame_bytes),
+        ack_seconds=values.amount("ackTimeout", _SECONDS, 0.001, limits.ACK_SECONDS_MAX, "a time such as 30s or 500ms"),
+    )
+
+
+def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
+    """The options of a read. Raises a ConnectorError that names the option."""
+    values = _Values(given)
+    kind = values.one_of("subscribe", KINDS)
+    topic = values.text("topic")
+    if not topic:
+        raise MissingOption("topic", "name the stream whose log is read")
+    if kind != "events" and values.text("filter"):
+        raise BadOption("filter", values.text("filter"), "set for 'subscribe' 'events' alone; use where() after it")
+    if kind != "events" and "/" in topic:
+        raise BadOption("topic", topic, f"the name of a stream, without '/', because 'subscribe' is {kind!r}")
+    trigger = values.text("maxOffsetsPerTrigger")
+    partitions = values.text("minPartitions")
+    return ReadOptions(
+        servers=values.servers(),
+        request_seconds=values.request_seconds(),
+        kind=kind,
+        topic=topic,
+        condition=values.text("filter"),
+        starting=values.text("startingOffsets") or ("latest" if streaming else "earliest"),
+        ending=values.text("endingOffsets"),
+        starting_time=values.time("startingTimestamp"),
+        ending_time=values.time("endingTimestamp"),
+        trigger_events=values.count("maxOffsetsPerTrigger", 2**53) if trigger else None,
+        partitions_min=values.count("minPartitions", limits.PARTITIONS_MAX) if partitions else 1,
+        fetch_records=values.count("maxRecordsPerFetch", limits.FETCH_RECORDS_MAX),
+        fail_on_data_loss=values.flag("failOnDataLoss"),
+        attributes_schema=values.text("attributesSchema"),
+    )

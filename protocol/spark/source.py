@@ -1,0 +1,72 @@
+"""Behind the front door: options are checked, columns planned, and the reader or writer made that fits."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from .batch_reader import BatchReader
+from .batch_writer import BatchWriter
+from .errors import UnsupportedMode
+from .layout import Layout, plan_layout
+from .options import ReadOptions, WriteOptions, read_options, write_options
+from .schemas import schema_text
+from .stream_reader import StreamReader
+from .stream_writer import StreamWriter
+
+__all__ = ["make_reader", "make_stream_reader", "make_stream_writer", "make_writer", "schema_of"]
+
+
+def schema_of(options: Mapping[str, str]) -> str:
+    """The columns of the log; a mistake in the options is told as soon as a DataFrame is made."""
+    return schema_text(read_options(options))
+
+
+def make_reader(options: Mapping[str, str], schema: Any) -> BatchReader:
+    """For `spark.read`."""
+    return BatchReader(_checked(read_options(options)), _arrow_schema(schema))
+
+
+def make_stream_reader(options: Mapping[str, str], schema: Any) -> StreamReader:
+    """For `spark.readStream`."""
+    checked = _checked(read_options(options, streaming=True))
+    if checked.ending != "latest" or checked.ending_time is not None:
+        raise UnsupportedMode("a streaming read with an end", "take 'endingOffsets' and 'endingTimestamp' away")
+    return StreamReader(checked, _arrow_schema(schema))
+
+
+def make_writer(options: Mapping[str, str], schema: Any, overwrite: bool) -> BatchWriter:
+    """For `df.write`. The job's name and the second of planning are made here, so all tasks have the same."""
+    checked, layout = _planned(options, schema, overwrite)
+    job = checked.producer_id or uuid.uuid4().hex
+    return BatchWriter(checked, layout, job, bool(checked.producer_id), int(time.time()))
+
+
+def make_stream_writer(options: Mapping[str, str], schema: Any, overwrite: bool) -> StreamWriter:
+    """For `df.writeStream`."""
+    checked, layout = _planned(options, schema, overwrite)
+    return StreamWriter(checked, layout, int(time.time()))
+
+
+def _planned(options: Mapping[str, str], schema: Any, overwrite: bool) -> tuple[WriteOptions, Layout]:
+    if overwrite:
+        cure = 'a log only grows; write .mode("append"), or outputMode("append"), or take another stream'
+        raise UnsupportedMode("mode 'overwrite'", cure)
+    checked = write_options(options)
+    columns = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+    return checked, plan_layout(columns, checked)
+
+
+def _checked(options: ReadOptions) -> ReadOptions:
+    """Spark does not ask for the schema when the user gave one; what it would have found wrong is found here."""
+    schema_text(options)
+    return options
+
+
+def _arrow_schema(schema: Any) -> Any:
+    """What Spark expects of our batches, to the letter."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone="UTC")

@@ -1,0 +1,87 @@
+"""Files to columns: formats by their endings, structs flat, expressions where they were said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ops.exits import UsageError
+from ops.jobs.publish_rows import flat_columns, format_of, read_files
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("a/quotes.parquet", "parquet"),
+        ("quotes.snappy.parquet", "parquet"),
+        ("lake/quotes", "parquet"),
+        ("q.csv", "csv"),
+        ("q.csv.gz", "csv"),
+        ("q.TSV", "csv"),
+        ("q.2026-05.jsonl", "json"),
+        ("q.json", "json"),
+    ],
+)
+def test_a_format_by_the_ending(path: str, wanted: str) -> None:
+    assert format_of(path) == wanted
+
+
+def test_an_unknown_ending_is_asked_about() -> None:
+    with pytest.raises(UsageError, match="--format"):
+        format_of("quotes.xlsx")
+
+
+def test_structs_have_dotted_names_and_quoted_paths() -> None:
+    types = pytest.importorskip("pyspark.sql.types")
+    inner = types.StructType([types.StructField("a`b", types.LongType())])
+    order = types.StructType([types.StructField("price", types.DoubleType()), types.StructField("deep", inner)])
+    schema = types.StructType([types.StructField("id", types.LongType()), types.StructField("order", order)])
+    assert flat_columns(schema) == [
+        ("id", "`id`"),
+        ("order.price", "`order`.`price`"),
+        ("order.deep.a`b", "`order`.`deep`.`a``b`"),
+    ]
+
+
+class Reader:
+    """Notes what Spark's reader is told."""
+
+    def __init__(self) -> None:
+        self.said: list[Any] = []
+
+    @property
+    def read(self) -> Reader:
+        return self
+
+    def schema(self, text: str) -> Reader:
+        self.said.append(("schema", text))
+        return self
+
+    def option(self, name: str, value: str) -> Reader:
+        self.said.append((name, value))
+        return self
+
+    def format(self, kind: str) -> Reader:
+        self.said.append(kind)
+        return self
+
+    def load(self, paths: list[str]) -> Reader:
+        self.said.append(paths)
+        return self
+
+
+@pytest.mark.parametrize(
+    ("paths", "kind", "schema", "wanted"),
+    [
+        (["q.parquet"], None, None, ["parquet", ["q.parquet"]]),
+        (["q.csv", "r.csv"], None, None, [("inferSchema", "true"), ("header", "true"), ("sep", ","), "csv"]),
+        (["q.tsv"], None, "a INT", [("schema", "a INT"), ("header", "true"), ("sep", "\t"), "csv"]),
+        (["q.data"], "json", "a INT", [("schema", "a INT"), "json"]),
+    ],
+)
+def test_what_spark_s_reader_is_told(paths: list[str], kind: str | None, schema: str | None, wanted: list[Any]) -> None:
+    reader = Reader()
+    read_files(reader, paths, kind, schema)
+    assert reader.said[: len(wanted)] == wanted
+    assert reader.said[-1] == paths

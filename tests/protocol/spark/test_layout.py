@@ -1,0 +1,96 @@
+"""Layout: which column becomes what, and which can become nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.spark.errors import BadOption, MissingOption, UnsupportedType
+from protocol.spark.layout import RESERVED, Layout, plan_layout
+from protocol.spark.options import WriteOptions, write_options
+
+
+def options(**more: str) -> WriteOptions:
+    return write_options({"headgate.bootstrap.servers": "one:7400", "topic": "quotes/a"} | more)
+
+
+def test_every_scalar_is_an_attribute_of_its_type() -> None:
+    kinds = {"t": "tinyint", "s": "smallint", "i": "int", "l": "bigint", "f": "float", "d": "double", "b": "boolean"}
+    kinds |= {"x": "string", "v": "varchar(10)", "at": "timestamp", "local": "timestamp_ntz", "day": "date"}
+    layout = plan_layout(list(kinds.items()), options())
+    assert layout == Layout(
+        topic="quotes/a",
+        value="",
+        headers=False,
+        attributes=(
+            *(("t", "int"), ("s", "int"), ("i", "int"), ("l", "int"), ("f", "double"), ("d", "double")),
+            *(("b", "bool"), ("x", "string"), ("v", "string"), ("at", "int"), ("local", "int"), ("day", "int")),
+        ),
+        id_column="",
+    )
+
+
+def test_reserved_names() -> None:
+    kinds = [(name, allowed[0]) for name, allowed in RESERVED.items()]
+    layout = plan_layout(kinds, options(topic=""))
+    assert (layout.topic, layout.value, layout.headers) == ("", "binary", True)
+    assert layout.attributes == (("event_id", "string"), ("key", "string"), ("event_time", "int"))
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_a_reserved_name_has_its_type(name: str) -> None:
+    with pytest.raises(UnsupportedType, match=f"'{name}'"):
+        plan_layout([(name, "array<int>")], options())
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("decimal(10,2)", "DOUBLE"),
+        ("binary", "'value'"),
+        ("array<int>", "flat"),
+        ("map<string,int>", "'headers'"),
+        ("struct<a:int>", "select its fields"),
+        ("variant", "to_json"),
+        ("interval day to second", "cast it"),
+    ],
+)
+def test_what_no_event_can_hold_is_refused_with_a_cure(kind: str, word: str) -> None:
+    with pytest.raises(UnsupportedType, match="'price'") as caught:
+        plan_layout([("price", kind)], options())
+    assert kind in str(caught.value)
+    assert word in str(caught.value)
+
+
+def test_a_column_of_nothing_is_left_out() -> None:
+    layout = plan_layout([("a", "void"), ("value", "void"), ("b", "int")], options())
+    assert layout.attributes == (("b", "int"),)
+
+
+def test_a_topic_is_needed_and_checked() -> None:
+    with pytest.raises(MissingOption, match="'topic'"):
+        plan_layout([("a", "int")], options(topic=""))
+    with pytest.raises(MissingOption, match="'topic'"):
+        plan_layout([("topic", "void")], options(topic=""))
+    for topic in ("quotes//a", "quotes/*"):
+        with pytest.raises(BadOption, match="'topic'"):
+            plan_layout([("a", "int")], options(topic=topic))
+
+
+def test_the_option_wins_over_the_column() -> None:
+    assert plan_layout([("topic", "string")], options(topic="quotes/b")).topic == "quotes/b"
+
+
+def test_too_many_attributes() -> None:
+    with pytest.raises(UnsupportedType, match="256"):
+        plan_layout([(f"a{number}", "int") for number in range(257)], options())
+
+
+def test_an_id_column_must_exist_and_be_an_id() -> None:
+    kinds = [("event_id", "string"), ("order", "bigint"), ("price", "double")]
+    assert plan_layout(kinds, options()).id_column == ""
+    assert plan_layout(kinds, options(idempotence="id")).id_column == "event_id"
+    assert plan_layout(kinds, options(eventIdColumn="order")).id_column == "order"
+    with pytest.raises(BadOption, match="eventIdColumn"):
+        plan_layout(kinds, options(eventIdColumn="number"))
+    with pytest.raises(UnsupportedType, match="'price'"):
+        plan_layout(kinds, options(eventIdColumn="price"))

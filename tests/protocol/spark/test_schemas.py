@@ -1,0 +1,68 @@
+"""Schemas: every log has its columns, and `attributesSchema` is understood or refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.spark.decoding import _MAKERS
+from protocol.spark.errors import BadOption
+from protocol.spark.options import KINDS, read_options
+from protocol.spark.schemas import TYPED, attributes_type, schema_text
+
+
+def names(kind: str) -> list[str]:
+    text = schema_text(read_options({"headgate.bootstrap.servers": "a", "topic": "q", "subscribe": kind}))
+    depth, found = 0, [""]
+    for character in text:
+        depth += (character == "<") - (character == ">")
+        if character == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += character
+    return [column.split()[0] for column in found]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_column_has_a_maker_and_the_other_way_round(kind: str) -> None:
+    assert sorted(names(kind)) == sorted(_MAKERS[kind])
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", "MAP<STRING, STRING>"),
+        ("typed", f"MAP<STRING, {TYPED}>"),
+        ("symbol STRING", "STRUCT<`symbol`: STRING>"),
+        ("a: long, b Double , c boolean", "STRUCT<`a`: BIGINT, `b`: DOUBLE, `c`: BOOLEAN>"),
+        ("`body.order.price` DOUBLE, `a``b` DATE", "STRUCT<`body.order.price`: DOUBLE, `a``b`: DATE>"),
+        ("at TIMESTAMP, n INT", "STRUCT<`at`: TIMESTAMP, `n`: INT>"),
+        (
+            "price STRUCT<l BIGINT, d: double, `s` STRING>, n int",
+            "STRUCT<`price`: STRUCT<`l`: BIGINT, `d`: DOUBLE, `s`: STRING>, `n`: INT>",
+        ),
+    ],
+)
+def test_attributes(text: str, wanted: str) -> None:
+    assert attributes_type(text) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "symbol",
+        "symbol STRING price DOUBLE",
+        "symbol STRING,",
+        "symbol STRING; DROP",
+        "a ARRAY<INT>",
+        "a DECIMAL(9,2)",
+        "a STRUCT<x BIGINT>",
+        "a STRUCT<l STRING>",
+        "a STRUCT",
+        "`` STRING",
+        "1a STRING",
+        ",",
+    ],
+)
+def test_anything_else_is_refused_by_the_options_name(text: str) -> None:
+    with pytest.raises(BadOption, match="'attributesSchema'"):
+        attributes_type(text)

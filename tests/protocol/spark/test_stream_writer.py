@@ -1,0 +1,71 @@
+"""The streaming writer: a micro-batch is a job named after query and batch, the same when it is run again."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from protocol.spark import attempts  # noqa: E402
+from protocol.spark.batch_writer import Published  # noqa: E402
+from protocol.spark.layout import plan_layout  # noqa: E402
+from protocol.spark.options import write_options  # noqa: E402
+from protocol.spark.sending import Sent  # noqa: E402
+from protocol.spark.stream_writer import StreamWriter, batch_job  # noqa: E402
+from tests.support.fake_log import FakeClient, FakeLog  # noqa: E402
+from tests.support.fake_task import FakeTask, in_task  # noqa: E402
+
+PROPERTIES = {"sql.streaming.queryId": "c0ffee", "streaming.sql.batchId": "4"}
+
+
+def writer(seconds: int = 1000, **more: str) -> StreamWriter:
+    options = write_options({"headgate.bootstrap.servers": "one:7400", "topic": "q/a"} | more)
+    return StreamWriter(options, plan_layout([("n", "bigint")], options), seconds)
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
+    fake = FakeClient(FakeLog())
+    monkeypatch.setattr(attempts, "connected", fake.connected)
+    return fake
+
+
+def batch() -> Any:
+    return iter([pa.RecordBatch.from_pydict({"n": [1, 2]})])
+
+
+def test_the_job_is_named_after_query_and_batch() -> None:
+    assert batch_job("", "c0ffee", "4") == "c0ffee/4"
+    assert batch_job("mine", "c0ffee", "4") == "mine/4"
+
+
+def test_a_batch_that_is_run_again_is_in_the_log_once(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_task(monkeypatch, FakeTask(1, 9, PROPERTIES))
+    first = pickle.loads(pickle.dumps(writer())).write(batch())
+    in_task(monkeypatch, FakeTask(1, 2, PROPERTIES))  # after a restart attempts are counted from 0 again
+    second = writer(1001).write(batch())
+    assert (first.sent.published, second.sent.published) == (2, 0)
+    assert client.log.values("n") == [1, 2]
+    assert {name for name, _, _ in client.opened} == {"c0ffee/4/1"}
+
+
+def test_the_next_batch_is_another_job(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in "45":
+        in_task(monkeypatch, FakeTask(0, 9, PROPERTIES | {"streaming.sql.batchId": number}))
+        writer().write(batch())
+    assert client.log.values("n") == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize(("end", "word"), [(StreamWriter.commit, "committed"), (StreamWriter.abort, "aborted")])
+def test_the_end_of_a_batch_is_logged(
+    end: Callable[[StreamWriter, list[Any], int], None], word: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "headgate.spark"):
+        end(writer(), [Published("c0ffee/4", 0, Sent(5, 1))], 4)
+    assert f"{word} c0ffee/4: 5 events" in caplog.text
