@@ -3,6 +3,7 @@
     effects  = chord.handle(Heard(letter), now)    a letter came; or Tick() when the deadline has come
     deadline = chord.next_deadline()
     chord.owning()                                 the keys that are ours
+    chord.farewell()                               the last letters, before the broker stops in order
     chord.validate()
 
 A broker is in one of two roles. In the **mesh** it is in no ring: it greets the others (`mesh.py`), opens a ring with
@@ -55,6 +56,7 @@ from .chord_messages import (
 )
 from .effects import Note
 from .healing import Healing
+from .identifiers import between
 from .identity import Identity
 from .joining import Joining
 from .members import Member, SuccessorList, ideal
@@ -93,6 +95,8 @@ class Chord:
         self._make_ring: Callable[[Identity, Member, SuccessorList, float], Ring] = Ring
         self._begin_joining: Callable[[Identity, str, float], Joining] = Joining
         self._told: Owning | None = None
+        self.has_left = False
+        """Said farewell: to the others it is dead."""
         self._in_ring: dict[type, Callable[[Ring, Letter, Any, float], None]] = {
             Query: self._life_letter,
             Ping: self._life_letter,
@@ -113,6 +117,7 @@ class Chord:
             Gone: lambda mesh, letter, body, now: mesh.left(letter, body),
             Agree: lambda mesh, letter, body, now: mesh.agreed(letter, body, now),
             Open: lambda mesh, letter, body, now: mesh.told_open(letter, body, now),
+            Fenced: self._fenced_outside,
             Propose: lambda mesh, letter, body, now: mesh.proposed(letter, body, now, self.joining is None),
             Ringed: self._ringed,
             Look: lambda mesh, letter, body, now: self.identity.tell_address(letter.sender.address, Greet(())),
@@ -135,6 +140,8 @@ class Chord:
 
     def handle(self, happened: ChordInput, now: float) -> list[ChordEffect]:
         """The one mutator: what the host must do because of this input."""
+        if self.has_left:
+            return []
         if isinstance(happened, Heard):
             self._heard(happened.letter, now)
         else:
@@ -144,12 +151,12 @@ class Chord:
         if owning != self._told:
             self._told = owning
             self.identity.effects.append(owning)
-        effects = self.identity.effects[:]
-        self.identity.effects.clear()
-        return effects
+        return self._take_effects()
 
     def next_deadline(self) -> float:
         """When to hand in a Tick."""
+        if self.has_left:
+            return float("inf")
         parts = (self.ring, self.mesh, self.joining, self.healing)
         return min(part.next_deadline() for part in parts if part is not None)
 
@@ -168,10 +175,21 @@ class Chord:
         assert self.mesh is not None
         return (self.me, *self.mesh.known)
 
-    def safe_to_leave(self) -> bool:
-        """Whether the ring surely keeps list length + 1 members without us (reliability 1.6, drain)."""
+    def farewell(self) -> list[ChordEffect]:
+        """The last words of a broker that stops in order; it says nothing more, and the others take it for dead.
+
+        A ring that would be too small without us ends with us (reliability 1.6): the others go back to the mesh at the
+        moment when they hear it, all at once, and nobody has to find out.
+        """
+        others = self._around()
         ring = self.ring
-        return ring is None or (len(self.members()) == self.config.ring_size_min and not self._sees_round(ring))
+        if ring is not None and ring.predecessor in ring.successors and len(others) < self.config.ring_size_min:
+            for member in others:
+                self.identity.tell(member, Shrunk(tuple(others), (self.me,)))
+        for member in others:
+            self.identity.tell(member, Gone(self.me))
+        self.has_left = True
+        return self._take_effects()
 
     def status(self, now: float) -> ChordStatus:
         """A snapshot."""
@@ -190,6 +208,17 @@ class Chord:
         if self.ring is not None:
             self.ring.validate()
 
+    def _around(self) -> list[Member]:
+        """The living that are next to us, on both sides."""
+        before = () if self.ring is None else (self.ring.predecessor,)
+        around = dict.fromkeys((*before, *self.members()))
+        return [one for one in around if one != self.me and not self._is_dead(one)]
+
+    def _take_effects(self) -> list[ChordEffect]:
+        effects = self.identity.effects[:]
+        self.identity.effects.clear()
+        return effects
+
     # --- letters -------------------------------------------------------------------------------------------------
 
     def _heard(self, letter: Letter, now: float) -> None:
@@ -207,8 +236,7 @@ class Chord:
             self._change_role(now)
             if self.ring is None:
                 self._answer_gone(letter)
-                self.identity.be_reborn()  # to them we have died as what we were
-                self.joining = None
+                self._be_reborn_outside(self.mesh)
                 return
         if self.ring is not None:
             in_ring = self._in_ring.get(kind)
@@ -236,6 +264,17 @@ class Chord:
         if ring.step is not None and ring.step.asked == letter.sender:
             ring.dead(letter.sender, now)
 
+    def _fenced_outside(self, mesh: Mesh, letter: Letter, body: Fenced, now: float) -> None:
+        """A ring counted on us and gave us up, though we never came to be in it; it takes up none that it buried."""
+        if letter.recipient == self.me:
+            self._be_reborn_outside(mesh)
+
+    def _be_reborn_outside(self, mesh: Mesh) -> None:
+        """To them we have died as what we were; and what that one promised is void."""
+        self.identity.be_reborn()
+        self.joining = None
+        mesh.promised = ()
+
     def _met(self, ring: Ring, letter: Letter, body: Meet, now: float) -> None:
         assert self.healing is not None
         self.healing.ask_soon(letter.sender.address, False, now)
@@ -250,13 +289,13 @@ class Chord:
     def _greeted_in_ring(self, ring: Ring, letter: Letter, body: Greet, now: float) -> None:
         """Invite, unless the ring is about to become a mesh, or we slept and do not know whether it still is one."""
         config = self.config
-        awake = now - ring.stabilized_at <= 2 * config.stabilize_seconds + config.attempts * config.answer_seconds
+        awake = now - ring.answered_at <= 2 * config.stabilize_seconds + config.attempts * config.answer_seconds
         if awake and not any(entry.artificial for entry in ring.successors):
             self.identity.tell_address(letter.sender.address, Ringed())
 
     def _told_shrunk(self, ring: Ring, letter: Letter, body: Shrunk, now: float) -> None:
         """Believe it if nobody that we know of is missing: then all leave the ring in one moment, not one by one."""
-        around = [one for one in (ring.predecessor, *ring.successors) if not self._is_dead(one) and one != self.me]
+        around = self._around()
         if self.me in body.left and all(one in body.left or one in body.dead for one in around):
             for member in around:
                 if member in body.dead:
@@ -264,6 +303,7 @@ class Chord:
             ring.shrink([one for one in body.left if one != self.me])
 
     def _ringed(self, mesh: Mesh, letter: Letter, body: Ringed, now: float) -> None:
+        mesh.heard_of_ring_at = now
         if self.joining is None and not mesh.promised:
             self.joining = self._begin_joining(self.identity, letter.sender.address, now)
 
@@ -289,12 +329,21 @@ class Chord:
         elif self.joining is not None and self.joining.pointers is not None:
             self._enter(*self.joining.pointers, now)
         elif self.mesh is not None and self.mesh.opened:
-            predecessor, successors = ideal(self.mesh.opened, self.config.list_length)[self.me]
-            self._enter(predecessor, successors, now)
-            assert self.ring is not None
-            self.ring.serving = True  # the keys that were ours in the mesh are ours in the ring
+            self._open(self.mesh.opened, now)
         elif self.joining is not None and self.joining.failed:
             self.joining = None
+
+    def _open(self, view: Sequence[Member], now: float) -> None:
+        """Take the ideal place. Keys that were ours in the mesh are ours in the ring; others must be given to us first.
+
+        They are more than before if somebody came between our predecessor in the view and us after all had agreed.
+        """
+        former = self.owning()
+        predecessor, successors = ideal(view, self.config.list_length)[self.me]
+        self._enter(predecessor, successors, now)
+        assert self.ring is not None
+        gains = predecessor != former.after and between(predecessor, former.after, self.me)
+        self.ring.serving = former.serving and not gains
 
     def _enter(self, predecessor: Member, successors: SuccessorList, now: float) -> None:
         self.mesh = self.joining = None
@@ -320,9 +369,6 @@ class Chord:
                 self.identity.tell_address(member.address, Greet(()))
         if contact is not None:
             self.joining = self._begin_joining(self.identity, contact, now)
-
-    def _sees_round(self, ring: Ring) -> bool:
-        return ring.predecessor in ring.successors
 
     def _is_dead(self, member: Member) -> bool:
         return member.artificial or member in self.identity.fenced

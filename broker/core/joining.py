@@ -59,6 +59,7 @@ class Joining:
         self.failed = self._walk.failed
         if self._walk.found is not None:
             self._asked = self._walk.found
+            self.number = self._identity.number()
             self._ask(now)
 
     def _ask(self, now: float) -> None:
@@ -67,14 +68,13 @@ class Joining:
         if self._sendings > self._identity.config.attempts:
             self.failed = True
             return
-        if self._sendings == 1:
-            self.number = self._identity.number()
         self._deadline = now + self._identity.config.answer_seconds
         self._identity.tell(self._asked, Query(self.number))
 
     def busy(self, letter: Letter, body: Busy, now: float) -> None:
-        """Ask again after a while that differs every time."""
+        """It lives: ask again after a while that differs every time, and as often as it takes."""
         if body.number == self.number:
+            self._sendings = 0
             pause = self._identity.config.busy_seconds
             self._deadline = now + pause * self._identity.random.uniform(0.5, 1.5)
 

@@ -193,6 +193,10 @@ class Domain:
         """Where a cell lies on the ring."""
         return order_preserving_key(self.start, cell, self.cells)
 
+    def cell_at(self, key: int) -> int:
+        """The cell that lies there, or the first one after the key."""
+        return -(-distance(self.start, key) * self.cells // RING_SIZE)
+
     def key(self, value: Value) -> int | None:
         """Where an event with this value looks for ranges; None when it is no number, for no range contains it."""
         if isinstance(value, (bool, str)) or value is None:
@@ -232,13 +236,3 @@ class Domain:
         """The stretch of ring where every event with a value in the span looks; None when no value is in it."""
         cells = self.span_cells(span)
         return Segment(self.key_of_cell(cells[0]), self.key_of_cell(cells[-1])) if cells else None
-
-    def has_cell_between(self, predecessor: int, broker: int) -> bool:
-        """Whether any event looks at the broker that owns (predecessor, broker]. One that owns no cell need not store.
-
-        This is the paper's *small domain*: more brokers than values, and most of them between two cells.
-        """
-        owned = distance(predecessor, broker) or RING_SIZE
-        offset = distance(self.start, predecessor + 1)
-        following = -(-offset * self.cells // RING_SIZE)  # the first cell at or after the broker's first key
-        return following * RING_SIZE // self.cells - offset < owned

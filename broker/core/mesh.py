@@ -11,7 +11,8 @@ knows enough others and has known the same ones for a while, opens the ring:
     Open(view)      each takes its ideal place.
 
 An Open may be lost: a letter from a ring, written by one of the view to one who promised, proves that all agreed, and
-counts as Open. A broker that hears of a ring joins it instead; so a mesh never grows beside a ring.
+counts as Open. A broker that hears of a ring joins it instead; so a mesh never grows beside a ring. Joining may come to
+nothing, as the ring is busy: so whoever was invited a moment ago neither proposes a ring, nor agrees, nor opens one.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Mesh:
         self.known: dict[Member, float] = {}
         self.promised: View = ()
         self.opened: View = ()
+        self.heard_of_ring_at = float("-inf")
         self._promise_ends = 0.0
         self._agreed: dict[Member, None] = {}
         self._view: View = (identity.me,)
@@ -76,6 +78,10 @@ class Mesh:
         if free and self._may_propose(view, now):
             self._propose(view, now)
 
+    def _knows_a_ring(self, now: float) -> bool:
+        """Whether we were invited to one a moment ago: then we shall be again."""
+        return now - self.heard_of_ring_at < self.identity.config.silence_seconds
+
     def _asked_contacts(self) -> list[str]:
         """All seeds, and one of those known once."""
         former = list(self.identity.once_known)
@@ -85,7 +91,8 @@ class Mesh:
         config = self.identity.config
         settled = now - self._view_since >= config.silence_seconds
         enough = len(view) >= config.ring_size_min
-        return settled and enough and view[0] == self.identity.me and not self.promised
+        first = view[0] == self.identity.me
+        return settled and enough and first and not self.promised and not self._knows_a_ring(now)
 
     def _propose(self, view: View, now: float) -> None:
         self.promised = view
@@ -123,6 +130,7 @@ class Mesh:
         view = body.view
         first = len(view) >= self.identity.config.ring_size_min and view[0] == letter.sender
         fits = first and self.identity.me in view and all(member in view for member in self.known)
+        fits = fits and not self._knows_a_ring(now)
         if free and fits and self.promised in ((), view):
             self.promised = view
             self._promise_ends = now + self.identity.config.promise_seconds
@@ -131,6 +139,9 @@ class Mesh:
     def agreed(self, letter: Letter, body: Agree, now: float) -> None:
         """The last one opens the ring."""
         if body.view != self.promised or body.view[0] != self.identity.me or now >= self._promise_ends:
+            return
+        if self._knows_a_ring(now):
+            self.promised = ()
             return
         self._agreed[letter.sender] = None
         if len(self._agreed) == len(body.view):

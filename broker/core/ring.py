@@ -60,6 +60,7 @@ class Ring:
         self.left: tuple[Member, ...] = ()  # who is there beside us, when it was lost because so few are
         self.steps_done = 0
         self.stabilized_at = now
+        self.answered_at = now  # when anybody last answered in time: who slept finds answers that are too old
         self.stabilize_at = now + identity.random.uniform(0.0, identity.config.stabilize_seconds)
         self.table: dict[type, Callable[[Letter, Any, float], None]] = {
             Query: self._query,
@@ -183,6 +184,7 @@ class Ring:
         step = self.step
         if step is None or step.number != body.number or step.kind == "rectify":
             return
+        self._answered(step, now)
         self.step = None
         self.steps_done += 1
         if not self._adopt(step.asked, body.successors):
@@ -244,6 +246,7 @@ class Ring:
         step = self.step
         if step is None or step.number != body.number:
             return
+        self._answered(step, now)
         self.step = None
         random, pause = self.identity.random, self.identity.config.busy_seconds
         self.stabilize_at = min(self.stabilize_at, now + pause * random.uniform(0.5, 1.5))
@@ -260,6 +263,10 @@ class Ring:
     def _ask(self, step: Step) -> None:
         question = Ping(step.number) if step.kind == "rectify" else Query(step.number)
         self.identity.tell(step.asked, question)
+
+    def _answered(self, step: Step, now: float) -> None:
+        if now <= step.deadline:
+            self.answered_at = now
 
     def _is_dead(self, member: Member) -> bool:
         return member.artificial or member in self.identity.fenced

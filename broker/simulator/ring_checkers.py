@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from broker.core.chord_messages import ChordEffect, ChordInput, Notify, Owning, Post, State
 from broker.core.effects import Note
+from broker.core.identifiers import between
 from broker.core.members import Member
 from broker.core.ring_invariant import consequences, invariant
 
@@ -86,13 +87,15 @@ class OneQuery(RingChecker):
 
 
 class ServesWhenAdopted(RingChecker):
-    """R4: nobody serves its keys before its predecessor took it as its successor."""
+    """R4: no member serves keys before its predecessor took it as its successor, but those that it served in the mesh
+    until the moment when that mesh opened the ring."""
 
     def __init__(self, world: RingWorld) -> None:
         super().__init__(world)
         self._notified: dict[tuple[Member, Member], None] = {}
         members = world.snapshot().members
         self._first = {(pointers.predecessor, member): None for member, pointers in members.items()}
+        self._in_mesh: dict[str, Owning] = {}
 
     def step(self, host: RingHost, happened: ChordInput, effects: Sequence[ChordEffect]) -> None:
         """A Notify is sent by whoever has made the other its head."""
@@ -100,15 +103,28 @@ class ServesWhenAdopted(RingChecker):
             if isinstance(effect, Post) and isinstance(effect.letter.body, Notify):
                 if effect.letter.recipient is not None:
                     self._notified[effect.letter.sender, effect.letter.recipient] = None
-            elif isinstance(effect, Owning) and effect.serving and self.world.now > 0.0:
-                machine = host.machine
-                in_ring = machine is not None and machine.ring is not None
-                if in_ring and self._is_new(effect) and (effect.after, effect.member) not in self._notified:
-                    self.fail(f"{host.address} serves, and {effect.after} has not adopted it")
+            elif isinstance(effect, Owning) and self.world.now > 0.0:
+                self._look(host, effect)
 
-    def _is_new(self, effect: Owning) -> bool:
+    def _look(self, host: RingHost, told: Owning) -> None:
+        machine = host.machine
+        if machine is None or machine.ring is None:
+            self._in_mesh[host.address] = told
+            return
+        kept = _within(told, self._in_mesh.pop(host.address, None))
+        if told.serving and not kept and self._is_new(told) and (told.after, told.member) not in self._notified:
+            self.fail(f"{host.address} serves, and {told.after} has not adopted it")
+
+    def _is_new(self, told: Owning) -> bool:
         """Members of the first ring serve from the start, each before anything changed its predecessor."""
-        return (effect.after, effect.member) not in self._first
+        return (told.after, told.member) not in self._first
+
+
+def _within(told: Owning, former: Owning | None) -> bool:
+    """Whether a member serves nothing that it did not serve just before."""
+    if former is None or not former.serving or former.member != told.member:
+        return False
+    return told.after == former.after or between(former.after, told.after, told.member)
 
 
 class NobodyStartsOver(RingChecker):

@@ -18,9 +18,10 @@ from random import Random
 from broker.core.chord import Chord
 from broker.core.chord_config import ChordConfig
 from broker.core.chord_messages import ChordEffect, ChordInput, Heard, Letter, Post, Reborn, State, Tick
-from broker.core.members import Member, adopted, member_of
-from broker.core.ring_invariant import Pointers, Snapshot
+from broker.core.members import member_of
+from broker.core.ring_invariant import Snapshot
 
+from .ring_snapshot import pointers_of, snapshot_of
 from .world import World
 
 __all__ = ["NetworkOptions", "RingHost", "RingWorld"]
@@ -90,7 +91,7 @@ class RingHost:
             if isinstance(happened, Heard):
                 self.waiting.append(happened)
             return
-        before, steps = _pointers(machine), _steps(machine)
+        before, steps = pointers_of(machine), _steps(machine)
         effects = machine.handle(happened, self.world.now)
         for effect in effects:
             if isinstance(effect, Reborn):
@@ -98,7 +99,7 @@ class RingHost:
             elif isinstance(effect, Post):
                 self.world.post(self, effect)
         self.world.steps_done += max(0, _steps(machine) - steps)
-        self.world.changed = self.world.changed or before != _pointers(machine)
+        self.world.changed = self.world.changed or before != pointers_of(machine)
         self.world.watch(self, happened, effects)
         self.arm()
 
@@ -191,32 +192,8 @@ class RingWorld(World):
 
     def snapshot(self) -> Snapshot:
         """Everybody's pointers now, and the lists that answers under way will lead to."""
-        members: dict[Member, Pointers] = {}
-        for host in self.brokers.values():
-            if host.machine is not None and host.machine.ring is not None:
-                ring = host.machine.ring
-                members[host.machine.me] = Pointers(ring.predecessor, ring.successors)
-        answers = [_outcome(host, letter) for host, letter in self._states_under_way.values()]
-        return Snapshot(members, [answer for answer in answers if answer])
-
-
-def _outcome(host: RingHost, letter: Letter) -> tuple[Member, ...]:
-    """The extended list that this answer will lead to, or () when nobody waits for it."""
-    machine, body = host.machine, letter.body
-    if machine is None or not isinstance(body, State):
-        return ()
-    step = None if machine.ring is None else machine.ring.step
-    joining = machine.joining
-    if step is not None and step.number == body.number:
-        return (machine.me, *adopted(letter.sender, body.successors))
-    if joining is not None and joining.number == body.number and joining.fits(letter.sender, body.successors):
-        return (machine.me, *body.successors)
-    return ()
-
-
-def _pointers(machine: Chord) -> object:
-    ring = machine.ring
-    return (machine.me, ring is None, ring and ring.predecessor, ring and ring.successors)
+        machines = [host.machine for host in self.brokers.values() if host.machine is not None]
+        return snapshot_of(machines, [(host.machine, letter) for host, letter in self._states_under_way.values()])
 
 
 def _steps(machine: Chord) -> int:

@@ -36,6 +36,8 @@ __all__ = ["Options", "Run", "Verdict", "run_seed"]
 _SHUTDOWN_EVERY = 4
 _ENDINGS = (ErrorCode.TIMEOUT, ErrorCode.REPLACED, ErrorCode.SLOW_CONSUMER, ErrorCode.SHUTTING_DOWN)
 _WALL_CLOCK_OFFSET_SECONDS = 1_700_000_000.0
+_OF_PEERS = "gone"
+"""A drop that a broker without peers cannot have: what it matched for another broker that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class Run:
             "cuts": self.nemesis.cuts,
             "pauses": self.nemesis.pauses,
             "unknown": sum(client.unknown_outcomes for client in self.clients),
-        } | {f"dropped {reason}": count for reason, count in statistics.drops.items()}
+        } | {f"dropped {reason}": count for reason, count in statistics.drops.items() if count or reason != _OF_PEERS}
 
     def _to_trace(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
         self.trace.step(self.world.now, host.node.config.name, happened, effects)

@@ -155,6 +155,17 @@ def test_1_6_a_ring_that_shrinks_below_its_size_becomes_a_mesh_again() -> None:
     assert [machine is not None and machine.status(0.0).role for machine in machines] == ["mesh"] * 4
 
 
-def test_1_6_a_small_ring_may_not_be_left() -> None:
+def test_1_6_a_graceful_leave_never_leaves_too_small_a_ring_behind() -> None:
     run = RingRun(RingOptions(1, nodes=5, list_length=4, kind="partition"))
-    assert not any(host.machine is not None and host.machine.safe_to_leave() for host in run.world.living())
+    world = run.world
+    world.run_for(3.0)
+    leaving = world.brokers["broker-2"]
+    assert leaving.machine is not None
+    for effect in leaving.machine.farewell():
+        assert isinstance(effect, Post)
+        world.post(leaving, effect)
+    leaving.crash()
+    world.run_for(world.network.latency_seconds_max)
+    machines = [host.machine for host in world.living()]
+    assert all(machine is not None and machine.status(0.0).role == "mesh" for machine in machines)
+    assert all(machine is not None and len(machine.members()) == 4 for machine in machines)

@@ -12,6 +12,15 @@ PINNED = [
     (RingOptions(88), "the same, in another run"),
     (RingOptions(100, list_length=3, kind="storm"), "a new life shunned whom the old one had declared dead, for ever"),
     (RingOptions(14, list_length=3, kind="storm"), "the same, in another run"),
+    (
+        RingOptions(50, list_length=3, kind="storm"),
+        "who opened a ring took back keys that it had just given to a newcomer",
+    ),
+    (RingOptions(181, ablation="padding"), "newcomers that a busy ring had invited opened another one beside it"),
+    (
+        RingOptions(131, list_length=3, kind="storm"),
+        "a ring buried who had promised to open it, and never let it in again",
+    ),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from broker.core.chord import Chord
 from broker.core.chord_messages import (
     Body,
+    Busy,
     Fenced,
     Gone,
     Greet,
@@ -129,6 +130,52 @@ def test_open_puts_everybody_at_the_ideal_place() -> None:
     assert (machine.ring.predecessor, machine.ring.successors) == (A, (C, A))
 
 
+def test_what_was_ours_in_the_mesh_is_ours_in_the_ring_and_what_was_not_must_be_given() -> None:
+    for newcomer, serving in ((None, True), (at(5), True), (at(15), False)):
+        machine = machine_at(20)
+        machine.handle(Heard(letter(A, B, Propose((A, B, C)))), 0.0)
+        if newcomer is not None:
+            machine.handle(Heard(letter(newcomer, B, Greet(()))), 0.1)
+        machine.handle(Heard(letter(A, B, Open((A, B, C)))), 1.0)
+        assert machine.owning() == Owning(A, B, serving), newcomer
+        machine.handle(Heard(letter(A, B, Notify())), 1.1)
+        assert machine.owning() == Owning(A, B, True)
+
+
+def test_a_broker_alone_owns_everything_so_it_gains_nothing_by_a_ring() -> None:
+    machine = machine_at(20)
+    machine.handle(Heard(letter(A, B, Propose((A, B, C)))), 0.0)
+    assert machine.owning() == Owning(B, B, True)
+    machine.handle(Heard(letter(A, B, Open((A, B, C)))), 1.0)
+    assert machine.owning() == Owning(A, B, True)
+
+
+def test_one_that_a_ring_buried_before_it_was_in_it_comes_as_another() -> None:
+    machine = machine_at(25)
+    machine.handle(Heard(letter(A, at(25), Propose((A, at(25), C)))), 0.0)
+    machine.handle(Heard(letter(C, at(25, 0), Fenced())), 0.1)
+    assert machine.me == at(25), "that was a former life"
+    assert Reborn(at(25, 2)) in machine.handle(Heard(letter(C, at(25), Fenced())), 0.1)
+    machine.validate()
+    machine.handle(Heard(letter(A, at(25, 2), Query(1))), 0.2)
+    assert machine.ring is None, "what the former one promised is void"
+
+
+def test_who_was_answered_just_now_is_awake_even_if_only_with_busy() -> None:
+    machine = in_ring()
+    ring = machine.ring
+    assert ring is not None
+    greeting = Heard(letter(at(99), None, Greet(())))
+    for invited, late in ((True, 0.0), (False, 5.0)):
+        ring.stabilize(100.0)
+        assert ring.step is not None
+        machine.identity.effects.clear()
+        now = ring.step.deadline + late
+        machine.handle(Heard(letter(B, A, Busy(ring.step.number))), now)
+        assert (said(machine.handle(greeting, now)) == [("b99", Ringed())]) is invited
+        ring.answered_at = 0.0
+
+
 def test_a_ring_letter_to_one_outside_all_rings_makes_it_another_member() -> None:
     machine = machine_at(20)
     effects = machine.handle(Heard(letter(C, B, Notify())), 1.0)
@@ -147,13 +194,30 @@ def test_lists_are_shown_with_the_hints_of_routing() -> None:
     assert said(machine.handle(Heard(letter(C, None, Look(4))), 1.0)) == [("b30", Seen(4, (B, C), (D,)))]
 
 
-def test_a_small_ring_may_not_be_left_and_a_large_one_may() -> None:
-    members = [A, B, C, D]
-    for count, safe in ((3, False), (4, True)):
-        machine = machine_at(10)
-        machine.found(members[:count], 0.0)
-        assert machine.safe_to_leave() is safe
-    assert machine_at(10).safe_to_leave()
+def test_who_leaves_a_large_ring_tells_both_sides_and_says_nothing_more() -> None:
+    machine = in_ring()
+    assert said(machine.farewell()) == [("b40", Gone(A)), ("b20", Gone(A)), ("b30", Gone(A))]
+    assert machine.next_deadline() == float("inf")
+    assert machine.handle(Heard(letter(B, A, Query(1))), 1.0) == machine.handle(Tick(), 9.0) == []
+    machine.validate()
+
+
+def test_who_leaves_a_ring_that_is_too_small_without_it_ends_the_ring() -> None:
+    leaving, others = small_ring(10), (small_ring(20), small_ring(30))
+    words = said(leaving.farewell())
+    assert words[:2] == [("b30", Shrunk((C, B), (A,))), ("b20", Shrunk((C, B), (A,)))]
+    assert words[2:] == [("b30", Gone(A)), ("b20", Gone(A))]
+    for other in others:
+        effects = [other.handle(Heard(letter(A, other.me, body)), 1.0) for body in (Shrunk((C, B), (A,)), Gone(A))]
+        assert other.ring is None and not said(effects[1]), "told once, and it need not find out"
+    assert others[0].members() == (at(20, 2), C) and others[1].members() == (at(30, 2), B)
+
+
+def test_who_leaves_a_mesh_or_nobody() -> None:
+    machine = machine_at(20)
+    machine.handle(Heard(letter(A, None, Greet(()))), 0.0)
+    assert said(machine.farewell()) == [("b10", Gone(B))]
+    assert machine_at(20).farewell() == []
 
 
 def test_the_status_counts_what_is_dead() -> None:

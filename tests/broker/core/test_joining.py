@@ -49,6 +49,16 @@ def test_a_busy_member_is_asked_again() -> None:
     assert said(identity) == [("b20", Query(joining.number))] and not joining.failed
 
 
+def test_a_member_that_is_busy_for_long_is_no_silent_one() -> None:
+    joining, identity = asking()
+    for _ in range(20):
+        joining.busy(letter(B, ME, Busy(joining.number)), Busy(joining.number), 0.0)
+        joining.wake(joining.next_deadline())
+        assert said(identity) == [("b20", Query(joining.number))] and not joining.failed
+    joining.wake(joining.next_deadline())
+    assert joining.failed
+
+
 def test_who_does_not_answer_ends_the_attempt() -> None:
     joining, _ = asking()
     for now in (10.0, 20.0, 30.0, 40.0):

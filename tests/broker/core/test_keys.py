@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from broker.core.identifiers import RING_SIZE, distance, successor
+from broker.core.identifiers import RING_SIZE, distance
 from broker.core.keys import (
     CELLS_MAX,
     Domain,
@@ -23,7 +23,6 @@ from broker.core.keys import (
 )
 from broker.core.multicast import Segment
 from matching.values import equal, less, less_or_equal
-from tests.support.rings import identifiers
 
 values = st.one_of(
     st.none(),
@@ -236,14 +235,12 @@ def test_on_the_grid_the_paper_s_count_is_exact(low: int, high: int, one: bool, 
     assert (cell in some.grid_cells(span)) == span.contains(cell / 10)
 
 
-@given(domains(), st.sets(identifiers, min_size=1, max_size=8))
-def test_a_broker_without_a_cell_is_asked_by_no_event(some: Domain, members: set[int]) -> None:
-    assume(some.cells < 500)
-    ring = sorted(members)
-    owners = {successor(ring, some.key_of_cell(cell)) for cell in range(some.cells)}
-    for place, broker in enumerate(ring):
-        assert some.has_cell_between(ring[place - 1], broker) == (broker in owners)
-
-
 def test_the_paper_s_hash_in_a_ring_of_eight() -> None:
     assert [order_preserving_key(5, cell, 8, ring_size=8) for cell in (1, 2, 3)] == [6, 7, 0]
+
+
+@given(domains(), st.floats(0, 1))
+def test_the_cell_of_a_cell_s_key_is_that_cell(some: Domain, share: float) -> None:
+    cell = min(some.cells - 1, int(share * some.cells))
+    assert some.cell_at(some.key_of_cell(cell)) == cell
+    assert cell in (0, some.cell_at(some.key_of_cell(cell) - 1))

@@ -118,6 +118,29 @@ def test_an_agreement_that_comes_too_late_opens_nothing() -> None:
     assert not mesh.opened
 
 
+def test_beside_a_ring_that_was_heard_of_no_other_is_opened() -> None:
+    mesh, identity = new_mesh(10)
+    mesh.heard_of_ring_at = 3.0
+    assert settle(mesh, B, C) < 5.0 and bodies(identity, Propose) == []
+    while mesh.next_deadline() < 6.0:
+        greet(mesh, B, C, now=mesh.next_deadline())
+        mesh.wake(mesh.next_deadline(), True)
+    assert bodies(identity, Propose) == ["b20", "b30"], "nobody invites us any more"
+    mesh.agreed(letter(B, A, Agree(VIEW)), Agree(VIEW), 6.0)
+    mesh.heard_of_ring_at = 6.0
+    mesh.agreed(letter(C, A, Agree(VIEW)), Agree(VIEW), 6.1)
+    assert not mesh.opened and not mesh.promised
+
+
+def test_who_heard_of_a_ring_does_not_agree_to_another() -> None:
+    mesh, identity = new_mesh(20)
+    mesh.heard_of_ring_at = 0.0
+    mesh.proposed(letter(A, B, Propose(VIEW)), Propose(VIEW), 1.0, True)
+    assert said(identity) == []
+    mesh.proposed(letter(A, B, Propose(VIEW)), Propose(VIEW), 3.0, True)
+    assert said(identity) == [("b10", Agree(VIEW))]
+
+
 def test_who_agrees_waits_for_open() -> None:
     mesh, identity = new_mesh(20)
     mesh.proposed(letter(A, B, Propose(VIEW)), Propose(VIEW), 0.0, True)

@@ -40,5 +40,5 @@ def test_a_wrong_command_line_is_code_two(arguments: list[str], capsys: pytest.C
 
 
 def test_safety_and_liveness_are_counted_apart() -> None:
-    summary = campaign(RingOptions(0, ablation="notify"), [0])
+    summary = campaign(RingOptions(0, ablation="notify"), [1])
     assert (summary.runs, summary.safety, summary.liveness) == (1, 0, 1)

@@ -97,6 +97,27 @@ def test_serving_before_the_predecessor_said_so_is_seen(world: RingWorld) -> Non
     assert caught(checker, host, Owning(stranger, me, True)) == ""
 
 
+def test_what_was_served_in_the_mesh_until_it_opened_the_ring_may_go_on(world: RingWorld) -> None:
+    host = world.brokers["broker-0"]
+    ring = ring_of(host)
+    me, world.now = ring.identity.me, 1.0
+    near, far = me._replace(identifier=me.identifier - 1), me._replace(identifier=me.identifier - 9)
+    cases = [
+        (Owning(far, me, True), near, ""),
+        (Owning(near, me, True), far, "ServesWhenAdopted"),
+        (Owning(far, me, False), near, "ServesWhenAdopted"),
+        (Owning(far, me._replace(incarnation=0), True), near, "ServesWhenAdopted"),
+    ]
+    for in_mesh, after_opening, promise in cases:
+        checker = ServesWhenAdopted(world)
+        machine: Any = host.machine
+        machine.ring = None
+        assert caught(checker, host, in_mesh) == ""
+        machine.ring = ring
+        assert caught(checker, host, Owning(after_opening, me, True)) == promise, in_mesh
+        assert caught(checker, host, Owning(near._replace(identifier=7), me, True)) == "ServesWhenAdopted", "once"
+
+
 def test_leaving_the_ring_is_seen(world: RingWorld) -> None:
     host = world.brokers["broker-0"]
     assert caught(NobodyStartsOver(world), host, Note("joined a ring", {})) == ""

@@ -42,6 +42,7 @@ def test_without_faults_nothing_is_lost_and_nobody_waits_for_ever() -> None:
     verdict = run_seed(Options(5, steps=1_000, faults=()))
     assert verdict.failure == ""
     assert [verdict.counts[f"dropped {reason}"] for reason in ("slow", "lost", "expired")] == [0, 0, 0]
+    assert "dropped gone" not in verdict.counts, "there is no other broker"
 
 
 def test_one_run_of_four_ends_in_a_shutdown() -> None:
