@@ -10,16 +10,22 @@
 Effects collect in `store.effects`, and the caller empties that list. The promise:
 
     Once Placed, an item is known to every broker whose scope covers one of its keys, at any later moment, until a
-    newer version is put. Up to r crashes between repairs do not break it.
+    newer version is put. Up to r crashes between repairs do not break it; where there are no more than r brokers, all
+    but one of them may crash, for there are no more copies than brokers.
 
-Why it holds. (1) A write is confirmed only by who holds a lease on the keys, from his first sibling or being alone.
-(2) He confirms when every sibling acknowledged it, and every broker that he once let answer did, or may do so no more.
-(3) What he lets others answer for ends with his own lease at the latest. (4) Whoever takes keys over is asked for that
-lease, refuses it from then on, refuses writes of the former owner, and confirms nothing before all former leases are
-over. (5) He answers for the keys only with a whole copy and with a lease of his own, which his first sibling gives to
-one broker at a time. All times count from the moment of asking, so a broker that stood still has lost them all.
+Why it holds. (1) A write is confirmed only by who holds a lease on the keys, from his first sibling or being alone. (2)
+He confirms when every sibling acknowledged it, and every broker that he once let answer did, or may do so no more. *It*
+is one put of one life of its origin: no two lives number their puts alike, or an acknowledged put of a former life
+would stand for another of the present one. (3) What he lets others answer for ends with his own lease at the latest.
+(4) Whoever takes keys over is asked for that lease, refuses it from then on, refuses writes of the former owner, and
+confirms nothing before all former leases are over. (5) He answers for the keys only with a whole copy and with a lease
+of his own, which his first sibling gives to one broker at a time. A copy is whole no longer when its owner may have
+confirmed something without it (replicas.py, keyed_former.py). (6) Nothing is let go of that may still be answered for.
+All times count from the moment of asking, so a broker that stood still has lost them all.
 
 What it does not promise: two halves of a cluster that both believe the other dead go on apart, and merge afterwards.
+And who gains keys looks for a copy no further than his list of successors goes, so more newcomers than that, none of
+them ready yet, may hide it from him.
 
     keyed_arcs.py        stretches of the ring; Scope
     keyed_messages.py    items, messages, effects
@@ -29,6 +35,7 @@ What it does not promise: two halves of a cluster that both believe the other de
     keyed_leases.py      our lease from the first sibling, and the one we give
     keyed_siblings.py    the siblings' copies of our keys, and their grants
     replicas.py          our copies of others' keys
+    keyed_former.py      what was ours a moment ago
     keyed_handover.py    what to answer who gained keys, and handing ours on to him
     keyed_fetches.py     the pages of such answers
     keyed_writes.py      at the owner: storing, passing on, confirming
@@ -86,7 +93,7 @@ class Keyed:
         self.linked: dict[int, None] = {}
         lease = config.lease_seconds
         self.items = Items(self.effects, config.tombstone_seconds)
-        self.puts = Puts(self._answered, self._send_part)
+        self.puts = Puts(self._answered, self._send_part, config.life)
         self.homeward = Homeward(self.items, self.puts, self._concerns, config.retain_seconds)
         self.replicas = Replicas(self.items, self.linked, self._tell, lease)
         self.leases = Leases(me, self.linked, self._tell, lease)
@@ -111,7 +118,7 @@ class Keyed:
         self._last_scope = NOTHING
         self._table: dict[int, Callable[[int, list[Any], float], None]] = {
             Kind.PUT: lambda sender, body, now: self.writes.put(*[*body, now]),
-            Kind.STORED: lambda sender, body, now: self.puts.stored(*body),
+            Kind.STORED: lambda sender, body, now: self._stored(*body),
             Kind.STREAM: self._stream,
             Kind.COPY: self._copy,
             Kind.COPIED: lambda sender, body, now: self.writes.copied(sender, *[*body, now]),
@@ -146,6 +153,7 @@ class Keyed:
     def view(self, view: View, now: float) -> None:
         """The ring is like this from now on."""
         assert view.me == self.me
+        self.replicas.awake(now)
         self.items.alone = view.certain and view.after == self.me
         siblings = tuple(one for one in dict.fromkeys(view.siblings) if one != self.me)[:SIBLINGS_MAX]
         view = view._replace(siblings=siblings, further=view.further[:SIBLINGS_MAX])
@@ -173,6 +181,7 @@ class Keyed:
     def handle(self, sender: int, kind: int, body: Any, now: float) -> None:
         """A store message of another broker; ProtocolViolation when it is none."""
         parts = checked_body(kind, body)
+        self.replicas.awake(now)
         if kind not in (Kind.PUT, Kind.STORED) and sender not in self.linked:
             return  # of a link that is gone
         self._table[kind](sender, parts, now)
@@ -196,6 +205,7 @@ class Keyed:
     def tick(self, now: float) -> None:
         """Do what is due."""
         self.items.forget_tombstones(now)
+        self.replicas.awake(now)
         self.replicas.tick(now, self.config.retain_seconds)
         if self.replicas.shrunk:
             self._shrunk(now)
@@ -272,14 +282,11 @@ class Keyed:
         ready = self.ownership.ready
         if ready is None:
             return
-        until = min(self._lease_end(ready, now), now + self.config.lease_seconds)
+        until = min(self.leases.until(ready, now), now + self.config.lease_seconds)  # no longer than we may ourselves
         granted = self.siblings.granted(sender, now, until)
-        if granted is not None:
-            self._tell(sender, Kind.GRANTED, [body[0], granted.after, int((until - now) * 1000)])
-
-    def _lease_end(self, ready: Stretch, now: float) -> float:
-        """Nobody may answer from our copy for longer than we may ourselves."""
-        return self.leases.until(ready, now)
+        left = 0 if granted is None else int((until - now) * 1000)
+        if left or not self.siblings.counts(sender):
+            self._tell(sender, Kind.GRANTED, [body[0], (granted or ready).after, left])
 
     def _stream(self, sender: int, body: list[Any], now: float) -> None:
         if not self._refuses(sender, body[0]) and self.replicas.stream(sender, body, now):
@@ -337,7 +344,7 @@ class Keyed:
 
     def _tell(self, identifier: int, kind: int, body: list[Any]) -> None:
         if identifier == self.me:
-            self.puts.stored(*body)  # the one thing a broker says to itself
+            self._stored(*body)  # the one thing a broker says to itself
         else:
             self.effects.append(Tell(identifier, int(kind), body))
 
@@ -347,12 +354,17 @@ class Keyed:
     def _send_part(self, ticket: int, part: int, start: int, until: int, items: list[Item], now: float) -> None:
         self.writes.put(self.me, ticket, part, start, until, 0, items, now)
 
+    def _stored(self, origin: int, ticket: int, part: int, start: int, last: int) -> None:
+        if origin == self.me:  # and not who had these keys before us, and is gone
+            self.puts.stored(ticket, part, start, last)
+
     def _answered(self, ticket: int, placed: bool) -> None:
         if not self.homeward.answered(ticket, placed):
             self.effects.append(Placed(ticket) if placed else Unplaced(ticket))
 
     def _link_new(self, identifier: int, now: float) -> None:
         self.fetches.forget(identifier)
+        self.replicas.awake(now)
         self.replicas.link_new(identifier)
         self.siblings.link_new(identifier)
         self.ownership.link_new(identifier, now)

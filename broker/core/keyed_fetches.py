@@ -43,16 +43,15 @@ class Fetches:
         self._sending.pop(asker, None)
         self._send(asker, Kind.PAGE, [number, True, int(hope), []])
 
-    def same(self, asker: int, number: int) -> None:
-        """You have all of it."""
-        self._sending.pop(asker, None)
-        self._send(asker, Kind.PAGE, [number, True, int(Verdict.WHOLE), []])
+    def same(self, asker: int, number: int, stretch: Stretch) -> None:
+        """You have all that lives in it; and these were removed, which does not show in count and digest."""
+        removed = [item.name for item in self._items.touching(stretch) if item.value is None]
+        self._begin(asker, _Sending(number, Verdict.WHOLE, deque(removed)))
 
     def begin(self, asker: int, number: int, stretch: Stretch, whole: bool) -> None:
         """Everything that touches the stretch."""
         names = deque(item.name for item in self._items.touching(stretch))
-        self._sending[asker] = _Sending(number, Verdict.WHOLE if whole else Verdict.PARTIAL, names)
-        self._go_on(asker)
+        self._begin(asker, _Sending(number, Verdict.WHOLE if whole else Verdict.PARTIAL, names))
 
     def paged(self, asker: int, number: int) -> None:
         """He took a page in."""
@@ -64,6 +63,10 @@ class Fetches:
     def forget(self, asker: int) -> None:
         """His link is another; he will ask again."""
         self._sending.pop(asker, None)
+
+    def _begin(self, asker: int, sending: _Sending) -> None:
+        self._sending[asker] = sending
+        self._go_on(asker)
 
     def _go_on(self, asker: int) -> None:
         sending = self._sending[asker]

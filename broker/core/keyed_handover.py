@@ -6,7 +6,8 @@
     another's, or were ours                  what is here, and nothing is taken in from their former owner any more
 
 What is here is whole when our ready keys, whole replicas and what was ours a moment ago cover it together. An asker who
-says that he has a whole copy, and whose count and digest are the same, is sent no items.
+says that he has a whole copy, and whose count and digest are the same, is sent no items but those removed: of an item
+that he missed from its beginning to its end nothing shows in the digest, and somebody's old copy would bring it back.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Handover:
             hope = None  # we wait for others as he does, and he has waited long enough
         ours = own is not None and own.overlaps(stretch)
         yields = own is not None and own.covers(sender) and not stretch.covers(self._me)
-        held = self._held(now)
+        held = self._held(sender, now)
         if self._replicas.alive(stretch, sender, now):
             self._fetches.busy(sender, number, Verdict.OWNED)
             return
@@ -70,22 +71,23 @@ class Handover:
             self._fetches.busy(sender, number, hope)
             return
         self._replicas.close(stretch, sender, now + 2 * self._lease_seconds)
+        self._ownership.former.came(sender, stretch, now)
         if complete and whole and self.fingerprint(stretch) == (count, digest):
-            self._fetches.same(sender, number)
+            self._fetches.same(sender, number, stretch)
         else:
             self._fetches.begin(sender, number, stretch, complete)
 
     def has_copy(self, stretch: Stretch, now: float) -> bool:
         """Whether all of the stretch is here, or was a moment ago, though it is not ours."""
-        return is_covered(stretch, self._held(now))
+        return is_covered(stretch, self._held(self._me, now))
 
     def fingerprint(self, stretch: Stretch) -> tuple[int, int]:
         """Count and digest of what is here of a stretch."""
         tally = self._items.tally(stretch)
         return tally.count, tally.digest
 
-    def _held(self, now: float) -> list[Stretch]:
-        return [*self._replicas.whole(now), *self._ownership.former(now)]
+    def _held(self, asker: int, now: float) -> list[Stretch]:
+        return [*self._replicas.whole(now), *self._ownership.former.whole(asker, now)]
 
     def _hand_over(self, newcomer: int, now: float) -> None:
         self._ownership.hand_over(newcomer, now)

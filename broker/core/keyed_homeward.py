@@ -1,7 +1,8 @@
 """Items that are nobody's here: in no arc of ours, and in none that we hold for another.
 
 They are left over when the ring changes. Nobody else may have them, so they are brought to their owners by an ordinary
-put, and removed when that is done.
+put, and removed when that is done; but not when the ring, or what we hold for others, has changed meanwhile. For they
+may have been of concern again, and be no longer, while what was granted of them then may still be answered from here.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Homeward:
     def changed(self, now: float) -> None:
         """Some items may be nobody's from now on; nothing is looked at before the last change is long past."""
         self.look_at = now + self._retain_seconds
+        self._under_way = {ticket: [] for ticket in self._under_way}
 
     def answered(self, ticket: int, placed: bool) -> bool:
         """A put was answered. Whether it was one of these."""

@@ -11,6 +11,7 @@ __all__ = [
     "ITEMS_MAX",
     "ITEM_BYTES_MAX",
     "LEASE_SECONDS",
+    "LIVES_MAX",
     "NAME_PARTS_MAX",
     "NAME_TEXT_LENGTH_MAX",
     "NUMBERS_REMEMBERED_MAX",
@@ -34,6 +35,7 @@ __all__ = [
     "SETTLE_SECONDS_MAX",
     "SIBLINGS_MAX",
     "SILENT_SECONDS",
+    "TICKETS_MAX",
     "TOMBSTONES_MAX",
     "TOMBSTONE_SECONDS",
 ]
@@ -58,6 +60,12 @@ PUT_HOPS_MAX = 8
 PUT_GAPS_MAX = 8
 """Uncovered stretches of one segment that are walked again at a time; the rest has its turn a second later."""
 
+TICKETS_MAX = 2**32
+"""Puts of one life: a thousand a second for fifty days. Their numbers and those of the lives share 64 bits."""
+
+LIVES_MAX = 2**32
+"""A first life is numbered by the second it began in, which fits until the year 2106, and each next one is one more."""
+
 PENDING_MAX = 10_000
 """Puts an owner has stored and not confirmed. Beyond it they are dropped, and their origins send them again."""
 
@@ -78,14 +86,15 @@ SETTLE_SECONDS_MAX = 60.0
 """Settling waits longer while copies are on their way, but never longer than this: 2 GiB at 40 MiB a second."""
 
 PROMOTE_SECONDS = 5.0
-"""A replica counts as whole so long after its grant ended: a grant outlives its owner's crash by up to LEASE_SECONDS,
-finding the crash takes two seconds, and the ring's view some more."""
+"""A replica counts as whole so long after its grant ended, unless its owner lives and goes on without us: a grant may
+outlive its owner's crash by LEASE_SECONDS, finding the crash takes two seconds, and the ring's view some more."""
 
 PROMOTE_WAIT_SECONDS = 1.0
 """A broker with a whole replica asks one sibling whether it knows more, but waits for him no longer than this."""
 
 FORMER_SECONDS = 10.0
-"""Keys that went to a newcomer: our copy counts as whole so long, for he may come for them late, or die again."""
+"""Keys that went to a newcomer: our copy counts as whole so long, for he may come for them late, or die again; once he
+came, it does so for him alone."""
 
 HANDOVER_SECONDS = 5.0
 """Keys handed to a newcomer are taken back when neither the view nor a link shows him so long afterwards."""

@@ -88,7 +88,7 @@ class Kind(IntEnum):
     PUT = 1
     """[origin, ticket, part, start, until, hops, items] to the owner of `start`: store these from there to `until`."""
     STORED = 2
-    """[ticket, part, start, last] to the origin: confirmed from start to last."""
+    """[origin, ticket, part, start, last] to the origin: confirmed from start to last. Goes to where he is, or was."""
     STREAM = 3
     """[sequence, first, last, after, upto, items] owner to sibling: a page of all that lies in (after, upto]."""
     COPY = 4
@@ -100,7 +100,8 @@ class Kind(IntEnum):
     LEASE = 7
     """[number] sibling to owner: may I go on answering for your keys?"""
     GRANTED = 8
-    """[number, after, milliseconds] owner to sibling: for those of (after, me], so long from when you asked."""
+    """[number, after, milliseconds] owner to sibling: for those of (after, me], so long from when you asked; or 0, when
+    he counts you among his siblings no longer."""
     RENEW = 9
     """[number, after] owner to first sibling: are the keys of (after, me] still mine?"""
     RENEWED = 10
@@ -272,7 +273,7 @@ _NUMBER, _FLAG, _ITEMS = "number", "flag", "items"
 
 _SHAPES: dict[int, tuple[tuple[str, ...], dict[int, int]]] = {
     Kind.PUT: ((_NUMBER,) * 6 + (_ITEMS,), {}),
-    Kind.STORED: ((_NUMBER,) * 4, {}),
+    Kind.STORED: ((_NUMBER,) * 5, {}),
     Kind.STREAM: ((_NUMBER, _FLAG, _FLAG, _NUMBER, _NUMBER, _ITEMS), {}),
     Kind.COPY: ((_NUMBER, _ITEMS), {}),
     Kind.COPIED: ((_NUMBER, _NUMBER), {1: max(Copied)}),

@@ -14,8 +14,9 @@ When for a while nobody whom we can ask has a whole copy or hopes for one, then 
 without an answer is to hope, and whoever is told of hope hopes as well, a little less each time, so that two who only
 wait for each other come to an end.
 
-Asking even with a whole replica of our own costs one short message and an answer, for equal digests carry no items. It
-catches what a broker cannot know of itself: that it stood still, was dropped, and missed the last writes.
+Asking even with a whole replica of our own costs one short message and an answer, for equal digests carry no items but
+those removed. It catches what a broker cannot know of itself: that it stood still, was dropped, and missed the last
+writes.
 
 A broker that is fetched from hands the keys on at that moment (`hand_over`), before the view tells him, and takes them
 back when neither view nor link shows the newcomer for a while.
@@ -29,10 +30,10 @@ from typing import Any
 
 from .identifiers import in_arc
 from .keyed_arcs import Stretch
+from .keyed_former import Former
 from .keyed_limits import (
     FETCH_AGAIN_SECONDS,
     FETCH_ANSWER_SECONDS,
-    FORMER_SECONDS,
     HANDOVER_SECONDS,
     PROMOTE_WAIT_SECONDS,
     SETTLE_SECONDS,
@@ -108,7 +109,7 @@ class Ownership:
         """Not ours any more, and never were ready: still fetched, for whoever comes for them."""
         self.handed: tuple[int, float] | None = None
         """Whom we handed keys to, and when."""
-        self._former: list[tuple[Stretch, float]] = []
+        self.former = Former(me, lease_seconds)
         self._number = 0
         self.changed = False
         """Something here is not as it was; the caller takes it back."""
@@ -137,12 +138,6 @@ class Ownership:
         if own is None or not own.contains(stretch):
             return float("inf")
         return max(piece.confirm_from for piece in self.pieces if piece.stretch.overlaps(stretch))
-
-    def former(self, now: float) -> list[Stretch]:
-        """What was ours and ready a moment ago. It is whole as long as its new owner did not come for it, and after
-        that he confirms no write that we, his first sibling, did not acknowledge."""
-        self._former = [(stretch, until) for stretch, until in self._former if until > now]
-        return [stretch for stretch, _ in self._former]
 
     def unready(self, stretch: Stretch, now: float) -> int | None:
         """How much hope there is for the part of it that we are still fetching; None: there is none to fetch."""
@@ -254,7 +249,8 @@ class Ownership:
         own = self.own
         if not self.view.serving:
             self.changed = self.changed or bool(self.pieces)
-            self.pieces, self._lost, self._former = [], [], []
+            self.pieces, self._lost = [], []
+            self.former.clear()
         elif own is None:
             self._gain(Stretch(front, self._me), now)
         elif Stretch(front, self._me).size > own.size:
@@ -278,7 +274,7 @@ class Ownership:
         for piece in self.pieces:
             if piece.ready and not kept.contains(piece.stretch):
                 last = kept.after if kept.overlaps(piece.stretch) else piece.stretch.last
-                self._former.append((Stretch(piece.stretch.after, last), now + FORMER_SECONDS))
+                self.former.add(Stretch(piece.stretch.after, last), now)
             elif not piece.ready and not piece.alone and not kept.overlaps(piece.stretch):
                 self._lost.append(piece)
         self.pieces = [piece for piece in self.pieces if kept.overlaps(piece.stretch)]
@@ -294,7 +290,7 @@ class Ownership:
         if piece in self._lost:
             self._lost.remove(piece)
         if piece.gained != piece.stretch or piece not in self.pieces:
-            self._former.append((piece.gained, now + FORMER_SECONDS))
+            self.former.add(piece.gained, now)
         piece.confirm_from = now if self.view.certain else self._confirm_from(now)
         self.changed = True
 

@@ -3,6 +3,10 @@
 A put is cut into parts, each of items on one segment. A part sets out to the owner of the segment's first key and is
 passed on from owner to owner; each reports the stretch it has confirmed. What stays uncovered sets out again from where
 the gap begins. Storing twice does no harm, so whether a message or its answer was lost makes no difference.
+
+Owners tell puts apart by origin, ticket and part, for longer than their origin may live. So a ticket is a number that
+no other life of this broker uses: else an owner who still waits with a put of the former life takes the new one for
+it, and confirms the new one when the siblings have acknowledged the old.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from .identifiers import RING_SIZE, distance
-from .keyed_limits import PUT_GAPS_MAX, PUT_ITEMS_WAITING_MAX, PUT_RESEND_SECONDS, PUT_SECONDS_MAX
+from .keyed_limits import PUT_GAPS_MAX, PUT_ITEMS_WAITING_MAX, PUT_RESEND_SECONDS, PUT_SECONDS_MAX, TICKETS_MAX
 from .keyed_messages import Item, pages
 
 __all__ = ["Part", "Puts", "SendPart"]
@@ -68,11 +72,11 @@ class _Ticket:
 class Puts:
     """See the head of this file."""
 
-    def __init__(self, answer: Callable[[int, bool], None], send: SendPart) -> None:
+    def __init__(self, answer: Callable[[int, bool], None], send: SendPart, life: int = 0) -> None:
         self._answer = answer
         self._send = send
         self._tickets: dict[int, _Ticket] = {}
-        self._last_ticket = 0
+        self._last_ticket = life * TICKETS_MAX
         self._look_at = float("inf")
         self.items_waiting = 0
         self.resent = 0

@@ -171,6 +171,10 @@ class Siblings:
         self.grants[sender] = max(until, self.grants.get(sender, 0.0))
         return min(sibling.synced, self._ours, key=lambda stretch: stretch.size)
 
+    def counts(self, identifier: int) -> bool:
+        """Whether we write nothing without this one; whoever asks for a grant and is none hears that he is left out."""
+        return identifier in self._present
+
     def others_until(self, now: float) -> float:
         """When the last grant ends of those that are siblings no longer; `now` when there is none."""
         for identifier in [one for one, until in self.grants.items() if until <= now]:

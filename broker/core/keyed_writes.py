@@ -131,5 +131,6 @@ class Writes:
             self._pendings.look_at = min(self._pendings.look_at, earliest)
         elif self._leases.holds(pending.stretch, now):
             self._pendings.end(pending)
-            body = [pending.ticket, pending.part, pending.stretch.first, pending.stretch.last]
+            stretch = pending.stretch
+            body = [pending.origin, pending.ticket, pending.part, stretch.first, stretch.last]
             self._tell(pending.origin, Kind.STORED, body)

@@ -5,6 +5,10 @@ the owner's writes keep it so, as long as the link lasts. While it is whole the 
 it may answer from it, and the owner's yes counts from the moment of asking: a broker that stood still wakes up with all
 its grants over, whatever answers still lie in its sockets.
 
+When the owner dies, the copy stays whole for a while after its grant, long enough to take his keys over with it. But
+not when he lives, and goes on without us: he says so when he is asked and we are no sibling of his any more; and who
+stood still past the end of a grant may have been given up, and asked nobody.
+
 A replica can be *closed* against its owner: somebody else has taken the keys over and copied them from here, so a write
 of the former owner must not be acknowledged any more, or he might confirm what the new one never sees.
 """
@@ -69,6 +73,8 @@ class Replica:
     ask_at: float = float("inf")
     granted: Stretch | None = None
     until: float = 0.0
+    left_out: bool = False
+    """The owner goes on without us as soon as the grant is over, or may have done so: the copy is whole no longer."""
     closed_until: float = 0.0
 
 
@@ -84,6 +90,7 @@ class Replicas:
         self.shrunk = False
         """Something is held for nobody any more; the caller takes it back."""
         self.offered = 0
+        self._awake_at = 0.0
 
     # --- From the owner ----------------------------------------------------------------------------------------------
 
@@ -145,11 +152,16 @@ class Replicas:
         asked_at = replica.asked.pop(number, None) if replica is not None else None
         if replica is None or asked_at is None or replica.arc is None:
             return
+        if not seconds:
+            replica.left_out = True
+            self._stop(replica)
+            return
         arc = Stretch(after, sender)
         if replica.arc.contains(arc):
             replica.heard_at = now
             replica.granted = arc
             replica.until = max(replica.until, self._good_until(asked_at, now, min(seconds, self._lease_seconds)))
+            replica.left_out = replica.left_out and replica.until <= now
 
     # --- From the caller ---------------------------------------------------------------------------------------------
 
@@ -180,6 +192,12 @@ class Replicas:
             if replica.owner != but and replica.arc is not None and replica.arc.overlaps(stretch)
         )
 
+    def awake(self, now: float) -> None:
+        """Called whenever anything happens, which is several times a lease, or we stood still."""
+        if now > self._awake_at + self._lease_seconds / 2:
+            self._stood_still(now)
+        self._awake_at = now
+
     def distrust(self) -> None:
         """We were away without knowing: no replica is whole any more."""
         for replica in self.held.values():
@@ -193,7 +211,7 @@ class Replicas:
         return [
             replica.arc
             for replica in self.held.values()
-            if replica.arc is not None and replica.until > now - PROMOTE_SECONDS
+            if replica.arc is not None and replica.until > now - PROMOTE_SECONDS and not replica.left_out
         ]
 
     def scope(self, now: float) -> list[tuple[Stretch, float]]:
@@ -301,6 +319,10 @@ class Replicas:
         replica.fresh = False
         replica.ask_at = float("inf")
         replica.asked.clear()
+
+    def _stood_still(self, now: float) -> None:
+        for replica in self.held.values():
+            replica.left_out = replica.left_out or replica.until <= now
 
     def _good_until(self, asked_at: float, now: float, seconds: float) -> float:
         return asked_at + seconds

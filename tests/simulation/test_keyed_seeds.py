@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.keyed_ablations import ABLATIONS
-from tests.support.keyed_run import Broken, Options, run
+from tests.support.keyed_parts import item
+from tests.support.keyed_run import Broken, Options, Run, run
 
 SHORT_SECONDS = 6.0
 
@@ -17,12 +18,33 @@ PINNED = {
     259: "two who had lost their keys before they were ready waited for each other; one settled without the other's",
     521: "what a former owner had copied to a sibling stayed there for ever",
     566: "keys lost to a newcomer who was ready were fetched for ever",
+    21990: "a put of a broker's second life was taken for one of its first, and confirmed when siblings had that one",
+    22005: "items that had been nobody's here, and somebody's again meanwhile, were let go of while granted",
+    21103: "both of two brokers crashed: the run asked for more than copies can do",
 }
 
 
 @pytest.mark.parametrize("seed", PINNED)
 def test_a_seed_that_found_something_stays_mended(seed: int) -> None:
-    run(Options(seed))
+    run(Options(seed, routes_answers=seed == 22005))
+
+
+def test_of_two_brokers_one_may_crash_and_what_the_other_takes_along_is_noticed_at_once() -> None:
+    run = Run(Options(21103))
+    run.replicas = run.world.replicas = 2
+    run.world.found([1 << 62, 3 << 62])
+    run.world.run_for(8.0)
+    run._may_fail()
+    assert run.failures_max == 1
+    one = item(1, 5)
+    run.placed[one.name] = one
+    for host in run.world.hosts.values():
+        host.store.items.merge(one, run.world.now)
+    run.world.crash(1 << 62)
+    run._check_copies()
+    run.world.crash(3 << 62)
+    with pytest.raises(Broken, match=r"copies: at .* nobody is left who holds"):
+        run._check_copies()
 
 
 @pytest.mark.parametrize("first", range(10_000, 10_200, 20))
@@ -41,10 +63,10 @@ def test_faults_of_every_kind_happen() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("first", range(20_000, 20_750, 250))
+@pytest.mark.parametrize("first", range(20_000, 20_600, 150))
 def test_hundreds_of_seeds_keep_the_promises(first: int) -> None:
-    for seed in range(first, first + 250):
-        run(Options(seed))
+    for seed in range(first, first + 150):
+        run(Options(seed, routes_answers=seed % 2 == 1))
 
 
 def broken(seed: int, ablation: str) -> bool:
@@ -56,7 +78,20 @@ def broken(seed: int, ablation: str) -> bool:
     return False
 
 
-# What the handover is for is a window of milliseconds that 900 seeds did not hit: see test_keyed_handover.py.
-@pytest.mark.parametrize("ablation", [name for name in ABLATIONS if name != "no_handover_at_fetch"])
+RARE = {"lives_number_puts_alike": (21990,)}
+"""Where chance needs more than twenty seeds, one that was found."""
+
+
+SCHEDULED = (
+    "no_handover_at_fetch",
+    "keys_handed_on_stay_whole",
+    "keys_handed_on_stay_whole_for_a_lease",
+    "who_is_left_out_is_told_nothing",
+    "sleep_goes_unnoticed",
+)
+"""What chance hardly ever needs has schedules of its own: see test_keyed_handover.py and test_keyed_sleepers.py."""
+
+
+@pytest.mark.parametrize("ablation", [name for name in ABLATIONS if name not in SCHEDULED])
 def test_every_safeguard_is_needed(ablation: str) -> None:
-    assert any(broken(seed, ablation) for seed in range(20))
+    assert any(broken(seed, ablation) for seed in RARE.get(ablation, range(20)))

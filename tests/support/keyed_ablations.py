@@ -41,6 +41,28 @@ def no_top_up(store: Keyed) -> None:
     store.siblings._begin = begin_empty
 
 
+def lives_number_puts_alike(store: Keyed) -> None:
+    store.puts._last_ticket = 0
+
+
+def keys_handed_on_stay_whole(store: Keyed) -> None:
+    store.ownership.former.came = lambda asker, stretch, now: None
+
+
+def keys_handed_on_stay_whole_for_a_lease(store: Keyed) -> None:
+    former = store.ownership.former
+    whole = former.whole
+    former.whole = lambda asker, now: whole(store.me, now)
+
+
+def who_is_left_out_is_told_nothing(store: Keyed) -> None:
+    store.siblings.counts = lambda identifier: True
+
+
+def sleep_goes_unnoticed(store: Keyed) -> None:
+    store.replicas.awake = lambda now: None
+
+
 def siblings_not_waited_for(store: Keyed) -> None:
     store.siblings.wait_for = lambda items, sent, waiting: []
 
@@ -54,6 +76,11 @@ ABLATIONS: dict[str, Callable[[Keyed], None]] = {
         no_handover_at_fetch,
         promotion_without_a_replica,
         no_top_up,
+        lives_number_puts_alike,
+        keys_handed_on_stay_whole,
+        keys_handed_on_stay_whole_for_a_lease,
+        who_is_left_out_is_told_nothing,
+        sleep_goes_unnoticed,
         siblings_not_waited_for,
     )
 }

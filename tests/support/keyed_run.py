@@ -1,11 +1,13 @@
 """One seed of a world of keyed stores: faults and puts drawn from it, the promises checked at every event.
 
     visible       once Placed, known to every broker whose scope covers one of its keys, at any later moment
+    copies        after each crash somebody is left who holds it
     not lost      at the end every placed item is with its owner, in the version placed or a newer one
     equal         at the end owner and siblings hold the same, and nobody else holds anything
     answered      every put whose origin lived on was placed or given up in time; at the end nothing waits anywhere
 
-Brokers crash, or stand still until they are dropped, at most r times before everything is repaired again.
+Brokers crash, or stand still until they are dropped, at most r times before everything is repaired again; and once less
+than there were brokers, for of two brokers' two copies no rule of theirs can save what both take along.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ class Options:
     seed: int
     seconds: float = 25.0
     ablation: Callable[[Keyed], None] | None = None
+    routes_answers: bool = False
+    """An answer for whom no link leads to goes to who has his keys now, as in a cluster; here it is lost else."""
 
 
 class Run:
@@ -46,6 +50,7 @@ class Run:
         self.random = random = Random(options.seed * 7919 + 1)
         self.replicas = random.choice([1, 2, 2, 2, 3])
         self.world = World(options.seed, self.replicas, make=self._make)
+        self.world.routes_answers = options.routes_answers
         self.world.view_delay_max = random.choice([0.1, 0.8, 1.5])
         self.world.delay_max = random.choice([0.003, 0.03, 0.2])
         self.world.after_event = self._check
@@ -58,6 +63,7 @@ class Run:
         self._checked: dict[tuple[int, int], int] = {}
         """(broker, life) -> the epoch of its scope when it was last compared with everything placed."""
         self.failures = 0
+        self.failures_max = 0
         self.counts = {"crash": 0, "pause": 0, "drop": 0, "break": 0, "start": 0, "placed": 0, "unplaced": 0}
 
     def _make(self, identifier: int, config: Any, now: float) -> Keyed:
@@ -71,6 +77,7 @@ class Run:
     def run(self) -> None:
         count = self.random.randint(3, 8)
         self.world.found([self._identifier() for _ in range(count)])
+        self._may_fail()
         self.world.run_for(self.random.choice([0.0, 6.0]))
         end = self.world.now + self.options.seconds
         calm = self.random.choice([0.3, 1.0, 3.0])
@@ -125,7 +132,7 @@ class Run:
     def _fault(self) -> None:
         world = self.world
         if world.repaired():
-            self.failures = 0
+            self._may_fail()
         kind = self.random.choice(["crash", "crash", "pause", "pause", "drop", "break", "break", "start"])
         awake = [one for one, host in world.hosts.items() if not host.paused and not host.dropped]
         if kind == "break" and world.pairs:
@@ -134,11 +141,12 @@ class Run:
             world.start(self._identifier())
         elif kind == "pause" and awake:
             world.pause(self.random.choice(awake), self.random.uniform(0.1, 4.0), None)
-        elif kind in ("crash", "drop") and len(awake) > self.brokers_min and self.failures < self.replicas:
+        elif kind in ("crash", "drop") and len(awake) > self.brokers_min and self.failures < self.failures_max:
             victim = self.random.choice(awake)
             self.failures += 1
             if kind == "crash":
                 world.crash(victim)
+                self._check_copies()
                 if self.random.random() < 0.3:
                     world.at(world.now + self.random.uniform(2.5, 4.0), lambda: self._restart(victim))
             else:
@@ -146,6 +154,10 @@ class Run:
         else:
             return
         self.counts[kind] += 1
+
+    def _may_fail(self) -> None:
+        """Everything has as many copies as it can have."""
+        self.failures, self.failures_max = 0, min(self.replicas, len(self.world.hosts) - 1)
 
     def _restart(self, identifier: int) -> None:
         if identifier not in self.world.hosts and identifier not in self.world.memberships[-1].members:
@@ -205,6 +217,12 @@ class Run:
                     f"own {host.store.leases.scope(self.world.now)}, "
                     f"replicas {host.store.replicas.scope(self.world.now)}"
                 )
+
+    def _check_copies(self) -> None:
+        tables = [host.store.items.table for host in self.world.hosts.values()]
+        for item in self.placed.values():
+            if not any(item.name in table and table[item.name].rank >= item.rank for table in tables):
+                raise Broken(f"copies: at {self.world.now:.3f} nobody is left who holds {item}")
 
     def _check_the_end(self) -> None:
         world = self.world

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
 from typing import Any
@@ -70,7 +71,8 @@ class World:
         self.view_delay_max = 0.8
         self.delay_max = 0.03
         self.route_loss = 0.02
-        self.messages: dict[str, int] = {}
+        self.routes_answers = False
+        self.messages: Counter[str] = Counter()
         self.events = 0
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._ties = count()
@@ -78,7 +80,7 @@ class World:
         """Pair -> number of its link; absent when it is down."""
         self._link_numbers = count(1)
         self._channels: dict[tuple[int, int, int], float] = {}
-        self._lives = count(1)
+        self._lives: Counter[int] = Counter()
 
     # --- Time --------------------------------------------------------------------------------------------------------
 
@@ -96,7 +98,8 @@ class World:
 
     def start(self, identifier: int) -> Host:
         """A broker begins its life with nothing, and joins."""
-        host = Host(identifier, next(self._lives), self.make(identifier, self.config, self.now))
+        life = self._lives[identifier] = self._lives[identifier] + 1
+        host = Host(identifier, life, self.make(identifier, replace(self.config, life=life), self.now))
         self.hosts[identifier] = host
         for other in list(self.hosts.values()):
             if other is not host and other.alive:
@@ -252,8 +255,7 @@ class World:
             if host is not None:
                 delay = self.random.uniform(0.0, 2.0 if slow else 0.2)
                 latest = max(latest, delay)
-                life = self.hosts[end].life
-                self.at(self.now + delay, lambda end=end, far=far, life=life: self._down(end, far, life))  # type: ignore[misc]
+                self.at(self.now + delay, lambda end=end, far=far, life=host.life: self._down(end, far, life))  # type: ignore[misc]
         if again:
             self.at(self.now + latest + self.random.uniform(0.01, 1.0), lambda: self._connect_living(*pair))
 
@@ -346,19 +348,19 @@ class World:
                 host.unplaced.append(effect.ticket)
 
     def _told(self, host: Host, effect: Tell) -> None:
-        label = Kind(effect.kind).name
-        self.messages[label] = self.messages.get(label, 0) + 1
+        self.messages[Kind(effect.kind).name] += 1
         body = msgpack.packb(effect.body)
         pair = (min(host.identifier, effect.identifier), max(host.identifier, effect.identifier))
         number = self._links.get(pair)
         if number is not None and effect.identifier in host.store.linked and effect.identifier in self.hosts:
             sender = host.identifier
             self._carry(sender, effect.identifier, number, lambda there: self._handle(there, sender, effect.kind, body))
+        elif self.routes_answers and effect.kind == Kind.STORED:
+            self._routed(host, Route(effect.identifier, effect.kind, effect.body))
 
     def _routed(self, host: Host, effect: Route) -> None:
         """To whom this broker believes to be the owner; it may get lost."""
-        label = Kind(effect.kind).name
-        self.messages[label] = self.messages.get(label, 0) + 1
+        self.messages[Kind(effect.kind).name] += 1
         members = self.memberships[max(host.version, 0)].members
         if not members or self.random.random() < self.route_loss:
             return

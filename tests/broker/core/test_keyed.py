@@ -114,6 +114,16 @@ def test_a_message_of_a_link_that_is_gone_changes_nothing() -> None:
     assert store.get(("sub", 1)) is None
 
 
+def test_an_answer_to_who_had_these_keys_before_is_not_taken_for_one_to_ourselves() -> None:
+    store = Keyed(100, KeyedConfig(), 0.0)
+    ticket = store.put([item(1, 0, high=RING_SIZE - 1)], 0.0)
+    answer = [ticket, 0, 0, RING_SIZE - 1]
+    store.handle(200, Kind.STORED, [99, *answer], 0.1)
+    assert Placed(ticket) not in store.effects
+    store.handle(200, Kind.STORED, [100, *answer], 0.1)
+    assert Placed(ticket) in store.effects
+
+
 def test_who_took_keys_over_acknowledges_nothing_of_their_former_owner() -> None:
     store = Keyed(100, KeyedConfig(), 0.0)
     store.view(View(20, 100, (200,), True), 0.0)

@@ -8,6 +8,7 @@ from broker.core.keyed_config import KeyedConfig
 from broker.core.keyed_limits import (
     FORMER_SECONDS,
     LEASE_SECONDS,
+    LIVES_MAX,
     PROMOTE_SECONDS,
     PUT_SECONDS_MAX,
     RETAIN_SECONDS,
@@ -23,6 +24,13 @@ def test_leases_are_of_the_usual_length() -> None:
 def test_a_lease_that_others_would_not_wait_for_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="lease_seconds"):
         KeyedConfig(lease_seconds=seconds)
+
+
+@pytest.mark.parametrize("life", [-1, LIVES_MAX])
+def test_a_life_that_does_not_fit_into_the_number_of_a_put_is_refused(life: int) -> None:
+    assert KeyedConfig(life=LIVES_MAX - 1).life == LIVES_MAX - 1
+    with pytest.raises(ValueError, match=f"make it 0 to {LIVES_MAX - 1}"):
+        KeyedConfig(life=life)
 
 
 def test_the_spans_of_time_fit_together() -> None:

@@ -70,6 +70,16 @@ def test_a_new_question_replaces_the_former(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_short_answers() -> None:
     fetches, _, sent = filled(3)
-    fetches.same(7, 1)
+    fetches.same(7, 1, ALL)
     fetches.busy(7, 2, 5)
     assert [body for _, _, body in sent.take()] == [[1, True, Verdict.WHOLE, []], [2, True, 5, []]]
+
+
+def test_who_has_the_same_is_sent_what_was_removed_in_the_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyed_messages, "PAGE_ITEMS_MAX", 2)
+    fetches, items, sent = filled(6)
+    for number in (0, 2, 3, 5):
+        items.merge(item(number, number + 1, 2, None), 0.0)
+    fetches.same(7, 1, Stretch(1, 1000))
+    assert names(sent) == [2, 3, 5]
+    assert [body[1:3] for _, _, body in sent.messages] == [[False, Verdict.WHOLE], [True, Verdict.WHOLE]]

@@ -22,7 +22,7 @@ def owner(*some: Item, certain: bool = True) -> Keyed:
     """The owner of (50, 100], ready when it is certain."""
     store = Keyed(ME, KeyedConfig(), 0.0)
     store.view(View(BEFORE, ME, (AFTER,), True, certain), 0.0)
-    for peer in (BEFORE, AFTER, NEWCOMER):
+    for peer in (BEFORE, AFTER, NEWCOMER, 70):
         store.peer_up(peer, 0.0)
     for one in some:
         store.items.merge(one, 0.0)
@@ -61,6 +61,11 @@ def test_equal_copies_need_no_items() -> None:
     assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER), same_as=other) == (Verdict.WHOLE, [])
     store, other = owner(item(1, 60, 2)), owner(item(1, 60))
     assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER), same_as=other) == (Verdict.WHOLE, [1])
+
+
+def test_what_came_and_went_unseen_by_who_asks_is_sent_though_the_copies_are_equal() -> None:
+    store, other = owner(item(1, 60), item(2, 70, 2, None), item(3, 90, 2, None)), owner(item(1, 60))
+    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER), same_as=other) == (Verdict.WHOLE, [2])
 
 
 def test_while_ours_are_not_ready_there_is_hope_and_nothing_is_handed_over() -> None:
@@ -117,6 +122,7 @@ def test_a_dead_owners_replica_is_given_and_closed() -> None:
 
 def test_a_silent_owners_replica_is_given_when_his_grant_is_over_and_he_hears_it() -> None:
     store = replicating(2.0)
+    store.tick(1.0)
     assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=2.0) == (Verdict.WHOLE, [1])
     assert told(store, BEFORE, Kind.COPIED) == [[1, Copied.REFUSED]]
 
@@ -124,3 +130,25 @@ def test_a_silent_owners_replica_is_given_when_his_grant_is_over_and_he_hears_it
 def test_a_replica_that_is_long_out_of_date_is_parts() -> None:
     store = replicating(0.5)
     assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=6.0) == (Verdict.PARTIAL, [1])
+
+
+def test_what_was_handed_on_is_parts_for_others() -> None:
+    store = owner(item(1, 60))
+    assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER), now=0.1) == (Verdict.WHOLE, [1])
+    assert fetch(store, 70, Stretch(BEFORE, 70), now=0.2) == (Verdict.PARTIAL, [1])
+
+
+def test_who_stood_still_past_the_end_of_a_grant_gives_parts() -> None:
+    store = replicating(2.0)
+    assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=2.0) == (Verdict.PARTIAL, [1])
+
+
+def test_who_was_told_that_he_is_left_out_gives_parts() -> None:
+    store = replicating(2.0)
+    store.peer_down(BEFORE, 0.5)
+    assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=0.6) == (Verdict.WHOLE, [1])
+    store = replicating(2.0)
+    store.effects.clear()
+    store.tick(0.7)
+    store.handle(BEFORE, Kind.GRANTED, [told(store, BEFORE, Kind.LEASE)[0][0], 10, 0], 0.8)
+    assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=0.9) == (Verdict.PARTIAL, [1])

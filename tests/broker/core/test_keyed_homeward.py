@@ -63,6 +63,18 @@ def test_what_became_ours_meanwhile_or_newer_is_kept() -> None:
         assert 2 in home.names()
 
 
+def test_what_may_have_been_of_concern_meanwhile_is_kept_for_as_long_again() -> None:
+    home = Home()
+    home.homeward.changed(0.0)
+    home.homeward.tick(True, 10.0)
+    home.homeward.changed(10.5)
+    home.puts.stored(1, 0, 150, 150)
+    assert home.names() == [1, 2, 4]
+    home.homeward.tick(True, 20.5)
+    home.puts.stored(2, 0, 150, 150)
+    assert home.names() == [1, 4]
+
+
 def test_what_was_not_placed_is_kept_and_tried_again() -> None:
     home = Home()
     home.homeward.changed(0.0)

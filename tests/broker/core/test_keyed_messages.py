@@ -26,7 +26,7 @@ items = st.builds(Item, names, numbers, numbers, numbers, values)
 
 GOOD: dict[Kind, list[Any]] = {
     Kind.PUT: [1, 2, 0, 5, 9, 0, written([item(1, 5, high=9)])],
-    Kind.STORED: [1, 2, 3, 4],
+    Kind.STORED: [0, 1, 2, 3, 4],
     Kind.STREAM: [1, True, False, 3, 4, []],
     Kind.COPY: [1, written([item(1, 5)])],
     Kind.COPIED: [1, 2],

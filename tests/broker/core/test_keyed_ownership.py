@@ -186,8 +186,8 @@ def test_keys_lost_count_as_a_whole_copy_for_a_while() -> None:
     it = ready()
     it.view(80, FIRST, SECOND, now=1.0)
     assert it.own.own == it.own.ready == Stretch(80, ME)
-    assert it.own.former(1.0) == [Stretch(BEFORE, 80)]
-    assert it.own.former(12.0) == []
+    assert it.own.former.whole(FIRST, 1.0) == [Stretch(BEFORE, 80)]
+    assert it.own.former.whole(FIRST, 12.0) == []
 
 
 def test_keys_lost_before_they_were_ready_are_fetched_all_the_same() -> None:
@@ -197,7 +197,7 @@ def test_keys_lost_before_they_were_ready_are_fetched_all_the_same() -> None:
     assert it.own.unready(Stretch(60, 70), 0.2) is not None
     it.answer(Verdict.WHOLE, 0.3)
     assert it.own.ready == Stretch(80, ME)
-    assert it.own.former(0.3) == [Stretch(BEFORE, ME)]
+    assert it.own.former.whole(FIRST, 0.3) == [Stretch(BEFORE, ME)]
 
 
 def test_a_piece_lost_as_a_whole_is_fetched_all_the_same() -> None:
@@ -207,7 +207,7 @@ def test_a_piece_lost_as_a_whole_is_fetched_all_the_same() -> None:
     assert it.own.own == it.own.ready == Stretch(BEFORE, ME)
     assert it.own.unready(Stretch(20, 30), 1.2) is not None
     it.answer(Verdict.WHOLE, 1.3)
-    assert it.own.former(1.3) == [Stretch(10, BEFORE)]
+    assert it.own.former.whole(FIRST, 1.3) == [Stretch(10, BEFORE)]
     assert it.own.unready(Stretch(20, 30), 1.4) is None
 
 
@@ -246,7 +246,7 @@ def test_who_leaves_the_ring_owns_nothing_and_forgets() -> None:
     it.view(80, FIRST, now=1.0)
     it.own.set_view(View(ME, ME, (), False), 1.5)
     assert it.own.own is None
-    assert it.own.former(1.5) == []
+    assert it.own.former.whole(FIRST, 1.5) == []
 
 
 def test_a_ring_of_one_owns_everything() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from broker.core import keyed_puts
 from broker.core.identifiers import RING_SIZE
-from broker.core.keyed_limits import PAGE_ITEMS_MAX, PUT_SECONDS_MAX
+from broker.core.keyed_limits import PAGE_ITEMS_MAX, PUT_SECONDS_MAX, TICKETS_MAX
 from broker.core.keyed_messages import Item
 from broker.core.keyed_puts import Part, Puts
 from tests.support.keyed_parts import item
@@ -30,6 +30,12 @@ def test_items_of_one_segment_travel_together() -> None:
     origin = Origin()
     origin.puts.begin([item(1, 5), item(2, 5), item(3, 9), item(4, 5, high=9)], 0.0)
     assert origin.sent == [(1, 0, 5, 5, 2), (1, 1, 9, 9, 1), (1, 2, 5, 9, 1)]
+
+
+def test_no_two_lives_number_their_puts_alike() -> None:
+    former, present = (Puts(lambda ticket, placed: None, lambda *part: None, life) for life in (4, 5))
+    numbers = [puts.begin([item(1, 5)], 0.0) for puts in (former, former, present)]
+    assert numbers == [4 * TICKETS_MAX + 1, 4 * TICKETS_MAX + 2, 5 * TICKETS_MAX + 1]
 
 
 def test_many_items_travel_in_pages() -> None:

@@ -191,6 +191,7 @@ def test_grants_are_remembered_when_one_is_a_sibling_no_longer() -> None:
 def test_who_is_no_sibling_is_granted_nothing() -> None:
     it = Owner(NEXT).synced()
     assert it.siblings.granted(OTHER, 1.0, 2.0) is None
+    assert it.siblings.counts(NEXT) and not it.siblings.counts(OTHER)
     assert it.siblings.granted(NEXT, 1.0, 1.0) is None
     it.siblings.set_ours(None, 1.0)
     assert it.siblings.granted(NEXT, 1.0, 2.0) is None

@@ -54,11 +54,17 @@ class Owner:
         return rest
 
     def put(
-        self, now: float, some: list[Item], until: int | None = None, hops: int = 0, start: int | None = None
+        self,
+        now: float,
+        some: list[Item],
+        until: int | None = None,
+        hops: int = 0,
+        start: int | None = None,
+        ticket: int = 1,
     ) -> None:
         begin = some[0].low if start is None else start
         end = some[0].high if until is None else until
-        self.hear(ORIGIN, Kind.PUT, [ORIGIN, 1, 0, begin, end, hops, written(some)], now)
+        self.hear(ORIGIN, Kind.PUT, [ORIGIN, ticket, 0, begin, end, hops, written(some)], now)
 
     def keep_leases(self, until: float) -> None:
         now = 0.0
@@ -68,7 +74,7 @@ class Owner:
 
 
 def stored(tells: list[Tell]) -> list[list[Any]]:
-    return [one.body for one in tells if one.kind == Kind.STORED and one.identifier == ORIGIN]
+    return [one.body[1:] for one in tells if one.kind == Kind.STORED and one.identifier == one.body[0] == ORIGIN]
 
 
 def test_confirmed_when_all_siblings_acknowledged() -> None:
@@ -80,6 +86,23 @@ def test_confirmed_when_all_siblings_acknowledged() -> None:
     assert stored(it.tells()) == []
     it.hear(SECOND, Kind.COPIED, [2, Copied.STORED], 3.1)
     assert stored(it.tells()) == [[1, 0, 60, 60]]
+
+
+def test_a_put_of_a_later_life_of_its_origin_is_not_taken_for_one_of_the_former() -> None:
+    it = Owner()
+    it.keep_leases(3.0)
+    lives = [Keyed(ORIGIN, KeyedConfig(life=life), 0.0) for life in (1, 2)]
+    former, present = (store.put([item(1, 60)], 0.0) for store in lives)
+    it.put(3.0, [item(1, 60)], ticket=former)
+    it.answer(3.0, FIRST, SECOND)
+    it.put(3.1, [item(1, 60, 2)], ticket=present)
+    assert [one.body[0] for one in it.tells() if one.kind == Kind.COPY] == [3, 3]
+    for sibling in (FIRST, SECOND):
+        it.hear(sibling, Kind.COPIED, [2, Copied.STORED], 3.2)  # that is all of the former's
+    assert [body[0] for body in stored(it.tells())] == [former]
+    for sibling in (FIRST, SECOND):
+        it.hear(sibling, Kind.COPIED, [3, Copied.STORED], 3.3)
+    assert [body[0] for body in stored(it.tells())] == [present]
 
 
 def test_not_before_a_lease_has_passed_since_the_keys_were_gained() -> None:
@@ -225,3 +248,14 @@ def test_alone_with_the_ring_a_segment_past_oneself_is_covered_in_two_steps() ->
     ticket = store.put([whole, item(2, 90, high=110)], 0.0)
     assert Placed(ticket) in store.effects
     assert store.get(("sub", 1)) == whole
+
+
+def test_who_is_no_sibling_hears_that_he_is_left_out_and_one_not_yet_synced_hears_nothing() -> None:
+    it = Owner()
+    it.keep_leases(3.0)
+    it.hear(ORIGIN, Kind.LEASE, [7], 3.0)
+    assert [one.body for one in it.tells() if one.kind == Kind.GRANTED] == [[7, BEFORE, 0]]
+    it.store.peer_down(SECOND, 3.1)
+    it.store.peer_up(SECOND, 3.1)
+    it.hear(SECOND, Kind.LEASE, [8], 3.1)
+    assert [one for one in it.tells() if one.kind == Kind.GRANTED] == []
