@@ -25,17 +25,21 @@ Three things the paper leaves open, and what is done here:
 Updating (3.1.2) touches only the difference of old and new entries, also when the two ranges do not meet, where the
 paper's recipe would first fill the gap between them. An update that changes c3 changes the id, hence every entry.
 
-How a Node would use it (none does; `ops/bench/papers` compares it with one anchor). The planner calls `entries` and
-sends each (key, attribute) a store, by `route` with `HASHED` placement (Figure 6), or along the arc with `ORDERED`
-placement (Figure 7). The Node holds a `CountingStore` of what lies at its keys, which moves with them. The broker
-that accepted an event asks `questions`, gathers the answers in a `Collection`, and sends its candidates to their c1.
+How the Node uses it, stream by stream (`placement` in the schema). `counting_plan.py` makes shelves and keys of what a
+condition needs; a stretch of cells is stored as one item, which the keyed store walks along the arc (Figure 7), and
+`counting_lists.py` makes the lists of it. The broker that accepted an event asks for them, counts (`met`), and sends
+what it found to the homes (`counting_gather.py`), where the whole condition decides (`counting_check.py`). The classes
+here are the paper's scheme written out, an entry a value, with both of its placements: what the Node does is tested
+against them, and `ops/bench/papers` measures them on rings of any size.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from matching import Value
@@ -55,6 +59,7 @@ __all__ = [
     "SubscriptionId",
     "Update",
     "difference",
+    "met",
 ]
 
 ENTRIES_MAX = 16_384
@@ -62,11 +67,15 @@ ENTRIES_MAX = 16_384
 
 
 class SubscriptionId(NamedTuple):
-    """A subID: the broker it belongs to (c1), its number there (c2), how many attributes it speaks of (c3)."""
+    """A subID: the broker it belongs to (c1), its number there (c2), how many attributes it speaks of (c3).
+
+    `life` says which life of the broker: numbers begin anew in each, and what belongs to a former one is nobody's.
+    """
 
     broker: int
     number: int
     attributes: int
+    life: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,14 +242,20 @@ class CountingStore:
         assert all(identity.attributes > 0 for identities in self._lists.values() for identity in identities)
 
 
+def met(lists: Iterable[Iterable[SubscriptionId]]) -> list[SubscriptionId]:
+    """The matching of RANGE 3.2 (Figure 5): the subIDs that are on as many of these lists as they have attributes."""
+    times = Counter(chain.from_iterable(lists))
+    return [identity for identity, count in times.items() if count == identity.attributes]
+
+
 class Collection:
     """The lists of one event, gathered where it was accepted, until all have come."""
 
-    __slots__ = ("_met", "_waiting")
+    __slots__ = ("_lists", "_waiting")
 
     def __init__(self, questions: Sequence[Entry]) -> None:
         self._waiting = dict.fromkeys(questions)
-        self._met: dict[SubscriptionId, int] = {}
+        self._lists: list[list[SubscriptionId]] = []
 
     @property
     def complete(self) -> bool:
@@ -252,10 +267,9 @@ class Collection:
         if entry not in self._waiting:
             return
         del self._waiting[entry]
-        for identity in dict.fromkeys(identities):
-            self._met[identity] = self._met.get(identity, 0) + 1
+        self._lists.append(list(dict.fromkeys(identities)))
 
     def matches(self) -> list[SubscriptionId]:
         """The subIDs met on as many lists as they have attributes, in order."""
         assert self.complete, "a list is missing"
-        return sorted(identity for identity, times in self._met.items() if times == identity.attributes)
+        return sorted(met(self._lists))

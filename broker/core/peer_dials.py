@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
-from protocol.messages import Control, Letter
+from protocol.messages import Control, Copy, Letter
 
 from .effects import Dial, Effect
 from .peer_limits import (
@@ -27,7 +27,7 @@ from .peer_limits import (
 
 __all__ = ["Dials", "Tellable"]
 
-Tellable: TypeAlias = Letter | Control
+Tellable: TypeAlias = Letter | Control | Copy
 
 
 @dataclass(slots=True)

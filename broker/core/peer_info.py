@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from protocol.messages import Control, Deliver, Forward, Gap, Letter
+from protocol.messages import Control, Copy, Deliver, Forward, Gap, Letter
 
 from .subscribers import ClientSession
 
@@ -68,6 +68,7 @@ class PeerHooks:
     down: Callable[[PeerInfo, str, float], None]
     letter: Callable[[PeerInfo, Letter, float], None]
     control: Callable[[PeerInfo, Control, float], None]
+    copy: Callable[[PeerInfo, Copy, float], None]
     forward: Callable[[PeerInfo, Forward, float], None]
     deliver: Callable[[PeerInfo, Deliver, float], None]
     gap: Callable[[PeerInfo, Gap, float], None]

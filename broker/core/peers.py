@@ -1,6 +1,6 @@
 """Peers: other brokers as the parts of the Node see them. Control goes at once, events under credit; no meaning here.
 
-    tell          a LETTER or CONTROL for an address: on its link at once, before events that wait; else it is dialled
+    tell          a LETTER, CONTROL or COPY for an address: on its link at once, before events; else it is dialled
     keep          the addresses that links are wanted to
     send_events   a FORWARD or DELIVER for a broker, under its credit and within the bounds of its outbox
     acknowledge   what came from it is done with
@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from protocol.errors import ErrorCode, ProtocolViolation
-from protocol.messages import Control, Credit, Deliver, Error, Forward, Gap, Goodbye, Letter, Scope
+from protocol.messages import Control, Copy, Credit, Deliver, Error, Forward, Gap, Goodbye, Letter, Scope
 
 from .config import NodeConfig
 from .effects import Close, Effect, Note, Send
@@ -67,6 +67,7 @@ class Peers:
         self._messages: dict[type, Callable[[PeerInfo, Any, float], None]] = {
             Letter: hooks.letter,
             Control: hooks.control,
+            Copy: hooks.copy,
             Forward: self._forward,
             Deliver: self._deliver,
             Gap: hooks.gap,
@@ -260,7 +261,8 @@ class Peers:
     def _deadline_of(self, info: PeerInfo) -> float:
         if info.link is None:
             return min(info.settle_at, info.active + FORGET_SECONDS)
-        wanted = any(address in self.dials.wanted for address in info.aliases)
+        # Who dialled ends it: the other side cannot know whether it is wanted there.
+        wanted = not info.dialled or any(address in self.dials.wanted for address in info.aliases)
         return min(info.acknowledge_at, float("inf") if wanted else info.active + IDLE_SECONDS_MAX)
 
     def _wake_info(self, info: PeerInfo, now: float) -> None:

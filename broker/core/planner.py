@@ -73,6 +73,11 @@ class Anchor:
     because: str = ""
     """Why it is only the topic; empty for the other shelves."""
 
+    @property
+    def shelves(self) -> tuple[Shelf, ...]:
+        """The one."""
+        return (self.shelf,)
+
     def covers(self, key: int | None) -> bool:
         """Whether an event with this key on the shelf meets the subscription."""
         return key is not None and any(segment.covers(key) for segment in self.segments)

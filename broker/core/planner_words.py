@@ -1,4 +1,4 @@
-"""An anchor in words: where a subscription lives and why, as `headgate explain` shows it."""
+"""An anchor, or lists, in words: where a subscription lives and why, as `headgate explain` shows it."""
 
 from __future__ import annotations
 
@@ -8,29 +8,52 @@ from typing import Any
 from matching import Value, to_text
 from matching.tree import Literal
 
+from .counting_plan import Counted, CountedPart, Resting
 from .keys import Domain
 from .multicast import Segment
 from .planner import Anchor
 from .shelves import EQUAL, TOPIC
 
-__all__ = ["explain_anchor"]
+__all__ = ["explain_resting"]
 
 
-def explain_anchor(anchor: Anchor, owner_of: Callable[[int], str]) -> dict[str, Any]:
-    """Where a subscription lives and why, as `headgate explain` shows it; `owner_of` names the broker of a key."""
-    owners = [owner_of(key) for segment in anchor.segments for key in (segment.low, segment.high)]
+def explain_resting(resting: Resting, owner_of: Callable[[int], str], uncounted: str = "") -> dict[str, Any]:
+    """Where a subscription lives and why, as `headgate explain` shows it; `owner_of` names the broker of a key, and
+    `uncounted` says why it is anchored although the stream's placement is counting."""
+    owners = [owner_of(key) for segment in resting.segments for key in (segment.low, segment.high)]
+    because = _because_counted(resting) if isinstance(resting, Counted) else _because(resting)
+    if uncounted:
+        because += f"; the placement of {resting.stream} is counting, which it cannot be: {uncounted}"
     return {
-        "shelf": anchor.shelf.kind,
-        "shelf_in_words": str(anchor.shelf),
-        "keys": [_keys_text(segment) for segment in anchor.segments],
+        "shelf": resting.shelves[0].kind,
+        "shelf_in_words": ", ".join(map(str, resting.shelves)),
+        "keys": [_keys_text(segment) for segment in resting.segments],
         "owners": list(dict.fromkeys(owners)),
-        "because": _because(anchor),
+        "because": because,
     }
 
 
 def _keys_text(segment: Segment) -> str:
     low, high = f"{segment.low:016x}", f"{segment.high:016x}"
     return low if low == high else f"{low}..{high}"
+
+
+def _because_counted(counted: Counted) -> str:
+    lists = " and ".join(_asked(counted.stream, part) for part in counted.parts)
+    often = "on this list" if len(counted.parts) == 1 else f"on {len(counted.parts)} of these lists"
+    return (
+        f"the placement of {counted.stream} is counting, so it is on the lists of {lists}; an event that meets it "
+        f"{often} is brought to its home, which looks at the topic and all of the condition"
+    )
+
+
+def _asked(stream: str, part: CountedPart) -> str:
+    """What one attribute has to be."""
+    name = f"{stream}.{part.shelf.attribute}"
+    if part.shelf.is_arc:
+        return _stretches_text(name, part.shelf.domain(stream), part.about)
+    values = [_value_text(value) for value in part.about]
+    return f"{name} = {values[0]}" if len(values) == 1 else f"{name} IN ({', '.join(values)})"
 
 
 def _because(anchor: Anchor) -> str:
@@ -44,12 +67,18 @@ def _because(anchor: Anchor) -> str:
         listed = ", ".join(values)
         return f"it asks {shelf.attribute} IN ({listed}), so it rests where each of these values of {name} meets"
     domain = shelf.domain(anchor.stream)
-    ends = [int(cell or 0) for cell in anchor.about]
-    stretches = list(zip(ends[::2], ends[1::2], strict=True))
-    texts = [_stretch_text(domain, first, last) for first, last in stretches]
-    share = sum(last - first + 1 for first, last in stretches) / domain.cells
-    asked = " or ".join(f"{shelf.attribute} {text}" for text in texts)
+    share = sum(last - first + 1 for first, last in _stretches(anchor.about)) / domain.cells
+    asked = _stretches_text(shelf.attribute, domain, anchor.about)
     return f"it asks {asked}, so it rests along that part of the arc of {name}: {share:.2%} of the ring"
+
+
+def _stretches(about: tuple[Value, ...]) -> list[tuple[int, int]]:
+    ends = [int(cell or 0) for cell in about]
+    return list(zip(ends[::2], ends[1::2], strict=True))
+
+
+def _stretches_text(name: str, domain: Domain, about: tuple[Value, ...]) -> str:
+    return " or ".join(f"{name} {_stretch_text(domain, first, last)}" for first, last in _stretches(about))
 
 
 def _value_text(value: Value) -> str:

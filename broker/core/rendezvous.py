@@ -15,6 +15,9 @@ what is no longer used is taken out when the item is next refreshed.
 For a subscription that rests here, whoever's it is: it is in the stream's index, under an identity of ours. If its
 home is another broker, its session is that broker's link, and its number is the home's identity for it.
 
+In a stream whose placement is counting, a subscription that can be counted has no anchor: it is put on lists, one for
+each value of each attribute (`counting.py`), and is in no index. All the rest holds for it as well.
+
 Nothing is trusted to stay: a home puts its items again every REFRESH_SECONDS, unchanged, so that whatever a disaster
 took is back by then (and soon after any broker came, because two rings may have met, of which one owns keys now that
 it knows nothing about); and what belongs to a home that is gone, or that lives another life by now, is dropped. A home
@@ -32,6 +35,8 @@ from protocol.errors import ProtocolViolation
 
 from .cluster import Cluster
 from .config import NodeConfig
+from .counting_home import COUNTED, CountingHome, counted_items
+from .counting_plan import Counted, Resting, plan_resting
 from .effects import Effect, Note
 from .keyed_messages import Item
 from .limits import (
@@ -41,9 +46,7 @@ from .limits import (
     REFRESH_ITEMS,
     REFRESH_PAUSE_SECONDS,
     REFRESH_SECONDS,
-    SHELVES_MAX,
 )
-from .planner import Anchor, plan
 from .schemas import Schemas
 from .shelves import Shelf, parse_shelf
 from .streams import Streams
@@ -61,7 +64,7 @@ class _Mine:
 
     subscription: Subscription
     items: tuple[Item, ...]
-    shelf: Shelf
+    shelves: tuple[Shelf, ...]  # several when it is counted
     attributes: tuple[str, ...]
     meaning: tuple[Pattern, Tree | None] | None  # until it is in force, so that it need not be parsed twice
 
@@ -94,8 +97,10 @@ class Rendezvous:
         self._subscribers = subscribers
         self._cluster = cluster
         self.usage = Usage(self._me, self._life, streams, self._put)
+        self.usage.address, self.usage.home_at = (lambda: cluster.address), cluster.home_at
         self.schemas = Schemas(effects, streams, cluster.keyed, self._put)
         self.shelf_of: dict[int, Shelf] = {}
+        self.counting = CountingHome(self._me, self._life)
         self.identity = 0
         self._mine: dict[int, _Mine] = {}
         self._held: dict[tuple[int, int, int], _Held] = {}
@@ -108,7 +113,9 @@ class Rendezvous:
         self._edition = 1
         self._was_apart = self._anew = False
         self._adders = {"sub": self._add_subscription, "use": self._add_use, "schema": self.schemas.add}
+        self._adders[COUNTED] = self._add_counted
         self._removers = {"sub": self._remove_subscription, "use": self.usage.remove, "schema": self.schemas.remove}
+        self._removers[COUNTED] = lambda item, now: self.counting.remove(item)
 
     # --- our clients' subscriptions ------------------------------------------------------------------------------
 
@@ -117,14 +124,12 @@ class Rendezvous:
         self.identity += 1
         return self.identity
 
-    def plan(self, pattern: Pattern, condition: Tree | None, ordered: bool) -> Anchor:
-        """Where a subscription is going to rest."""
-        used = self.usage.shelves_used(pattern.stream)
-        schema = self._streams.schemas.get(pattern.stream)
-        anchor = plan(pattern, condition, schema, single_key=ordered)
-        if len(used) >= SHELVES_MAX and anchor.shelf not in used:
-            return plan(pattern, None, None)
-        return anchor
+    def plan(self, pattern: Pattern, condition: Tree | None, ordered: bool) -> tuple[Resting, str]:
+        """Where a subscription is going to rest; and why it is not counted, where that is the stream's placement."""
+        stream = pattern.stream
+        counting = self._streams.settings_of(stream).placement == "counting"
+        used = self.usage.shelves_used(stream)
+        return plan_resting(pattern, condition, self._streams.schemas.get(stream), used, counting, ordered)
 
     def place(
         self,
@@ -141,16 +146,13 @@ class Rendezvous:
         `text` is the condition as the client wrote it: that has a bound, and what is printed of it may be far longer.
         """
         pattern, number = subscription.pattern, subscription.identity
-        anchor = self.plan(pattern, condition, ordered)
-        shelf = anchor.shelf
-        value = [pattern.stream, str(pattern), exact, text if condition is not None else "", shelf.wire()]
-        items = tuple(
-            Item(("sub", self._me, self._life, number, part), segment.low, segment.high, self._edition, value)
-            for part, segment in enumerate(anchor.segments)
-        )
+        resting, _ = self.plan(pattern, condition, ordered)
+        items = self._items(subscription, resting, exact, text if condition is not None else "")
         names = attributes(condition) if condition is not None else _UNKNOWN
         meaning = (pattern, condition)
-        self._mine[number] = _Mine(subscription, items, shelf, names, meaning)
+        self._mine[number] = _Mine(subscription, items, resting.shelves, names, meaning)
+        if isinstance(resting, Counted) and condition is not None:
+            self.counting.enter(number, pattern, condition)
         waiting = 2  # for its items, and for everybody to know what is in use
 
         def one_more(done: bool, now: float) -> None:
@@ -163,20 +165,32 @@ class Rendezvous:
                 mine.meaning = None
                 then(done, now)
 
-        self.usage.use(pattern.stream, shelf, names, one_more, now)
+        self.usage.use(pattern.stream, resting.shelves, names, one_more, now)
         if items:
             self._put(items, one_more, now)
         else:
             one_more(True, now)  # nothing can ever match it
+
+    def _items(self, subscription: Subscription, resting: Resting, exact: bool, text: str) -> tuple[Item, ...]:
+        """What is put where its events pass."""
+        number = subscription.identity
+        if isinstance(resting, Counted):
+            return counted_items(resting, self._me, self._life, number, self._edition)
+        value = [subscription.stream, str(subscription.pattern), exact, text, resting.shelf.wire()]
+        return tuple(
+            Item(("sub", self._me, self._life, number, part), segment.low, segment.high, self._edition, value)
+            for part, segment in enumerate(resting.segments)
+        )
 
     def withdraw(self, subscriptions: Iterable[Subscription], now: float) -> None:
         """They are no more."""
         ended: list[Item] = []
         for subscription in subscriptions:
             mine = self._mine.pop(subscription.identity, None)
+            self.counting.leave(subscription.identity)
             if mine is not None:
                 ended += [item._replace(version=item.version + 1, value=None) for item in mine.items]
-                self.usage.release(subscription.stream, mine.shelf, mine.attributes)
+                self.usage.release(subscription.stream, mine.shelves, mine.attributes)
                 self._rest_no_more(self._me, self._life, subscription.identity)  # now, whoever owns its keys
         if ended:
             self._put(ended, None, now)
@@ -270,13 +284,26 @@ class Rendezvous:
             subscription.session.subscriptions.pop(number, None)
         stream.subscriptions_changed()
 
+    def _add_counted(self, item: Item, now: float) -> None:
+        self.counting.add(item)
+        self._home_seen(item, now)
+
+    def session_of(self, home: int, life: int, now: float) -> ClientSession | None:
+        """The session of the home of counted subscriptions; None when that life of it is over."""
+        info = self._cluster.peers.by_identifier.get(home)
+        return None if info is not None and info.life > life else self._home(home, life, now)
+
     def _add_use(self, item: Item, now: float) -> None:
+        home, life = self._home_seen(item, now)
+        if home != self._me or life == self._life:
+            self.usage.add(item, now)
+
+    def _home_seen(self, item: Item, now: float) -> tuple[int, int]:
         home, life = item.name[1], item.name[2]
         assert isinstance(home, int) and isinstance(life, int)
         if home != self._me:
             self._homes.setdefault((home, life), now)
-        if home != self._me or life == self._life:
-            self.usage.add(item, now)
+        return home, life
 
     def _home(self, home: int, life: int, now: float) -> ClientSession:
         self._homes.setdefault((home, life), now)
@@ -359,5 +386,7 @@ class Rendezvous:
         indexed = sum(len(stream.index) for stream in self._streams.by_name.values())
         assert indexed == len(self.shelf_of)
         self.usage.validate()
+        self.counting.lists.validate()
+        assert self.counting.checks.keys() <= self._mine.keys()
         for identity in self.shelf_of:
             assert identity in self._subscribers.by_identity

@@ -8,7 +8,7 @@ from matching import Pattern, Tree
 
 from .identifiers import RING_SIZE, distance
 from .keyed_arcs import Stretch
-from .planner_words import explain_anchor
+from .planner_words import explain_resting
 
 if TYPE_CHECKING:
     from .node import Node
@@ -74,15 +74,15 @@ def _mine(node: Node, now: float) -> dict[str, Any]:
 def lives_on(node: Node, pattern: Pattern, condition: Tree | None) -> dict[str, Any]:
     """Where such a subscription rests, and why."""
     cluster = node.cluster
-    anchor = node.rendezvous.plan(pattern, condition, False)
+    resting, uncounted = node.rendezvous.plan(pattern, condition, False)
     names = {one.identifier: one.name for one in cluster.peers.by_identifier.values()} | {cluster.me: node.config.name}
-    ring = sorted((cluster.me, *cluster.table.known), key=lambda one: distance(anchor.segments[0].low, one))
+    ring = sorted((cluster.me, *cluster.table.known), key=lambda one: distance(resting.segments[0].low, one))
     owners = [
         one
         for before, one in zip([ring[-1], *ring], ring, strict=False)
-        if any(Stretch(before, one).touches(segment.low, segment.high) for segment in anchor.segments)
+        if any(Stretch(before, one).touches(segment.low, segment.high) for segment in resting.segments)
     ]
-    words = explain_anchor(anchor, lambda key: names.get(cluster.owner_of(key), node.config.name))
+    words = explain_resting(resting, lambda key: names.get(cluster.owner_of(key), node.config.name), uncounted)
     because = words["because"]
     if cluster.alone:
         because += "; this broker is alone, so it holds every subscription itself"

@@ -3,10 +3,12 @@
     topic   depth                             under the first so many levels of the topic: `quotes/NYSE`
     equal   attribute                         under the value of the attribute
     range   attribute, min, max, precision    along the arc of the attribute, cell by cell (`keys.py`)
+    count   attribute                         as `equal`, for subscriptions that are counted (`counting.py`)
+    count   attribute, min, max, precision    as `range`, for the same
 
-A subscription rests on one shelf, at one key or at several. On each shelf an event has at most one key, so it meets
-each subscription at most once. It has none where nobody on that shelf can want it: no such attribute, no number, a
-topic that is too short.
+A subscription rests on one shelf, at one key or at several; one that is counted rests on one for each attribute. On
+each shelf an event has at most one key, so it meets each subscription there at most once. It has none where nobody on
+that shelf can want it: no such attribute, no number, a topic that is too short.
 
 The domain is part of a range's name. When a schema changes, its ranges are another shelf, and what rests on the former
 one stays right where it is.
@@ -37,6 +39,7 @@ from protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, TOPIC_LEVELS_MAX
 from .keys import Domain, declared_domain, equality_key, prefix_key
 
 __all__ = [
+    "COUNT",
     "EQUAL",
     "KEY_MEMORY_BYTES_MAX",
     "RANGE",
@@ -45,6 +48,7 @@ __all__ = [
     "RowKeys",
     "Shelf",
     "ShelfPlaces",
+    "count_shelf",
     "equal_shelf",
     "key_of",
     "parse_shelf",
@@ -63,6 +67,9 @@ Measured as 147 to 170 bytes for both together."""
 TOPIC: Final = "topic"
 EQUAL: Final = "equal"
 RANGE: Final = "range"
+COUNT: Final = "count"
+
+_WORDS: Final = {EQUAL: "values", RANGE: "ranges", COUNT: "lists"}
 
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 
@@ -81,22 +88,26 @@ class Shelf(NamedTuple):
         """As a list for messages, with only what the kind needs."""
         if self.kind == TOPIC:
             return [TOPIC, self.depth]
-        if self.kind == EQUAL:
-            return [EQUAL, self.attribute]
-        return [RANGE, self.attribute, self.minimum, self.maximum, self.precision]
+        if not self.is_arc:
+            return [self.kind, self.attribute]
+        return [self.kind, self.attribute, self.minimum, self.maximum, self.precision]
+
+    @property
+    def is_arc(self) -> bool:
+        """Whether it is ordered by the cells of a domain."""
+        return self.precision > 0
 
     def domain(self, stream: str) -> Domain:
-        """The domain of a range shelf."""
+        """The domain of a shelf that is an arc."""
         domain = declared_domain(stream, self.attribute, self.minimum, self.maximum, self.precision)
-        assert domain is not None, "a range shelf is made of a domain"
+        assert domain is not None, "an arc is made of a domain"
         return domain
 
     def __str__(self) -> str:
         if self.kind == TOPIC:
             return f"the first {self.depth} levels of the topic" if self.depth > 1 else "the stream"
-        if self.kind == EQUAL:
-            return f"values of {self.attribute}"
-        return f"ranges of {self.attribute}, {self.minimum:.15g} to {self.maximum:.15g} by {self.precision:.15g}"
+        name = f"{_WORDS[self.kind]} of {self.attribute}"
+        return f"{name}, {self.minimum:.15g} to {self.maximum:.15g} by {self.precision:.15g}" if self.is_arc else name
 
 
 def topic_shelf(depth: int) -> Shelf:
@@ -111,8 +122,16 @@ def equal_shelf(attribute: str) -> Shelf:
 
 def range_shelf(domain: Domain) -> Shelf:
     """By the cell of a declared attribute."""
-    bounds = (float(domain.minimum), float(domain.maximum), float(domain.precision))
-    return Shelf(RANGE, domain.attribute, 0, *bounds)
+    return Shelf(RANGE, domain.attribute, 0, *_bounds(domain))
+
+
+def count_shelf(attribute: str, domain: Domain | None = None) -> Shelf:
+    """By the value of an attribute, or by its cell, for subscriptions that are counted."""
+    return Shelf(COUNT, attribute) if domain is None else Shelf(COUNT, attribute, 0, *_bounds(domain))
+
+
+def _bounds(domain: Domain) -> tuple[float, float, float]:
+    return float(domain.minimum), float(domain.maximum), float(domain.precision)
 
 
 def parse_shelf(wire: Any) -> Shelf:
@@ -120,13 +139,13 @@ def parse_shelf(wire: Any) -> Shelf:
     match wire:
         case [kind, depth] if kind == TOPIC and type(depth) is int and 0 < depth <= TOPIC_LEVELS_MAX:
             return topic_shelf(depth)
-        case [kind, attribute] if kind == EQUAL and _is_name(attribute):
-            return equal_shelf(attribute)
-        case [kind, attribute, *bounds] if kind == RANGE and _is_name(attribute) and len(bounds) == 3:
+        case [kind, attribute] if kind in (EQUAL, COUNT) and _is_name(attribute):
+            return Shelf(kind, attribute)
+        case [kind, attribute, *bounds] if kind in (RANGE, COUNT) and _is_name(attribute) and len(bounds) == 3:
             if all(type(bound) in (int, float) for bound in bounds):
                 minimum, maximum, precision = (float(bound) for bound in bounds)
                 if declared_domain("", attribute, minimum, maximum, precision) is not None:
-                    return Shelf(RANGE, attribute, 0, minimum, maximum, precision)
+                    return Shelf(kind, attribute, 0, minimum, maximum, precision)
     raise ProtocolViolation(f"not a shelf: {wire!r:.200}")
 
 
@@ -144,9 +163,7 @@ def key_of(stream: str, shelf: Shelf, topic: str, attributes: Mapping[str, Value
     if shelf.kind == TOPIC:
         return _topic_key(shelf.depth, topic)
     value = known(attributes.get(shelf.attribute))
-    if shelf.kind == EQUAL:
-        return equality_key(stream, shelf.attribute, value)
-    return shelf.domain(stream).key(value)
+    return shelf.domain(stream).key(value) if shelf.is_arc else equality_key(stream, shelf.attribute, value)
 
 
 def _topic_key(depth: int, topic: str) -> int | None:
@@ -219,9 +236,9 @@ class RowKeys:
         self.stream = stream
         self.shelf = shelf
         self._memory = memory if memory is not None else KeyMemory()
-        self._domain = shelf.domain(stream) if shelf.kind == RANGE else None
-        make = {TOPIC: self._key_of_topic, EQUAL: self._key_of_value, RANGE: self._key_in_range}[shelf.kind]
-        self._keys = _Table(make, self._memory)
+        self._domain = shelf.domain(stream) if shelf.is_arc else None
+        of_value = self._key_of_value if self._domain is None else self._key_in_range
+        self._keys = _Table(self._key_of_topic if shelf.kind == TOPIC else of_value, self._memory)
         self._prefixes = _Table(prefix_key, self._memory)
         self.key: Callable[[Any], int | None] = self._keys.__getitem__
 

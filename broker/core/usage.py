@@ -16,7 +16,7 @@ from protocol.limits import INTEREST_ATTRIBUTES_MAX
 
 from .identifiers import RING_SIZE
 from .keyed_messages import Item
-from .shelves import KeyMemory, Shelf, ShelfPlaces, parse_shelf
+from .shelves import COUNT, KeyMemory, RowKeys, Shelf, ShelfPlaces, parse_shelf
 from .streams import Stream, Streams
 
 __all__ = ["Summary", "Then", "Usage"]
@@ -38,6 +38,8 @@ class Summary:
     memory: KeyMemory
     uses: dict[tuple[int, int], tuple[tuple[Shelf, ...], tuple[str, ...]]] = field(default_factory=dict)
     shelves: dict[Shelf, ShelfPlaces] = field(default_factory=dict)
+    counted: dict[Shelf, RowKeys] = field(default_factory=dict)
+    """Those of subscriptions that are counted; nothing is matched there."""
     attributes: tuple[str, ...] = ()
 
     def add_up(self) -> None:
@@ -45,8 +47,12 @@ class Summary:
         wanted = dict.fromkeys(shelf for shelves, _ in self.uses.values() for shelf in shelves)
         for shelf in self.shelves.keys() - wanted:
             self.shelves.pop(shelf).forget()
+        for shelf in self.counted.keys() - wanted:
+            self.counted.pop(shelf).forget()
         for shelf in wanted:
-            if shelf not in self.shelves:
+            if shelf.kind == COUNT and shelf not in self.counted:
+                self.counted[shelf] = RowKeys(self.stream, shelf, self.memory)
+            elif shelf.kind != COUNT and shelf not in self.shelves:
                 self.shelves[shelf] = ShelfPlaces(self.stream, shelf, self.memory)
         self.attributes = tuple(sorted({name for _, names in self.uses.values() for name in names}))
 
@@ -72,7 +78,11 @@ class Usage:
         self._streams = streams
         self._put = put
         self.summaries: dict[str, Summary] = {}
+        self.counting: dict[str, None] = {}
+        """Streams of which anybody's subscriptions are counted."""
         self.changed: Callable[[Stream], None]
+        self.address: Callable[[], str] = str
+        self.home_at: Callable[[int, int, str], None] = lambda home, life, address: None
         self._memory = KeyMemory()
         self._uses: dict[str, _Use] = {}
         self._touched: dict[str, None] = {}
@@ -84,12 +94,12 @@ class Usage:
         use = self._uses.get(stream)
         return Counter() if use is None else use.shelves
 
-    def use(self, stream: str, shelf: Shelf, names: tuple[str, ...], then: Then, now: float) -> None:
-        """Count it, and see to it that everybody knows."""
+    def use(self, stream: str, shelves: tuple[Shelf, ...], names: tuple[str, ...], then: Then, now: float) -> None:
+        """Count one more subscription there, and see to it that everybody knows."""
         use = self._uses.setdefault(stream, _Use())
-        use.shelves[shelf] += 1
+        use.shelves.update(shelves)
         use.attributes.update(names)
-        if use.failed or shelf not in use.told[0] or not use.told[1].issuperset(names):
+        if use.failed or not use.told[0].issuperset(shelves) or not use.told[1].issuperset(names):
             self._tell_use(stream, use, now, then)
         elif use.ticket:
             use.waiting.append(then)
@@ -126,15 +136,15 @@ class Usage:
 
     def _item(self, stream: str, use: _Use) -> Item:
         names = sorted(use.told[1])[: INTEREST_ATTRIBUTES_MAX + 1]  # with so many, publishers send whatever they have
-        value = [[shelf.wire() for shelf in sorted(use.told[0])], names]
+        value = [[shelf.wire() for shelf in sorted(use.told[0])], names, self.address()]
         return Item(("use", self._me, self._life, stream), *_ALL, use.version, value)
 
-    def release(self, stream: str, shelf: Shelf, names: tuple[str, ...]) -> None:
+    def release(self, stream: str, shelves: tuple[Shelf, ...], names: tuple[str, ...]) -> None:
         """One subscription less; `shrink` tells."""
         use = self._uses[stream]
-        use.shelves[shelf] -= 1
+        use.shelves.subtract(shelves)
         use.attributes.subtract(names)
-        if not use.shelves[shelf] or not all(use.attributes[name] for name in names):
+        if not all(use.shelves[shelf] for shelf in shelves) or not all(use.attributes[name] for name in names):
             self._shrunk[stream] = None
 
     def shrink(self, now: float) -> None:
@@ -160,7 +170,8 @@ class Usage:
         _, home, life, name = item.name
         assert isinstance(home, int) and isinstance(life, int) and isinstance(name, str)
         assert item.value is not None
-        shelves, names = item.value
+        shelves, names, address = item.value
+        self.home_at(home, life, str(address))
         said = tuple(parse_shelf(one) for one in shelves), tuple(names)
         summary = self.summaries.setdefault(name, Summary(name, self._memory))
         summary.uses[home, life] = said
@@ -182,6 +193,10 @@ class Usage:
             summary.add_up()
             if not summary.uses:
                 del self.summaries[name]
+            if summary.counted:
+                self.counting[name] = None
+            else:
+                self.counting.pop(name, None)
             stream = self._streams.find(name)
             if stream is not None and stream.show_interest(summary.attributes):
                 self.changed(stream)
@@ -191,3 +206,5 @@ class Usage:
         assert not self._touched
         for name, summary in self.summaries.items():
             assert summary.uses and summary.stream == name
+            assert bool(summary.counted) == (name in self.counting)
+        assert self.counting.keys() <= self.summaries.keys()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from math import log2
+from typing import Any
 
 import pytest
 
+from broker.core.counting import SubscriptionId
+from broker.core.counting import met as counted_met
+from broker.core.counting_home import CountingHome, counted_items
+from broker.core.counting_plan import Counted, plan_counting
 from broker.core.identifiers import successor
 from broker.core.multicast import spread_segment
 from broker.core.planner import Anchor, constraints_of, counting_scheme, plan
-from broker.core.shelves import key_of
-from matching import Value, evaluate, parse_condition, parse_pattern
+from broker.core.shelves import Shelf, key_of
+from matching import Tree, Value, evaluate, parse_condition, parse_pattern
 from ops.bench.papers.placements import PLACEMENT_SIZES, WORKLOADS, compare
 from ops.bench.papers.routing import range_cost
 from tests.support.rings import ideal_ring, random_members
@@ -47,6 +52,35 @@ def test_figure_2_as_conditions_is_counted_as_the_paper_counts() -> None:
         entries = scheme.entries(constraints)
         assert len(constraints) == attributes  # c3
         assert sum(question in entries for question in questions) == lists
+
+
+def test_figures_1_2_and_5_by_the_lists_of_a_broker() -> None:
+    """What the Node does for `placement = "counting"`, with one broker for all keys."""
+    text = {"type": "string"}
+    schema = {"attributes": {**SCHEMA["attributes"], "Exchange": text, "Symbol": text}, "placement": "counting"}
+    home = CountingHome(4, 1)
+    for number, condition in enumerate((SUBSCRIPTION_1, SUBSCRIPTION_2), 1):
+        counted = plan_counting(QUOTES, condition, schema)
+        assert isinstance(counted, Counted) and len(counted.parts) == 3
+        home.enter(number, QUOTES, condition)
+        for item in counted_items(counted, 4, 1, number, 1):
+            home.add(item)
+    shelves = {shelf for condition in (SUBSCRIPTION_1, SUBSCRIPTION_2) for shelf in shelves_of(condition, schema)}
+    lists = {}
+    for shelf in shelves:
+        key = key_of("quotes", shelf, "quotes", EVENT_1)
+        assert key is not None
+        lists[shelf.attribute] = home.lists.at("quotes", shelf, key)
+    one, two = (SubscriptionId(4, number, 3, 1) for number in (1, 2))
+    assert lists["Exchange"] == lists["Price"] == [one] and lists["Symbol"] == [one, two]
+    assert lists["Low"] == [], "8.22 is not below 8.05; the paper's example counts it, and comes to the same"
+    assert counted_met(lists.values()) == [one]
+
+
+def shelves_of(condition: Tree, schema: dict[str, Any]) -> tuple[Shelf, ...]:
+    counted = plan_counting(QUOTES, condition, schema)
+    assert isinstance(counted, Counted)
+    return counted.shelves
 
 
 def test_3_1_1_the_39_values_are_one_arc_and_41_cells() -> None:

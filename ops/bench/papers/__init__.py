@@ -3,6 +3,8 @@
     python -m ops.bench.papers            every paper
     python -m ops.bench.papers routing    hops, tables and ranges of RANGE and STATE     routing.py
     python -m ops.bench.papers placements one anchor a subscription beside RANGE's counting    placements.py
+    python -m ops.bench.papers nodes      the same through Nodes of the product, up to 100     node_placements.py
+    python -m ops.bench.papers delivery   direct links beside multicast trees, up to 64 brokers      delivery.py
     python -m ops.bench.papers replication subscriptions reached when brokers fail (BLOOM)      replication.py
 
 Each is a module with `add_arguments(parser)` and `run(arguments) -> exit code`. Everything is drawn from one seed,

@@ -6,11 +6,13 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from . import placements, replication, routing
+from . import delivery, node_placements, placements, replication, routing
 
 __all__ = ["main"]
 
 PAPERS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]] = {
+    "delivery": (delivery.add_arguments, delivery.run),
+    "nodes": (node_placements.add_arguments, node_placements.run),
     "placements": (placements.add_arguments, placements.run),
     "replication": (replication.add_arguments, replication.run),
     "routing": (routing.add_arguments, routing.run),

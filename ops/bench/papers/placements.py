@@ -4,7 +4,8 @@
     counting    a subID on a list for each value of each attribute; an event asks for a list an attribute, and all lists
                 come back to where it was published; who is met often enough is told from there
 
-Both run the code of the broker's core over the tables of one settled ring, and both must deliver what plain evaluation
+Both are models that run the code of the broker's core over the tables of one settled ring (`node_placements.py` has
+the Nodes themselves), and both must deliver what plain evaluation
 of every condition says, on every workload: a difference ends the run. A message is one hop from broker to broker.
 Acknowledgements and replicas are left out, being the same for both.
 
@@ -38,13 +39,24 @@ from broker.core.multicast import spread_segment, spread_set
 from broker.core.planner import Anchor, constraints_of, counting_scheme, plan
 from broker.core.routing import BOTH_WAYS_BASE_4, RoutingTable, travel
 from broker.core.shelves import Shelf, key_of
-from matching import Index, Tree, Value, evaluate, parse_pattern
+from matching import Index, Tree, Value, evaluate, parse_pattern, to_text
 from matching.tree import Attribute, Compare, Literal, conjunction, membership
 
 from ..report import console
 from .routing import members_of, ring
 
-__all__ = ["PLACEMENT_SIZES", "Costs", "Workload", "add_arguments", "anchored", "counting", "make_workload", "run"]
+__all__ = [
+    "PLACEMENT_SIZES",
+    "SCHEMA",
+    "STREAM",
+    "Costs",
+    "Workload",
+    "add_arguments",
+    "anchored",
+    "counting",
+    "make_workload",
+    "run",
+]
 
 PLACEMENT_SIZES = (10, 30, 100, 300, 1000)
 """Brokers; issue 4 asks for 10 to 1,000."""
@@ -54,24 +66,27 @@ WORKLOADS = 20
 
 _SUBSCRIPTIONS = 60
 _EVENTS = 40
-_STREAM = "quotes"
-_SCHEMA: dict[str, Any] = {
+STREAM = "quotes"
+SCHEMA: dict[str, Any] = {
     "attributes": {
         "price": {"type": "float", "min": 0, "max": 20, "precision": 0.01},
         "volume": {"type": "int", "min": 0, "max": 1000},
+        "symbol": {"type": "string"},
+        "exchange": {"type": "string"},
     }
 }
-_PATTERN = parse_pattern(_STREAM)
+_PATTERN = parse_pattern(STREAM)
 
 Event = dict[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One subscription, with what counting makes of its condition."""
+    """One subscription, with what counting makes of its condition; `text` is the condition for a broker."""
 
     identity: SubscriptionId
     condition: Tree
+    text: str
     constraints: Mapping[str, Constraint]
 
 
@@ -121,9 +136,9 @@ def make_workload(members: Sequence[int], random: Random) -> Workload:
     subscriptions = []
     for number in range(_SUBSCRIPTIONS):
         condition = _condition(random, random.choices(symbols, weights, k=3), equalities, widest)
-        constraints = constraints_of(_PATTERN, condition, _SCHEMA)
+        constraints = constraints_of(_PATTERN, condition, SCHEMA)
         identity = SubscriptionId(random.choice(members), number, len(constraints))
-        subscriptions.append(Subscription(identity, condition, constraints))
+        subscriptions.append(Subscription(identity, condition, to_text(condition), constraints))
     events = [(random.choice(members), _event(random, random.choices(symbols, weights)[0])) for _ in range(_EVENTS)]
     return Workload(subscriptions, events)
 
@@ -170,7 +185,7 @@ def anchored(members: Sequence[int], tables: Mapping[int, RoutingTable], workloa
     shelves: dict[Shelf, None] = {}
     uses: dict[tuple[int, Shelf], None] = {}
     for number, one in enumerate(workload.subscriptions):
-        anchor = plan(_PATTERN, one.condition, _SCHEMA)
+        anchor = plan(_PATTERN, one.condition, SCHEMA)
         shelves[anchor.shelf] = None
         uses[one.identity.broker, anchor.shelf] = None
         for broker in _store_anchored(tables, one.identity.broker, anchor, costs):
@@ -179,7 +194,7 @@ def anchored(members: Sequence[int], tables: Mapping[int, RoutingTable], workloa
     for origin, event in workload.events:
         delivered: list[SubscriptionId] = []
         for shelf in shelves:
-            key = key_of(_STREAM, shelf, _STREAM, event)
+            key = key_of(STREAM, shelf, STREAM, event)
             if key is None:
                 continue
             path = travel(tables, origin, key)
@@ -208,7 +223,7 @@ def _deliver_from(
     if index is None:
         return []
     columns = {name: [value] for name, value in event.items()}
-    matches = [number for numbers, _ in index.match([_STREAM], 1, columns) for number in numbers]
+    matches = [number for numbers, _ in index.match([STREAM], 1, columns) for number in numbers]
     found = [workload.subscriptions[number].identity for number in matches]
     if found:
         costs.delivering += spread_set(tables, anchor, [one.broker for one in found]).messages
@@ -223,7 +238,7 @@ def counting(
 ) -> Costs:
     """An entry a value, a question an attribute, and the lists counted where the event came from."""
     costs = Costs()
-    scheme = counting_scheme(_STREAM, _SCHEMA, placement)
+    scheme = counting_scheme(STREAM, SCHEMA, placement)
     stores = {broker: CountingStore() for broker in members}
     conditions = {one.identity: one.condition for one in workload.subscriptions}
     for one in workload.subscriptions:

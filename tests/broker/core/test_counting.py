@@ -20,6 +20,7 @@ from broker.core.counting import (
     Placement,
     SubscriptionId,
     difference,
+    met,
 )
 from broker.core.identifiers import successor
 from broker.core.keys import Span, declared_domain
@@ -262,3 +263,10 @@ def test_an_event_without_attributes_asks_nobody() -> None:
     collection = Collection(SCHEMES[0].questions({}))
     assert collection.complete
     assert collection.matches() == []
+
+
+def test_met_is_who_is_on_as_many_lists_as_it_has_attributes() -> None:
+    one, two, three = SubscriptionId(4, 1, 3), SubscriptionId(4, 2, 3), SubscriptionId(4, 3, 1)
+    assert met([[one], [one, two], [one, three], [two]]) == [one, three]  # Figure 5, and one with a single attribute
+    assert met([]) == met([[], []]) == []
+    assert met([[one._replace(life=1)], [one], [one]]) == [], "lives of a broker are told apart"

@@ -35,7 +35,9 @@ class Books:
         def nothing(*_: Any) -> None:
             return None
 
-        hooks = PeerHooks(nothing, nothing, nothing, nothing, nothing, nothing, nothing, self._lost, self._returned)
+        hooks = PeerHooks(
+            nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, self._lost, self._returned
+        )
         self.subscribers = Subscribers(settings, self.effects)
         self.traffic = PeerTraffic(settings, self.effects, self.subscribers, hooks)
         self.info = PeerInfo("bob", 1, 1, "bob:1", "", ClientSession(b"key", "bob", None, 0, 0))

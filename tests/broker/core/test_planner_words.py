@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from broker.core.counting_plan import Counted, plan_counting
 from broker.core.keys import equality_key
 from broker.core.planner import plan
-from broker.core.planner_words import explain_anchor
+from broker.core.planner_words import explain_resting
 from matching import parse_condition, parse_pattern
 
 SCHEMA = {"attributes": {"price": {"type": "float", "min": 0, "max": 20, "precision": 0.01}}}
@@ -17,7 +18,7 @@ SCHEMA = {"attributes": {"price": {"type": "float", "min": 0, "max": 20, "precis
 def explained(pattern: str, condition: str = "", *, single_key: bool = False) -> dict[str, Any]:
     tree = parse_condition(condition) if condition else None
     anchor = plan(parse_pattern(pattern), tree, SCHEMA, single_key=single_key)
-    return explain_anchor(anchor, lambda key: f"broker-{key >> 62}")
+    return explain_resting(anchor, lambda key: f"broker-{key >> 62}")
 
 
 @pytest.mark.parametrize(
@@ -80,3 +81,36 @@ def test_an_arc_has_two_ends() -> None:
     ((low, high),) = [text.split("..") for text in found["keys"]]
     assert found["owners"] == list(dict.fromkeys(f"broker-{int(end, 16) >> 62}" for end in (low, high)))
     assert found["shelf_in_words"] == "ranges of price, 0 to 20 by 0.01"
+
+
+DECLARED = {"attributes": SCHEMA["attributes"] | {"symbol": {"type": "string"}, "live": {"type": "bool"}}}
+
+
+@pytest.mark.parametrize(
+    ("condition", "lists"),
+    [
+        ("symbol = 'OTE'", "quotes.symbol = 'OTE'; an event that meets it on this list is"),
+        (
+            "symbol IN ('OTE', 'IBM') AND price BETWEEN 8.30 AND 8.70 AND live",
+            "quotes.symbol IN ('OTE', 'IBM') and quotes.price from 8.3 to 8.7 and quotes.live = TRUE; an event that "
+            "meets it on 3 of these lists is",
+        ),
+        ("price IN (1, 2)", "quotes.price about 1 or quotes.price about 2; an event that meets it on this list is"),
+    ],
+)
+def test_the_sentence_of_a_counted_one(condition: str, lists: str) -> None:
+    counted = plan_counting(parse_pattern("quotes"), parse_condition(condition), DECLARED)
+    assert isinstance(counted, Counted)
+    found = explain_resting(counted, lambda key: f"broker-{key >> 62}")
+    assert found["because"] == (
+        f"the placement of quotes is counting, so it is on the lists of {lists} brought to its home, which looks at "
+        "the topic and all of the condition"
+    )
+    assert found["shelf"] == "count" and len(found["keys"]) == len(counted.segments)
+    assert found["shelf_in_words"] == ", ".join(str(shelf) for shelf in counted.shelves)
+
+
+def test_why_it_is_anchored_where_others_are_counted() -> None:
+    anchor = plan(parse_pattern("quotes"), None, None)
+    because = explain_resting(anchor, lambda key: "b", "it has no condition")["because"]
+    assert because.endswith("; the placement of quotes is counting, which it cannot be: it has no condition")

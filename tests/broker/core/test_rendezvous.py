@@ -155,7 +155,7 @@ def test_a_client_that_filters_on_everything_harms_nobody() -> None:
 
 
 def test_beyond_so_many_shelves_a_subscription_rests_at_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.rendezvous.SHELVES_MAX", 2)
+    monkeypatch.setattr("broker.core.counting_plan.SHELVES_MAX", 2)
     cluster = NodeCluster(1)
     client = cluster.connect("b0")
     for number, condition in enumerate(["a = 1", "b = 1", "c = 1", "a = 2"], 1):

@@ -143,3 +143,34 @@ def test_what_lives_in_several_places_names_every_one_of_them(condition: str) ->
     assert set(answer["lives_on"]) == held(cluster)
     assert len(answer["lives_on"]) > 1
     assert len(set(answer["lives_on"])) == len(answer["lives_on"])
+
+
+COUNTED = {
+    "attributes": {
+        "price": {"type": "float", "min": 0, "max": 20, "precision": 0.01},
+        "symbol": {"type": "string"},
+    },
+    "placement": "counting",
+}
+
+
+def test_a_counted_subscription_lives_on_lists_and_says_so() -> None:
+    cluster = NodeCluster(5)
+    client = cluster.connect("b1")
+    client.send(Ask(7, "schema.put", {"stream": "quotes", "schema": COUNTED}))
+    cluster.run(0.2)
+    condition = "symbol = 'OTE' AND price < 3"
+    client.subscribe(1, "quotes", condition)
+    cluster.run(0.2)
+    answer = ask(client, "explain", pattern="quotes", condition=condition)
+    owners = {
+        cluster.owner(item.low).name
+        for node in cluster.nodes
+        for item in node.cluster.keyed.items.table.values()
+        if item.name[0] == "count"
+    }
+    assert owners <= set(answer["lives_on"]) and len(answer["keys"]) == 2
+    assert answer["shelf"] == "lists of symbol, lists of price, 0 to 20 by 0.01"
+    assert "it is on the lists of quotes.symbol = 'OTE' and quotes.price up to 3" in answer["because"]
+    answer = ask(client, "explain", pattern="quotes", condition="symbol = 'OTE' OR price < 3")
+    assert answer["shelf"] == "the stream" and "counting, which it cannot be" in answer["because"]

@@ -17,6 +17,7 @@ from broker.core.shelves import (
     RowKeys,
     Shelf,
     ShelfPlaces,
+    count_shelf,
     equal_shelf,
     key_of,
     parse_shelf,
@@ -28,7 +29,10 @@ from protocol.errors import ProtocolViolation
 
 PRICE = declared_domain("quotes", "price", 0, 20, 0.01)
 assert PRICE is not None
-SHELVES = (topic_shelf(1), topic_shelf(2), topic_shelf(3), equal_shelf("price"), equal_shelf("x"), range_shelf(PRICE))
+SHELVES = (
+    *(topic_shelf(1), topic_shelf(2), topic_shelf(3), equal_shelf("price"), equal_shelf("x"), range_shelf(PRICE)),
+    *(count_shelf("x"), count_shelf("price"), count_shelf("price", PRICE)),
+)
 
 values = st.one_of(
     st.none(),
@@ -51,6 +55,8 @@ topics = st.sampled_from(
         (topic_shelf(2), ["topic", 2]),
         (equal_shelf("symbol"), ["equal", "symbol"]),
         (range_shelf(PRICE), ["range", "price", 0.0, 20.0, 0.01]),
+        (count_shelf("symbol"), ["count", "symbol"]),
+        (count_shelf("price", PRICE), ["count", "price", 0.0, 20.0, 0.01]),
     ],
 )
 def test_a_shelf_travels_as_a_list(shelf: Shelf, wire: list[Any]) -> None:
@@ -74,7 +80,8 @@ def test_numbers_of_a_name_are_doubles_whatever_the_schema_wrote() -> None:
         ["range", "x", 0, 1, 0], ["range", "x", 0, 1, -1],
         ["range", "x", 0, inf, 1], ["range", "x", nan, 1, 1], ["range", "x", 0, 1, nan], ["range", "x", 0, 1, 1e-20],
         ["range", "x", 0, "1", 1], ["range", "x", 0, True, 1], ["range", "x", -1e308, 1e308, 1], ["dynamic", "x"],
-        ["structure", 12], [["topic"], 1],
+        ["structure", 12], [["topic"], 1], ["count"], ["count", ""], ["count", 5], ["count", "x", 0],
+        ["count", "x", 1, 1, 0.1], ["count", "x", 0, 1, 0], ["equal", "x", 0, 1, 0.1], ["topic", 1, 0, 1, 0.1],
     ],
 )  # fmt: skip
 def test_nonsense_is_no_shelf(wire: object) -> None:
@@ -97,6 +104,16 @@ def test_a_changed_domain_is_another_shelf() -> None:
 def test_shelves_in_words() -> None:
     words = [str(shelf) for shelf in (topic_shelf(1), topic_shelf(2), equal_shelf("x"), range_shelf(PRICE))]
     assert words == ["the stream", "the first 2 levels of the topic", "values of x", "ranges of price, 0 to 20 by 0.01"]
+    counted = [str(shelf) for shelf in (count_shelf("x"), count_shelf("price", PRICE))]
+    assert counted == ["lists of x", "lists of price, 0 to 20 by 0.01"]
+
+
+def test_lists_of_values_and_of_cells_are_two_shelves() -> None:
+    event: dict[str, Value] = {"price": 8.302}
+    assert count_shelf("price") != count_shelf("price", PRICE)
+    assert key_of("quotes", count_shelf("price"), "quotes", event) == equality_key("quotes", "price", 8.302)
+    assert key_of("quotes", count_shelf("price", PRICE), "quotes", event) == PRICE.key_of_cell(830)
+    assert not count_shelf("price").is_arc and count_shelf("price", PRICE).is_arc and range_shelf(PRICE).is_arc
 
 
 # --- Keys -------------------------------------------------------------------------------------------------------------

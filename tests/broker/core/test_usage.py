@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from broker.core.identifiers import RING_SIZE
 from broker.core.keyed_messages import Item
-from broker.core.shelves import Shelf, equal_shelf, parse_shelf, topic_shelf
+from broker.core.shelves import Shelf, count_shelf, equal_shelf, parse_shelf, topic_shelf
 from broker.core.streams import Streams
 from broker.core.usage import Then, Usage
 from protocol.limits import INTEREST_ATTRIBUTES_MAX
@@ -19,6 +19,7 @@ from tests.support.builders import quote_batch
 from tests.support.node_cluster import NodeCluster
 
 TOPIC, SYMBOL, PRICE = topic_shelf(1), equal_shelf("symbol"), equal_shelf("price")
+LISTS = count_shelf("symbol"), count_shelf("price")
 
 
 class Desk:
@@ -43,10 +44,10 @@ class Desk:
         return 0
 
     def use(self, who: str, shelf: Shelf, *names: str, stream: str = "quotes") -> None:
-        self.usage.use(stream, shelf, names, lambda done, now: self.heard.append((who, done)), 0.0)
+        self.usage.use(stream, (shelf,), names, lambda done, now: self.heard.append((who, done)), 0.0)
 
     def drop(self, shelf: Shelf, *names: str) -> None:
-        self.usage.release("quotes", shelf, names)
+        self.usage.release("quotes", (shelf,), names)
         self.usage.shrink(0.0)
 
     def answer(self, done: bool = True, put: int = -1) -> None:
@@ -168,6 +169,21 @@ def test_a_refresh_says_the_same_word_in_the_same_version() -> None:
     assert desk.puts[2] == ([desk.puts[0][0][0], desk.puts[1][0][0]], None)
 
 
+def test_a_counted_subscription_uses_several_shelves_and_all_of_them_are_known_before_it_hears_yes() -> None:
+    desk = Desk()
+    desk.use("a", LISTS[0], "symbol")
+    desk.answer()
+    heard: list[bool] = []
+    desk.usage.use("quotes", LISTS, ("symbol", "price"), lambda done, now: heard.append(done), 0.0)
+    assert heard == [] and said(desk.told) == (set(LISTS), {"symbol", "price"})
+    desk.answer()
+    assert heard == [True]
+    assert desk.usage.shelves_used("quotes") == {LISTS[0]: 2, LISTS[1]: 1}
+    desk.usage.release("quotes", LISTS, ("symbol", "price"))
+    desk.usage.shrink(0.0)
+    assert said(desk.told) == ({LISTS[0]}, {"symbol"})
+
+
 # --- When it cannot be told -------------------------------------------------------------------------------------------
 
 
@@ -209,7 +225,7 @@ def test_who_fails_at_once_and_lets_go_leaves_the_newer_word_under_way() -> None
         desk.drop(PRICE)
 
     desk.at_once = False
-    desk.usage.use("quotes", PRICE, (), let_go, 0.0)
+    desk.usage.use("quotes", (PRICE,), (), let_go, 0.0)
     assert said(desk.told) == ({SYMBOL}, {"symbol"})
     puts = len(desk.puts)
     desk.usage.refresh(0.0)
@@ -237,7 +253,8 @@ def test_as_many_attributes_as_clients_may_name_make_a_small_item() -> None:
 
 
 def word(home: int, shelves: list[Shelf], names: list[str], life: int = 1, stream: str = "quotes") -> Item:
-    return Item(("use", home, life, stream), 0, RING_SIZE - 1, 1, [[shelf.wire() for shelf in shelves], names])
+    value = [[shelf.wire() for shelf in shelves], names, f"b{home}:7401"]
+    return Item(("use", home, life, stream), 0, RING_SIZE - 1, 1, value)
 
 
 def test_the_summary_is_the_union_and_publishers_hear_of_a_change() -> None:
@@ -253,6 +270,42 @@ def test_the_summary_is_the_union_and_publishers_hear_of_a_change() -> None:
     assert desk.changed == ["quotes"]
     desk.usage.settle()
     assert desk.changed == ["quotes"]
+
+
+def test_a_word_says_where_its_home_is_reached() -> None:
+    desk = Desk()
+    desk.usage.address = lambda: "me:7401"
+    desk.use("a", SYMBOL)
+    assert desk.told.value is not None and desk.told.value[2] == "me:7401"
+    heard: list[tuple[int, int, str]] = []
+    desk.usage.home_at = lambda *where: heard.append(where)
+    desk.usage.add(word(9, [SYMBOL], [], life=3), 0.0)
+    assert heard == [(9, 3, "b9:7401")]
+    desk.usage.settle()
+
+
+def test_lists_are_kept_apart_from_shelves_where_events_are_matched() -> None:
+    desk = Desk()
+    desk.usage.add(word(1, [SYMBOL, *LISTS], ["symbol"]), 0.0)
+    desk.usage.add(word(2, [TOPIC], [], stream="trades"), 0.0)
+    desk.usage.settle()
+    summary = desk.usage.summaries["quotes"]
+    assert list(summary.shelves) == [SYMBOL] and list(summary.counted) == list(LISTS)
+    assert desk.usage.counting == {"quotes": None}
+    keys = summary.counted[LISTS[0]]
+    assert keys.of(["quotes"], 1, {"symbol": ["OTE"]}) and desk.usage._memory.spent
+    desk.usage.add(word(1, [SYMBOL, LISTS[0]], ["symbol"]), 0.0)
+    desk.usage.settle()
+    assert summary.counted == {LISTS[0]: keys}
+    desk.usage.add(word(1, [SYMBOL], ["symbol"]), 0.0)
+    desk.usage.settle()
+    assert summary.counted == {} == desk.usage.counting and not desk.usage._memory.spent
+    desk.usage.add(word(1, list(LISTS), ["symbol"]), 0.0)
+    desk.usage.settle()
+    desk.usage.remove(word(1, list(LISTS), ["symbol"]), 0.0)
+    desk.usage.settle()
+    assert desk.usage.counting == {}
+    desk.usage.validate()
 
 
 def test_a_word_that_replaces_another_never_shows_nothing_between() -> None:
@@ -300,7 +353,7 @@ def test_whatever_comes_and_goes_the_word_under_way_is_at_least_what_is_in_force
                 desk.drop(shelf, *names)
 
         live[number] = shelf, names
-        desk.usage.use("quotes", shelf, names, heard, 0.0)
+        desk.usage.use("quotes", (shelf,), names, heard, 0.0)
 
     for number in range(30):
         before = len(desk.puts)

@@ -1,0 +1,228 @@
+"""A ring of Nodes in one process, whose every word to each other is counted: what brokers say, not what a model says.
+
+Each broker is the Node of the product. Links are a heap of words that arrive a millisecond later, in order, through the
+codec; there are no sockets, nothing fails, and time passes as fast as the words are worked off. A word is counted where
+it is sent, so that a message which goes on over three brokers counts three times:
+
+    store     PUT of subscriptions, anchored or counted: to the owner of a key, and on along the arc
+    copy      the same to the owner's siblings (COPY)
+    use       what tells everybody of a shelf or a list that a broker's clients use for the first time, copies included
+    ask       questions for lists        lists     their answers
+    forward   events on their way to who matches them        deliver    events on their way to a subscriber's broker
+
+Everything else (leases, the ring's own letters, greetings, acknowledgements of the above) is the same for whatever
+placement a stream has, and is not counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+
+from broker.core import Node, NodeConfig
+from broker.core.counting_messages import ASK, LISTS
+from broker.core.effects import Close, Dial, Effect, Send
+from broker.core.inputs import DialFailed, Input, LinkDown, PeerUp, Reachable, Received, Wake
+from broker.core.keyed_messages import Kind
+from protocol.codec import decode, encode
+from protocol.messages import Control, Deliver, Forward, Hello, Message
+
+__all__ = ["NodeClient", "NodeRing", "word_of"]
+
+_LATENCY_SECONDS = 0.001
+_SETTLE_SECONDS_MAX = 300.0
+_REST_SECONDS = 6.0
+"""After keys changed hands nothing is confirmed for two leases; who comes after that is answered at once."""
+
+_STORE, _ROUTE = 1, 2
+"""Kinds of Control that carry messages of the store, as `broker/core/cluster.py` numbers them."""
+
+
+def word_of(message: Message) -> str:
+    """Under what a word counts; nothing when it does not."""
+    if isinstance(message, Forward):
+        return "forward"
+    if isinstance(message, Deliver):
+        return "deliver"
+    if not isinstance(message, Control):
+        return ""
+    if message.kind in (ASK, LISTS):
+        return "ask" if message.kind == ASK else "lists"
+    if message.kind not in (_STORE, _ROUTE):
+        return ""
+    kind, body = message.body[-2:]
+    if kind not in (Kind.PUT, Kind.COPY):
+        return ""
+    names = {item[0][0] for item in body[-1]}
+    if "use" in names:
+        return "use"
+    if names & {"sub", "count"}:
+        return "store" if kind == Kind.PUT else "copy"
+    return ""
+
+
+@dataclass(eq=False)
+class _Broker:
+    node: Node
+    wake: object = None
+
+
+@dataclass(eq=False)
+class _End:
+    """One side of a link between brokers."""
+
+    broker: _Broker
+    link: int
+    other: _End = field(init=False)
+    open: bool = True
+
+
+class NodeClient:
+    """A client's connection, and what it was told."""
+
+    def __init__(self, ring: NodeRing, broker: _Broker, link: int) -> None:
+        self.broker = broker
+        self.got: list[Message] = []
+        self._ring, self._link = ring, link
+
+    def say(self, *messages: Message) -> None:
+        """One read of its broker."""
+        self._ring.feed(self.broker, Received(self._link, list(messages)))
+
+    def take(self) -> list[Message]:
+        """What came since this was last asked."""
+        got, self.got = self.got, []
+        return got
+
+
+class NodeRing:
+    """See the head of this file."""
+
+    def __init__(self, brokers: int, seed: int) -> None:
+        self.now = 1_000.0
+        self.words: Counter[str] = Counter()
+        self._random = Random(f"{seed} nodes")
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._order, self._links = count(), count(1)
+        self._ends: dict[int, _End] = {}
+        self._clients: dict[int, NodeClient] = {}
+        self._by_address: dict[str, _Broker] = {}
+        for number in range(brokers):
+            self._start(f"b{number}", ["b0:7401"] if number else [])
+        self._until(self._settled)
+        self.run(_REST_SECONDS)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All of them."""
+        return [broker.node for broker in self._by_address.values()]
+
+    def connect(self, place: int) -> NodeClient:
+        """A client at one of the brokers."""
+        broker = list(self._by_address.values())[place]
+        link = next(self._links)
+        client = self._clients[link] = NodeClient(self, broker, link)
+        client.say(Hello(name=f"client {link}", credit=1 << 40))
+        return client
+
+    def run(self, seconds: float) -> None:
+        """Time goes on."""
+        end = self.now + seconds
+        while self._heap and self._heap[0][0] <= end:
+            self._step()
+        self.now = end
+
+    def feed(self, broker: _Broker, happened: Input) -> None:
+        """One input of one Node, and all that comes of it."""
+        for effect in broker.node.handle(happened, self.now):
+            self._carry_out(broker, effect)
+        self._arm(broker)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _start(self, name: str, seeds: Sequence[str]) -> None:
+        node = Node(NodeConfig(name, 1, seeds=tuple(seeds)), Random(self._random.random()), self.now)
+        broker = self._by_address[f"{name}:7401"] = _Broker(node)
+        self.feed(broker, Reachable(f"{name}:7401", f"{name}:7400"))
+
+    def _settled(self) -> bool:
+        rings = [node.cluster.chord is not None and node.cluster.chord.ring is not None for node in self.nodes]
+        if not (all(rings) or (len(rings) < 5 and not any(rings))):
+            return False
+        return all(node.cluster.settled(self.now) for node in self.nodes)
+
+    def _until(self, condition: Callable[[], bool]) -> None:
+        end = self.now + _SETTLE_SECONDS_MAX
+        while not condition():
+            assert self.now < end, f"the ring did not settle within {_SETTLE_SECONDS_MAX:g} seconds"
+            self.run(0.5)
+
+    def _step(self) -> None:
+        at, _, action = heappop(self._heap)
+        self.now = max(self.now, at)
+        action()
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        heappush(self._heap, (self.now + seconds, next(self._order), action))
+
+    def _arm(self, broker: _Broker) -> None:
+        deadline = broker.node.next_deadline()
+        token = broker.wake = object()
+        if deadline < float("inf"):
+            self._later(max(1e-6, deadline - self.now), lambda: self._wake(broker, token))
+
+    def _wake(self, broker: _Broker, token: object) -> None:
+        if broker.wake is token:
+            self.feed(broker, Wake())
+
+    def _carry_out(self, broker: _Broker, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            client, end = self._clients.get(effect.link), self._ends.get(effect.link)
+            if client is not None:
+                client.got.append(effect.message)
+            elif end is not None:
+                self._send(end, effect.message)
+        elif isinstance(effect, Close):
+            self._close(effect.link)
+        elif isinstance(effect, Dial):
+            self._later(_LATENCY_SECONDS, lambda: self._dial(broker, effect.address))
+
+    def _send(self, end: _End, message: Message) -> None:
+        word = word_of(message)
+        if word:
+            self.words[word] += 1
+        read = decode(encode(message))
+
+        def arrive() -> None:
+            if end.other.open:
+                self.feed(end.other.broker, Received(end.other.link, [read]))
+
+        self._later(_LATENCY_SECONDS, arrive)
+
+    def _dial(self, broker: _Broker, address: str) -> None:
+        other = self._by_address.get(address)
+        if other is None:
+            self.feed(broker, DialFailed(address))
+            return
+        near, far = _End(broker, next(self._links)), _End(other, next(self._links))
+        near.other, far.other = far, near
+        self._ends |= {near.link: near, far.link: far}
+        self.feed(other, PeerUp(far.link))
+        self.feed(broker, PeerUp(near.link, address))
+
+    def _close(self, link: int) -> None:
+        end = self._ends.pop(link, None)
+        if end is None:
+            return
+        end.open = False
+        for one in (end, end.other):
+            self._later(2 * _LATENCY_SECONDS, lambda one=one: self._down(one))  # type: ignore[misc]
+
+    def _down(self, end: _End) -> None:
+        end.open = False
+        self._ends.pop(end.link, None)
+        self.feed(end.broker, LinkDown(end.link, "the link is gone"))
