@@ -6,24 +6,21 @@ refused leaves everything as it was. A client that breaks the protocol loses its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 from matching import (
     ConditionError,
     MatchingError,
-    TopicError,
     Tree,
     XPath,
-    check_topic,
     extensions,
     parse_condition,
     parse_pattern,
     to_text,
 )
-from protocol.errors import ErrorCode, ProtocolViolation, Refused
+from protocol.errors import ErrorCode, Refused
 from protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT
 from protocol.messages import (
     VERSION,
@@ -33,11 +30,9 @@ from protocol.messages import (
     Error,
     Goodbye,
     Hello,
-    Interest,
     Message,
-    Mode,
-    Puback,
     Publish,
+    ReadLog,
     Scope,
     Suback,
     Subscribe,
@@ -46,21 +41,21 @@ from protocol.messages import (
     Welcome,
 )
 
+from .audit_log import AuditLog
 from .config import NodeConfig
 from .dissemination import Dissemination
 from .effects import Close, Effect, Note, Send
-from .forwarding import Forwarding
 from .later import Later
 from .limits import (
     ERROR_TEXT_LENGTH_MAX,
-    PUBLISHED_STREAMS_MAX,
-    REMEMBERED_TEXT_LENGTH_MAX,
     SESSIONS_MAX,
     SUBSCRIPTIONS_MAX,
     SUBSCRIPTIONS_PER_SESSION_MAX,
 )
+from .log_reading import LogReading
+from .publishers import Publishers
 from .rendezvous import Rendezvous
-from .streams import Stream, Streams
+from .streams import Streams
 from .subscribers import ClientSession, Subscribers, Subscription
 
 __all__ = ["Clients"]
@@ -81,7 +76,9 @@ class Clients:
         subscribers: Subscribers,
         dissemination: Dissemination,
         rendezvous: Rendezvous,
-        forwarding: Forwarding,
+        publishers: Publishers,
+        reading: LogReading,
+        audit: AuditLog,
         answer: Callable[[str, dict[str, Any], float], Any],
     ) -> None:
         self._config = config
@@ -91,17 +88,18 @@ class Clients:
         self._subscribers = subscribers
         self._dissemination = dissemination
         self._rendezvous = rendezvous
-        self._forwarding = forwarding
+        self._publishers = publishers
+        self._audit = audit
         self._answer = answer
-        self.wall_offset = 0.0
         self.draining = False
-        self.batches = self.events = self.duplicates = self.refused = 0
+        publishers.violated = self._violated
         self.table: dict[type, Callable[[ClientSession, Any, float], None]] = {
-            Publish: self._publish,
+            Publish: publishers.publish,
             Credit: self._credit,
             Subscribe: self._subscribe,
             Unsubscribe: self._unsubscribe,
             Ask: self._ask,
+            ReadLog: reading.read,
             Goodbye: self._goodbye,
             Error: self._client_error,
         }
@@ -140,8 +138,7 @@ class Clients:
                     self._config.name,
                     session.key,
                     resumed,
-                    # What was refused is asked to be sent again, and refused again: nobody knows if that was heard.
-                    min([session.accepted, *(sequence - 1 for sequence in session.refusals)]),
+                    self._publishers.resumed(session),
                     PUBLISH_WINDOW_DEFAULT,
                     hello.heartbeat_seconds,
                 ),
@@ -151,7 +148,7 @@ class Clients:
             subscribers.lost_in_flight(session, hello.received)
             session.allowed = hello.received + hello.credit
             subscribers.pump(session)
-            self.tell_interest(session, session.publishes)
+            self._publishers.tell_interest(session, session.publishes)
         return session
 
     def _replace(self, session: ClientSession, link: int, now: float) -> None:
@@ -164,34 +161,6 @@ class Clients:
     def _reject(self, link: int, code: ErrorCode, text: str) -> None:
         self._effects.append(Send(link, Error(code, Scope.CONNECTION, 0, text)))
         self._effects.append(Close(link))
-
-    def _publish(self, session: ClientSession, message: Publish, now: float) -> None:
-        batch, sequence = message.batch, message.sequence
-        if message.mode != Mode.FIRE:
-            if sequence <= session.accepted:
-                self.duplicates += batch.count
-                if sequence in session.refusals:
-                    self._say(session, session.refusals[sequence])
-                self._say(session, Puback(session.accepted))  # whoever sends it again waits for its answer
-                return
-            if sequence != session.accepted + 1:
-                text = f"PUBLISH {sequence} came after {session.accepted}: sequences have no holes"
-                self._violated(session, ErrorCode.SEQUENCE_GAP, text, now)
-                return
-            session.accepted = sequence
-        self.batches += 1
-        try:
-            if message.mode == Mode.STORED:
-                raise Refused(ErrorCode.UNSUPPORTED, "this broker keeps no log yet: publish in mode accepted or fire")
-            topics = batch.topic_list()
-            stream = self._publishing(session, topics[0].partition("/")[0])
-            self._forwarding.publish(stream, batch, int((now + self.wall_offset) * 1e6), now)
-            self.events += batch.count
-        except (TopicError, ProtocolViolation, Refused) as error:
-            self.refused += batch.count
-            code = getattr(error, "code", ErrorCode.BAD_TOPIC)
-            code = ErrorCode.BAD_BATCH if code == ErrorCode.PROTOCOL else code
-            self._refuse_batch(session, Error(code, Scope.PUBLISH, sequence, str(error)[:ERROR_TEXT_LENGTH_MAX]))
 
     def _credit(self, session: ClientSession, message: Credit, now: float) -> None:
         if not session.received <= message.received <= session.sent or message.allowed > CREDIT_MAX:
@@ -241,6 +210,7 @@ class Clients:
             return
         if done:
             self._say(session, Suback(asked.request, number))
+            self._audit.subscribed(subscription)
             return
         del session.subscriptions[number]
         del self._subscribers.by_identity[subscription.identity]
@@ -279,7 +249,8 @@ class Clients:
             text = f"there is no subscription {message.subscription} in this session"
             self._refuse(session, ErrorCode.NOT_FOUND, Scope.REQUEST, message.request, text)
             return
-        session.placing.pop(message.subscription, None)
+        if session.placing.pop(message.subscription, None) is None:
+            self._audit.unsubscribed(subscription)
         self._subscribers.withdraw(session, message.subscription)
         self._rendezvous.withdraw([subscription], now)
         del self._subscribers.by_identity[subscription.identity]
@@ -311,43 +282,16 @@ class Clients:
     def _client_error(self, session: ClientSession, message: Error, now: float) -> None:
         self._effects.append(Note("client reported an error", {"client": session.name, "text": message.text}))
 
-    def _publishing(self, session: ClientSession, name: str) -> Stream:
-        """The stream that a session publishes to; the first time it hears what the stream is filtered on."""
-        stream = self._streams.by_name.get(name)
-        if stream is None or session.key not in stream.publishers:
-            check_topic(name)  # before a stream comes into being that nobody could ever subscribe to
-            stream = self._streams.find(name)
-            if stream is None:
-                raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
-            stream.publishers[session.key] = session
-            session.publishes[name] = None
-            if len(session.publishes) > PUBLISHED_STREAMS_MAX:
-                oldest = next(iter(session.publishes))
-                del session.publishes[oldest]
-                del self._streams.by_name[oldest].publishers[session.key]
-            self._say(session, _interest(stream))
-        return stream
-
-    def interest_changed(self, stream: Stream) -> None:
-        """Tell whoever publishes to it."""
-        for publisher in stream.publishers.values():
-            if publisher.paused:
-                # Whoever does not read must not have others' subscriptions pile up before it: once, when it does.
-                publisher.untold[stream.name] = None
-            else:
-                self._say(publisher, _interest(stream))
-
-    def tell_interest(self, session: ClientSession, names: Iterable[str]) -> None:
-        """Say what these streams are filtered on now, the last word of all that was not said before."""
-        for name in names:
-            self._say(session, _interest(self._streams.by_name[name]))
-        session.untold.clear()
-
     def end(self, session: ClientSession, reason: str, now: float) -> None:
         """Forget a session and everything that it stood for."""
-        for name in session.publishes:
-            self._streams.by_name[name].publishers.pop(session.key, None)
-        self._rendezvous.withdraw(self._subscribers.forget(session, reason), now)
+        self._publishers.end(session)
+        # Who says goodbye was there until now; whose session ends without a word had gone before.
+        ending = "client left" if session.link is not None and reason == "expired" else "session ended"
+        subscriptions = self._subscribers.forget(session, reason)
+        for subscription in subscriptions:
+            if subscription.number not in session.placing:
+                self._audit.unsubscribed(subscription, ending)
+        self._rendezvous.withdraw(subscriptions, now)
         self._dissemination.forget_plans()
 
     def _violated(self, session: ClientSession, code: ErrorCode, text: str, now: float) -> None:
@@ -360,14 +304,6 @@ class Clients:
     def _refuse(self, session: ClientSession, code: int, scope: Scope, reference: int, text: str) -> None:
         self._say(session, Error(code, scope, reference, text[:ERROR_TEXT_LENGTH_MAX]))
 
-    def _refuse_batch(self, session: ClientSession, error: Error) -> None:
-        """Say so, and remember it: if this connection breaks now, the client must not take PUBACK for a yes."""
-        if error.reference:
-            session.refusals[error.reference] = replace(error, text=error.text[:REMEMBERED_TEXT_LENGTH_MAX])
-            if len(session.refusals) > PUBLISH_WINDOW_DEFAULT:
-                del session.refusals[next(iter(session.refusals))]
-        self._say(session, error)
-
     def _say(self, session: ClientSession, message: Message) -> None:
         if session.link is not None:
             self._effects.append(Send(session.link, message))
@@ -375,10 +311,6 @@ class Clients:
 
 def _same_wish(one: Subscribe, other: Subscribe) -> bool:
     return (one.pattern, one.condition, one.options) == (other.pattern, other.condition, other.options)
-
-
-def _interest(stream: Stream) -> Interest:
-    return Interest(stream.name, None if stream.interest is None else list(stream.interest))
 
 
 def _check_options(options: dict[str, Any]) -> None:
@@ -389,7 +321,7 @@ def _check_options(options: dict[str, Any]) -> None:
         if name in ("exact", "ordered") and type(value) is not bool:
             raise Refused(ErrorCode.BAD_REQUEST, f"option {name} is true or false")
     if options.get("durable"):
-        text = "durable subscriptions need the log, which this broker does not keep yet: leave `durable` out"
+        text = "this broker keeps no subscriber's place: leave `durable` out; what a stored stream holds is read with `from`"
         raise Refused(ErrorCode.UNSUPPORTED, text)
     if options.get("from", "now") != "now":
         text = "replay needs the log, which this broker does not keep yet: leave `from` out, or say now"

@@ -29,7 +29,7 @@ from protocol.messages import Letter as WireLetter
 
 from .acquaintances import Acquaintances
 from .chord import Chord
-from .chord_messages import Gone, Heard, Letter, Lost, Post, Tick
+from .chord_messages import Heard, Lost, Post, Tick
 from .config import NodeConfig
 from .effects import Effect, Note, Store
 from .identifiers import RING_SIZE, distance
@@ -37,13 +37,13 @@ from .keyed import Keyed, KeyedConfig
 from .keyed_arcs import NOTHING, Scope
 from .keyed_messages import Added, Item, Kind, Placed, Removed, Route, Tell, Unplaced, View
 from .letters import from_wire, to_wire
-from .limits import ROSTER_SECONDS, ROUTE_HOPS_MAX
+from .limits import HOMES_MAX, ROSTER_SECONDS, ROUTE_HOPS_MAX
 from .members import Member
 from .peers import PeerInfo, Peers
 from .routing import MESH_BROKERS_MAX, RoutingTable, Way
 from .standing import Standing
 
-__all__ = ["HERE", "WAIT", "Cluster"]
+__all__ = ["HERE", "LIFE_SHIFT", "WAIT", "Cluster"]
 
 HERE = -1
 """Place of a key that is answered for by this broker."""
@@ -66,7 +66,7 @@ class Cluster:
         self.config = config
         self.chord: Chord | None = None
         self.peers: Peers
-        self.keyed = Keyed(self.me, KeyedConfig(), now)
+        self.keyed = Keyed(self.me, KeyedConfig(life=config.incarnation), now)
         self.table = RoutingTable(self.me, None, ())
         self.address = self.client_address = ""
         self.epoch = 0
@@ -85,6 +85,7 @@ class Cluster:
         self.acquaintances = Acquaintances()
         self.standing = Standing(self.me, config, self.acquaintances, now)
         self._roster_at = now
+        self._homes: dict[tuple[int, int], str] = {}
         self._scope = NOTHING
         self._scope_epoch, self._scope_table = -1, self.table
         self._places: dict[int, int] = {}
@@ -169,10 +170,7 @@ class Cluster:
     def leave(self, now: float) -> None:
         """Tell the neighbours that we go, so that nobody waits for us."""
         if self.chord is not None:
-            me = self.chord.me
-            for member in self.chord.members():
-                if member != me:
-                    self.peers.tell(member.address, to_wire(Letter(me, member, Gone(me))), now)
+            self._carry_out(self.chord.farewell(), now)
 
     # --- what the parts above ask --------------------------------------------------------------------------------
 
@@ -206,6 +204,10 @@ class Cluster:
     def settled(self, now: float) -> bool:
         """Whether this broker answers for its own keys."""
         return self.keyed.scope(now).covers(self.me)
+
+    def knows_streams(self, now: float) -> bool:
+        """Whether this broker has what every broker holds, schemas too: it was settled, or never heard of others."""
+        return self.settled(now) or (not self.config.seeds and self.acquaintances.nobody())
 
     @property
     def alone(self) -> bool:
@@ -359,11 +361,25 @@ class Cluster:
         for info in linked:
             self.acquaintances.met(info.address, now)
         self.acquaintances.forget_strangers(now)
+        self._reach_homes(now)
         if linked:
             asked = self.random.choice(linked)
             addresses = [info.address for info in linked[:MESH_BROKERS_MAX]]
             self.peers.tell(asked.address, Control(_ROSTER, addresses), now)
         self._refresh(now)
+
+    def home_at(self, home: int, life: int, address: str) -> None:
+        """A broker that events may have to be brought to, and where it is reached."""
+        self._homes.pop((home, life), None)
+        self._homes[home, life] = address
+        if len(self._homes) > HOMES_MAX:
+            del self._homes[next(iter(self._homes))]
+
+    def _reach_homes(self, now: float) -> None:
+        """Events wait for brokers that there is no link to, as for most beyond MESH_BROKERS_MAX: those are dialled."""
+        for home, session in self.peers.sessions.items():
+            if session.outbox and session.link is None and home in self._homes:
+                self.peers.tell(self._homes[home], Control(_ROSTER, []), now)
 
     def _roster(self, info: PeerInfo, body: list[Any], now: float) -> None:
         self.acquaintances.told(body, now)

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .chord_config import ChordConfig
-from .limits import OUTBOX_BYTES_DEFAULT, OUTBOX_BYTES_TOTAL_DEFAULT, REPLICAS_DEFAULT, SESSION_GRACE_SECONDS
+from .limits import (
+    LOG_COPIES_DEFAULT,
+    OUTBOX_BYTES_DEFAULT,
+    OUTBOX_BYTES_TOTAL_DEFAULT,
+    REPLICAS_DEFAULT,
+    SESSION_GRACE_SECONDS,
+)
 
 __all__ = ["NodeConfig", "broker_id"]
 
@@ -29,6 +35,7 @@ class NodeConfig:
     slow_consumer: Literal["drop", "disconnect"] = "drop"
     seeds: tuple[str, ...] = ()
     replicas: int = REPLICAS_DEFAULT
+    log_copies: int = LOG_COPIES_DEFAULT
     chord: ChordConfig = field(default_factory=ChordConfig)
 
     @property

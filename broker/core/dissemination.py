@@ -162,6 +162,14 @@ class Dissemination:
         theirs = tuple(one for one in numbers if one in by_identity and by_identity[one].session.key in by_key)
         return self._plan(theirs) if theirs else ()
 
+    def plan_of_sessions(self, numbers_of: Mapping[ClientSession, list[int]]) -> Plan:
+        """The plan for these sessions, each with the numbers of its subscriptions."""
+        flat: list[Any] = []
+        for session, numbers in numbers_of.items():
+            flat += (session, numbers[0] if len(numbers) == 1 else numbers)
+            self._widest = max(self._widest, len(numbers))
+        return tuple(flat)
+
     def relay(self, stream: Stream, batch: Batch, plans: list[Plan], standing: Standing) -> None:
         """Deliver a batch whose plans are known (one a row, or one for all) and whose events stand where this says;
         after all that was carried."""
@@ -244,11 +252,7 @@ class Dissemination:
                 numbers_of.setdefault(subscription.session, []).append(subscription.number)
             if len(self._plans) >= PLANS_MAX:
                 self._plans.clear()
-            flat: list[Any] = []
-            for session, numbers in numbers_of.items():
-                flat += (session, numbers[0] if len(numbers) == 1 else numbers)
-                self._widest = max(self._widest, len(numbers))
-            plan = self._plans[subscriptions] = tuple(flat)
+            plan = self._plans[subscriptions] = self.plan_of_sessions(numbers_of)
         return plan
 
 

@@ -13,6 +13,8 @@ of date, because a place is HERE only while our copy is known to be current (`ke
 
 In a cluster where everybody holds everything (three brokers, two replicas) every place is HERE, and none of this runs.
 
+Of a stream with counted subscriptions each batch is also gathered for (`counting_gather.py`): that sends no FORWARDs.
+
 A match of a subscription whose home is another broker goes there as a DELIVER, with the home's numbers. What the home
 gets is sorted by its own clients' sessions. What is lost with a link or a broker on the way is counted by who sent it,
 and every home tells the subscribers of that stream: GAP, of the session as a whole, no fewer than were lost.
@@ -32,6 +34,8 @@ from protocol.messages import Deliver, Forward, Gap
 
 from .allowed import Allowed
 from .cluster import HERE, WAIT, Cluster
+from .counting_check import true_of
+from .counting_gather import Gathering
 from .dissemination import Columns, Dissemination
 from .effects import Effect, Note
 from .limits import (
@@ -80,35 +84,48 @@ class Forwarding:
         self._epoch = -1
         self.forwarded = self.relayed = self.lost = 0
         self.losses = Losses(cluster)
+        self.gathering = Gathering(
+            effects, cluster, rendezvous, dissemination, lambda stream, count, now: self._lose(stream, count, now)
+        )
         cluster.table_of_controls[LOSS] = self._told_of_loss
 
     @property
     def waiting_events(self) -> int:
         """Events that wait here until somebody answers for their keys."""
-        return self._waiting.events
+        return self._waiting.events + self.gathering.events
 
     # --- from our own publishers ---------------------------------------------------------------------------------
 
     def publish(self, stream: Stream, batch: Batch, time_us: int, now: float) -> None:
         """A batch that this broker accepted. Raises TopicError, ProtocolViolation or Refused, having done nothing."""
-        if not self._waiting and not self._sent_under and self._everything(now):
+        counting = self._rendezvous.usage.counting
+        if not self._waiting and not self._sent_under and stream.name not in counting and self._everything(now):
             self._dissemination.carry(stream, batch, time_us)
             return
+        self.check(stream, batch)
+        self.carry(stream, batch, self._dissemination.take_sequence(batch.count), time_us, now)
+
+    def check(self, stream: Stream, batch: Batch) -> None:
+        """Whether `carry` can take it, now or later. Raises TopicError, ProtocolViolation or Refused."""
         self._check_room(batch)
         stream.check_topics(batch.topic_list())
         for name in (*batch.columns, *self._summary_attributes(stream)):
             batch.column(name)  # a column that cannot be read is refused now, not when its turn comes
-        base = self._dissemination.take_sequence(batch.count)
+
+    def carry(self, stream: Stream, batch: Batch, base: int, time_us: int, now: float) -> None:
+        """A batch that was checked, and whose events have their numbers, from `base` on."""
         stream.events += batch.count
         task = Task(stream, batch, self._origin, base, range(batch.count), time_us, None, 0, now)
         self._offer(task, now)
+        if self.gathering.concerns(stream.name, now):
+            self.gathering.begin(task, now)
 
     def _summary_attributes(self, stream: Stream) -> Sequence[str]:
         summary = self._rendezvous.usage.summaries.get(stream.name)
         return () if summary is None else summary.attributes
 
     def _check_room(self, batch: Batch) -> None:
-        if self._waiting and self._waiting.over(batch):
+        if (self._waiting and self._waiting.over(batch)) or self.gathering.over(batch):
             text = "the cluster is being repaired, and this broker keeps no more until then: try again in a moment"
             raise Refused(ErrorCode.UNAVAILABLE, text)
 
@@ -161,16 +178,29 @@ class Forwarding:
         """Matches of our own clients' subscriptions that rest elsewhere."""
         portion = message.portion
         batch = Batch(portion.topics, portion.count, portion.lengths, portion.records, complete=False)
-        plan_of = self._dissemination.plan_of_clients
-        plans: list[Any] = []
-        for numbers, count in message.runs():
-            plans += [plan_of(tuple(numbers))] * count
         stream = self._streams.find(portion.topics.partition("/")[0])
-        if stream is not None:
+        plans = self._plans_at_home(message, batch) if stream is not None else None
+        if stream is not None and plans is not None:
             self.relayed += portion.count
             rows = portion.rows()
             self._dissemination.relay(stream, batch, plans, (portion.origin, portion.base, rows, portion.time))
         self._cluster.peers.acknowledge(info, portion.count, now)
+
+    def _plans_at_home(self, message: Deliver, batch: Batch) -> list[Any] | None:
+        """Who gets each event; what was only counted is looked at first. None when it cannot be read."""
+        plan_of, checks = self._dissemination.plan_of_clients, self._rendezvous.counting.checks
+        plans: list[Any] = []
+        for numbers, count in message.runs():
+            if not checks or checks.keys().isdisjoint(numbers):
+                plans += [plan_of(tuple(numbers))] * count
+                continue
+            try:
+                rows = range(len(plans), len(plans) + count)
+                plans += [plan_of(true_of(checks, batch, row, numbers)) for row in rows]
+            except ProtocolViolation as error:
+                self._effects.append(Note("counted batch not understood", {"reason": str(error)}))
+                return None
+        return plans
 
     def gap(self, info: PeerInfo, message: Gap, now: float) -> None:
         """Matches of our clients' subscriptions were dropped on their way to us."""
@@ -200,12 +230,13 @@ class Forwarding:
 
     def next_deadline(self) -> float:
         """When to call `wake`."""
-        return self._retry_at
+        return min(self._retry_at, self.gathering.next_deadline())
 
     def wake(self, now: float) -> None:
         """Look whether what waits may go on."""
         if now >= self._retry_at:
             self.go_on(now)
+        self.gathering.wake(now)
 
     def go_on(self, now: float) -> None:
         """Something may have changed: what waits goes on in order, as far as it can."""
@@ -218,6 +249,7 @@ class Forwarding:
         finally:
             self._going = False
         self._retry_at = now + WAITING_RETRY_SECONDS if self._waiting else float("inf")
+        self.gathering.go_on(now)
 
     def _carry_waiting(self, line: deque[Task], now: float) -> None:
         while line:
@@ -361,4 +393,5 @@ class Forwarding:
         """Asserts what must always hold."""
         self._waiting.validate()
         self.losses.validate()
+        self.gathering.validate()
         assert bool(self._waiting) == (self._retry_at < float("inf"))

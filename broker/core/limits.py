@@ -8,25 +8,45 @@ __all__ = [
     "ANEW_SECONDS",
     "ANSWER_LENGTH_MAX",
     "ANSWER_ROWS_MAX",
+    "AUDIT_FLIGHT_EVENTS_MAX",
+    "AUDIT_ROWS_KEPT_MAX",
+    "AUDIT_SECONDS",
     "CONTACTS_KEPT_MAX",
+    "COPY_CHUNK_BYTES",
+    "COPY_RETRY_SECONDS",
+    "COPY_STUCK_SECONDS",
+    "COPY_WINDOW_BYTES",
     "DRAIN_BYTES_PER_STEP",
+    "EARLY_BYTES_MAX",
     "ERROR_TEXT_LENGTH_MAX",
     "FORWARD_HOPS_MAX",
     "GATHERED_BYTES_MAX",
     "GATHERED_EVENTS_MAX",
+    "HOMES_MAX",
     "KNOWN_TOPICS_BYTES_MAX",
+    "LOG_COPIES_DEFAULT",
+    "LOG_FILTERS_MAX",
+    "LOG_PENDING_BYTES_MAX",
+    "LOG_WAITERS_MAX",
     "LOSSES_KEPT_MAX",
     "ORPHAN_SECONDS",
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
     "PLANS_MAX",
+    "PRODUCERS_MAX",
+    "PRODUCER_ENDS_MAX",
+    "PRODUCER_NAME_LENGTH_MAX",
     "PUBLISHED_STREAMS_MAX",
+    "READS_PER_SESSION_MAX",
     "REFRESH_GROWTH",
     "REFRESH_ITEMS",
     "REFRESH_PAUSE_SECONDS",
     "REFRESH_SECONDS",
     "REMEMBERED_TEXT_LENGTH_MAX",
     "REPLICAS_DEFAULT",
+    "RETENTION_BYTES_MIN",
+    "RETENTION_PAUSE_SECONDS",
+    "RETENTION_SECONDS_MIN",
     "ROSTER_SECONDS",
     "ROUTE_HOPS_MAX",
     "ROUTE_NUMBERS_MAX",
@@ -37,11 +57,13 @@ __all__ = [
     "SESSION_GRACE_SECONDS",
     "SHELVES_MAX",
     "STILL_SECONDS",
+    "STORE_SECONDS_MAX",
     "STRANGER_SECONDS",
     "STREAMS_MAX",
     "SUBSCRIPTIONS_MAX",
     "SUBSCRIPTIONS_PER_SESSION_MAX",
     "TOPIC_OVERHEAD_BYTES",
+    "VOUCH_SECONDS_MAX",
     "WAITING_BYTES_MAX",
     "WAITING_EVENTS_MAX",
     "WAITING_RETRY_SECONDS",
@@ -148,6 +170,9 @@ STRANGER_SECONDS = 30.0
 CONTACTS_KEPT_MAX = 64
 """Addresses of other brokers kept over restarts: as many as there may be links."""
 
+HOMES_MAX = 10_000
+"""Brokers, each in one of its lives, whose address is remembered to bring events there: a hundred bytes each."""
+
 ORPHAN_SECONDS = 60.0
 """How long what belongs to a broker that nobody reaches is kept: longer than a restart or a pause usually takes."""
 
@@ -197,3 +222,70 @@ ALONE_SECONDS = 3.0
 
 STILL_SECONDS = 0.75
 """How long a newcomer to a mesh has seen the same brokers before keys are its own: every one of them greeted once."""
+
+RETENTION_SECONDS_MIN = 1.0
+"""The shortest retention by age: below it a reader could not ask for a position before it is gone."""
+
+RETENTION_BYTES_MIN = 4 * 1024 * 1024
+"""The smallest retention by size: as large as a row may be, so that the newest one always stays."""
+
+RETENTION_PAUSE_SECONDS = 5.0
+"""How often logs are looked at for rows that are too old or too many: what is over is gone that much later."""
+
+LOG_COPIES_DEFAULT = 2
+"""Disks that have a batch before it is acknowledged as stored: one of them may be lost with everything on it."""
+
+EARLY_BYTES_MAX = 16 * 1024 * 1024
+"""What clients publish to a broker that has not found its place in its cluster: seconds of a start, not a queue."""
+
+LOG_PENDING_BYTES_MAX = 64 * 1024 * 1024
+"""What waits for the disk: a second of a good one. More would only make everybody wait longer for a refusal."""
+
+LOG_WAITERS_MAX = 100_000
+"""Batches that wait for their acknowledgement: 20,000 a second for the longest that one may wait."""
+
+STORE_SECONDS_MAX = 5.0
+"""How long a batch waits for enough disks before its publisher hears that it has to try again: longer than a sibling
+takes to be found dead and another one to be asked."""
+
+PRODUCERS_MAX = 200_000
+"""Producers that a broker remembers, each with what it published last: some hundred bytes each."""
+
+PRODUCER_NAME_LENGTH_MAX = 256
+"""Characters of a producer's name, as of an attribute's."""
+
+PRODUCER_ENDS_MAX = 64
+"""Logs in which the newest rows of one producer are remembered not to be safe yet: streams it writes to at a time."""
+
+READS_PER_SESSION_MAX = 8
+"""Chunks of logs that one session may have asked for: each takes up to a few megabytes until it is written."""
+
+LOG_FILTERS_MAX = 64
+"""Filters of readers that are kept parsed: as many readers at a time read on without parsing theirs again."""
+
+AUDIT_SECONDS = 0.25
+"""How long lines of the audit are gathered before they are written: a row for many, and seldom a sync of its own."""
+
+AUDIT_FLIGHT_EVENTS_MAX = 1_000_000
+"""Deliveries on their way to clients that are remembered, so that those that get lost can be named: sixteen bytes each.
+Of more, the oldest count as sent."""
+
+AUDIT_ROWS_KEPT_MAX = 1_000
+"""Rows of the audit that are kept while the disk takes none: up to four million deliveries, and some hundred MB."""
+
+COPY_WINDOW_BYTES = 8 * 1024 * 1024
+"""Rows on their way to one sibling's disk: what a good one takes in a moment. They go before everything else that
+brokers say to each other, so more would keep leases waiting."""
+
+COPY_CHUNK_BYTES = 1024 * 1024
+"""Rows read at a time for a sibling that is behind: the disk has other things to do in between."""
+
+COPY_RETRY_SECONDS = 0.5
+"""How often a sibling that did not answer is asked again, or one whose disk was full."""
+
+COPY_STUCK_SECONDS = 3.0
+"""After so long without a word a sibling is asked anew what it has."""
+
+VOUCH_SECONDS_MAX = 3.0
+"""How long a broker that was started again asks its siblings whether they know more of its log than it does, before it
+writes on: longer than links take to be made."""

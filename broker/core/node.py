@@ -18,6 +18,7 @@ from typing import Any
 from protocol.errors import ErrorCode
 from protocol.messages import Goodbye, Hello, Puback, Publish
 
+from .audit_log import AuditLog
 from .clients import Clients
 from .cluster import Cluster
 from .config import NodeConfig
@@ -27,21 +28,36 @@ from .forwarding import Forwarding
 from .inputs import (
     DialFailed,
     Drain,
+    Found,
     Input,
     LinkDown,
     LinkPaused,
     LinkResumed,
     Loaded,
+    NotStored,
+    Opened,
     PeerUp,
     Reachable,
     Received,
+    RowsRead,
+    Stored,
+    Trimmed,
     Wake,
     WallClock,
 )
+from .limits import STORE_SECONDS_MAX
+from .log import Log
+from .log_copies import Copies
+from .log_holder import Holder
+from .log_reading import LogReading
+from .log_retention import Retention
 from .peers import PeerHooks, PeerInfo, Peers
+from .producers import Producers
+from .publishers import Publishers
 from .questions import ask
 from .rendezvous import Rendezvous
-from .statistics import NodeStatistics
+from .statistics import NodeStatistics, statistics_of
+from .stream_settings import StreamSettings
 from .streams import Streams
 from .subscribers import Subscribers
 
@@ -68,6 +84,33 @@ class Node:
             self.rendezvous,
             self.dissemination,
         )
+        self._make_log(config, now)
+        self._make_clients(config, random)
+        self._connect_parts(now)
+        self.started = now
+        self._deadline = self._leave_at = float("inf")
+        self._make_tables()
+
+    def _make_log(self, config: NodeConfig, now: float) -> None:
+        self.log = Log(config.name, self.effects)
+        self.producers = Producers(self.log, self.cluster, config.log_copies, now)
+        self.copies = Copies(config, self.effects, self.log, self.cluster, self.producers)
+        self.holder = Holder(self.log, self.cluster, self.producers)
+        self.retention = Retention(self.log, self.streams)
+        self._log_parts = (self.producers, self.copies, self.holder, self.retention)
+        self.log_reading = LogReading(self.log, self.effects)
+        self.audit = AuditLog(config.origin, self.effects, self.log, self.streams, self.subscribers)
+
+    def _make_clients(self, config: NodeConfig, random: Random) -> None:
+        self.publishers = Publishers(
+            config.origin,
+            self.effects,
+            self.streams,
+            self.dissemination,
+            self.forwarding,
+            self.log,
+            self.producers,
+        )
         self.clients = Clients(
             config,
             random,
@@ -76,12 +119,21 @@ class Node:
             self.subscribers,
             self.dissemination,
             self.rendezvous,
-            self.forwarding,
+            self.publishers,
+            self.log_reading,
+            self.audit,
             lambda verb, arguments, now: ask(self, verb, arguments, now),
         )
-        self._connect_parts(now)
-        self._started = now
-        self._deadline = float("inf")
+
+    def _make_tables(self) -> None:
+        self._of_the_disk: dict[type, Callable[[Any, float], None]] = {
+            Opened: self._opened,
+            Stored: self.log.stored,
+            NotStored: self.log.not_stored,
+            Trimmed: lambda happened, now: self.log.trimmed(happened),
+            RowsRead: self.log.rows_read,
+            Found: self.log.found,
+        }
         self._inputs: dict[type, Callable[[Any, float], None]] = {
             Received: self._received,
             PeerUp: self._for_peers,
@@ -95,18 +147,23 @@ class Node:
             Loaded: self._loaded,
             Drain: self._drain,
         }
+        self._inputs.update(dict.fromkeys(self._of_the_disk, self._disk_said))
 
     def _connect_parts(self, now: float) -> None:
         """Who hears what of whom; the parts themselves do not know each other."""
         cluster, rendezvous, forwarding = self.cluster, self.rendezvous, self.forwarding
         cluster.added, cluster.removed, cluster.placed = rendezvous.added, rendezvous.removed, rendezvous.placed
         cluster.changed, cluster.came_to_rest = forwarding.go_on, rendezvous.usage.settle
-        rendezvous.usage.changed = self.clients.interest_changed
+        self.streams.settings_changed = self._settings_changed
+        self.producers.wall_us = self.audit.wall_us = self.retention.wall_us = self.publishers.wall_us
+        rendezvous.usage.changed = self.publishers.interest_changed
+        self.publishers.knows_streams = cluster.knows_streams
         hooks = PeerHooks(
             up=self._broker_up,
             down=self._broker_down,
             letter=cluster.letter,
             control=cluster.control,
+            copy=self.holder.copy,
             forward=forwarding.forwarded_here,
             deliver=forwarding.delivered,
             gap=forwarding.gap,
@@ -118,6 +175,7 @@ class Node:
 
     def handle(self, happened: Input, now: float) -> list[Effect]:
         """The one mutator: what the host must do because of this input."""
+        self.audit.now = now
         self._inputs[type(happened)](happened, now)
         effects = self.effects[:]
         self.effects.clear()
@@ -125,55 +183,17 @@ class Node:
 
     def next_deadline(self) -> float:
         """When to hand in a Wake; -inf means as soon as other inputs had their turn."""
-        return min(self.subscribers.next_deadline(), self.forwarding.next_deadline(), self._deadline)
+        subscribers, forwarding = self.subscribers.next_deadline(), self.forwarding.next_deadline()
+        return min(subscribers, forwarding, self.log.deadline, self.audit.deadline, self._deadline)
 
     def _look_at_clock(self) -> None:
         """Something other than an event came: what is due next may have moved."""
-        self._deadline = min(self.cluster.next_deadline(), self.rendezvous.next_deadline())
+        parts = self.cluster.next_deadline(), self.rendezvous.next_deadline()
+        self._deadline = min(*parts, *(part.deadline for part in self._log_parts), self._leave_at)
 
     def statistics(self, now: float) -> NodeStatistics:
         """A snapshot."""
-        subscribers = self.subscribers
-        return NodeStatistics(
-            broker=self.config.name,
-            origin=self.config.origin,
-            uptime_seconds=now - self._started,
-            draining=self.clients.draining,
-            connections=len(subscribers.by_link),
-            **self._cluster_statistics(now),
-            sessions=len(subscribers.by_key),
-            streams=len(self.streams.by_name),
-            subscriptions=sum(len(session.subscriptions) for session in subscribers.by_key.values()),
-            batches_received=self.clients.batches,
-            events_received=self.clients.events,
-            events_duplicate=self.clients.duplicates,
-            events_refused=self.clients.refused,
-            events_delivered=subscribers.deliveries,
-            outbox_events=sum(session.outbox_events for session in subscribers.by_key.values()),
-            outbox_bytes=subscribers.outbox_bytes,
-            outbox_bytes_max=self.config.outbox_bytes_total,
-            drops=dict(subscribers.drops),
-        )
-
-    def _cluster_statistics(self, now: float) -> dict[str, Any]:
-        cluster, forwarding = self.cluster, self.forwarding
-        chord = cluster.chord
-        links = len(cluster.linked())
-        return {
-            "role": "mesh" if chord is None or chord.ring is None else "ring",
-            "brokers": links + 1,
-            "settled": cluster.settled(now),
-            "scope": cluster.scope_share(now),
-            "peer_links": links,
-            "peer_outbox_bytes": self.peers.outbox_bytes,
-            "keyed_items": len(cluster.keyed.items),
-            "unconfirmed": cluster.keyed.statistics().puts_unconfirmed,
-            "waiting_events": forwarding.waiting_events,
-            "events_forwarded": forwarding.forwarded,
-            "events_relayed": forwarding.relayed,
-            "events_lost": forwarding.lost,
-            "peer_reconnects": cluster.reconnects,
-        }
+        return statistics_of(self, now)
 
     def validate(self) -> None:
         """Asserts what must always hold, in every part and between them."""
@@ -185,6 +205,10 @@ class Node:
         self.cluster.validate()
         self.rendezvous.validate()
         self.forwarding.validate()
+        self.log.validate()
+        self.producers.validate()
+        self.copies.validate()
+        self.audit.validate()
 
     def _received(self, happened: Received, now: float) -> None:
         link = happened.link
@@ -208,14 +232,17 @@ class Node:
                 self.clients.table[kind](session, message, now)
         self.dissemination.settle()
         if session is not None and session.accepted != accepted and session.link == link:
-            self.effects.append(Send(link, Puback(session.accepted)))
+            if not session.unstored:
+                self.effects.append(Send(link, Puback(session.accepted)))
+            elif session.answered > accepted:
+                self.effects.append(Send(link, Puback(session.answered)))
         if happened.messages and type(happened.messages[-1]) is not Publish:
             self._look_at_clock()
 
     def _after_peers(self, now: float) -> None:
         self.cluster.settle(now)
-        self.dissemination.settle()
-        self._look_at_clock()
+        self.publishers.go_on(now)
+        self._after_log(now)
 
     def _for_peers(self, happened: PeerUp | DialFailed, now: float) -> None:
         self.peers.handle(happened, now)
@@ -226,14 +253,24 @@ class Node:
         self.cluster.begin(happened.address, happened.client_address, now)
         self._after_peers(now)
 
+    def _settings_changed(self, stream: str, before: StreamSettings, after: StreamSettings) -> None:
+        if after.audit and not before.audit:
+            self.audit.begin(stream)
+        elif before.audit and not after.audit:
+            self.audit.end(stream)
+
     def _broker_up(self, info: PeerInfo, now: float) -> None:
         self.forwarding.losses.link_up(info, now)
         self.cluster.peer_up(info, now)
+        self.holder.peer_up(info, now)
+        self.copies.peer_up(info, now)
         self.rendezvous.life_seen(info.identifier, info.life, now)
 
     def _broker_down(self, info: PeerInfo, reason: str, now: float) -> None:
         self.forwarding.losses.link_down(info, now)
         self.cluster.peer_down(info, reason, now)
+        self.copies.peer_down(info, now)
+        self.producers.link_down(info, now)
 
     def _link_down(self, happened: LinkDown, now: float) -> None:
         if self.peers.handle(happened, now):
@@ -260,7 +297,7 @@ class Node:
         session = self.subscribers.by_link.get(happened.link)
         if session is not None and not session.closing:
             session.paused = False
-            self.clients.tell_interest(session, list(session.untold))
+            self.publishers.tell_interest(session, list(session.untold))
             self.subscribers.pump(session)
 
     def _wake(self, happened: Wake, now: float) -> None:
@@ -271,12 +308,18 @@ class Node:
         if self._deadline <= now:
             self.cluster.wake(now)
             self.rendezvous.wake(now)
+            self.publishers.go_on(now)
             self.dissemination.settle()
         self.forwarding.wake(now)
-        self._look_at_clock()
+        self.log.wake(now)
+        for part in self._log_parts:
+            part.wake(now)
+        self.audit.wake(now)
+        self._after_log(now)
 
     def _wall_clock(self, happened: WallClock, now: float) -> None:
-        self.clients.wall_offset = self.rendezvous.schemas.wall_offset = happened.offset_seconds
+        self.publishers.wall_offset = self.rendezvous.schemas.wall_offset = happened.offset_seconds
+        self.audit.begin_life()
 
     def _loaded(self, happened: Loaded, now: float) -> None:
         for key, value in happened.records.items():
@@ -285,10 +328,45 @@ class Node:
                 self.rendezvous.schemas.load(name, value, now)
             elif kind == "contacts":
                 self.cluster.remember(value, now)
+        self.copies.begin(now)
+        self._look_at_clock()
+
+    def _opened(self, happened: Opened, now: float) -> None:
+        self.log.opened(happened)
+        self.producers.opened(happened)
+        self.retention.begin(now)
+
+    def _disk_said(self, happened: Any, now: float) -> None:
+        self._of_the_disk[type(happened)](happened, now)
+        if self.log.halted:  # whatever else would be said could be wrong
+            self._inputs = dict.fromkeys(self._inputs, lambda happened, now: None)
+        else:
+            self._after_log(now)
+
+    def _after_log(self, now: float) -> None:
+        """What waited for the disk may have gone on."""
+        self.dissemination.settle()
+        self.publishers.settle()
+        self.holder.settle(now)
+        if self._leave_at < float("inf"):
+            self._leave_when_idle(now)
         self._look_at_clock()
 
     def _drain(self, happened: Drain, now: float) -> None:
+        """Whoever waits for the disk gets his answer first."""
         self.clients.draining = True
+        self.audit.flush(now)
+        self.log.closing = True
+        self._leave_at = now + STORE_SECONDS_MAX / 2  # its host waits no longer than twice that
+        self._leave_when_idle(now)
+        self._look_at_clock()
+
+    def _leave_when_idle(self, now: float) -> None:
+        if self.log.idle or self._leave_at <= now:
+            self._leave_at = float("inf")
+            self._leave(now)
+
+    def _leave(self, now: float) -> None:
         self.rendezvous.leave(now)
         self.cluster.leave(now)
         self.peers.drain(now)
@@ -303,3 +381,4 @@ class Node:
                 self.effects.append(Send(session.link, Goodbye(ErrorCode.SHUTTING_DOWN, text)))
                 self.effects.append(Close(session.link))
                 session.close()
+        self.audit.flush(now)

@@ -23,7 +23,9 @@ from protocol.errors import ErrorCode, Refused
 
 from .later import Later
 from .limits import ANSWER_LENGTH_MAX, ANSWER_ROWS_MAX, SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX
+from .log_questions import LOG_VERBS
 from .ring_view import lives_on, ring_of
+from .stream_settings import SETTINGS, check_settings
 
 if TYPE_CHECKING:
     from .node import Node
@@ -56,10 +58,14 @@ def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "stream": stream.name,
             "events": stream.events,
             "deliveries": stream.deliveries,
-            "subscriptions": stream.index.statistics().subscriptions,
+            "subscriptions": stream.index.statistics().subscriptions
+            + node.rendezvous.counting.lists.subscriptions(stream.name),
             "publishers": len(stream.publishers),
             "attributes": list(stream.index.attributes()),
             "schema": stream.name in node.streams.schemas,
+            "durability": stream.settings.durability,
+            "placement": stream.settings.placement,
+            "audit": stream.settings.audit,
         }
         for name, stream in sorted(node.streams.by_name.items())
         if name > after
@@ -160,10 +166,11 @@ def _schema_put(node: Node, arguments: dict[str, Any], now: float) -> Any:
         raise Refused(ErrorCode.LIMIT, f"a schema names at most {SCHEMA_ATTRIBUTES_MAX} attributes")
     for name, attribute in declared.items():
         _check_attribute(name, attribute)
-    unknown = set(schema) - {"attributes"}
+    unknown = set(schema) - {"attributes", *SETTINGS}
     if unknown:
-        text = f"unknown key {min(unknown)!r} in the schema; there is `attributes` (stream settings come with the log)"
+        text = f"unknown key {min(map(str, unknown))!r} in the schema; there are attributes, {', '.join(SETTINGS)}"
         raise Refused(ErrorCode.BAD_REQUEST, text)
+    check_settings(schema)
     if stream not in node.streams.schemas and len(node.streams.schemas) >= SCHEMAS_MAX:
         raise Refused(ErrorCode.LIMIT, f"this broker keeps at most {SCHEMAS_MAX} schemas")
     return _write_schema(node, stream, schema, {"stream": stream, "schema": schema}, now)
@@ -245,4 +252,5 @@ VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
     "schema.get": _schema_get,
     "schema.list": _schema_list,
     "schema.rm": _schema_rm,
+    **LOG_VERBS,
 }

@@ -63,7 +63,7 @@ class Schemas:
             self._put([item._replace(version=deleted, value=None)], None, now)
             return
         self._deleted.pop(stream, None)
-        self._streams.schemas[stream] = item.value
+        self._streams.declare(stream, item.value)
         self._store(stream, item.version, item.value)
 
     def remove(self, item: Item, now: float) -> None:
@@ -74,7 +74,7 @@ class Schemas:
             return
         # Who is alone keeps no tombstone, and some day others may come that were there before.
         version = held.version if held is not None else max(self._clock(now), item.version + 1)
-        del self._streams.schemas[stream]
+        self._streams.undeclare(stream)
         self._deleted[stream] = version
         self._store(stream, version, None)
         if len(self._deleted) > SCHEMAS_DELETED_MAX:

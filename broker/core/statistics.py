@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["NodeStatistics"]
+if TYPE_CHECKING:
+    from .node import Node
+
+__all__ = ["NodeStatistics", "statistics_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,86 @@ class NodeStatistics:
     events_relayed: int
     events_lost: int
     peer_reconnects: int
+    logs: int
+    log_bytes: int
+    log_events: int
+    log_pending_bytes: int
+    log_events_failed: int
+    log_late: int
+    log_behind: int
+    log_rows_copied: int
+    log_events_trimmed: int
+    log_chunks_read: int
+    producers: int
+    producer_duplicates: int
+    audit_missing: int
 
     def as_map(self) -> dict[str, Any]:
         """The same as a plain map."""
         return asdict(self)
+
+
+def statistics_of(node: Node, now: float) -> NodeStatistics:
+    """A snapshot of this Node."""
+    subscribers = node.subscribers
+    return NodeStatistics(
+        broker=node.config.name,
+        origin=node.config.origin,
+        uptime_seconds=now - node.started,
+        draining=node.clients.draining,
+        connections=len(subscribers.by_link),
+        **_of_cluster(node, now),
+        **_of_log(node),
+        sessions=len(subscribers.by_key),
+        streams=len(node.streams.by_name),
+        subscriptions=sum(len(session.subscriptions) for session in subscribers.by_key.values()),
+        batches_received=node.publishers.batches,
+        events_received=node.publishers.events,
+        events_duplicate=node.publishers.duplicates,
+        events_refused=node.publishers.refused,
+        events_delivered=subscribers.deliveries,
+        outbox_events=sum(session.outbox_events for session in subscribers.by_key.values()),
+        outbox_bytes=subscribers.outbox_bytes,
+        outbox_bytes_max=node.config.outbox_bytes_total,
+        drops=dict(subscribers.drops),
+    )
+
+
+def _of_cluster(node: Node, now: float) -> dict[str, Any]:
+    cluster, forwarding = node.cluster, node.forwarding
+    chord = cluster.chord
+    links = len(cluster.linked())
+    return {
+        "role": "mesh" if chord is None or chord.ring is None else "ring",
+        "brokers": links + 1,
+        "settled": cluster.settled(now),
+        "scope": cluster.scope_share(now),
+        "peer_links": links,
+        "peer_outbox_bytes": node.peers.outbox_bytes,
+        "keyed_items": len(cluster.keyed.items),
+        "unconfirmed": cluster.keyed.statistics().puts_unconfirmed,
+        "waiting_events": forwarding.waiting_events,
+        "events_forwarded": forwarding.forwarded,
+        "events_relayed": forwarding.relayed,
+        "events_lost": forwarding.lost,
+        "peer_reconnects": cluster.reconnects,
+    }
+
+
+def _of_log(node: Node) -> dict[str, Any]:
+    log = node.log
+    return {
+        "logs": len(log.logs),
+        "log_bytes": sum(held.bytes for held in log.logs.values()),
+        "log_events": log.appended - log.failed,
+        "log_pending_bytes": log.pending_bytes,
+        "log_events_failed": log.failed,
+        "log_late": log.late,
+        "log_behind": node.copies.behind(),
+        "log_rows_copied": node.copies.rows_copied,
+        "log_events_trimmed": node.retention.trimmed,
+        "log_chunks_read": node.log_reading.chunks,
+        "producers": len(node.producers),
+        "producer_duplicates": node.producers.duplicates,
+        "audit_missing": node.audit.missing,
+    }

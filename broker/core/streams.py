@@ -9,6 +9,7 @@ from matching import Index, TopicError, check_topic
 from protocol.limits import INTEREST_ATTRIBUTES_MAX
 
 from .limits import KNOWN_TOPICS_BYTES_MAX, STREAMS_MAX, TOPIC_OVERHEAD_BYTES
+from .stream_settings import DEFAULTS, StreamSettings, read_settings
 
 if TYPE_CHECKING:
     from .subscribers import ClientSession
@@ -39,10 +40,23 @@ class TopicMemory:
 class Stream:
     """One stream on this broker."""
 
-    __slots__ = ("_memory", "deliveries", "events", "index", "interest", "known_topics", "lanes", "name", "publishers")
+    __slots__ = (
+        "_memory",
+        "deliveries",
+        "events",
+        "index",
+        "interest",
+        "known_topics",
+        "lanes",
+        "name",
+        "plain",
+        "publishers",
+        "settings",
+    )
 
-    def __init__(self, name: str, memory: TopicMemory | None = None) -> None:
+    def __init__(self, name: str, memory: TopicMemory | None = None, settings: StreamSettings = DEFAULTS) -> None:
         self.name = name
+        self.use(settings)
         self._memory = memory or TopicMemory(self.forget_topics)
         self.index = Index()
         self.interest: tuple[str, ...] | None = ()
@@ -51,6 +65,11 @@ class Stream:
         self.lanes: dict[str, Plan] = {}
         self.events = 0
         self.deliveries = 0
+
+    def use(self, settings: StreamSettings) -> None:
+        """These are its settings from now on. `plain`: nothing but delivery is asked of it, as is common."""
+        self.settings = settings
+        self.plain = not settings.stored and not settings.verify
 
     def check_topics(self, topics: Sequence[str]) -> None:
         """Raises TopicError unless each is a well-formed topic of this stream; a known topic costs one look-up."""
@@ -96,6 +115,33 @@ class Streams:
         self.by_name: dict[str, Stream] = {}
         self._memory = TopicMemory(self._forget_topics)
         self.schemas: dict[str, Any] = {}
+        self._settings: dict[str, StreamSettings] = {}
+        self.settings_changed: Callable[[str, StreamSettings, StreamSettings], None] = lambda name, before, after: None
+
+    def declare(self, name: str, schema: Any) -> None:
+        """The stream has this schema from now on, and the settings in it."""
+        self.schemas[name] = schema
+        self._use(name, read_settings(schema))
+
+    def undeclare(self, name: str) -> None:
+        """It has none any more."""
+        del self.schemas[name]
+        self._use(name, DEFAULTS)
+
+    def settings_of(self, name: str) -> StreamSettings:
+        """The settings of a stream, whether it is in use here or not."""
+        return self._settings.get(name, DEFAULTS)
+
+    def _use(self, name: str, settings: StreamSettings) -> None:
+        before = self.settings_of(name)
+        if settings == DEFAULTS:
+            self._settings.pop(name, None)
+        else:
+            self._settings[name] = settings
+        if name in self.by_name:
+            self.by_name[name].use(settings)
+        if settings != before:
+            self.settings_changed(name, before, settings)
 
     def find(self, name: str) -> Stream | None:
         """The stream of that name, made if need be; None when there are too many."""
@@ -103,7 +149,8 @@ class Streams:
         if stream is None:
             if len(self.by_name) >= STREAMS_MAX and not self._make_room():
                 return None
-            stream = self.by_name[name] = Stream(name, self._memory)
+            settings = self._settings.get(name, DEFAULTS)
+            stream = self.by_name[name] = Stream(name, self._memory, settings)
         return stream
 
     def _make_room(self) -> bool:
@@ -129,6 +176,7 @@ class Streams:
         remembered = 0
         for name, stream in self.by_name.items():
             assert stream.name == name
+            assert stream.settings == self.settings_of(name)
             remembered += sum(map(len, stream.known_topics)) + sum(map(len, stream.lanes))
             stream.index.validate()
         assert remembered <= KNOWN_TOPICS_BYTES_MAX

@@ -23,28 +23,26 @@ and event counts are the sums over what it holds.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matching import Pattern
-from protocol.batch import Batch, Portion, join_u32
+from protocol.batch import Portion
 from protocol.errors import ErrorCode
 from protocol.messages import Deliver, Error, Gap, Goodbye, Subscribe
 
 from .config import NodeConfig
 from .effects import Close, Effect, Note, Send
 from .limits import DRAIN_BYTES_PER_STEP, WITHDRAWN_MAX
+from .portions import effort_of, size_of, without
+
+if TYPE_CHECKING:
+    from .audit_log import AuditLog
 
 __all__ = ["ClientSession", "Subscribers", "Subscription"]
 
-_OVERHEAD_BYTES = 400
-"""What a queued portion costs beside its columns: the objects around it."""
-
 _SLOW = "slow consumer"
-
-_NUMBER_BYTES = 64
-"""Looking at one number of a route takes as long as sending so many bytes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +77,8 @@ class ClientSession:
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     placing: dict[int, Subscribe] = field(default_factory=dict)  # what is not yet in force, as it was asked last
     refusals: dict[int, Error] = field(default_factory=dict)
+    unstored: dict[int, None] = field(default_factory=dict)  # batches that wait for disks, in order
+    unheard: dict[int, None] = field(default_factory=dict)  # refused ones, until it is known that their ERROR was heard
     publishes: dict[str, None] = field(default_factory=dict)
     untold: dict[str, None] = field(default_factory=dict)  # streams whose interest changed while it was paused
     outbox: deque[Deliver] = field(default_factory=deque)
@@ -89,6 +89,12 @@ class ClientSession:
     gaps: dict[int, int] = field(default_factory=dict)
     announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
     drops: int = 0
+
+    @property
+    def answered(self) -> int:
+        """Every batch up to this one has its answer, and PUBACK may say so."""
+        open_ones = [next(iter(some)) - 1 for some in (self.unstored, self.unheard) if some]
+        return min(open_ones, default=self.accepted)
 
     def close(self) -> None:
         """Its link was given up: nothing more may be sent before it has another one."""
@@ -108,6 +114,7 @@ class Subscribers:
         self.draining: dict[bytes, ClientSession] = {}
         self.outbox_bytes = 0
         self.deliveries = 0
+        self.watch: AuditLog | None = None  # while a stream is audited
         self.drops: dict[str, int] = {"slow": 0, "lost": 0, "expired": 0, "gone": 0, "shutdown": 0}
 
     def deliver(self, session: ClientSession, routes: list[Any] | bytes, portion: Portion) -> None:
@@ -118,6 +125,8 @@ class Subscribers:
             session.sent += portion.count
             self.deliveries += portion.count
             self._effects.append(Send(link, message))
+            if self.watch is not None:
+                self.watch.sent(session, message)
             return
         self._push(session, message)
         if session.outbox_bytes > self._config.outbox_bytes or self.outbox_bytes > self._config.outbox_bytes_total:
@@ -130,13 +139,15 @@ class Subscribers:
         self.announce(session)
         budget = DRAIN_BYTES_PER_STEP
         while session.outbox and session.sent < session.allowed and budget > 0:
-            budget -= _effort(session, session.outbox[0])
+            budget -= effort_of(session.outbox[0], bool(session.withdrawn))
             message = self._pop(session)
             if message is None:
                 continue
             session.sent += message.portion.count
             self.deliveries += message.portion.count
             self._effects.append(Send(session.link, message))
+            if self.watch is not None:
+                self.watch.sent(session, message)
         if session.outbox and session.sent < session.allowed:
             self.draining[session.key] = session
         else:
@@ -161,6 +172,8 @@ class Subscribers:
 
     def lost_in_flight(self, session: ClientSession, received: int) -> None:
         """The client came back and has so many deliveries; what else was sent is gone."""
+        if self.watch is not None:
+            self.watch.lost(session, received)
         lost = session.sent - received
         if lost > 0:
             self.drops["lost"] += lost
@@ -180,9 +193,13 @@ class Subscribers:
     def forget(self, session: ClientSession, reason: str) -> list[Subscription]:
         """End a session; returns its subscriptions, whose index entries the caller removes."""
         self.drops[reason] += session.outbox_events
-        session.withdrawn.clear()
         while session.outbox:
-            self._pop(session)
+            message = self._pop(session)
+            if self.watch is not None and message is not None:
+                self.watch.dropped(session, message)
+        if self.watch is not None:
+            self.watch.forget(session)
+        session.withdrawn.clear()
         if session.link is not None:
             self.by_link.pop(session.link, None)
             session.link = None
@@ -230,7 +247,7 @@ class Subscribers:
         for key, session in self.by_key.items():
             assert session.key == key
             assert session.outbox_events == sum(message.portion.count for message in session.outbox)
-            size = sum(_size(message.portion) for message in session.outbox)
+            size = sum(size_of(message.portion) for message in session.outbox)
             assert session.outbox_bytes == size <= self._config.outbox_bytes
             may_send = session.link is not None and not session.paused and session.sent < session.allowed
             assert not (session.outbox and may_send) or key in self.draining
@@ -281,12 +298,15 @@ class Subscribers:
         """So many events of a stream were lost between brokers, or fewer: whoever wants any of it is told."""
         for session in self.by_key.values():
             if any(subscription.stream == stream for subscription in session.subscriptions.values()):
-                self._owe_gap(session, 0, count)
+                self._owe_gap(session, 0, count, stream)
 
-    def _owe_gap(self, session: ClientSession, number: int, count: int) -> None:
+    def _owe_gap(self, session: ClientSession, number: int, count: int, stream: str = "") -> None:
         session.gaps[number] = session.gaps.get(number, 0) + count
+        reason = "a broker or a link between brokers failed"
+        if self.watch is not None:
+            self.watch.missed(session, number, stream, count, reason)
         if not session.paused:
-            self.announce(session, "a broker or a link between brokers failed")
+            self.announce(session, reason)
 
     def discard(self, session: ClientSession, reason: str) -> None:
         """Empty an outbox, counting what it held."""
@@ -296,6 +316,8 @@ class Subscribers:
     def _drop(self, session: ClientSession, message: Deliver | None, reason: str) -> None:
         if message is None:
             return
+        if self.watch is not None:
+            self.watch.dropped(session, message)
         self.drops[reason] += message.portion.count
         session.drops += message.portion.count
         for numbers, count in message.runs():
@@ -303,6 +325,8 @@ class Subscribers:
                 if number in session.subscriptions:
                     session.gaps[number] = session.gaps.get(number, 0) + count
                     session.subscriptions[number].dropped += count
+                elif session.key not in self.by_key:  # another broker's: one that is counted rests on lists, not here
+                    session.gaps[number] = session.gaps.get(number, 0) + count
 
     def announce(self, session: ClientSession, reason: str = _SLOW) -> None:
         """Say what was dropped since it was last said."""
@@ -315,7 +339,7 @@ class Subscribers:
             session.gaps.clear()
 
     def _push(self, session: ClientSession, message: Deliver) -> None:
-        size = _size(message.portion)
+        size = size_of(message.portion)
         session.pushed += 1
         session.outbox.append(message)
         session.outbox_bytes += size
@@ -326,7 +350,7 @@ class Subscribers:
         """The oldest, without what was withdrawn since it was pushed; None when that was all."""
         place = session.pushed - len(session.outbox)
         message = session.outbox.popleft()
-        size = _size(message.portion)
+        size = size_of(message.portion)
         session.outbox_bytes -= size
         session.outbox_events -= message.portion.count
         self.outbox_bytes -= size
@@ -336,46 +360,4 @@ class Subscribers:
         ended = {number for numbers, _ in message.runs() for number in numbers if withdrawn.get(number, 0) > place}
         if not session.outbox:
             withdrawn.clear()
-        return _without(message, ended) if ended else message
-
-
-def _size(portion: Portion) -> int:
-    """Memory that a waiting portion may hold: its records, and all else twice, for it may have been encoded as well."""
-    columns = len(portion.topics) + len(portion.lengths) + len(portion.offsets)
-    return len(portion.records) + 2 * columns + _OVERHEAD_BYTES
-
-
-def _effort(session: ClientSession, message: Deliver) -> int:
-    """What it takes to send a waiting portion, as bytes; looking through its numbers costs more than copying them."""
-    effort = len(message.portion.records)
-    if session.withdrawn:
-        effort += sum(len(numbers) for numbers, _ in message.runs()) * _NUMBER_BYTES
-    return effort
-
-
-def _without(message: Deliver, ended: Set[int]) -> Deliver | None:
-    """The same without some subscriptions, and without the events that were for them alone; None for nothing left."""
-    routes: list[Any] = []
-    rows: list[int] = []
-    first = 0
-    for numbers, count in message.runs():
-        left = [number for number in numbers if number not in ended]
-        if left:
-            routes += (left, count)
-            rows += range(first, first + count)
-        first += count
-    return Deliver(routes, _cut(message.portion, rows)) if rows else None
-
-
-def _cut(portion: Portion, rows: list[int]) -> Portion:
-    """Some rows of a portion (ascending, at least one), at their places in the broker's sequence."""
-    if len(rows) == portion.count:
-        return portion
-    batch = Batch(portion.topics, portion.count, portion.lengths, portion.records)
-    part = batch.portion(rows, portion.origin, 0, portion.time)
-    places = portion.rows()
-    first, last = places[rows[0]], places[rows[-1]]
-    part.base = portion.base + first
-    in_a_row = last - first + 1 == len(rows)
-    part.offsets = b"" if in_a_row else join_u32([places[row] - first for row in rows])
-    return part
+        return without(message, ended) if ended else message

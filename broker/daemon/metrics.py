@@ -29,6 +29,17 @@ _COUNTERS = {
     "headgate_relayed_events_total": ("events_relayed", "Events matched elsewhere for subscribers of this broker."),
     "headgate_peer_lost_events_total": ("events_lost", "Events lost on their way to another broker."),
     "headgate_peer_reconnects_total": ("peer_reconnects", "Links to other brokers that were made again."),
+    "headgate_log_events_total": (
+        "log_events",
+        "Events, and lines of the audit, written to logs here, copies included.",
+    ),
+    "headgate_log_not_stored_events_total": ("log_events_failed", "Those that the disk did not take."),
+    "headgate_log_late_total": ("log_late", "Batches that too few disks had in time: their publishers heard 112."),
+    "headgate_log_copied_rows_total": ("log_rows_copied", "Rows sent to siblings for their disks."),
+    "headgate_log_trimmed_events_total": ("log_events_trimmed", "Events that retention took."),
+    "headgate_log_chunks_read_total": ("log_chunks_read", "Chunks of logs given to readers."),
+    "headgate_producer_duplicate_events_total": ("producer_duplicates", "Events of producers' batches sent again."),
+    "headgate_audit_missing_lines_total": ("audit_missing", "Lines of the audit that are lost, the disk being full."),
 }
 _GAUGES = {
     "headgate_sessions": ("sessions", "Client sessions, connected or in their grace."),
@@ -45,6 +56,11 @@ _GAUGES = {
     "headgate_keyed_items": ("keyed_items", "Items held, as owner or as copy: subscriptions, uses, schemas."),
     "headgate_keyed_unconfirmed": ("unconfirmed", "Writes that some copy has not confirmed yet."),
     "headgate_waiting_events": ("waiting_events", "Events that wait until somebody answers for their keys."),
+    "headgate_logs": ("logs", "Logs held here, our own and copies."),
+    "headgate_log_bytes": ("log_bytes", "Bytes of rows in them."),
+    "headgate_log_pending_bytes": ("log_pending_bytes", "Bytes that wait for the disk."),
+    "headgate_log_behind_events": ("log_behind", "Events of our own logs that too few disks have."),
+    "headgate_producers": ("producers", "Producers that are remembered."),
     "headgate_uptime_seconds": ("uptime_seconds", "Seconds since the start."),
 }
 

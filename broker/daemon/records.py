@@ -56,14 +56,17 @@ class Records:
             raise RecordsError(f"record {key!r} is no JSON and was not written: {error}") from error
 
     def next_life(self, first: int) -> int:
-        """The incarnation of this start: one more than the last, and `first` in a new folder."""
+        """The incarnation of this start: at least `first`, and more than the last.
+
+        `first` is the time: a folder that was put back from a backup must not live a life again either.
+        """
         incarnation = first
         if "incarnation" in self.values:
             last = self.values["incarnation"]
             if type(last) is not int or last < 0:
                 # A life that was lived already would give event ids a second time.
                 raise RecordsError(f"{self._path}: incarnation is {last!r}, not a number of lives: restore the file")
-            incarnation = last + 1
+            incarnation = max(first, last + 1)
         self.put("incarnation", incarnation)
         return incarnation
 

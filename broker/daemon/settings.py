@@ -16,7 +16,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from broker.core.limits import OUTBOX_BYTES_DEFAULT, OUTBOX_BYTES_TOTAL_DEFAULT, SESSION_GRACE_SECONDS
+from broker.core.limits import (
+    LOG_COPIES_DEFAULT,
+    OUTBOX_BYTES_DEFAULT,
+    OUTBOX_BYTES_TOTAL_DEFAULT,
+    SESSION_GRACE_SECONDS,
+)
 
 from .limits import CONNECTIONS_MAX_DEFAULT, DRAIN_SECONDS_DEFAULT
 
@@ -64,6 +69,7 @@ class Settings(BaseSettings):
     outbox_bytes_total: int = Field(default=OUTBOX_BYTES_TOTAL_DEFAULT, ge=64 * 1024)
     slow_consumer: Literal["drop", "disconnect"] = "drop"
     grace_seconds: float = Field(default=SESSION_GRACE_SECONDS, ge=0, le=3600)
+    log_copies: int = Field(default=LOG_COPIES_DEFAULT, ge=1, le=8)
     drain_seconds: float = Field(default=DRAIN_SECONDS_DEFAULT, ge=0, le=3600)
 
     @field_validator("listen", "peer_listen", "admin")

@@ -8,7 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.core import Node
+from broker.core.counting_check import Check
+from broker.core.counting_messages import ASK, list_messages, parse_ask
 from broker.core.keyed_arcs import Stretch
+from matching import parse_condition, parse_pattern
+
+from .ring_ablations import ablate_ring
 
 __all__ = ["CLUSTER_ABLATIONS", "ablate_cluster"]
 
@@ -35,8 +40,8 @@ def _no_summary(node: Node) -> None:
     """SUBACK before everybody knows what is in use."""
     use = node.rendezvous.usage.use
 
-    def use_and_go_on(stream: str, shelf: Any, names: Any, then: Any, now: float) -> None:
-        use(stream, shelf, names, lambda done, now: None, now)
+    def use_and_go_on(stream: str, shelves: Any, names: Any, then: Any, now: float) -> None:
+        use(stream, shelves, names, lambda done, now: None, now)
         then(True, now)
 
     _replace(node.rendezvous.usage, "use", use_and_go_on)
@@ -115,14 +120,59 @@ def _no_withdrawal(node: Node) -> None:
     _replace(node.rendezvous, "_rest_no_more", later)
 
 
+def _no_checking(node: Node) -> None:
+    """Whoever is counted is taken for a match; wants a stream whose placement is counting."""
+    counting = node.rendezvous.counting
+
+    def enter(number: int, pattern: Any, condition: Any) -> None:
+        counting.checks[number] = Check.of(parse_pattern(pattern.stream), parse_condition("TRUE"))
+
+    _replace(counting, "enter", enter)
+
+
+def _no_lists_by_lease(node: Node) -> None:
+    """Whoever is asked for a list says what he has, whether he answers for its key or not; wants counting as well."""
+    cluster = node.cluster
+
+    def answer(info: Any, body: list[Any], now: float) -> None:
+        question = parse_ask(body)
+        lists = [(spot, node.rendezvous.counting.lists.at(question.stream, *spot)) for spot in question.spots]
+        for message in list_messages(question.number, lists):
+            cluster.peers.tell(question.address, message, now)
+
+    assert ASK in cluster.table_of_controls
+    cluster.table_of_controls[ASK] = answer
+
+
+def _ring_without(safeguard: str) -> Callable[[Node], None]:
+    """One of the ablations of the bare ring, at the ring of a Node, which has none before it can be reached."""
+    harm = ablate_ring(safeguard)
+
+    def wait_for_the_ring(node: Node) -> None:
+        begin = node.cluster.begin
+
+        def begin_and_harm(address: str, client_address: str, now: float) -> None:
+            begin(address, client_address, now)
+            assert node.cluster.chord is not None
+            harm(node.cluster.chord)
+
+        _replace(node.cluster, "begin", begin_and_harm)
+
+    return wait_for_the_ring
+
+
 CLUSTER_ABLATIONS: dict[str, Callable[[Node], None]] = {
     "allowing": _no_allowing,
+    "checking": _no_checking,
     "copies": _no_copies,
     "lapse": _no_lapse,
     "leases": _no_leases,
+    "lists": _no_lists_by_lease,
     "loss": _no_loss,
     "patience": _no_patience,
     "placing": _no_placing,
+    "ring-notify": _ring_without("notify"),
+    "ring-repeat-last": _ring_without("repeat-last"),
     "summary": _no_summary,
     "waiting": _no_waiting,
     "withdrawal": _no_withdrawal,

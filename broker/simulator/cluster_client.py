@@ -17,6 +17,9 @@ _COMES_BACK_PROBABILITY = 0.5
 _AGAIN_SECONDS = 0.5
 _SCHEMA_PROBABILITY = 0.02
 
+_COUNTED = {"symbol": {"type": "string"}, "live": {"type": "bool"}, "body.order.qty": {"type": "float"}}
+"""Declared for streams whose subscriptions are counted, beside the attributes with bounds."""
+
 
 class ClusterClient(Client):
     """See the head of this file."""
@@ -29,29 +32,38 @@ class ClusterClient(Client):
         watchers: Iterable[ClientWatcher],
         workload: Workload,
         traits: Traits,
+        placement: str = "anchored",
     ) -> None:
         super().__init__(name, None, world.clients, history, watchers, workload, traits)
+        self._placement = placement
+        self._undeclared = list(STREAMS) if placement == "counting" else []
         self._cluster = world
         self._history: ClusterHistory = history
 
     def act(self) -> None:
-        """As any client; now and then it declares the attributes of a stream, so that ranges rest on arcs."""
-        if self.open and self._world.random.random() < _SCHEMA_PROBABILITY:
+        """As any client; now and then it declares the attributes of a stream, so that ranges rest on arcs, and with
+        the placement counting before it does anything else."""
+        if self.open and self._undeclared:
+            self.declare(self._undeclared.pop())
+        elif self.open and self._world.random.random() < _SCHEMA_PROBABILITY:
             self.declare()
         else:
             super().act()
 
-    def declare(self) -> None:
-        """Write a schema, with one of several domains."""
+    def declare(self, stream: str = "") -> None:
+        """Write a schema, of any stream or of this one, with one of several domains."""
         random = self._world.random
-        stream = random.choice(STREAMS)
+        stream = stream or random.choice(STREAMS)
         low, high = random.choice(((-1, 10), (0, 9), (8, 9)))
-        attributes = {
+        attributes: dict[str, dict[str, object]] = {
             "price": {"type": "float", "min": low, "max": high, "precision": random.choice((0.01, 0.5))},
             "volume": {"type": "int", "min": -2, "max": 20},
         }
+        schema: dict[str, object] = {"attributes": attributes}
+        if self._placement == "counting":
+            schema = {"attributes": attributes | _COUNTED, "placement": self._placement}
         self._history.schemas[stream] = None
-        self._ask(Ask(self._next_request(), "schema.put", {"stream": stream, "schema": {"attributes": attributes}}))
+        self._ask(Ask(self._next_request(), "schema.put", {"stream": stream, "schema": schema}))
 
     def dial(self) -> None:
         """Connect to the broker it was connected to, or to any other one that runs."""

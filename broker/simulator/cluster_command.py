@@ -17,6 +17,9 @@ from .limits import CLIENTS_MAX, NODES_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
 
 __all__ = ["ClusterSummary", "cluster_campaign", "cluster_main", "command_of_cluster"]
 
+PLACEMENTS = ("anchored", "counting")
+"""What a stream's setting may be, the default first."""
+
 
 class ClusterSummary:
     """What a campaign came to."""
@@ -58,6 +61,7 @@ def cluster_main(argv: Sequence[str], write: Callable[[str], object]) -> int:
         clients=arguments.clients,
         faults=arguments.faults,
         ablation=arguments.ablate,
+        placement=arguments.placement,
     )
     if arguments.campaign:
         first = arguments.seed if arguments.first_seed is None else arguments.first_seed
@@ -80,6 +84,8 @@ def command_of_cluster(options: ClusterRunOptions) -> str:
         f"--nodes {options.nodes} --seed {options.seed} --seconds {options.seconds:g} --clients {options.clients}",
         f"--faults {','.join(options.faults) or 'none'}",
     ]
+    if options.placement != PLACEMENTS[0]:
+        parts.append(f"--placement {options.placement}")
     return " ".join([*parts, f"--ablate {options.ablation}"] if options.ablation else parts)
 
 
@@ -107,6 +113,8 @@ def _parser() -> argparse.ArgumentParser:
     text = f"comma-separated of {', '.join(CLUSTER_FAULTS)}; or none, or all (all)"
     parser.add_argument("--faults", type=_faults, default=CLUSTER_FAULTS, help=text)
     parser.add_argument("--ablate", choices=sorted(CLUSTER_ABLATIONS), default="", help="switch off one safeguard")
+    text = "how subscriptions are put where events pass: the setting of every stream (anchored)"
+    parser.add_argument("--placement", choices=PLACEMENTS, default=PLACEMENTS[0], help=text)
     parser.add_argument("--trace", type=Path, help="write every input and effect to this file")
     parser.add_argument("--campaign", type=within(1, STEPS_MAX), metavar="N", help="run N seeds, print what fails")
     parser.add_argument("--first-seed", type=int, help="where a campaign begins (the seed)")

@@ -83,7 +83,8 @@ def _oldest_in_hand(host: Host) -> float:
     stuck = any(info.forwards for info in node.peers.by_identifier.values())
     if stuck or any(session.outbox for session in node.peers.sessions.values()):
         return now - LOST_WITH_STUCK_SECONDS
-    return min((task.since for task in node.forwarding._waiting), default=now) - LOST_ON_THE_WAY_SECONDS
+    waiting = (*node.forwarding._waiting, *node.forwarding.gathering)
+    return min((task.since for task in waiting), default=now) - LOST_ON_THE_WAY_SECONDS
 
 
 class ClusterHistory(History):

@@ -25,6 +25,7 @@ from .cluster_checkers import CLUSTER_CHECKERS
 from .cluster_client import ClusterClient
 from .cluster_faults import ClusterFaultOptions, ClusterNemesis
 from .cluster_history import ClusterHistory
+from .cluster_ring import RingKept
 from .cluster_state import STATE_CHECKERS
 from .cluster_world import ClusterOptions, ClusterWorld
 from .limits import LOOK_SECONDS, PROBE_SECONDS, SETTLE_SECONDS, START_SECONDS
@@ -59,6 +60,7 @@ class ClusterRunOptions:
     clients: int = 6
     faults: tuple[str, ...] = ()
     ablation: str = ""
+    placement: str = "anchored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +95,20 @@ class ClusterRun:
         self.world.prepare = lambda node: ablate_cluster(node, options.ablation)
         self.checkers: list[Checker] = [kind(self.history) for kind in CLUSTER_CHECKERS]
         random = self.world.random
-        self.state_checkers = [kind(self.world, self.history) for kind in STATE_CHECKERS]
+        self.ring = RingKept(self.world, self.history)
+        self.state_checkers = [*(kind(self.world, self.history) for kind in STATE_CHECKERS), self.ring]
         self.nemesis: ClusterNemesis | None = None
         workload = Workload(random)
         self.clients = [
-            ClusterClient(f"client-{number}", self.world, self.history, self.checkers, workload, self._traits(random))
+            ClusterClient(
+                f"client-{number}",
+                self.world,
+                self.history,
+                self.checkers,
+                workload,
+                self._traits(random),
+                options.placement,
+            )
             for number in range(options.clients)
         ]
         self._steps = 0
@@ -178,7 +189,11 @@ class ClusterRun:
             "deliveries": sum(len(log.delivered) for log in logs),
             "forwarded": sum(node.forwarding.forwarded for node in nodes),
             "relayed": sum(node.forwarding.relayed for node in nodes),
+            "lists asked for": sum(node.forwarding.gathering.asked for node in nodes),
             "lost": sum(node.forwarding.lost for node in nodes),
+            "ring changes judged": self.ring.checked,
+            "ring changes excused": self.ring.excused,
+            "deaths in a judged ring": self.ring.outlived,
         } | (dict(self.nemesis.done) if self.nemesis is not None else {})
 
     @property
@@ -201,6 +216,7 @@ class ClusterRun:
 
     def _to_checkers(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
         self._steps += 1
+        self.ring.step(host, effects)
         if any(isinstance(effect, Send) and isinstance(effect.message, Suback) for effect in effects):
             self.world.after(0.0, self._look_once)
         if self._steps % _SOUND_EVERY == 0:

@@ -126,10 +126,12 @@ class SameSummaries(StateChecker):
             for mine in home.rendezvous._mine.values():
                 for node in nodes if mine.meaning is None else ():
                     summary = node.rendezvous.usage.summaries.get(mine.subscription.stream)
-                    if summary is None or mine.shelf not in summary.shelves:
+                    known = {} if summary is None else {**summary.shelves, **summary.counted}
+                    missing = [shelf for shelf in mine.shelves if shelf not in known]
+                    if missing:
                         stream = mine.subscription.stream
                         self.fail(
-                            f"{node.config.name} does not know that {home.config.name} uses {mine.shelf} of {stream}"
+                            f"{node.config.name} does not know that {home.config.name} uses {missing[0]} of {stream}"
                         )
 
 
@@ -141,6 +143,8 @@ class NothingWaits(StateChecker):
         for node in self.world.nodes():
             if node.forwarding._waiting:
                 self.fail(f"{len(node.forwarding._waiting)} batches wait at {node.config.name}")
+            if node.forwarding.gathering.events:
+                self.fail(f"{node.forwarding.gathering.events} events wait for lists at {node.config.name}")
             for info in node.peers.by_link.values():
                 if info.session.outbox or info.forwards:
                     self.fail(f"events wait at {node.config.name} for {info.name}")

@@ -1,6 +1,6 @@
 """The cluster's world: brokers that live, die, stand still, join and leave, and the links among them.
 
-Server          one broker over all its lives: its name and address, its records on disk, its Host while it lives
+Server          one broker over all its lives: its name and address, its records and its log, its Host while it lives
 ClusterWorld    all of them, on one heap, with one network for clients and one for brokers
 """
 
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from random import Random
 
 from broker.core import Node, NodeConfig
 from broker.core.inputs import Drain, Loaded, Reachable, WallClock
 from protocol.errors import HeadgateError
 
 from .limits import LEAVE_SECONDS
+from .log_host import LogHost
+from .log_store import Disk, ListStore
 from .network import Network, NetworkOptions
 from .peer_network import PeerNetwork, PeerNetworkOptions
 from .world import Host, Watcher, World
@@ -47,6 +50,8 @@ class Server:
         self.life = 0
         self.host: Host | None = None
         self.leaving = False
+        self.disk = Disk()
+        self.log: LogHost | None = None
         self._records: dict[str, object] = {}
 
     @property
@@ -74,6 +79,7 @@ class Server:
         host.records.update(self._records)
         self._records = host.records
         world.peers.hosts[self.address] = host
+        self._begin_log(host)
         host.feed(WallClock(_WALL_CLOCK_OFFSET_SECONDS))
         host.feed(Loaded(dict(host.records)))
         host.feed(Reachable(self.address, f"{self.name}:7470"))
@@ -82,10 +88,23 @@ class Server:
         """Die; `silent` as a machine without power does: nobody is told by the network."""
         if self.host is not None:
             host, self.host = self.host, None
+            if self.log is not None:
+                self.log.crash()
+                self.log = None
             self.world.peers.hosts.pop(self.address, None)
             self.world.peers.silent_deaths = silent
             host.crash()
             self.world.peers.silent_deaths = False
+
+    def _begin_log(self, host: Host) -> None:
+        """What the disk holds, and whoever writes to it; chance of its own, so that it takes none from others."""
+        world = self.world
+        store = ListStore(self.disk, self.name, lambda: _WALL_CLOCK_OFFSET_SECONDS + world.now)
+        random = Random(f"{world.seed}/{self.name}/{self.life}/disk")
+        self.log = LogHost(store, host.feed, world.after, random, lambda: host.paused)
+        host.ask_store = self.log.ask
+        host.halt = lambda reason: world.after(0.0, lambda: self.crash() if self.host is host else None)
+        host.feed(store.open())
 
     def leave(self) -> None:
         """Stop in order, as under SIGTERM."""
@@ -108,6 +127,7 @@ class ClusterWorld(World):
         failed: Callable[[str, HeadgateError], None],
     ) -> None:
         super().__init__(seed)
+        self.seed = seed
         self.options = options
         self.watchers = watchers
         self.servers: dict[str, Server] = {}

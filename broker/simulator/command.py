@@ -1,6 +1,7 @@
 """The command `python -m broker.simulator`: one seed with its digest and verdict, or a campaign of many.
 
-With `--nodes` it is a whole cluster that runs, with arguments of its own (`cluster_command.py`).
+With `--nodes` it is a whole cluster that runs, with arguments of its own (`cluster_command.py`); with `--log` one that
+keeps logs on disks that fail (`log_command.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .arguments import within
 from .cluster_command import cluster_main
 from .faults import FAULTS, parse_faults
 from .limits import CLIENTS_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
+from .log_command import log_main
 from .report import Summary, command_of, verdict_lines
 from .run import Options, run_seed
 
@@ -27,6 +29,8 @@ def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | Non
     """0 when every promise was kept, 1 when one was broken; argparse says 2 for a wrong command line."""
     argv = sys.argv[1:] if argv is None else argv
     write = sys.stdout.write if write is None else write
+    if "--log" in argv:
+        return log_main(argv, write)
     if any(argument.partition("=")[0] == "--nodes" for argument in argv):
         return cluster_main(argv, write)
     arguments = _parser().parse_args(argv)
@@ -66,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m broker.simulator",
         description="Run the broker in virtual time under faults, and check every promise it makes.",
-        epilog="With --nodes N a cluster of N brokers runs instead: see --nodes 3 --help.",
+        epilog="With --nodes N a cluster of N brokers runs instead: see --nodes 3 --help. With --log it keeps logs.",
     )
     parser.add_argument("--seed", type=int, default=1, help="everything in a run follows from it (1)")
     parser.add_argument("--steps", type=within(1, STEPS_MAX), default=2_000, help="events of the safety phase (2000)")

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 __all__ = [
     "APART_SECONDS",
+    "CALM_AFTER_HARM_SECONDS",
+    "CALM_SECONDS",
     "CLIENTS_MAX",
     "CLOSE_SECONDS_MAX",
     "DIAL_SECONDS_MAX",
+    "DISK_IDS_BYTES",
+    "DISK_ROWS_MAX",
+    "DISK_SECONDS_MAX",
+    "DISK_SECONDS_MIN",
     "LEAVE_SECONDS",
+    "LOG_SETTLE_SECONDS",
     "LOOK_SECONDS",
     "LOST_ON_THE_WAY_SECONDS",
     "LOST_WITH_STUCK_SECONDS",
     "NODES_MAX",
-    "PROBE_SECONDS",
     "PEER_CLOSE_SECONDS",
+    "PROBE_SECONDS",
     "QUIET_SECONDS",
     "REPAIR_SECONDS",
     "REPORTED_FAILURES_MAX",
@@ -58,6 +65,9 @@ REPAIR_SECONDS = 15.0
 APART_SECONDS = 20.0
 """How long after a partition nothing is promised: two rings find each other, and every home puts its items again."""
 
+CALM_SECONDS = 3.0
+"""How long the ring has to be sound again before it is judged again: what was said before is over by then."""
+
 LOOK_SECONDS = 0.1
 """How often the checkers of the brokers' insides look."""
 
@@ -81,3 +91,22 @@ TRACE_VALUE_LENGTH_MAX = 200
 
 REPORTED_FAILURES_MAX = 100
 """Failing seeds that a campaign prints; the rest is counted."""
+
+DISK_SECONDS_MIN = 0.0005
+"""The fastest a simulated disk synchronises: a good one."""
+
+DISK_SECONDS_MAX = 0.01
+"""The slowest, while it is well: a spinning one."""
+
+DISK_ROWS_MAX = 32
+"""Rows of one transaction: few, so that a short run has many of them and crashes fall between them."""
+
+DISK_IDS_BYTES = 4096
+"""Rows of one answer to FindIds, so that there are answers that do not hold all."""
+
+CALM_AFTER_HARM_SECONDS = 8.0
+"""After a broker came back with a harmed disk nothing else goes wrong for so long: it hears what copies know, and is
+given anew those that it had."""
+
+LOG_SETTLE_SECONDS = 40.0
+"""From the end of all faults to an answer for every batch: links, copies that catch up, and several tries."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from broker.core import Node, NodeConfig
-from broker.core.effects import Close, Dial, Effect, Note, Send, Store
+from broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
 from broker.core.inputs import Input, Wake
 
 __all__ = ["BrokerEnd", "Host", "Watcher", "World"]
@@ -88,6 +88,8 @@ class Host:
         self.alive = True
         self.paused = False
         self.dial: Callable[[str], None] = lambda address: None
+        self.ask_store: Callable[[LogEffect], None] = lambda effect: None  # the same, for what the log is asked
+        self.halt: Callable[[str], None] = lambda reason: None
         self._watchers = watchers
         self._waiting: list[Input] = []
         self._armed = float("inf")
@@ -97,8 +99,10 @@ class Host:
             Close: self._close,
             Store: self._store,
             Dial: lambda effect: self.dial(effect.address),
+            Halt: lambda effect: self.halt(effect.reason),
             Note: lambda effect: None,  # the trace has it
         }
+        self._carry_out.update(dict.fromkeys(get_args(LogEffect), self._ask_store))
         world.hosts[config.name] = self
 
     def feed(self, happened: Input) -> None:
@@ -171,3 +175,6 @@ class Host:
             self.records.pop(effect.key, None)
         else:
             self.records[effect.key] = effect.value
+
+    def _ask_store(self, effect: LogEffect) -> None:
+        self.ask_store(effect)

@@ -60,6 +60,22 @@ def test_a_few_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) ->
     assert cluster_campaign(options, range(1100, 1100 + seeds)).failures == []
 
 
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, 3), (5, 4)])
+def test_a_few_seeds_of_everything_keep_every_promise_when_streams_are_counted(nodes: int, seeds: int) -> None:
+    options = ClusterRunOptions(0, nodes, 8.0, faults=CLUSTER_FAULTS, placement="counting")
+    summary = cluster_campaign(options, range(1200, 1200 + seeds))
+    assert summary.failures == []
+    assert nodes < 5 or summary.counts["lists asked for"] > 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, 6), (5, 12), (8, 4)])
+def test_many_seeds_of_everything_keep_every_promise_when_streams_are_counted(nodes: int, seeds: int) -> None:
+    options = ClusterRunOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS, placement="counting")
+    assert cluster_campaign(options, range(4000, 4000 + seeds)).failures == []
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize(("nodes", "seeds"), [(3, 30), (4, 15), (5, 30), (6, 12), (9, 12)])

@@ -130,9 +130,13 @@ class NodeCluster:
         at = tuple(address_of(one) for one in seeds)
         node = Node(NodeConfig(name, life, seeds=at, **settings), Random(self.random.random()), self.now)
         host = self.hosts[name] = Host(name, node)
+        self.begin_life(host)
         self.feed(host, Loaded(dict(self.records.setdefault(name, {}))))
         self.feed(host, Reachable(address_of(name), f"{name}:7470"))
         return host
+
+    def begin_life(self, host: Host) -> None:
+        """What a host is told before anything else; nothing, when it has no disk for a log."""
 
     def kill(self, name: str) -> None:
         """The process is gone; the others' systems tell them that its links are."""

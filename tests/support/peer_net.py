@@ -21,7 +21,7 @@ from broker.core.peer_info import PeerHooks, PeerInfo
 from broker.core.peers import Peers
 from broker.core.subscribers import Subscribers
 from protocol.errors import ProtocolViolation
-from protocol.messages import Control, Deliver, Forward, Gap, Letter
+from protocol.messages import Control, Copy, Deliver, Forward, Gap, Letter
 from protocol.session import Role, Session
 
 __all__ = ["PeerNet", "Station", "Wire"]
@@ -109,6 +109,7 @@ class Station:
         self.delivered = 0
         self.at_once = True  # acknowledge what comes at once
         self.dials: list[str] = []
+        self.copies: list[Copy] = []
         self.notes: list[Note] = []
         self.refuses = ""
         self.seeds: list[str] = []
@@ -117,6 +118,7 @@ class Station:
             lambda info, reason, now: self.told.append(("down", info.name, reason)),
             self._letter,
             self._control,
+            lambda info, message, now: self.copies.append(message),
             self._forward,
             self._deliver,
             self._gap,

@@ -13,6 +13,7 @@ from broker.core.cluster import HERE, WAIT
 from broker.core.effects import Dial
 from broker.core.identifiers import RING_SIZE, distance, hash_identifier
 from broker.core.inputs import Loaded, Reachable, Wake
+from broker.core.keyed_limits import TICKETS_MAX
 from broker.core.keyed_messages import Item, Kind, written
 from broker.core.letters import to_wire
 from broker.core.limits import ALONE_SECONDS, ROUTE_HOPS_MAX
@@ -269,6 +270,12 @@ def test_a_message_for_a_key_reaches_its_owner_from_anywhere_and_his_answer_come
     for name in cluster.hosts:
         for key in KEYS[::9]:
             assert cluster.owner(key).node.cluster.keyed.get(("thing", name, key)) is not None
+
+
+def test_no_two_lives_of_a_broker_number_their_puts_alike() -> None:
+    nodes = [Node(NodeConfig("b0", life), Random(1), 0.0) for life in (3, 4)]
+    tickets = [node.cluster.keyed.put([Item(("thing",), 1, 1, 1, "x")], 0.0) for node in nodes]
+    assert tickets[1] - tickets[0] == TICKETS_MAX
 
 
 def test_a_message_that_went_in_a_circle_comes_to_an_end() -> None:

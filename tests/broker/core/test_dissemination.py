@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from broker.core import dissemination
 from broker.core.dissemination import _all_routes, _by_session
+from broker.core.subscribers import ClientSession
 from protocol.batch import Batch
 from protocol.codec import encode
 from protocol.errors import ErrorCode
@@ -305,3 +306,12 @@ def test_numbers_may_be_used_again_at_once() -> None:
     world.say(link, Unsubscribe(9, 1), make_subscribe(1, "quotes/b"))
     world.say(publisher, make_publish(1, quote_batch(["quotes/a", "quotes/b"], ["a", "b"])))
     assert world.delivered(link) == [(1, "b")]
+
+
+def test_a_plan_of_sessions_is_flat_and_counts_toward_the_bound_of_routes() -> None:
+    world = NodeWorld()
+    spread = world.node.dissemination
+    one, other = ClientSession(b"1", "one", None, 0, 0), ClientSession(b"2", "other", None, 0, 0)
+    assert spread.plan_of_sessions({}) == ()
+    assert spread.plan_of_sessions({one: [7], other: [8, 9]}) == (one, 7, other, [8, 9])
+    assert spread._widest == 2

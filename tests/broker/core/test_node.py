@@ -6,6 +6,7 @@ import pytest
 
 from broker.core.effects import Close, Send, Store
 from broker.core.inputs import Drain, LinkPaused, LinkResumed, Loaded, Received, Wake, WallClock
+from broker.core.limits import STORE_SECONDS_MAX
 from protocol.errors import ErrorCode
 from protocol.messages import (
     Answer,
@@ -16,6 +17,7 @@ from protocol.messages import (
     Gap,
     Goodbye,
     Hello,
+    Mode,
     Ping,
     Puback,
     Scope,
@@ -25,6 +27,7 @@ from protocol.messages import (
     Welcome,
 )
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
+from tests.support.log_world import LogWorld
 from tests.support.node_world import NodeWorld
 
 
@@ -234,3 +237,29 @@ def test_ending_many_subscriptions_unread_costs_what_waits_and_not_the_time_of_o
     assert world.node.subscribers.by_link[subscriber].outbox[0] is waiting, "nothing is looked through"
     world.say(subscriber, Unsubscribe(11, 3))
     assert world.grant(subscriber, 10, 0) == [Gap(4, 1, "slow consumer")]
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_stops_waits_for_its_disk_and_answers_before_it_says_goodbye() -> None:
+    world = LogWorld()
+    publisher = world.connect()
+    world.say(publisher, make_publish(1, mode=Mode.STORED))
+    world.feed(Drain())
+    assert world.take(publisher) == []
+    (error,) = (one for one in world.say(publisher, make_publish(2, mode=Mode.STORED)) if isinstance(one, Error))
+    assert error.code == ErrorCode.UNAVAILABLE
+    world.sync()
+    puback, goodbye = world.take(publisher)
+    assert puback == Puback(2)
+    assert isinstance(goodbye, Goodbye)
+
+
+def test_a_disk_that_does_not_answer_does_not_keep_a_broker_from_stopping() -> None:
+    world = LogWorld()
+    publisher = world.connect()
+    world.say(publisher, make_publish(1, mode=Mode.STORED))
+    world.feed(Drain())
+    world.wake_at(world.now + STORE_SECONDS_MAX)
+    assert isinstance(world.take(publisher)[-1], Goodbye)

@@ -56,6 +56,9 @@ def test_streams_are_listed_by_name_with_what_happened_there() -> None:
         "publishers": 1,
         "attributes": ["price"],
         "schema": True,
+        "durability": "memory",
+        "placement": "anchored",
+        "audit": False,
     }
     assert (alerts["stream"], alerts["events"], alerts["schema"]) == ("alerts", 0, False)
 
@@ -190,7 +193,8 @@ def test_a_schema_is_put_got_listed_and_removed() -> None:
         ({"attributes": {"a": {"type": "int", "min": True}}}, "min"),
         ({"attributes": {"a": {"type": "int", "min": 2, "max": 2}}}, "below"),
         ({"attributes": {"a": {"type": "float", "min": 0, "max": float("nan")}}}, "below"),
-        ({"attributes": {}, "audit": True}, "audit"),
+        ({"attributes": {}, "replicas": 3}, "there are attributes, durability"),
+        ({"audit": True, "durability": "memory"}, "leave durability out"),
         ({"attributes": {str(number): {"type": "int"} for number in range(257)}}, "256"),
     ],
     ids=lambda value: str(value)[:40],

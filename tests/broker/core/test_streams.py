@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.core import streams
+from broker.core.stream_settings import DEFAULTS, StreamSettings
 from broker.core.streams import Stream, Streams
 from matching import TopicError, parse_pattern
 
@@ -78,3 +79,28 @@ def test_streams_come_into_being_by_use_up_to_their_number(monkeypatch: pytest.M
     assert every.find("c") is not None, "a stream that nobody uses makes room"
     assert list(every.by_name) == ["a", "c"]
     every.validate()
+
+
+def test_a_stream_has_the_settings_of_its_schema_whether_it_was_there_before_or_came_later() -> None:
+    streams, heard = Streams(), []
+    streams.settings_changed = lambda name, before, after: heard.append((name, before, after))
+    quotes = streams.find("quotes")
+    assert quotes is not None
+    assert quotes.plain
+    streams.declare("quotes", {"durability": "stored"})
+    streams.declare("alerts", {"verify": True})
+    streams.declare("quotes", {"durability": "stored", "attributes": {}})
+    alerts = streams.find("alerts")
+    assert alerts is not None
+    assert (quotes.settings, quotes.plain) == (StreamSettings("stored"), False)
+    assert (alerts.settings, alerts.plain) == (StreamSettings(verify=True), False)
+    streams.undeclare("quotes")
+    assert quotes.plain
+    assert streams.settings_of("quotes") == DEFAULTS
+    streams.validate()
+    stored, verified = StreamSettings("stored"), StreamSettings(verify=True)
+    assert heard == [
+        ("quotes", DEFAULTS, stored),
+        ("alerts", DEFAULTS, verified),
+        ("quotes", stored, DEFAULTS),
+    ], "told when settings change, and not when a schema does"

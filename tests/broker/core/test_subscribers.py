@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from broker.core.inputs import LinkPaused, LinkResumed, Received, Wake
-from broker.core.subscribers import _cut, _size, _without
+from broker.core.portions import size_of
 from protocol.batch import Portion
 from protocol.errors import ErrorCode
 from protocol.messages import Deliver, Gap, Goodbye, Unsubscribe, Welcome
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 
-EVENT_BYTES = _size(Portion("", 0, 0, b"", "quotes/NYSE/OTE", bytes(4), quote_batch(bodies=["a"]).records, 1))
+EVENT_BYTES = size_of(Portion("", 0, 0, b"", "quotes/NYSE/OTE", bytes(4), quote_batch(bodies=["a"]).records, 1))
 """What one waiting event of one letter costs."""
 
 
@@ -342,39 +338,6 @@ def test_a_gap_of_a_subscription_that_ended_is_not_said() -> None:
     world.say(subscriber, Unsubscribe(9, 1))
     world.say(subscriber, make_subscribe(1))
     assert world.grant(subscriber, 10, 0) == []
-
-
-def portion_of(rows: list[int], base: int) -> Portion:
-    batch = quote_batch([f"quotes/{row}" for row in range(12)], [f"body {row}" for row in range(12)])
-    return batch.portion(rows, "origin", base, 5)
-
-
-@given(st.sets(st.integers(0, 11), min_size=1), st.integers(0, 1000), st.integers(0, 2**32))
-def test_a_cut_portion_has_the_rows_it_was_cut_to(rows: set[int], base: int, seed: int) -> None:
-    portion = portion_of(sorted(rows), base)
-    kept = sorted(Random(seed).sample(range(len(rows)), Random(seed).randint(1, len(rows))))
-    cut = _cut(portion, kept)
-    chosen = [sorted(rows)[place] for place in kept]
-    assert [cut.base + row for row in cut.rows()] == [base + row for row in chosen]
-    assert cut.topics.split("\n") == [f"quotes/{row}" for row in chosen]
-    assert deliveries_of([Deliver([[1], len(chosen)], cut)]) == [(1, f"body {row}") for row in chosen]
-
-
-@given(
-    st.lists(st.tuples(st.lists(st.integers(1, 3), min_size=1, max_size=3, unique=True), st.integers(1, 3)), max_size=4)
-)
-def test_without_a_subscription_the_others_have_what_they_had(runs: list[tuple[list[int], int]]) -> None:
-    count = sum(run for _, run in runs)
-    if not count:
-        return
-    message = Deliver([part for run in runs for part in run], portion_of(list(range(count)), 0))
-    left = _without(message, {2})
-    expected = [delivery for delivery in deliveries_of([message]) if delivery[0] != 2]
-    assert deliveries_of([left] if left else []) == expected
-    assert (left is None) == (not expected)
-
-
-# --- Invariants -------------------------------------------------------------------------------------------------------
 
 
 def test_validate_notices_an_outbox_that_could_flow() -> None:

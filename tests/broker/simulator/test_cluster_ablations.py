@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from broker.simulator.cluster_ablations import CLUSTER_ABLATIONS, ablate_cluster
@@ -10,7 +12,9 @@ from tests.broker.simulator.test_cluster_world import new_world
 
 FIND = {
     "allowing": ClusterRunOptions(1, 5, 5.0, ablation="allowing"),
-    "summary": ClusterRunOptions(4, 5, 5.0, ablation="summary"),
+    "checking": ClusterRunOptions(1, 5, 5.0, ablation="checking", placement="counting"),
+    "summary": ClusterRunOptions(3, 5, 5.0, ablation="summary"),
+    "ring-repeat-last": ClusterRunOptions(6, 8, 15.0, faults=("crash",), ablation="ring-repeat-last"),
     "withdrawal": ClusterRunOptions(1, 5, 8.0, ablation="withdrawal"),
 }
 """Quick ones; the rest in the campaign below."""
@@ -18,7 +22,11 @@ FIND = {
 
 @pytest.mark.parametrize("name", sorted(FIND))
 def test_a_run_without_it_fails_soon(name: str) -> None:
-    assert run_cluster(FIND[name]).failure
+    """One of three seeds is enough: which one it is changes with every word that brokers say."""
+    options, promise = FIND[name], "RingKept" if name.startswith("ring-") else ""
+    seeds = range(options.seed, options.seed + 3)
+    failures = (run_cluster(replace(options, seed=seed)).failure for seed in seeds)
+    assert any(failure and failure.startswith(promise) for failure in failures)
 
 
 def test_an_empty_name_changes_nothing_and_an_unknown_one_is_refused() -> None:
@@ -32,12 +40,17 @@ def test_an_empty_name_changes_nothing_and_an_unknown_one_is_refused() -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", sorted(CLUSTER_ABLATIONS))
 def test_some_seed_fails_without_each(name: str) -> None:
-    kinds = ("join", "leave") if name == "patience" else ("crash", "pause", "link", "join")
+    kinds: tuple[str, ...] = ("join", "leave") if name == "patience" else ("crash", "pause", "link", "join")
     nodes, seconds = 5, 12.0
     if name == "lapse":  # what stands still, and nothing else
-        kinds, nodes, seconds = ("pause",), 3, 6.0
+        kinds, nodes, seconds = ("pause",), 5, 8.0
+    if name == "lists":  # keys that change hands while lists are asked for
+        kinds, nodes, seconds = ("join", "leave"), 7, 20.0
+    placement = "counting" if name in ("checking", "lists") else "anchored"
+    if name.startswith("ring-"):  # a ring that bears a death
+        kinds, nodes, seconds = ("join", "leave", "crash"), 8, 15.0
     failures = (
-        run_cluster(ClusterRunOptions(seed, nodes, seconds, faults=kinds, ablation=name)).failure
-        for seed in range(1, 41)
+        run_cluster(ClusterRunOptions(seed, nodes, seconds, 6, kinds, name, placement)).failure
+        for seed in range(1, 121)  # the rarest is found in one of thirty
     )
     assert any(failures)

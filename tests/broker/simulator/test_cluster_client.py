@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.simulator.cluster_client import ClusterClient
 from broker.simulator.cluster_history import ClusterHistory
 from broker.simulator.cluster_world import ClusterWorld
-from broker.simulator.workload import Traits, Workload
+from broker.simulator.workload import STREAMS, Traits, Workload
 from tests.broker.simulator.test_cluster_world import new_world
 
 
@@ -42,3 +42,19 @@ def test_it_waits_while_nobody_is_there() -> None:
     world.servers["broker-1"].start()
     world.run_for(2.0)
     assert client.open
+
+
+def test_streams_that_are_to_be_counted_are_declared_before_anything_else() -> None:
+    world = new_world(1)
+    client = ClusterClient("c", world, ClusterHistory(), [], Workload(world.random), Traits(), "counting")
+    client.dial()
+    world.run_for(2.0)
+    for _ in STREAMS:
+        client.act()
+    world.run_for(0.5)
+    streams = world.nodes()[0].streams
+    assert all(streams.settings_of(name).placement == "counting" for name in STREAMS)
+    assert all("symbol" in schema["attributes"] for schema in streams.schemas.values())
+    client.declare("quotes")
+    world.run_for(0.5)
+    assert streams.settings_of("quotes").placement == "counting", "a later declaration says so again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,9 @@ def test_a_campaign_adds_up() -> None:
     assert summary.counts["events"]
 
 
-@pytest.mark.parametrize("arguments", [("--faults", "fire"), ("--seconds", "0"), ("--nodes", "0"), ("--ablate", "x")])
+@pytest.mark.parametrize(
+    "arguments", [("--faults", "fire"), ("--seconds", "0"), ("--nodes", "0"), ("--ablate", "x"), ("--placement", "x")]
+)
 def test_nonsense_is_refused(arguments: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit) as caught:
         run("--nodes", "3", *arguments)
@@ -68,3 +71,11 @@ def test_the_digest_does_not_depend_on_the_hash_seed() -> None:
         command = [sys.executable, "-m", "broker.simulator", *QUICK]
         texts.append(subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True).stdout)
     assert texts[0] == texts[1]
+
+
+def test_a_run_with_counted_streams_is_another_run_and_says_so() -> None:
+    options = replace(OPTIONS, placement="counting")
+    code, text = run(*QUICK, "--placement", "counting")
+    assert code == 0 and "--placement counting" in text
+    assert run_cluster(options).digest in text and run_cluster(OPTIONS).digest not in text
+    assert "--placement" not in command_of_cluster(OPTIONS)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from broker.core import Node
+from broker.core.shelves import count_shelf
 from broker.simulator.checkers import Violation
 from broker.simulator.cluster_client import ClusterClient
 from broker.simulator.cluster_history import ClusterHistory
+from broker.simulator.cluster_ring import RingKept
 from broker.simulator.cluster_state import (
     STATE_CHECKERS,
     FreshScopes,
@@ -56,7 +58,7 @@ def test_a_sound_cluster_has_no_complaints() -> None:
 
 
 def test_every_checker_is_in_the_list() -> None:
-    assert set(STATE_CHECKERS) == set(StateChecker.__subclasses__())
+    assert {*STATE_CHECKERS, RingKept} == set(StateChecker.__subclasses__())
 
 
 def test_a_scope_without_the_item_is_out_of_date() -> None:
@@ -91,3 +93,13 @@ def test_what_waits_in_the_end_is_found() -> None:
     world, history, home = subscribed()
     home.forwarding._waiting.own.append(None)  # type: ignore[arg-type]
     assert "wait at" in complaint(NothingWaits, world, history, at_rest=True)
+
+
+def test_lists_that_are_not_known_and_events_that_wait_for_them_are_found() -> None:
+    world, history, home = subscribed()
+    shelf = count_shelf("symbol")
+    (mine,) = home.rendezvous._mine.values()
+    mine.shelves = (*mine.shelves, shelf)
+    assert f"uses {shelf} of quotes" in complaint(SameSummaries, world, history, at_rest=True)
+    home.forwarding.gathering.events = 3
+    assert "3 events wait for lists" in complaint(NothingWaits, world, history, at_rest=True)

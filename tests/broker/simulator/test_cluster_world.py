@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from broker.core.effects import Append, Halt
 from broker.core.inputs import Drain
 from broker.simulator.cluster_world import ClusterOptions, ClusterWorld
 from protocol.errors import HeadgateError
+from protocol.log_rows import LogName
 
 
 def new_world(count: int, seconds: float = 8.0, seed: int = 1) -> ClusterWorld:
@@ -94,3 +96,31 @@ def test_an_orderly_leave_ends_the_process() -> None:
     world.run_for(2.0)
     assert server.host is None
     assert len(world.living()) == 2
+
+
+def test_a_log_outlives_its_broker_and_its_epoch_stays() -> None:
+    world = new_world(1)
+    server = world.servers["broker-1"]
+    assert server.host is not None and server.log is not None
+    epoch = server.host.node.log.epoch
+    log = LogName("broker-1", epoch, 0, "a")
+    server.disk.content.epoch = epoch
+    server.log.ask(Append(10**6, log, b"row", 0, 1, 0))
+    server.log.slowness = 0.0
+    server.crash()
+    assert server.log is None
+    server.start()
+    node = server.host.node if server.host is not None else None
+    assert node is not None and node.log.available and node.log.epoch == epoch
+    assert set(node.log.logs) == set(server.disk.content.logs)
+
+
+def test_a_broker_whose_disk_has_failed_is_gone_at_once() -> None:
+    world = new_world(1)
+    server = world.servers["broker-1"]
+    assert server.host is not None
+    server.host._carry_out[Halt](Halt("the disk has failed"))
+    world.run_for(0.0)
+    assert server.host is None
+    server.start()
+    assert server.host is not None

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.core import NodeConfig
-from broker.core.effects import Close, Effect, Send, Store
+from broker.core.effects import Close, Effect, FindTime, Halt, Send, Store
 from broker.core.inputs import Input, LinkDown, LinkPaused, LinkResumed, Received, Wake
 from broker.simulator.world import Host, World
+from protocol.log_rows import LogName
 from protocol.messages import Ask, Hello, Welcome
 from tests.support.builders import deliveries_of, make_publish, make_subscribe
 
@@ -129,3 +130,15 @@ def test_a_host_wakes_a_node_that_has_more_to_send_in_its_next_turn() -> None:
     host.feed(LinkResumed(1))
     host.world.run_for(1.0)
     assert len(deliveries_of(subscriber.heard)) == 3
+
+
+def test_what_the_log_is_asked_and_the_order_to_halt_go_to_whoever_can() -> None:
+    host, _, _ = host_with(0)
+    asked: list[object] = []
+    question = FindTime(1, LogName("broker-1", 7, 0, "a"), 5)
+    for effect in (question, Halt("the disk has failed")):
+        host._carry_out[type(effect)](effect)
+    host.ask_store = host.halt = asked.append
+    for effect in (question, Halt("the disk has failed")):
+        host._carry_out[type(effect)](effect)
+    assert asked == [question, "the disk has failed"]

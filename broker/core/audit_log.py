@@ -1,0 +1,321 @@
+"""The audit log: what was handed on to our clients, and what they wanted when, for streams that are audited.
+
+Both go into logs of this broker, because it is their home. One value a delivery, in columns:
+
+    subscription, sequence, sent_at, published_at, outcome     sequence and the row's origin are the event's id
+    outcome    0 sent     1 dropped, its subscriber was too slow or went     2 lost on the way to the client
+
+A delivery that was sent and turns out not to have come in has a second line with outcome 2. What of a session was
+under way when it ended for good stays `sent`: nobody knows. A change of what is wanted is a line of its own:
+
+    asked         not in force yet, but events begin to come: only written of those to whom that happens
+    subscribe     in force since `effective_at`, which is when SUBACK went out, or when the audit began
+    unsubscribe   over since then; `reason` says why, when nobody asked for it
+    gap           some events may be missing before that moment, and nobody can say which: `reason` begins with how many
+
+A life that ended without a word left its subscriptions open; the next one finds them in the log and ends them.
+
+Lines are gathered for a moment and written as rows. What the disk does not take is kept and written again, within a
+bound; beyond it the audit has a hole, which is said with alarm.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from matching import MatchingError, parse_condition, to_spark
+from protocol.columns import encode_column
+from protocol.limits import BATCH_EVENTS_MAX
+from protocol.log_rows import LogKind, Row
+from protocol.messages import Deliver
+
+from .audit_history import open_subscriptions
+from .effects import Effect, Note
+from .limits import AUDIT_FLIGHT_EVENTS_MAX, AUDIT_ROWS_KEPT_MAX, AUDIT_SECONDS
+from .log import HeldLog, Log
+from .streams import Streams
+from .subscribers import ClientSession, Subscribers, Subscription
+
+__all__ = ["DROPPED", "LOST", "SENT", "AuditLog"]
+
+SENT, DROPPED, LOST = 0, 1, 2
+
+_CHANGES = ("subscription", "subscriber", "pattern", "exact", "condition", "spark", "action", "effective_at", "reason")
+
+
+def _numbers() -> array[int]:
+    return array("q")
+
+
+@dataclass(slots=True)
+class _Lines:
+    """Deliveries of one stream whose events are of one origin, column by column."""
+
+    subscription: array[int] = field(default_factory=_numbers)
+    sequence: array[int] = field(default_factory=_numbers)
+    sent_at: array[int] = field(default_factory=_numbers)
+    published_at: array[int] = field(default_factory=_numbers)
+    outcome: array[int] = field(default_factory=_numbers)
+
+
+@dataclass(slots=True)
+class _Flight:
+    """What was sent in one DELIVER: up to which delivery of its session it reaches."""
+
+    position: int
+    stream: str
+    origin: str
+    published_at: int
+    subscriptions: array[int]
+    sequences: array[int]
+
+
+class AuditLog:
+    """See the head of this file. `now` is told before anything happens."""
+
+    def __init__(
+        self, origin: str, effects: list[Effect], log: Log, streams: Streams, subscribers: Subscribers
+    ) -> None:
+        self._origin = origin
+        self._effects = effects
+        self._log = log
+        self._streams = streams
+        self._subscribers = subscribers
+        self._lines: dict[tuple[str, str], _Lines] = {}
+        self._changes: dict[tuple[str, str], list[tuple[int | str | bool, ...]]] = {}
+        self._flights: dict[bytes, deque[_Flight]] = {}
+        self._flying = 0
+        self._asked: dict[int, None] = {}
+        self._again: deque[tuple[LogKind, str, Row]] = deque()
+        self._streams_audited: dict[str, None] = {}
+        self._alive = False
+        self.now = 0.0
+        self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
+        self.deadline = float("inf")
+        self.missing = 0
+
+    # --- which streams -----------------------------------------------------------------------------------------------
+
+    def begin(self, stream: str) -> None:
+        """It is audited from now on."""
+        self._streams_audited[stream] = None
+        self._subscribers.watch = self
+        self._subscriptions_of(stream, "subscribe", "")
+
+    def end(self, stream: str) -> None:
+        """It is audited no more."""
+        self._subscriptions_of(stream, "unsubscribe", "the stream is not audited any more")
+        self._streams_audited.pop(stream, None)
+        if not self._streams_audited:
+            self._subscribers.watch = None
+            self._flights.clear()
+            self._flying = 0
+
+    def _subscriptions_of(self, stream: str, action: str, reason: str) -> None:
+        for session in self._subscribers.by_key.values():
+            for number, subscription in session.subscriptions.items():
+                if subscription.stream == stream and number not in session.placing:
+                    self._change(subscription, action, reason)
+
+    # --- what was wanted ---------------------------------------------------------------------------------------------
+
+    def subscribed(self, subscription: Subscription) -> None:
+        """It is in force."""
+        self._asked.pop(subscription.identity, None)
+        if subscription.stream in self._streams_audited:
+            self._change(subscription, "subscribe", "")
+
+    def unsubscribed(self, subscription: Subscription, reason: str = "") -> None:
+        """It is over."""
+        if subscription.stream in self._streams_audited:
+            self._change(subscription, "unsubscribe", reason)
+
+    def missed(self, session: ClientSession, number: int, stream: str, count: int, reason: str) -> None:
+        """Events may be missing with one subscription of a session, or with all (0), of a stream or of all ("")."""
+        for subscription in session.subscriptions.values():
+            if (
+                number in (0, subscription.number)
+                and stream in ("", subscription.stream)
+                and subscription.stream in self._streams_audited
+            ):
+                self._change(subscription, "gap", f"{count} lost: {reason}")
+
+    def begin_life(self) -> None:
+        """The wall clock is known, so that what former lives left open can be ended. Their logs say what that is."""
+        if self._alive or not self._log.available:
+            return
+        self._alive = True
+        for held in self._log.own_logs():
+            if held.name.kind == LogKind.SUBSCRIPTIONS:
+                open_subscriptions(self._log, held, self._end_former)
+
+    def _end_former(self, held: HeldLog, left: dict[tuple[str, int], tuple[int | str | bool, ...]]) -> None:
+        for (origin, _), line in left.items():
+            ended = (*line[:6], "unsubscribe", self.wall_us(self.now), "broker restarted")
+            self._changes.setdefault((held.name.stream, origin), []).append(ended)
+            self._is_due()
+
+    def _change(self, subscription: Subscription, action: str, reason: str) -> None:
+        line: tuple[int | str | bool, ...] = (
+            subscription.identity,
+            subscription.session.name,
+            str(subscription.pattern),
+            subscription.pattern.exact,
+            subscription.condition,
+            _spark(subscription.condition),
+            action,
+            self.wall_us(self.now),
+            reason,
+        )
+        self._changes.setdefault((subscription.stream, self._origin), []).append(line)
+        self._is_due()
+
+    # --- what was delivered ------------------------------------------------------------------------------------------
+
+    def sent(self, session: ClientSession, message: Deliver) -> None:
+        """It went out on the session's link."""
+        flight = self._flight(session, message)
+        if flight is None:
+            return
+        self._write(flight, SENT)
+        flights = self._flights.setdefault(session.key, deque())
+        flights.append(flight)
+        self._flying += len(flight.sequences)
+        while flights and (flights[0].position <= session.received or self._flying > AUDIT_FLIGHT_EVENTS_MAX):
+            self._flying -= len(flights.popleft().sequences)
+
+    def dropped(self, session: ClientSession, message: Deliver) -> None:
+        """It will never go out."""
+        flight = self._flight(session, message)
+        if flight is not None:
+            self._write(flight, DROPPED)
+
+    def lost(self, session: ClientSession, received: int) -> None:
+        """The client is back and has so many of the deliveries that were sent."""
+        for flight in self._flights.pop(session.key, ()):
+            self._flying -= len(flight.sequences)
+            if flight.position > received:
+                self._write(flight, LOST)
+
+    def forget(self, session: ClientSession) -> None:
+        """It ended."""
+        for subscription in session.subscriptions.values():
+            self._asked.pop(subscription.identity, None)
+        for flight in self._flights.pop(session.key, ()):
+            self._flying -= len(flight.sequences)
+
+    def _flight(self, session: ClientSession, message: Deliver) -> _Flight | None:
+        portion = message.portion
+        stream = _stream_of(portion.topics)
+        if stream not in self._streams_audited or session.key not in self._subscribers.by_key:
+            return None  # the home of another broker's clients writes its own
+        flight = _Flight(session.sent, stream, portion.origin, portion.time, _numbers(), _numbers())
+        places, at = portion.rows(), 0
+        for numbers, count in message.runs():
+            sequences = [portion.base + place for place in places[at : at + count]]
+            at += count
+            for number in numbers:
+                subscription = session.subscriptions.get(number)
+                if subscription is not None:
+                    if number in session.placing and subscription.identity not in self._asked:
+                        self._asked[subscription.identity] = None
+                        self._change(subscription, "asked", "")
+                    flight.subscriptions.extend([subscription.identity] * count)
+                    flight.sequences.extend(sequences)
+        return flight if flight.sequences else None
+
+    def _write(self, flight: _Flight, outcome: int) -> None:
+        lines = self._lines.setdefault((flight.stream, flight.origin), _Lines())
+        count = len(flight.sequences)
+        lines.subscription += flight.subscriptions
+        lines.sequence += flight.sequences
+        lines.sent_at.extend([self.wall_us(self.now)] * count)
+        lines.published_at.extend([flight.published_at] * count)
+        lines.outcome.extend([outcome] * count)
+        self._is_due()
+
+    # --- to the log --------------------------------------------------------------------------------------------------
+
+    def _is_due(self) -> None:
+        self.deadline = min(self.deadline, self.now + AUDIT_SECONDS)
+
+    def wake(self, now: float) -> None:
+        """Write what was gathered."""
+        if self.deadline <= now:
+            self.flush(now)
+
+    def flush(self, now: float) -> None:
+        """Write what was gathered, behind what the disk did not take."""
+        self.deadline = float("inf")
+        if not self._log.available:
+            self._lines.clear()
+            self._changes.clear()
+            return
+        rows = list(self._again)
+        self._again.clear()
+        time_us = self.wall_us(now)
+        for (stream, origin), changes in self._changes.items():
+            rows += [(LogKind.SUBSCRIPTIONS, stream, row) for row in _rows_of_changes(changes, origin, time_us)]
+        for (stream, origin), lines in self._lines.items():
+            rows += [(LogKind.DELIVERIES, stream, row) for row in _rows_of_lines(lines, origin, self._origin, time_us)]
+        self._lines.clear()
+        self._changes.clear()
+        for kind, stream, row in rows:
+            self._append(kind, stream, row, now)
+
+    def _append(self, kind: LogKind, stream: str, row: Row, now: float) -> None:
+        def write(now: float) -> None:
+            self._log.append(self._log.own(kind, stream), row, None, on_disk)
+
+        def on_disk(reason: str, now: float) -> None:
+            if reason and len(self._again) < AUDIT_ROWS_KEPT_MAX:
+                self._again.append((kind, stream, row))
+                self._is_due()
+            elif reason:
+                self.missing += row.count
+                facts = {"stream": stream, "lines": row.count, "reason": reason}
+                self._effects.append(Note("audit incomplete", facts, alarming=True))
+
+        self._log.when_vouched(sum(map(len, row.columns.values())), write, now)
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert self._flying == sum(len(one.sequences) for some in self._flights.values() for one in some)
+        assert self._flights.keys() <= self._subscribers.by_key.keys()
+        assert (self._subscribers.watch is self) == bool(self._streams_audited)
+        assert self.deadline < float("inf") or not (self._lines or self._changes or self._again)
+
+
+def _stream_of(topics: str) -> str:
+    """The first level of the first topic, without looking through all of them."""
+    ends = [end for end in (topics.find("/"), topics.find("\n")) if end >= 0]
+    return topics[: min(ends)] if ends else topics
+
+
+def _spark(condition: str) -> str:
+    """The condition in the words of Spark SQL; empty when it has none."""
+    try:
+        return to_spark(parse_condition(condition)) if condition else ""
+    except MatchingError:
+        return ""
+
+
+def _rows_of_lines(lines: _Lines, origin: str, home: str, time_us: int) -> Iterable[Row]:
+    for first in range(0, len(lines.sequence), BATCH_EVENTS_MAX):
+        columns = {name: getattr(lines, name)[first : first + BATCH_EVENTS_MAX] for name in _Lines.__slots__}
+        yield _row(columns, origin, home, time_us)
+
+
+def _rows_of_changes(changes: Sequence[tuple[int | str | bool, ...]], home: str, time_us: int) -> Iterable[Row]:
+    for first in range(0, len(changes), BATCH_EVENTS_MAX // 16):  # a condition has up to 4 KiB, and is told twice
+        part = list(zip(*changes[first : first + BATCH_EVENTS_MAX // 16], strict=True))
+        yield _row(dict(zip(_CHANGES, part, strict=True)), "", home, time_us)
+
+
+def _row(columns: dict[str, Sequence[int | str | bool]], origin: str, home: str, time_us: int) -> Row:
+    count = len(columns["subscription"])
+    encoded = {name: encode_column(values) for name, values in columns.items()}
+    return Row(0, count, time_us, origin, 0, b"", home, b"", encoded, False, b"")

@@ -1,0 +1,389 @@
+"""The log: what this broker keeps on disk of stored streams, its own and copies of others', and who waits for it.
+
+A batch of a stored stream goes through these stages, and never back:
+
+    appended    it has a place: position (broker, epoch, stream, number) and event ids; the disk was asked to keep it
+    on disk     our own disk has it, synced: now it is matched and delivered, and siblings get it (`log_copies.py`)
+    safe        k disks have it: our own and those of k - 1 siblings
+
+PUBACK of a batch in mode `stored` goes out when it is safe; in mode `accepted` at once. So
+
+    whatever anybody has seen is in our log     nothing is delivered before our disk has it
+    whatever was acknowledged survives          any k - 1 of the disks that have it may be lost
+
+There is one writer for each log, this broker, and positions are given out here, in the order of acceptance, without a
+hole. The disk answers in that order too (`Stored(upto)`), so what is pending is a queue. When the disk is full all
+that is pending has failed (`NotStored`): its positions are given again, its producers are where they were, and whoever
+waits hears ERROR 112. When the disk fails in any other way nobody knows what it holds, and this broker stops (`Halt`):
+what it would say from then on could be wrong.
+
+What is safe needs no vote: a log has one writer, copies only ever grow, and of two copies of one log the shorter is a
+beginning of the longer. Whoever has the most has everything.
+
+Who waits (`wait`) waits for ends of logs to be safe, at most STORE_SECONDS_MAX. Then the answer is ERROR 112 as well,
+and it may be in the log all the same: to send it again with the same stamp is safe.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from protocol.errors import ErrorCode, Refused
+from protocol.log_rows import LogKind, LogName, Row, encode_row
+
+from .effects import Append, Effect, FindIds, FindSize, FindTime, Halt, KeepProducer, Note, ReadRows, TrimLog
+from .inputs import Found, NotStored, Opened, RowsRead, Stored, Trimmed
+from .limits import LOG_PENDING_BYTES_MAX, LOG_WAITERS_MAX, STORE_SECONDS_MAX
+from .log_state import LogState, ProducerState
+
+__all__ = ["HeldLog", "Log", "Then"]
+
+Then: TypeAlias = Callable[[str, float], None]
+"""Told when the disk has it (""), or why it has not."""
+
+Told: TypeAlias = Callable[[Refused | None, float], None]
+"""Told when all of it is safe, or why that is not so."""
+
+_OVERHEAD_BYTES = 600
+"""What a pending row costs beside its bytes: the objects around it."""
+
+
+@dataclass(slots=True, eq=False)
+class HeldLog:
+    """One log that is held here. Events `first` to `next - 1` are on disk; `assigned` is what is given out next."""
+
+    name: LogName
+    own: bool
+    first: int = 0
+    next: int = 0
+    assigned: int = 0
+    bytes: int = 0
+    first_time: int = 0
+    last_time: int = 0
+    opened: int = 0  # where it ended when this life began
+    waiters: deque[_Waiter] = field(default_factory=deque, repr=False)
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """Somebody who waits for ends of logs to be safe, one after the other."""
+
+    needs: deque[tuple[HeldLog, int]]
+    tell: Told
+    deadline: float
+    done: bool = False
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Something that the disk was asked to keep."""
+
+    ticket: int
+    held: HeldLog | None
+    row: bytes
+    first: int
+    count: int
+    time: int
+    producer: ProducerState | None
+    then: Then | None
+
+    @property
+    def size(self) -> int:
+        return len(self.row) + _OVERHEAD_BYTES
+
+
+class Log:
+    """See the head of this file. `safe_end` says up to where enough disks have a log of ours; `landed` hears of every
+    row that our disk has; `kept` and `undone` of every producer's state that it has, or has not."""
+
+    def __init__(self, broker: str, effects: list[Effect]) -> None:
+        self._broker = broker
+        self._effects = effects
+        self.available = False
+        self.halted = ""
+        self.closing = False
+        self.epoch = 0
+        self.vouched = True  # nobody can know more of our log than we do: it may be written to
+        self.logs: dict[LogName, HeldLog] = {}
+        self.pending_bytes = 0
+        self.deadline = float("inf")
+        self.appended = self.stored_rows = self.failed = self.late = 0
+        self.safe_end: Callable[[HeldLog], int] = lambda held: held.next
+        self.landed: Callable[[HeldLog, int, bytes, float], None] = lambda held, first, row, now: None
+        self.kept: Callable[[ProducerState], None] = lambda state: None
+        self.undone: Callable[[Iterable[str]], None] = lambda names: None
+        self._pending: deque[_Pending] = deque()
+        self._waiters: deque[_Waiter] = deque()
+        self._held_back: deque[tuple[int, Callable[[float], None]]] = deque()
+        self._ticket = 0
+        self._lookups: dict[int, Callable[[Any, float], None]] = {}
+        self._lookup = 0
+
+    # --- what is held ------------------------------------------------------------------------------------------------
+
+    def opened(self, happened: Opened) -> None:
+        """What earlier lives left here."""
+        self.available = True
+        self.epoch = happened.epoch
+        for state in happened.logs:
+            self.hold(state.name, state).opened = state.next
+        for text in happened.damage:
+            self._effects.append(Note("log damaged", {"damage": text}, alarming=True))
+
+    def hold(self, name: LogName, state: LogState | None = None) -> HeldLog:
+        """The log of that name, new when there was none."""
+        held = self.logs.get(name)
+        if held is None:
+            held = self.logs[name] = HeldLog(name, name.broker == self._broker)
+        if state is not None:
+            held.first, held.next, held.bytes = state.first, state.next, state.bytes
+            held.first_time, held.last_time = state.first_time, state.last_time
+            held.assigned = max(held.assigned, held.next)
+        return held
+
+    def own(self, kind: LogKind, stream: str) -> HeldLog:
+        """The log that we write such things to."""
+        return self.hold(LogName(self._broker, self.epoch, int(kind), stream))
+
+    def own_logs(self) -> list[HeldLog]:
+        """All that are ours, of former epochs too."""
+        return [held for held in self.logs.values() if held.own]
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Positions that we do not know were given out in this one: from now on we write under another."""
+        assert epoch > self.epoch
+        self.epoch = epoch
+
+    def trimmed(self, happened: Trimmed) -> None:
+        """The disk let go of old rows."""
+        held = self.hold(happened.state.name, happened.state)
+        held.assigned = max(held.assigned, held.next)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def check_room(self, size: int) -> None:
+        """Raises Refused when so many bytes more may not wait for the disk."""
+        if not self.available:
+            text = "this broker keeps no log: publish to a stream whose durability is memory, or to another broker"
+            raise Refused(ErrorCode.UNSUPPORTED, text)
+        if self.closing:
+            raise Refused(ErrorCode.UNAVAILABLE, "this broker is shutting down: publish to another one")
+        if self.pending_bytes + size > LOG_PENDING_BYTES_MAX or len(self._waiters) >= LOG_WAITERS_MAX:
+            text = "the disk of this broker, or of its siblings, is behind: nothing was stored, try again in a moment"
+            raise Refused(ErrorCode.NOT_STORED, text)
+
+    def hold_back(self, size: int, write: Callable[[float], None]) -> None:
+        """Do this as soon as the log may be written to."""
+        self._held_back.append((size + _OVERHEAD_BYTES, write))
+        self.pending_bytes += size + _OVERHEAD_BYTES
+
+    def when_vouched(self, size: int, write: Callable[[float], None], now: float) -> None:
+        """Do this now, or as soon as the log may be written to."""
+        if self.vouched:
+            write(now)
+        else:
+            self.hold_back(size, write)
+
+    def vouch(self, now: float) -> None:
+        """From now on the log may be written to."""
+        self.vouched = True
+        while self._held_back:
+            size, write = self._held_back.popleft()
+            self.pending_bytes -= size
+            write(now)
+
+    def append(self, held: HeldLog, row: Row, producer: ProducerState | None = None, then: Then | None = None) -> int:
+        """Put a row at the end of a log of ours; returns where it ends."""
+        row.first = held.assigned
+        self.append_bytes(held, encode_row(row), row, producer, then)
+        return held.assigned
+
+    def append_bytes(
+        self, held: HeldLog, data: bytes, row: Row, producer: ProducerState | None = None, then: Then | None = None
+    ) -> None:
+        """Put a row that is encoded already at the end of a log, which is where it belongs."""
+        assert row.first == held.assigned
+        held.assigned += row.count
+        self.appended += row.count
+        pending = _Pending(self._next_ticket(), held, data, row.first, row.count, row.time, producer, then)
+        self._ask(pending)
+        self._effects.append(
+            Append(pending.ticket, held.name, data, row.first, row.count, row.time, producer, bool(row.ids))
+        )
+
+    def keep_producer(self, state: ProducerState, then: Then) -> None:
+        """Remember this of a producer."""
+        pending = _Pending(self._next_ticket(), None, b"", 0, 0, state.time, state, then)
+        self._ask(pending)
+        self._effects.append(KeepProducer(pending.ticket, state))
+
+    def _next_ticket(self) -> int:
+        self._ticket += 1
+        return self._ticket
+
+    def _ask(self, pending: _Pending) -> None:
+        self._pending.append(pending)
+        self.pending_bytes += pending.size
+
+    # --- looking up --------------------------------------------------------------------------------------------------
+
+    def read_rows(self, name: LogName, position: int, bytes_max: int, then: Callable[[RowsRead, float], None]) -> None:
+        """The rows of a log from the one that holds this position on."""
+        self._effects.append(ReadRows(self._next_lookup(then), name, position, bytes_max))
+
+    def find_time(self, name: LogName, time: int, then: Callable[[Any, float], None]) -> None:
+        """The first position of this time or later; None when there is no such log."""
+        self._effects.append(FindTime(self._next_lookup(then), name, time))
+
+    def find_size(self, name: LogName, size: int, then: Callable[[Any, float], None]) -> None:
+        """The first position of the newest rows of so many bytes."""
+        self._effects.append(FindSize(self._next_lookup(then), name, size))
+
+    def find_ids(self, producer: str, after: int, then: Callable[[Any, float], None]) -> None:
+        """Rows of a producer that have ids, and where to go on."""
+        self._effects.append(FindIds(self._next_lookup(then), producer, after))
+
+    def trim(self, name: LogName, below: int) -> None:
+        """Let go of the rows before that position."""
+        self._effects.append(TrimLog(name, below))
+
+    def rows_read(self, happened: RowsRead, now: float) -> None:
+        """What `read_rows` asked for."""
+        self._lookups.pop(happened.ticket)(happened, now)
+
+    def found(self, happened: Found, now: float) -> None:
+        """What one of the others asked for."""
+        self._lookups.pop(happened.ticket)(happened.value, now)
+
+    def _next_lookup(self, then: Callable[[Any, float], None]) -> int:
+        self._lookup += 1
+        self._lookups[self._lookup] = then
+        return self._lookup
+
+    # --- what the disk says ------------------------------------------------------------------------------------------
+
+    def stored(self, happened: Stored, now: float) -> None:
+        """All that was asked for up to there is on the disk."""
+        grown: dict[LogName, HeldLog] = {}
+        while self._pending and self._pending[0].ticket <= happened.upto:
+            pending = self._pending.popleft()
+            self.pending_bytes -= pending.size
+            if pending.producer is not None:
+                self.kept(pending.producer)
+            held = pending.held
+            if held is not None:
+                grown[held.name] = held
+                self._landed(held, pending, now)
+            if pending.then is not None:
+                pending.then("", now)
+        for held in grown.values():
+            self.settle(held, now)
+
+    def _landed(self, held: HeldLog, pending: _Pending, now: float) -> None:
+        held.next = pending.first + pending.count
+        held.bytes += len(pending.row)
+        held.first_time = held.first_time or pending.time
+        held.last_time = pending.time
+        self.stored_rows += 1
+        self.landed(held, pending.first, pending.row, now)
+
+    def not_stored(self, happened: NotStored, now: float) -> None:
+        """Nothing of what is pending is in the logs."""
+        if happened.fatal:
+            self.halted = happened.reason
+            self._effects.clear()
+            self._effects += (
+                Note("disk failed", {"reason": happened.reason}, alarming=True),
+                Halt(happened.reason),
+            )
+            return
+        failed, self._pending = list(self._pending), deque()
+        assert not failed or failed[-1].ticket <= happened.upto
+        self.pending_bytes = sum(size for size, _ in self._held_back)
+        self._effects.append(Note("not stored", {"rows": len(failed), "reason": happened.reason}, alarming=True))
+        self.undone([pending.producer.name for pending in failed if pending.producer is not None])
+        for pending in failed:
+            self.failed += pending.count
+            if pending.held is not None:
+                pending.held.assigned = pending.held.next
+        for waiter in list(self._waiters):
+            if any(end > held.assigned for held, end in waiter.needs):
+                text = f"it is not stored ({happened.reason}): make room on the broker's disk, then send it again"
+                self._answer(waiter, Refused(ErrorCode.NOT_STORED, text), now)
+        for pending in failed:
+            if pending.then is not None:
+                pending.then(happened.reason, now)
+
+    # --- who waits ---------------------------------------------------------------------------------------------------
+
+    def wait(self, needs: Sequence[tuple[HeldLog, int]], tell: Told, now: float) -> None:
+        """Tell when these logs are safe up to these ends; at once when they are."""
+        waiter = _Waiter(deque(needs), tell, now + STORE_SECONDS_MAX)
+        self._waiters.append(waiter)
+        self.deadline = min(self.deadline, waiter.deadline)
+        self._go_on(waiter, now)
+
+    def settle(self, held: HeldLog, now: float) -> None:
+        """More of it may be safe than was."""
+        safe = self.safe_end(held)
+        waiters = held.waiters
+        while waiters and (waiters[0].done or waiters[0].needs[0][1] <= safe):
+            waiter = waiters.popleft()
+            if not waiter.done:
+                self._go_on(waiter, now)
+
+    def is_safe(self, needs: Iterable[tuple[HeldLog, int]]) -> bool:
+        """Whether these logs are safe up to these ends."""
+        return all(end <= self.safe_end(held) for held, end in needs)
+
+    def _go_on(self, waiter: _Waiter, now: float) -> None:
+        while waiter.needs:
+            held, end = waiter.needs[0]
+            if end > self.safe_end(held):
+                held.waiters.append(waiter)
+                return
+            waiter.needs.popleft()
+        self._answer(waiter, None, now)
+
+    def _answer(self, waiter: _Waiter, refused: Refused | None, now: float) -> None:
+        waiter.done = True
+        queue = waiter.needs[0][0].waiters if waiter.needs else deque()
+        while queue and queue[0].done:
+            queue.popleft()
+        while self._waiters and self._waiters[0].done:
+            self._waiters.popleft()
+        self.deadline = self._waiters[0].deadline if self._waiters else float("inf")
+        waiter.tell(refused, now)
+
+    def wake(self, now: float) -> None:
+        """Whoever waited too long is told so."""
+        while self.deadline <= now:
+            self.late += 1
+            text = "too few disks have it by now (this broker's and its siblings'); it may be in the log all the same: "
+            text += "send it again with the same stamp, or ask `headgate status` of the brokers"
+            self._answer(self._waiters[0], Refused(ErrorCode.NOT_STORED, text), now)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is asked of the disk, and nobody waits for it."""
+        return not self._pending and not self._waiters and not self._held_back
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        held_back = sum(size for size, _ in self._held_back)
+        assert self.pending_bytes == held_back + sum(pending.size for pending in self._pending)
+        assert not (self.vouched and self._held_back)
+        ends: dict[LogName, int] = {}
+        for pending in self._pending:
+            if pending.held is not None:
+                name = pending.held.name
+                assert pending.first == ends.get(name, pending.held.next), "positions have no hole"
+                ends[name] = pending.first + pending.count
+        for name, held in self.logs.items():
+            assert held.name == name and held.own == (name.broker == self._broker)
+            assert held.first <= held.next <= held.assigned == ends.get(name, held.next)
+        assert not self._waiters or not self._waiters[0].done
+        assert self.deadline == (self._waiters[0].deadline if self._waiters else float("inf"))

@@ -1,0 +1,118 @@
+"""What a broker answers about logs and producers: ASK verbs, as in `questions.py`. Most answers come from the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from protocol.batch import Batch
+from protocol.errors import ErrorCode, ProtocolViolation, Refused
+from protocol.limits import CREDIT_MAX
+from protocol.log_rows import LogKind, LogName, decode_row
+
+from .later import Later
+from .limits import ANSWER_ROWS_MAX
+from .log import HeldLog
+
+if TYPE_CHECKING:
+    from .node import Node
+
+__all__ = ["LOG_VERBS"]
+
+_KINDS = {kind.name.lower(): int(kind) for kind in LogKind}
+_WORDS = {kind: word for word, kind in _KINDS.items()}
+
+
+def _logs(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    kind, stream, after = arguments.get("kind"), arguments.get("stream"), arguments.get("after", 0)
+    if kind is not None and (type(kind) is not str or kind not in _KINDS):
+        raise Refused(ErrorCode.BAD_REQUEST, f"logs: `kind` is one of {', '.join(_KINDS)}")
+    if (stream is not None and type(stream) is not str) or type(after) is not int or after < 0:
+        raise Refused(ErrorCode.BAD_REQUEST, "logs: `stream` is a name, and `after` how many of the list you have")
+    wanted = [
+        held
+        for name, held in sorted(node.log.logs.items(), key=lambda item: item[0])
+        if kind in (None, _WORDS[name.kind]) and stream in (None, name.stream)
+    ]
+    return [_describe(held) for held in wanted[after : after + ANSWER_ROWS_MAX]]
+
+
+def _describe(held: HeldLog) -> dict[str, Any]:
+    name = held.name
+    return {
+        "broker": name.broker,
+        "epoch": name.epoch,
+        "kind": _WORDS[name.kind],
+        "stream": name.stream,
+        "first": held.first,
+        "next": held.next,
+        "own": held.own,
+        "bytes": held.bytes,
+        "first_time": held.first_time,
+        "last_time": held.last_time,
+    }
+
+
+def _log_at(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    broker, epoch, kind, stream, time = (arguments.get(one) for one in ("broker", "epoch", "kind", "stream", "time"))
+    if type(time) is not int or not 0 <= time <= CREDIT_MAX:
+        raise Refused(ErrorCode.BAD_REQUEST, "log.at: `time` is microseconds since 1970")
+    held = None
+    if type(broker) is str and type(epoch) is int and type(kind) is str and type(stream) is str and kind in _KINDS:
+        held = node.log.logs.get(LogName(broker, epoch, _KINDS[kind], stream))
+    if held is None:
+        text = "log.at: this broker has no such log; `logs` tells what it has: broker, epoch, kind and stream"
+        raise Refused(ErrorCode.NOT_FOUND, text)
+    later = Later()
+
+    def found(value: Any, now: float) -> None:
+        later.say({"position": held.next if value is None else max(value, held.first)})
+
+    node.log.find_time(held.name, time, found)
+    return later
+
+
+def _producer_open(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    return node.producers.open_producer(arguments.get("producer"), arguments.get("epoch"), now)
+
+
+def _producer_ids(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    producer, after = arguments.get("producer"), arguments.get("after", 0)
+    if type(producer) is not str or type(after) is not int or not 0 <= after <= CREDIT_MAX:
+        raise Refused(ErrorCode.BAD_REQUEST, "producer.ids: give a `producer`, and `after`: how many ids you have")
+    node.log.check_room(0)
+    later = Later()
+
+    def found(value: Any, now: float) -> None:
+        if value is None:
+            text = (
+                "rows of this producer cannot be read any more: the log is damaged there; ask a broker that has a copy"
+            )
+            later.say(Refused(ErrorCode.NOT_FOUND, text))
+            return
+        rows, following = value
+        try:
+            later.say({"ids": _ids(rows, after), "next": following})
+        except ProtocolViolation as error:
+            later.say(Refused(ErrorCode.NOT_FOUND, f"a row of this producer cannot be read: {error.text}"))
+
+    node.log.find_ids(producer, after, found)
+    return later
+
+
+def _ids(rows: list[bytes], after: int) -> list[Any]:
+    """The ids of these rows from the producer's event `after` on. Raises ProtocolViolation."""
+    ids: list[Any] = []
+    for data in rows:
+        row = decode_row(data)
+        column = Batch("", row.count, b"", b"", {"ids": row.ids}).column("ids") or ()
+        ids += [one for number, one in enumerate(column, row.number) if number >= after]
+    return ids
+
+
+LOG_VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
+    "logs": _logs,
+    "log.at": _log_at,
+    "producer.open": _producer_open,
+    "producer.ids": _producer_ids,
+}

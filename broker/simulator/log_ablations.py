@@ -1,0 +1,73 @@
+"""Ablations of the log: one safeguard of a Node switched off, from outside. Each must make some seed fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.core import Node
+from broker.core.log import HeldLog
+from protocol.messages import Stamp
+
+__all__ = ["LOG_ABLATIONS", "ablate_log"]
+
+
+def _no_sync(node: Node) -> None:
+    """A batch is acknowledged before any disk has it."""
+    node.log.safe_end = lambda held: held.assigned
+
+
+def _no_copies(node: Node) -> None:
+    """Our own disk is enough."""
+    node.log.safe_end = lambda held: held.next
+
+
+def _no_epoch_check(node: Node) -> None:
+    """Who comes back asks nobody, and does not mind that a copy is longer than its log."""
+    _replace(node.copies, "begin", lambda now: None)
+    _replace(node.copies, "_copy_is_longer", lambda name, info, end, now: None)
+
+
+def _no_dedupe(node: Node) -> None:
+    """What comes again is new."""
+    judge = node.producers.judge
+
+    def judge_leniently(stamp: Stamp, count: int) -> Sequence[tuple[HeldLog, int]] | None:
+        known = node.producers._producers.get(stamp.producer)
+        if known is not None and known.is_open and stamp.number < known.next:
+            return None
+        return judge(stamp, count)
+
+    _replace(node.producers, "judge", judge_leniently)
+
+
+def _no_rollback(node: Node) -> None:
+    """What a full disk did not take counts as published."""
+    node.log.undone = lambda names: None
+
+
+def _no_waiting_for_the_safe(node: Node) -> None:
+    """Who opens a producer is told of batches that are on their way."""
+    _replace(node.producers, "_needs", lambda producer: [])
+
+
+def _replace(part: object, name: str, function: Callable[..., Any]) -> None:
+    assert hasattr(part, name), f"{type(part).__name__}.{name} is gone: the ablation would do nothing"
+    setattr(part, name, function)
+
+
+LOG_ABLATIONS: dict[str, Callable[[Node], None]] = {
+    "copies": _no_copies,
+    "dedupe": _no_dedupe,
+    "epoch": _no_epoch_check,
+    "rollback": _no_rollback,
+    "safe": _no_waiting_for_the_safe,
+    "sync": _no_sync,
+}
+"""Name -> what it does to a fresh Node."""
+
+
+def ablate_log(node: Node, name: str) -> None:
+    """Switch a safeguard off; an empty name changes nothing. Raises KeyError."""
+    if name:
+        LOG_ABLATIONS[name](node)

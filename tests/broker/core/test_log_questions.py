@@ -1,0 +1,105 @@
+"""Questions about logs and producers: which logs there are, where a time is, which ids a producer wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.core import log_questions
+from broker.core.inputs import Opened
+from broker.core.log_state import LogState
+from protocol.columns import encode_column
+from protocol.errors import ErrorCode
+from protocol.log_rows import LogName
+from protocol.messages import Mode
+from tests.support.builders import make_publish
+from tests.support.log_disk import EPOCH
+from tests.support.log_world import LogWorld, stamped
+
+
+def filled(count: int = 3) -> tuple[LogWorld, int]:
+    world = LogWorld(prompt=True)
+    link = world.connect()
+    for number in range(1, count + 1):
+        world.now += 1.0
+        world.say(link, make_publish(number, mode=Mode.STORED))
+    return world, link
+
+
+def test_logs_are_listed_own_ones_and_copies() -> None:
+    world, link = filled()
+    copy = LogState(LogName("ann", 7, 2, "quotes"), 5, 9, 100, 1, 2)
+    world.feed(Opened(EPOCH, [copy]))
+    ann, own = world.ask(link, "logs")
+    assert ann == {
+        "broker": "ann",
+        "epoch": 7,
+        "kind": "subscriptions",
+        "stream": "quotes",
+        "first": 5,
+        "next": 9,
+        "own": False,
+        "bytes": 100,
+        "first_time": 1,
+        "last_time": 2,
+    }
+    assert (own["broker"], own["kind"], own["first"], own["next"], own["own"]) == ("broker-1", "events", 0, 3, True)
+    assert (own["first_time"], own["last_time"]) == (1_001_000_000, 1_003_000_000)
+    assert world.ask(link, "logs", kind="events") == [own]
+    assert world.ask(link, "logs", kind="deliveries") == world.ask(link, "logs", stream="other") == []
+    assert world.ask(link, "logs", stream="quotes", after=1) == [own]
+
+
+def test_the_list_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_questions, "ANSWER_ROWS_MAX", 2)
+    world = LogWorld()
+    world.feed(Opened(EPOCH, [LogState(LogName("ann", epoch, 0, "q"), 0, 1, 1, 1, 1) for epoch in range(3)]))
+    link = world.connect()
+    pages = [[one["epoch"] for one in world.ask(link, "logs", after=after)] for after in (0, 2)]
+    assert pages == [[0, 1], [2]]
+
+
+def test_the_position_of_a_time_is_the_first_at_or_after_it() -> None:
+    world, link = filled()
+    name = {"broker": "broker-1", "epoch": EPOCH, "kind": "events", "stream": "quotes"}
+    times = (0, 1_001_000_000, 1_001_000_001, 1_003_000_000, 1_004_000_000)
+    assert [world.ask(link, "log.at", **name, time=time)["position"] for time in times] == [0, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "code"),
+    [
+        ("logs", {"kind": "event"}, ErrorCode.BAD_REQUEST),
+        ("logs", {"kind": []}, ErrorCode.BAD_REQUEST),
+        ("logs", {"kind": {}}, ErrorCode.BAD_REQUEST),
+        ("logs", {"stream": 5}, ErrorCode.BAD_REQUEST),
+        ("logs", {"after": -1}, ErrorCode.BAD_REQUEST),
+        ("log.at", {"time": "now"}, ErrorCode.BAD_REQUEST),
+        ("log.at", {"time": 5}, ErrorCode.NOT_FOUND),
+        ("log.at", {"time": 5, "broker": "x", "epoch": 1, "kind": "events", "stream": "s"}, ErrorCode.NOT_FOUND),
+        ("log.at", {"time": 5, "broker": "x", "epoch": 1, "kind": [], "stream": "s"}, ErrorCode.NOT_FOUND),
+        ("producer.ids", {}, ErrorCode.BAD_REQUEST),
+        ("producer.ids", {"producer": "p", "after": -1}, ErrorCode.BAD_REQUEST),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(verb: str, arguments: dict[str, Any], code: ErrorCode) -> None:
+    world, link = filled()
+    assert world.ask(link, verb, **arguments).code == code
+
+
+def test_ids_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, link = filled()
+    monkeypatch.setattr(world.node.log, "find_ids", lambda producer, after, then: then(None, world.now))
+    assert world.ask(link, "producer.ids", producer="p").code == ErrorCode.NOT_FOUND
+
+
+def test_the_ids_of_a_producer_are_told_in_its_own_order() -> None:
+    world = LogWorld(prompt=True)
+    link = world.connect()
+    world.ask(link, "producer.open", producer="p", epoch=1)
+    for sequence, number, names in ((1, 0, ["a", "b"]), (2, 2, ["c"])):
+        world.say(link, stamped(sequence, number, *names, ids=encode_column(names)))
+    assert world.ask(link, "producer.ids", producer="p") == {"ids": ["a", "b", "c"], "next": None}
+    assert world.ask(link, "producer.ids", producer="p", after=1) == {"ids": ["b", "c"], "next": None}
+    assert world.ask(link, "producer.ids", producer="q", after=0) == {"ids": [], "next": None}

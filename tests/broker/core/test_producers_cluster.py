@@ -1,0 +1,146 @@
+"""Producers in a cluster: who moves to another broker goes on there, whoever else is in an older epoch is shut out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages import Ask, Control, Error, Puback
+from tests.support.log_cluster import LogCluster
+from tests.support.log_world import stamped
+from tests.support.node_cluster import Client
+
+
+def opened(cluster: LogCluster, broker: str, epoch: int = 1) -> tuple[Client, Any]:
+    client = cluster.connect(broker)
+    return client, cluster.ask(client, "producer.open", producer="p", epoch=epoch)
+
+
+def codes(client: Client) -> list[int]:
+    return [error.code for error in client.of(Error)]
+
+
+def test_whoever_moves_goes_on_at_the_other_broker_and_is_not_open_at_the_first_any_more() -> None:
+    cluster = LogCluster(3)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0, "a", "b", digest=b"ab"))
+    cluster.run(0.1)
+    second, answer = opened(cluster, "b1")
+    assert answer == {"next": 2, "digest": b"ab", "epoch": 1}
+    second.send(stamped(1, 0, "a", "b"), stamped(2, 2, "c"))
+    first.send(stamped(2, 2, "late"))
+    cluster.run(0.1)
+    assert codes(second) == []
+    assert codes(first) == [ErrorCode.NOT_FOUND]
+    assert [(row.number, row.count) for row in cluster.rows("b1", "b1")] == [(2, 1)]
+
+
+def test_a_newer_epoch_anywhere_shuts_out_the_older_everywhere() -> None:
+    cluster = LogCluster(3)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0))
+    cluster.run(0.1)
+    _, answer = opened(cluster, "b1", epoch=2)
+    assert answer["next"] == 1
+    first.send(stamped(2, 1))
+    cluster.run(0.1)
+    assert codes(first) == [ErrorCode.FENCED]
+    assert opened(cluster, "b2", epoch=1)[1].code == ErrorCode.FENCED
+    assert cluster.disks["b0"].producers["p"].epoch == 2
+
+
+def test_what_was_on_its_way_is_waited_for() -> None:
+    cluster = LogCluster(3)
+    first, _ = opened(cluster, "b0")
+    cluster.slow["b0"] = None
+    first.send(stamped(1, 0, "a", "b"))
+    second = cluster.connect("b1")
+    second.send(Ask(7, "producer.open", {"producer": "p", "epoch": 1}))
+    cluster.run(0.5)
+    assert second.got == []
+    cluster.slow.clear()
+    cluster.answer("b0")
+    cluster.run(0.5)
+    assert [answer.value["next"] for answer in second.got] == [2]  # type: ignore[attr-defined]
+
+
+def test_the_copies_know_a_producer_whose_broker_is_gone() -> None:
+    cluster = LogCluster(3)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0, "a", "b"), stamped(2, 2, "c", digest=b"c"))
+    cluster.run(0.1)
+    assert [one.sequence for one in first.of(Puback)] == [2]
+    cluster.kill("b0")
+    for broker in ("b1", "b2"):
+        assert opened(cluster, broker)[1] == {"next": 3, "digest": b"c", "epoch": 1}
+
+
+def test_a_broker_that_dies_before_it_answers_is_not_waited_for() -> None:
+    cluster = LogCluster(3)
+    cluster.hold("b1", "b0", "b2")
+    client = cluster.connect("b0")
+    client.send(Ask(7, "producer.open", {"producer": "p", "epoch": 1}))
+    cluster.run(0.5)
+    assert client.got == []
+    cluster.kill("b1")
+    cluster.run(0.5)
+    assert len(client.got) == 1
+
+
+def test_a_broker_whose_disk_lost_something_lets_the_others_say_how_far_a_producer_has_come() -> None:
+    cluster = LogCluster(3)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0, "a", "b"))
+    cluster.run(0.1)
+    cluster.hold("b0", "b1", "b2")
+    first.send(stamped(2, 2, "on one disk alone"))
+    cluster.run(0.1)
+    cluster.kill("b0")
+    cluster._held.clear()  # what was on its way is lost with it
+    (lost,) = cluster.disks["b0"].logs[cluster.name("b0")].rows[1:]
+    cluster.disks["b0"].logs[cluster.name("b0")].rows.remove(lost)
+    cluster.disks["b0"].logs[cluster.name("b0")].next = 2
+    cluster.disks["b0"].damage = ["the newest row is damaged"]
+    cluster.start("b0", ["b1"], life=2)
+    cluster.run(3.0)
+    again, answer = opened(cluster, "b0")
+    assert answer["next"] == 2
+    again.send(stamped(1, 2, "on one disk alone"))
+    cluster.run(0.1)
+    assert codes(again) == []
+
+
+def test_who_cannot_reach_enough_brokers_does_not_know_and_says_so() -> None:
+    cluster = LogCluster(3)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0))
+    cluster.run(0.1)
+    cluster.hold("b2", "b0", "b1")
+    for other in ("b0", "b1"):
+        cluster.cut("b2", other)
+        cluster.cut(other, "b2")
+    cluster.run(1.0)
+    assert opened(cluster, "b2")[1].code == ErrorCode.UNAVAILABLE
+    assert opened(cluster, "b1")[1]["next"] == 1, "two of three are enough, with two copies"
+
+
+def test_who_is_started_again_remembers_whom_it_knew() -> None:
+    cluster = LogCluster(3)
+    for name in ("b1", "b2", "b0"):
+        cluster.kill(name)
+    cluster.start("b0", [], life=2)
+    cluster.run(5.0)
+    assert opened(cluster, "b0")[1].code == ErrorCode.UNAVAILABLE
+    cluster.run(30.0)
+    assert opened(cluster, "b0")[1]["next"] == 0, "after a while who was never seen again counts as gone"
+
+
+@pytest.mark.parametrize("kind", [20, 21])
+@pytest.mark.parametrize(
+    "body", [[], [1, "", 1], [1, "p", -1], [1, 2, 3, 4], [1, True, -2, b"", 4], [1, True, 2, b"x" * 65, 4]]
+)
+def test_a_word_that_makes_no_sense_ends_the_link(kind: int, body: list[Any]) -> None:
+    cluster = LogCluster(2)
+    assert any(isinstance(one, Error) for one in cluster.tell("b0", "b1", Control(kind, body)))

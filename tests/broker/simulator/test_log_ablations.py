@@ -1,0 +1,42 @@
+"""Ablations of the log: each makes a seed fail that is well without it; the product knows no such switch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from broker.simulator.log_ablations import LOG_ABLATIONS
+from broker.simulator.log_run import LogRunOptions, run_log
+
+SEEDS: dict[str, tuple[int, str]] = {
+    "copies": (1, "OnEnoughDisks"),
+    "dedupe": (2, "OnlyOnce"),
+    "epoch": (4, "PositionsStand"),
+    "rollback": (1, ""),
+    "safe": (2, "OnEnoughDisks"),
+    "sync": (1, "OnEnoughDisks"),
+}
+"""Ablation -> a seed that fails with it, and the promise that is broken."""
+
+
+def test_there_is_a_seed_for_each() -> None:
+    assert SEEDS.keys() == LOG_ABLATIONS.keys()
+
+
+def options_of(name: str) -> LogRunOptions:
+    seed, _ = SEEDS[name]
+    return LogRunOptions(seed, faults=("harm",) if name == "epoch" else LogRunOptions(seed).faults)
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_without_this_safeguard_a_promise_is_broken(name: str) -> None:
+    failure = run_log(replace(options_of(name), ablation=name)).failure
+    assert failure
+    assert failure.startswith(SEEDS[name][1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SEEDS)
+def test_with_it_the_same_seed_is_well(name: str) -> None:
+    assert run_log(options_of(name)).failure == ""
