@@ -17,9 +17,10 @@ import argparse
 import asyncio
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -30,7 +31,8 @@ from rich.table import Table
 from protocol.aio.client import connect
 from protocol.aio.tasks import Tasks
 
-from .chaos_content import SCHEMA, STREAMS, wanted, wishes
+from .chaos_audit import Ruling, disagreements, rule
+from .chaos_content import schemas, wanted, wishes
 from .chaos_crowd import Books, Publisher, Reader
 from .chaos_ledger import Account, Death, Watch, judge
 from .fleet import Fleet, Member, fleet
@@ -60,6 +62,8 @@ class Plan:
     dead_seconds: float = 3.0
     stop_seconds: float = 20.0
     calm_seconds: float = 10.0
+    audit: bool = False
+    """Streams are stored and audited, and at the end Spark tells the story from the logs alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +98,17 @@ class Report:
     faults: list[str] = field(default_factory=list)
     moves: dict[str, Spread] = field(default_factory=dict)
     """After what a subscription moved (nothing: nothing was done to its broker), and how long that took."""
+    ruling: Ruling | None = None
 
     @property
     def kept(self) -> bool:
         """Whether everything that was promised was kept, and no broker had a fault of its own."""
-        return self.account.kept and not self.gave_up and not self.faults
+        return self.account.kept and not self.gave_up and not self.faults and not self.disagreements
+
+    @property
+    def disagreements(self) -> list[str]:
+        """Where the audit, if there was one, tells another story than the ledger."""
+        return [] if self.ruling is None else disagreements(self.ruling, self.account)
 
     def as_json(self) -> dict[str, Any]:
         """For scripts."""
@@ -118,6 +128,7 @@ class _Storm:
         self._random = Random(plan.seed + 1)
         self._tasks = Tasks()
         self._publishing = True
+        self.calm_at = 0.0
         names = [member.name for member in cluster.members]
         readers = max(1, plan.subscriptions // _SUBSCRIPTIONS_PER_READER)
         self.readers = [self._client(Reader, f"reader-{one}", names, one) for one in range(readers)]
@@ -140,8 +151,8 @@ class _Storm:
     async def begin(self) -> None:
         """Everybody comes, and begins to publish."""
         async with await connect(self.cluster.addresses_from(0)) as client:
-            for stream in STREAMS[:2]:
-                await client.ask("schema.put", stream=stream, schema=SCHEMA)
+            for stream, schema in schemas(self.plan.audit).items():
+                await client.ask("schema.put", stream=stream, schema=schema)
         await asyncio.gather(*(one.begin() for one in [*self.readers, *self.publishers]))
         self._tasks.start(self._publish(), "publishing")
 
@@ -176,7 +187,7 @@ class _Storm:
                 break
             await asyncio.sleep(_TICK_SECONDS)
         settle_seconds += self.books.clock() - began
-        calm_from = len(self.books.events)
+        calm_from, self.calm_at = len(self.books.events), time.time()
         self._say(f"calm: settled within {settle_seconds:.1f} s")
         await asyncio.sleep(self.plan.calm_seconds)
         self._publishing = False
@@ -242,6 +253,7 @@ async def storm(plan: Plan, folder: Path | None = None) -> Report:
             await run.begin()
             await run.rage()
             calm_from, settle_seconds = await run.calm_down()
+            ruling = await rule(cluster.addresses_from(0), run.calm_at) if plan.audit else None
         finally:
             await run.end()
         faults = [line for member in cluster.members for line in member.faults()]
@@ -261,6 +273,7 @@ async def storm(plan: Plan, folder: Path | None = None) -> Report:
             kind: Spread.of([took for cause, took in books.moves if cause == kind])
             for kind in ("kill", "stop", "nothing")
         },
+        ruling,
     )
 
 
@@ -271,6 +284,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--brokers", type=int, default=5, help="brokers of the cluster (default 5)")
     parser.add_argument("--subscriptions", type=int, default=200, help="subscriptions, ten a client (default 200)")
     parser.add_argument("--rate", type=int, default=300, help="events a second (default 300)")
+    parser.add_argument("--audit", action="store_true", help="store and audit the streams; Spark must agree at the end")
     parser.add_argument("--folder", type=Path, help="keep data and logs of the brokers there")
 
 
@@ -280,6 +294,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("--brokers is 3 or more: with fewer, nobody has a copy of what a killed broker held", file=sys.stderr)
         return 2
     plan = Plan(arguments.seconds, arguments.seed, arguments.brokers, arguments.subscriptions, arguments.rate)
+    plan = replace(plan, audit=arguments.audit)
     if arguments.folder is not None:
         arguments.folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -315,6 +330,14 @@ def _print(report: Report) -> None:
         "clients that gave up (allowed: 0)": len(report.gave_up),
         "faults logged by brokers (allowed: 0)": len(report.faults),
     }
+    if report.ruling is not None:
+        rows |= {
+            "the audit: expected": report.ruling.expected,
+            "the audit: lost, and announced": report.ruling.announced,
+            "the audit: lost in silence (allowed: 0)": report.ruling.lost - report.ruling.announced,
+            "the audit: near a change or a death": report.ruling.boundary,
+            "disagreements of audit and ledger (allowed: 0)": len(report.disagreements),
+        }
     for text, count in rows.items():
         table.add_row(text, f"{count:,}")
     for kind, spread in report.moves.items():
@@ -324,7 +347,7 @@ def _print(report: Report) -> None:
     for kind, examples in account.examples.items():
         for example in examples:
             print(f"{kind}: {example}")
-    for line in [*report.gave_up[:5], *report.faults[:5]]:
+    for line in [*report.disagreements, *report.gave_up[:5], *report.faults[:5]]:
         print(line[:2000])
     print("every promise was kept" if report.kept else "a promise was BROKEN")
 

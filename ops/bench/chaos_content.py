@@ -9,17 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from matching import evaluate, parse_condition, parse_pattern
 from protocol.columns import Scalar
 
-__all__ = ["SCHEMA", "STREAMS", "Occurrence", "Wish", "occurrence", "wanted", "wishes"]
+__all__ = ["SCHEMA", "STREAMS", "Occurrence", "Wish", "occurrence", "schemas", "wanted", "wishes"]
 
 STREAMS = ("orders", "quotes", "sensors")
 _REGIONS = ("eu", "us", "asia")
 _SYMBOLS = [f"S{number:02d}" for number in range(40)]
 SCHEMA = {"attributes": {"price": {"type": "float", "min": 0.0, "max": 100.0, "precision": 0.01}}}
 """Makes a range of prices rest on the brokers of its stretch of the ring; the third stream has none."""
+
+
+def schemas(audit: bool) -> dict[str, dict[str, Any]]:
+    """What is put where. Audited streams are stored as well."""
+    found: dict[str, dict[str, Any]] = {stream: dict(SCHEMA) for stream in STREAMS[:2]}
+    if audit:
+        found |= {stream: {"attributes": {}, **found.get(stream, {}), "audit": True} for stream in STREAMS}
+    return found
 
 
 @dataclass(frozen=True, slots=True)

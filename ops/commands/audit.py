@@ -1,26 +1,24 @@
-"""`headgate audit`: says what it will do, and that it cannot yet."""
+"""`headgate audit`: recomputes from the brokers' logs what should have been delivered, with Spark in local mode."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 
-from ..exits import REFUSED
-from ..server import add_server_arguments
+from ..server import add_server_arguments, server_address
 
 __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `audit`: so far those of every verb."""
+    """The arguments of `audit`."""
+    from ..jobs import audit
+
     add_server_arguments(parser)
+    audit.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say so."""
-    print(
-        "headgate audit: comes with a later version: it recomputes from the brokers' logs what should have been "
-        "delivered, and this version keeps no log yet. `headgate demo` checks its own deliveries.",
-        file=sys.stderr,
-    )
-    return REFUSED
+    """Audit; 0 when every subscriber got exactly what it asked for."""
+    from ..jobs.audit import run_audit
+
+    return run_audit(arguments, server_address(arguments))

@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--brokers", type=int, default=BROKERS_DEFAULT, help="processes that form one cluster (default %(default)s)"
     )
     parser.add_argument("--no-kill", action="store_true", help="let all of them live; one alone is never killed")
+    parser.add_argument("--no-audit", action="store_true", help="end without Spark's audit, also where Spark can run")
     parser.add_argument("--rate", type=int, default=RATE_DEFAULT, help="events a second (default %(default)s)")
     parser.add_argument("--seed", type=int, default=7, help="of the random walk (default %(default)s)")
     parser.add_argument("--plain", action="store_true", help="lines instead of a live table")
@@ -33,5 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--brokers is 1 to {BROKERS_MAX}")
     from ..demo.scene import Plot, play
 
-    plot = Plot(arguments.seconds, arguments.rate, arguments.seed, arguments.brokers, not arguments.no_kill)
+    kill, audit = not arguments.no_kill, not arguments.no_audit
+    plot = Plot(arguments.seconds, arguments.rate, arguments.seed, arguments.brokers, kill, audit)
     return play(plot, arguments.plain, arguments.json)

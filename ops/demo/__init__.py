@@ -6,6 +6,7 @@
     host      the brokers, processes of their own with data folders that go when they end
     accident  the broker that is killed half way, and what may be missing because somebody was told so
     proof     what each should have received, by evaluating its condition on every quote
+    epilogue  some more quotes into a stream that is logged, and Spark's audit of them, where Spark can run
     view      the live table, or lines; and the verdict
     scene     the whole play: start, publish, kill, wait, prove, stop
 

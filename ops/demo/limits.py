@@ -5,6 +5,10 @@ from __future__ import annotations
 __all__ = [
     "ARRIVAL_SECONDS",
     "ARRIVAL_TICK_SECONDS",
+    "AUDIT_QUIET_SECONDS",
+    "AUDIT_QUOTES",
+    "AUDIT_SECONDS_MAX",
+    "AUDIT_SETTLE_SECONDS",
     "BATCH_EVENTS",
     "BROKERS_DEFAULT",
     "BROKERS_MAX",
@@ -90,3 +94,15 @@ KILL_SHARE = 0.5
 IN_FLIGHT_SECONDS = 1.0
 """Quotes published so long before the kill may still have been on their way. On one machine it is milliseconds; but
 the feed may be ahead of a busy broker by a second."""
+
+AUDIT_QUOTES = 20_000
+"""Of the epilogue: two seconds of the feed. Spark itself takes longer to start."""
+
+AUDIT_QUIET_SECONDS = 1.0
+"""When nothing has come for so long, everything has."""
+
+AUDIT_SETTLE_SECONDS = 3.0
+"""On one machine, deliveries are in the log within half a second; Spark takes longer than this to start anyway."""
+
+AUDIT_SECONDS_MAX = 300.0
+"""Java, Spark and the verdict take half a minute on two cores; on a very busy machine several times that."""

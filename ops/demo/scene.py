@@ -21,6 +21,7 @@ from protocol.messages import Gap
 from ..exits import DONE, INTERRUPTED, REFUSED
 from .accident import NOTHING_EXCUSED, Accident
 from .audience import WISHES, Listener, Told
+from .epilogue import play_epilogue
 from .feed import QuoteFeed
 from .host import BrokerProcess, running_brokers
 from .limits import (
@@ -48,6 +49,8 @@ class Plot:
     seed: int
     brokers: int
     kill: bool
+    audit: bool = False
+    """Spark has the last word, where it can run."""
 
 
 def play(plot: Plot, plain: bool, as_json: bool) -> int:
@@ -66,15 +69,19 @@ def play(plot: Plot, plain: bool, as_json: bool) -> int:
 
 
 async def _play(plot: Plot, plain: bool, as_json: bool) -> int:
+    told = None
     with View(plain, sys.stderr if as_json else sys.stdout) as view:
         scene = Scene(plot, view)
         _stop_on_signals(scene.stop)
         async with running_brokers(plot.brokers) as brokers:
             view.brokers(brokers)
             verdicts = await scene.play(brokers)
+            if plot.audit and not scene.stop.is_set():
+                told = await play_epilogue(scene.survivors(brokers), plot.seed, view)
     if as_json:
-        print(json.dumps(summary(scene.picture(), verdicts, scene.accident)))
-    return DONE if all(verdict.exact for verdict in verdicts) else REFUSED
+        print(json.dumps({**summary(scene.picture(), verdicts, scene.accident), "audit": told}))
+    agreed = told is None or told["clean"]
+    return DONE if agreed and all(verdict.exact for verdict in verdicts) else REFUSED
 
 
 class Scene:
@@ -97,6 +104,11 @@ class Scene:
         for listener, client in zip(self.listeners, self._clients[1:], strict=False):
             listener.broker = client.broker
         return Picture(len(self._sent_at), (self._ended or time.perf_counter()) - self._began, self.listeners)
+
+    def survivors(self, brokers: Sequence[BrokerProcess]) -> list[str]:
+        """The addresses of those that were not killed."""
+        victim = self.accident.broker if self.accident is not None else ""
+        return [broker.address for broker in brokers if broker.name != victim]
 
     async def play(self, brokers: Sequence[BrokerProcess]) -> list[Verdict]:
         """Subscribe, publish until it is time or `stop` is set, wait for the rest, prove."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -112,6 +112,24 @@ class View:
             self._stop()
         else:
             self._console.print(_table(picture))
+
+    def audit(self, told: Mapping[str, Any]) -> None:
+        """What Spark found in the logs."""
+        for line in told["lines"]:
+            wanted = f"{line['pattern']} WHERE {line['condition']}" if line["condition"] else line["pattern"]
+            faults = ", ".join([f"{line[kind]:,} {kind}" for kind in ("lost", "duplicate", "wrong") if line[kind]])
+            self.say(
+                f"  expected {line['expected']:>7,}  in the log as delivered {line['delivered']:>7,}  "
+                f"{faults or 'exact'}  {wanted}"
+            )
+        for trouble in told["troubles"]:
+            self.say(f"  {trouble}")
+        if told["clean"]:
+            self.say(
+                f"Spark agrees, from the logs of {told['events']:,} quotes: nothing lost, nothing wrong, nothing twice"
+            )
+        else:
+            self.say("SPARK DOES NOT AGREE: see the lines above")
 
     def _stop(self) -> None:
         if self._live is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ops.bench.chaos import Plan, storm
+from ops.jobs.audit_session import missing_parts
 from tests.support.asynchronous import asynchronous
 
 pytestmark = pytest.mark.slow
@@ -30,3 +32,14 @@ async def test_every_promise_is_kept(tmp_path: Path) -> None:
     assert report.kept, (report.account, report.gave_up, report.faults)
     assert report.account.calm_wanted > 100
     assert report.account.delivered > 0.7 * report.account.wanted, "what is excused is not most of it"
+
+
+@pytest.mark.timeout(900)
+@asynchronous
+async def test_spark_tells_the_same_story_from_the_logs(tmp_path: Path) -> None:
+    if missing := missing_parts():
+        pytest.skip(f"needs {missing}")
+    report = await storm(replace(PLAN, audit=True), tmp_path)
+    assert report.kept, (report.disagreements, report.account, report.gave_up, report.faults)
+    assert report.ruling is not None and report.ruling.expected > 100
+    assert (report.ruling.wrong, report.ruling.duplicate, report.ruling.calm_lost) == (0, 0, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matching import parse_condition, parse_pattern
-from ops.bench.chaos_content import STREAMS, Wish, occurrence, wanted, wishes
+from ops.bench.chaos_content import SCHEMA, STREAMS, Wish, occurrence, schemas, wanted, wishes
 
 
 def test_an_event_is_made_from_its_number_alone() -> None:
@@ -46,3 +46,9 @@ def test_what_is_wanted_is_what_the_condition_says(wish: Wish, takes: object) ->
     assert callable(takes)
     (numbers,) = wanted(5, 2000, [wish])
     assert numbers == [number for number in range(2000) if takes(occurrence(5, number))] != []
+
+
+def test_audited_streams_are_all_of_them() -> None:
+    assert list(schemas(False)) == list(STREAMS[:2]) and not any("audit" in one for one in schemas(False).values())
+    assert sorted(schemas(True)) == sorted(STREAMS) and all(one["audit"] for one in schemas(True).values())
+    assert "price" in schemas(True)["orders"]["attributes"] and "audit" not in SCHEMA

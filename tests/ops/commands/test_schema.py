@@ -63,7 +63,7 @@ def test_get_prints_what_put_takes(client: FakeClient, capsys: pytest.CaptureFix
 
 def test_list(client: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema", "list"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split("  ")[-1].strip() == "price float 0..10.5, symbol string"
+    assert capsys.readouterr().out.splitlines()[1].split("  ")[1].strip() == "price float 0..10.5, symbol string"
     assert main(["schema", "list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [ENTRY]
 

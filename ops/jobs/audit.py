@@ -1,0 +1,183 @@
+"""The audit: recomputes from the brokers' logs what should have been delivered, and compares with what was.
+
+    headgate audit --stream quotes                                     in local mode
+    spark-submit ops/jobs/audit.py --stream quotes --server b1:7400    wherever Spark is told to run
+
+Each condition is evaluated by Spark's own SQL, each pattern by its regular expressions: nothing is shared with the
+brokers' index but the parser of conditions, which is what keeps a log from making Spark run something else.
+
+Only a *closed window* is judged: events accepted before the audit began and after `--since`, once their deliveries had
+`--settle` seconds to get into the log. The rooms, in order: `audit_source` (the logs), `audit_history` (who was owed
+what, when), `audit_text` (conditions and patterns as Spark reads them), `audit_verdict` (the DataFrames), `audit_batch`
+(one window), `audit_report` (what is said), `audit_windows` (window after window, continuously).
+
+Exit codes: 0 every subscriber got exactly what it asked for; 1 something was lost, wrong or delivered twice, or could
+not be audited; 2 usage; 3 no broker can be reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+if not __package__:  # started by its path, as spark-submit does: the packages are two folders up
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from ops.exits import REFUSED, USAGE, UsageError, exit_code
+from ops.jobs.audit_batch import Question, audit_stream
+from ops.jobs.audit_history import Bounds
+from ops.jobs.audit_limits import BOUNDARY_SECONDS, LATE_SECONDS, ROUND_SECONDS, SETTLE_SECONDS, WINDOW_SECONDS
+from ops.jobs.audit_report import Report, json_line, print_report
+from ops.jobs.audit_session import missing_parts, start_session
+from ops.jobs.audit_source import LogSource
+from ops.jobs.audit_verdict import Window
+from ops.jobs.audit_windows import audit_windows
+from protocol.blocking import connect_blocking
+from protocol.errors import HeadgateError
+
+__all__ = ["add_arguments", "audit_cluster", "main", "moment_of", "run_audit"]
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of an audit, but for the server's address."""
+    parser.add_argument(
+        "--stream", action="append", metavar="S", help="audit this stream (again for more; default: all audited ones)"
+    )
+    parser.add_argument("--since", metavar="T", help="events from then on: 2026-05-01T12:00Z, 1777636800, or 15m (ago)")
+    parser.add_argument("--json", action="store_true", help="one line of JSON for each verdict")
+    parser.add_argument("--parquet", type=Path, metavar="DIR", help="write every line and every finding there")
+    parser.add_argument(
+        "--late", type=float, default=LATE_SECONDS, metavar="S", help="a later delivery counts as late (%(default)g s)"
+    )
+    parser.add_argument(
+        "--settle",
+        type=float,
+        default=SETTLE_SECONDS,
+        metavar="S",
+        help="how long a delivery may take to get into the log before it counts as lost (%(default)g s)",
+    )
+    parser.add_argument(
+        "--boundary",
+        type=float,
+        default=BOUNDARY_SECONDS,
+        metavar="S",
+        help="so near to a change of a subscription an event may be delivered or not (%(default)g s)",
+    )
+    parser.add_argument(
+        "--accept-announced", action="store_true", help="losses that were announced to their subscribers do not fail"
+    )
+    parser.add_argument("--all", action="store_true", help="show every subscription")
+    parser.add_argument("--continuous", action="store_true", help="go on: a verdict for each window, until stopped")
+    parser.add_argument(
+        "--work", type=Path, metavar="DIR", help="continuous: copies, checkpoints and verdicts (./headgate-audit)"
+    )
+    parser.add_argument(
+        "--window", type=float, default=WINDOW_SECONDS, metavar="S", help="continuous: its length (%(default)g s)"
+    )
+    parser.add_argument(
+        "--every",
+        type=float,
+        default=ROUND_SECONDS,
+        metavar="S",
+        help="continuous: seconds between rounds; 0: one round",
+    )
+
+
+def run_audit(arguments: argparse.Namespace, servers: str, master: str = "local[*]") -> int:
+    """Audit as told, and print; the exit code. Raises HeadgateError and UsageError."""
+    missing = missing_parts()
+    if missing:
+        print(f"headgate audit: cannot run here. It needs {missing}.", file=sys.stderr)
+        return REFUSED
+    since = moment_of(arguments.since, time.time()) if arguments.since else 0
+    for name in ("late", "settle", "boundary", "every"):
+        if not getattr(arguments, name) >= 0:
+            raise UsageError(f"--{name} is 0 or more seconds")
+    if not arguments.window > 0:
+        raise UsageError("--window is more than 0 seconds")
+    with connect_blocking(servers, name="headgate audit") as client:  # before Java starts: nobody there is soon said
+        spark = start_session("headgate-audit", master)
+        source = LogSource(spark, servers, client)
+        if arguments.continuous:
+            return audit_windows(spark, source, arguments, since)
+        report = audit_cluster(spark, source, arguments, since)
+    if not report.streams:
+        print("headgate audit: no stream is audited: headgate schema put STREAM with audit = true", file=sys.stderr)
+        return REFUSED
+    if arguments.json:
+        print(json_line(report))
+    else:
+        print_report(report, arguments.all)
+    return report.exit_code(arguments.accept_announced)
+
+
+def audit_cluster(spark: Any, source: LogSource, arguments: argparse.Namespace, since: int) -> Report:
+    """One closed window up to now, of each stream."""
+    began = time.monotonic()
+    until = int(time.time() * 1e6)
+    streams = arguments.stream or source.streams()
+    surveys = {stream: source.survey(stream) for stream in streams}
+    newest = max((survey.newest for survey in surveys.values()), default=0)
+    _wait_until(min(newest, until) / 1e6 + arguments.settle)
+    report = Report()
+    for stream, survey in surveys.items():
+        question = Question(
+            stream,
+            Window(max(since, survey.since), until),
+            arguments.late,
+            Bounds(boundary=int(arguments.boundary * 1e6)),
+            survey.gone,
+            parquet=arguments.parquet,
+        )
+        found = audit_stream(spark, source.frames(stream, question.window.since), question)
+        found.notes += survey.notes
+        report.streams.append(found)
+    report.seconds = time.monotonic() - began
+    return report
+
+
+def moment_of(text: str, now: float) -> int:
+    """A time in microseconds: ISO 8601 (UTC when it names no zone), seconds since 1970, or so long ago. UsageError."""
+    try:
+        if text and text[-1] in _UNITS:
+            return int((now - float(text[:-1]) * _UNITS[text[-1]]) * 1e6)
+        if text.replace(".", "", 1).isdecimal():
+            return int(float(text) * 1e6)
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--since {text}: write 2026-05-01T12:00Z, seconds since 1970, or 15m for minutes ago"
+        ) from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)
+
+
+def _wait_until(moment: float) -> None:
+    """The deliveries of the newest events may still be on their way into the log."""
+    seconds = moment - time.time()
+    if seconds > 0:
+        print(f"headgate audit: waiting {seconds:.0f} s for the newest deliveries to be logged", file=sys.stderr)
+        time.sleep(seconds)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """For spark-submit: the exit code."""
+    parser = argparse.ArgumentParser(prog="audit.py", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--server", default="127.0.0.1:7400", metavar="H:P[,H:P...]", help="brokers (%(default)s)")
+    add_arguments(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        return run_audit(arguments, arguments.server)
+    except (HeadgateError, UsageError) as error:
+        print(f"audit.py: {error}", file=sys.stderr)
+        return USAGE if isinstance(error, UsageError) else exit_code(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

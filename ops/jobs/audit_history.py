@@ -1,0 +1,254 @@
+"""Who wanted what, and when: the log of subscriptions as spans of time.
+
+Times are microseconds, each by the clock of the broker that wrote it. A subscription has spans, and a span has two
+rings:
+
+      possible_from    near_from  sure_from            sure_to  near_to      possible_to
+    - - - |- - - - - - - -|- - - - - - -|======================|- - - - -|- - - - - - |- - - - >
+     wrong     may come         near        owed: lost if missing   near    may come      wrong
+
+The inner ring is what the subscriber was certainly owed. *Near* is the time in which the cluster learnt of the change,
+or the brokers' clocks may differ: there an event may be delivered or not, and what is missing is counted as boundary.
+Farther out an event may still come, because it had to wait somewhere, and nobody misses it. Beyond the outer ring a
+delivery is wrong even if the condition holds. A subscription that was *asked* for, and of which the log does not say
+that it ever was in force, has an outer ring alone.
+
+**How a span ends** says how wide its end is. Whoever unsubscribed is owed everything until then. When a session ended,
+its connection had been gone for some seconds. And when a broker died, nobody wrote the moment down: it was after the
+last row that this life of the broker left in any log (its *evidence*), so nothing later is owed by it.
+
+**A death disturbs others**: what was on its way through that broker, or waited for its answer, may be missing with
+anybody, and they were told so by a GAP. `disturbances` are the times around deaths. A GAP that names no events but a
+subscription is its own `Gap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from matching.errors import MatchingError
+from matching.topics import Pattern, parse_pattern
+from matching.tree import Tree, extensions
+
+from .audit_limits import BOUNDARY_SECONDS, CRASH_SECONDS, GAP_SECONDS, OUTSIDE_SECONDS, SESSION_SECONDS
+from .audit_text import condition_tree
+
+__all__ = ["Bounds", "Change", "Disturbance", "Gap", "History", "Span", "Wanted", "origin_of", "read_history"]
+
+FOREVER: Final = 2**62
+"""Later than any clock says, and far enough from the end of 64 bits to be added to."""
+
+RESTARTED: Final = "broker restarted"
+SESSION_ENDED: Final = "session ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much the edges of spans are blurred, in microseconds."""
+
+    boundary: int = int(BOUNDARY_SECONDS * 1e6)
+    outside: int = int(OUTSIDE_SECONDS * 1e6)
+    session: int = int(SESSION_SECONDS * 1e6)
+    crash: int = int(CRASH_SECONDS * 1e6)
+    gap: int = int(GAP_SECONDS * 1e6)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row of the log of subscriptions. `action` is "asked", "subscribe", "unsubscribe" or "gap"."""
+
+    subscription: str
+    action: str
+    effective_at: int
+    subscriber: str = ""
+    pattern: str = ""
+    exact: bool = False
+    condition: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time in which a subscription was in force; the picture is above."""
+
+    possible_from: int
+    near_from: int
+    sure_from: int
+    sure_to: int
+    near_to: int
+    possible_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The subscriber was told that so many events are missing (0: nobody knows how many), published in that time."""
+
+    since: int
+    until: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """A broker died, or was restarted: what was published in that time may be missing with anybody."""
+
+    origin: str
+    since: int
+    until: int
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A subscription with its whole story. `trouble` says why it cannot be audited."""
+
+    subscription: str
+    subscriber: str = ""
+    pattern: Pattern | None = None
+    condition: str = ""
+    tree: Tree | None = None
+    spans: list[Span] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    trouble: str = ""
+
+    @property
+    def partial(self) -> bool:
+        """It has DELTA or XPATH: what it was owed depends on more than one event's attributes."""
+        return self.tree is not None and bool(extensions(self.tree))
+
+
+@dataclass(slots=True)
+class History:
+    """All subscriptions of a stream, and the deaths of brokers that explain what is missing."""
+
+    wanted: list[Wanted]
+    disturbances: list[Disturbance]
+
+
+def origin_of(subscription: str) -> str:
+    """The life of the broker that has a subscription: everything before its last dash."""
+    return subscription.rpartition("-")[0]
+
+
+def read_history(
+    changes: Iterable[Change],
+    evidence: Mapping[str, int],
+    bounds: Bounds | None = None,
+    gone: Collection[str] = (),
+) -> History:
+    """The history of one stream.
+
+    `evidence` is, of each life of a broker, the time of its last row in the other logs. `gone` are brokers (the part of
+    an origin before the dash) that nobody can reach.
+    """
+    bounds = bounds or Bounds()
+    by_subscription: dict[str, list[Change]] = {}
+    alive = dict(evidence)
+    for change in sorted(changes, key=lambda one: one.effective_at):
+        by_subscription.setdefault(change.subscription, []).append(change)
+        if change.reason != RESTARTED:  # that row was written by the life after
+            origin = origin_of(change.subscription)
+            alive[origin] = max(change.effective_at, alive.get(origin, 0))
+    deaths = {origin: alive[origin] for origin in sorted(_lives_over(alive, gone))}
+    for story in by_subscription.values():
+        for origin in [origin_of(change.subscription) for change in story if change.reason == RESTARTED]:
+            deaths.setdefault(origin, alive.get(origin, -FOREVER))
+    wanted = [_story(name, story, deaths, bounds) for name, story in by_subscription.items()]
+    disturbances = [
+        Disturbance(origin, at - bounds.boundary, at + bounds.crash)
+        for origin, at in sorted(deaths.items())
+        if at > -FOREVER
+    ]
+    return History(wanted, disturbances)
+
+
+def _lives_over(origins: Iterable[str], gone: Collection[str]) -> set[str]:
+    """The lives after which the same broker began another one, and those of brokers that are gone.
+
+    An origin is `broker-incarnation`, both hexadecimal.
+    """
+    newest: dict[str, int] = {}
+    lives: dict[str, tuple[str, int]] = {}
+    for origin in origins:
+        broker, _, incarnation = origin.partition("-")
+        try:
+            number = int(incarnation, 16)
+        except ValueError:
+            continue
+        lives[origin] = broker, number
+        newest[broker] = max(number, newest.get(broker, 0))
+    return {origin for origin, (broker, number) in lives.items() if broker in gone or number < newest[broker]}
+
+
+def _story(name: str, story: Sequence[Change], deaths: Mapping[str, int], bounds: Bounds) -> Wanted:
+    """One subscription from its changes, in order of time."""
+    wanted = Wanted(name)
+    began: int | None = None
+    asked: int | None = None
+    for change in story:
+        if change.action == "gap":
+            since = change.effective_at - bounds.gap
+            wanted.gaps.append(Gap(since, change.effective_at + bounds.boundary, _count_of(change.reason)))
+            continue
+        if wanted.pattern is None and not wanted.trouble:
+            _wish(wanted, change)
+        if change.action == "asked":
+            asked = change.effective_at
+        elif change.action == "subscribe":
+            began = change.effective_at if began is None else began
+        else:
+            _end_span(wanted, -FOREVER if began is None else began, change, deaths, bounds)
+            began = None
+    if began is not None:
+        death = deaths.get(origin_of(name))
+        wanted.spans.append(_span(began, FOREVER if death is None else death, FOREVER, bounds))
+    elif asked is not None and not wanted.spans:
+        wanted.spans.append(Span(asked - bounds.outside, FOREVER, FOREVER, asked, asked, FOREVER))
+    return wanted
+
+
+def _end_span(wanted: Wanted, began: int, change: Change, deaths: Mapping[str, int], bounds: Bounds) -> None:
+    at = change.effective_at
+    if change.reason == RESTARTED:
+        last = deaths[origin_of(wanted.subscription)]
+    elif change.reason == SESSION_ENDED:
+        last = at - bounds.session
+    else:
+        last = at
+    wanted.spans.append(_span(began, last, at, bounds))
+
+
+def _span(began: int, last: int, ended: int, bounds: Bounds) -> Span:
+    """In force from `began`, certainly until `last`, and by no means after `ended`."""
+    sure_from = began + bounds.boundary
+    sure_to = max(sure_from, last if last >= FOREVER else last - bounds.boundary)
+    return Span(
+        began - bounds.outside,
+        began - bounds.boundary,
+        sure_from,
+        sure_to,
+        min(FOREVER, ended + bounds.boundary),
+        min(FOREVER, ended + bounds.outside),
+    )
+
+
+def _wish(wanted: Wanted, change: Change) -> None:
+    """What it asks for. Our own parsers read it: what they refuse is trouble, and never reaches Spark."""
+    wanted.subscriber = change.subscriber
+    wanted.condition = change.condition
+    if not change.pattern:
+        wanted.trouble = "the log does not have its beginning any more, and so not what it asked for"
+        return
+    try:
+        wanted.pattern = parse_pattern(change.pattern, change.exact)
+        wanted.tree = condition_tree(change.condition)
+    except MatchingError as error:
+        wanted.pattern = None
+        wanted.trouble = str(error).splitlines()[0]
+
+
+def _count_of(reason: str) -> int:
+    """A GAP's reason begins with how many are lost; 0 when it says nothing of the kind."""
+    digits = reason.split(" ", 1)[0]
+    return int(digits) if digits.isdecimal() else 0

@@ -1,0 +1,72 @@
+"""Every bound of the audit, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "BOUNDARY_SECONDS",
+    "CHUNK_CONDITIONS",
+    "CRASH_SECONDS",
+    "EXAMPLES_MAX",
+    "GAP_SECONDS",
+    "LATE_SECONDS",
+    "OUTSIDE_SECONDS",
+    "PERCENTILE_ACCURACY",
+    "ROUND_SECONDS",
+    "SESSION_SECONDS",
+    "SETTLE_SECONDS",
+    "SHUFFLE_PARTITIONS",
+    "TROUBLES_MAX",
+    "WINDOW_SECONDS",
+    "WORTH_A_GLANCE",
+]
+
+BOUNDARY_SECONDS: Final = 2.0
+"""Clocks of brokers differ by so much, and what happens around a change of a subscription takes so long. A matching
+event so near to a change may be delivered or not."""
+
+OUTSIDE_SECONDS: Final = 30.0
+"""So long before a subscription began and after it ended, an event may still be delivered to it: an event may wait 5 s
+for the disk and 15 s for an answer about a key, and then meet a subscription that is younger than itself."""
+
+SESSION_SECONDS: Final = 12.0
+"""A session outlives its connection by 10 s: what was matched in that time for a client that never came back was sent
+to nobody. And a little for the clocks."""
+
+CRASH_SECONDS: Final = 20.0
+"""So long after a broker died others may still have sent events to it, or have waited (15 s at most) for an answer."""
+
+GAP_SECONDS: Final = 40.0
+"""A GAP without numbers speaks of events no older than this: a broker that stood still for 20 s, and waits around."""
+
+SETTLE_SECONDS: Final = 10.0
+"""How long after an event was accepted its delivery may still come into the log before it counts as lost: 5 s for the
+event's own disk and copies, and as much for the delivery's."""
+
+LATE_SECONDS: Final = 1.0
+"""A delivery later than this is counted as late; `--late` says otherwise."""
+
+WINDOW_SECONDS: Final = 60.0
+"""Continuous audit: one verdict for each minute of events."""
+
+ROUND_SECONDS: Final = 30.0
+"""Continuous audit: how often the logs are copied."""
+
+CHUNK_CONDITIONS: Final = 200
+"""Conditions in one array: measured best; more make the analysis slower, and fewer the evaluation."""
+
+SHUFFLE_PARTITIONS: Final = 4
+"""In local mode. Spark's default of 200 costs seconds for small logs."""
+
+PERCENTILE_ACCURACY: Final = 10_000
+"""Relative error of percentiles: one in so many ranks."""
+
+EXAMPLES_MAX: Final = 10
+"""Findings shown of a stream; all of them are in the Parquet files."""
+
+TROUBLES_MAX: Final = 20
+"""Subscriptions that cannot be audited and are named one by one."""
+
+WORTH_A_GLANCE: Final = 12
+"""Subscriptions shown in a table when nothing is wrong with them; the rest is one line. `--all` shows each."""

@@ -1,0 +1,102 @@
+"""Where an audit reads from: the logs of a cluster, through the data source that users have.
+
+What is around the rows is asked of the brokers directly: which streams are audited, which logs lack their beginning
+because retention took it, and which brokers nobody can reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.core.config import broker_id
+from protocol.blocking import BlockingClient
+from protocol.log_catalogue import LogInfo
+
+from .audit_batch import Frames
+
+__all__ = ["LogSource", "Survey", "survey_of"]
+
+_KINDS = ("events", "deliveries", "subscriptions")
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What there is of one stream. Times in microseconds."""
+
+    since: int
+    """From then on nothing is missing from the logs of events and deliveries; 0: they are whole."""
+    newest: int
+    """When the newest event was accepted; 0 when there is none."""
+    gone: tuple[str, ...] = ()
+    """Brokers that cannot be reached, as origins begin."""
+    notes: list[str] = field(default_factory=list)
+
+
+class LogSource:
+    """The logs behind these addresses, `host:port`, several with commas; `client` is connected to one of them."""
+
+    def __init__(self, spark: Any, servers: str, client: BlockingClient) -> None:
+        self._spark = spark
+        self._servers = servers
+        self._client = client
+        _register(spark)
+
+    def streams(self) -> list[str]:
+        """The streams that are audited: of which some broker has a log of subscriptions."""
+        return sorted({info.name.stream for info in self._client.logs(None, "subscriptions")})
+
+    def survey(self, stream: str) -> Survey:
+        """What there is of a stream."""
+        return survey_of({kind: self._client.logs(stream, kind) for kind in _KINDS})
+
+    def frames(self, stream: str, since: int = 0) -> Frames:
+        """The logs of a stream. Rows that were written before `since` (microseconds) may be left out."""
+        starting = {"startingTimestamp": str(since // 1000)} if since else {}
+        return Frames(
+            self.read("events", stream, attributesSchema="typed", **starting),
+            self.read("deliveries", stream, **starting),
+            self.read("subscriptions", stream),
+        )
+
+    def read(self, kind: str, stream: str, **options: str) -> Any:
+        """One kind of log as a DataFrame."""
+        return self._with_options(self._spark.read, kind, stream, options).load()
+
+    def read_stream(self, kind: str, stream: str, **options: str) -> Any:
+        """The same as a streaming DataFrame, from the beginning."""
+        options = {"startingOffsets": "earliest", **options}
+        return self._with_options(self._spark.readStream, kind, stream, options).load()
+
+    def _with_options(self, reader: Any, kind: str, stream: str, options: dict[str, str]) -> Any:
+        # Rows that retention took are no failure here: the survey says from when on the logs are whole.
+        base = {"headgate.bootstrap.servers": self._servers, "subscribe": kind, "topic": stream}
+        return reader.format("headgate").options(**base, failOnDataLoss="false", **options)
+
+
+def survey_of(logs: dict[str, list[LogInfo]]) -> Survey:
+    """What these logs, by kind, cover."""
+    cut = [info for kind in ("events", "deliveries") for info in logs[kind] if info.first > 0]
+    since = max((info.first_time for info in cut), default=0)
+    notes = [f"{info.partition} begins at position {info.first:,}: retention took what was before" for info in cut]
+    everything = [info for infos in logs.values() for info in infos]
+    newest_epoch: dict[str, int] = {}
+    for info in everything:
+        newest_epoch[info.name.broker] = max(info.name.epoch, newest_epoch.get(info.name.broker, 0))
+    gone = sorted(
+        {
+            info.name.broker
+            for info in everything
+            if info.name.broker not in info.holders and info.name.epoch == newest_epoch[info.name.broker]
+        }
+    )
+    notes += [f"broker {name} cannot be reached: its logs are read from copies" for name in gone]
+    newest = max((info.last_time for info in logs["events"] if info.next > info.first), default=0)
+    return Survey(since, newest, tuple(f"{broker_id(name):016x}" for name in gone), notes)
+
+
+def _register(spark: Any) -> None:
+    """Spark finds the source by itself where this project is installed; told so, it need not look."""
+    from pyspark_headgate import DefaultSource
+
+    spark.dataSource.register(DefaultSource)

@@ -1,0 +1,120 @@
+"""What an audit says: lines from sums, tables, JSON, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from matching import parse_condition, parse_pattern
+from ops.jobs.audit_history import Disturbance, Gap, Wanted
+from ops.jobs.audit_report import Finding, Line, Report, StreamReport, json_line, line_of, print_report
+from ops.jobs.audit_verdict import Window
+
+WINDOW = Window(1_000_000, 61_000_000)
+
+
+def sums(**counts: Any) -> dict[str, Any]:
+    names = ("expected", "delivered", "lost", "named", "in_gap", "duplicate", "wrong", "boundary", "late")
+    return {**dict.fromkeys(names, 0), "percentiles": [1000, 2000, 3000], "latency_max": 4000, **counts}
+
+
+def wanted(where: str = "price > 1", gaps: tuple[int, ...] = ()) -> Wanted:
+    one = Wanted("aa-1-7", "ann", parse_pattern("quotes"), where, parse_condition(where))
+    one.gaps = [Gap(0, 1, count) for count in gaps]
+    return one
+
+
+def report(*lines: Line, **details: Any) -> Report:
+    return Report([StreamReport("quotes", WINDOW, 100, list(lines), **details)])
+
+
+def test_a_line_has_seconds() -> None:
+    line = line_of(wanted(), sums(expected=5, delivered=5))
+    assert (line.expected, line.delivered, line.p50_seconds, line.max_seconds) == (5, 5, 0.001, 0.004)
+    assert (line.subscriber, line.pattern, line.condition, line.clean) == ("ann", "quotes", "price > 1", True)
+
+
+def test_who_has_no_pair_at_all_has_a_line_of_zeros() -> None:
+    line = line_of(wanted())
+    assert line.clean and line.expected == 0 and line.p50_seconds is None
+
+
+def test_nothing_came_so_there_is_no_latency() -> None:
+    line = line_of(wanted(), sums(expected=1, lost=1, percentiles=None, latency_max=None))
+    assert line.p99_seconds is None and line.max_seconds is None and not line.clean
+
+
+@pytest.mark.parametrize(
+    ("gaps", "announced"),
+    [((), 3), ((2,), 5), ((2, 4), 9), ((100,), 13), ((2, 0), 13)],
+    ids=["named only", "one gap", "two gaps", "more than are missing", "one of unknown size"],
+)
+def test_gaps_announce_as_many_as_they_count(gaps: tuple[int, ...], announced: int) -> None:
+    assert line_of(wanted(gaps=gaps), sums(lost=20, named=3, in_gap=10)).announced == announced
+
+
+def test_of_a_dynamic_filter_it_is_said_what_is_checked() -> None:
+    assert "DELTA" in line_of(wanted("DELTA(price) > 2"), sums(delivered=9)).note
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "accepting"),
+    [
+        (Line("a", expected=3, delivered=3, boundary=1, late=1), 0, 0),
+        (Line("a", expected=3, delivered=2, lost=1), 1, 1),
+        (Line("a", expected=3, delivered=2, lost=1, announced=1), 1, 0),
+        (Line("a", expected=3, delivered=3, duplicate=1), 1, 1),
+        (Line("a", expected=3, delivered=4, wrong=1), 1, 1),
+    ],
+    ids=["clean", "lost", "announced", "twice", "wrong"],
+)
+def test_the_exit_code(line: Line, code: int, accepting: int) -> None:
+    assert report(line).exit_code() == code
+    assert report(line).exit_code(accept_announced=True) == accepting
+
+
+def test_what_could_not_be_audited_is_no_success() -> None:
+    assert report(Line("a"), troubles=["aa-1-7: its condition cannot be read"]).exit_code() == 1
+
+
+def test_the_json_line_has_sums_and_the_lines_that_say_something() -> None:
+    found = json.loads(json_line(report(Line("a", expected=3, delivered=3), Line("idle"))))
+    (stream,) = found["streams"]
+    assert found["clean"] and stream["clean"] and stream["expected"] == 3 and stream["subscriptions"] == 2
+    assert [line["subscription"] for line in stream["lines"]] == ["a"]
+    assert (stream["since"], stream["until"]) == (1.0, 61.0)
+
+
+def test_a_clean_audit_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report(*(Line(f"s{number}", f"client{number}", "quotes", "", 1, 1) for number in range(30))))
+    out = capsys.readouterr().out
+    assert "every subscriber got exactly what it asked for" in out and "18 more subscriptions" in out
+    print_report(report(*(Line(f"s{number}", f"client{number}", "quotes", "", 1, 1) for number in range(30))), True)
+    assert "more subscriptions" not in capsys.readouterr().out
+
+
+def test_faults_come_first_and_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    good = [Line(f"s{number}", f"client{number}", "quotes", "", 100, 100) for number in range(30)]
+    bad = Line("s99", "the unlucky", "quotes", "price > 1", 3, 2, lost=1, announced=1)
+    found = report(
+        *good,
+        bad,
+        findings=[Finding("s99", "aa-1.5", "lost", "never sent", 5, True)],
+        disturbances=[Disturbance("bb-1", 0, 22_000_000)],
+        troubles=["aa-1-9: its pattern cannot be read"],
+        notes=["two logs are copies"],
+    )
+    print_report(found)
+    out = capsys.readouterr().out
+    assert out.index("the unlucky") < out.index("client0")
+    for text in (
+        "lost: event aa-1.5 for s99 (never sent, announced)",
+        "broker bb-1 ended",
+        "within 22 s",
+        "cannot be audited: aa-1-9",
+        "note: two logs",
+        "NOT EXACT: 1 lost, 1 of the lost were announced, 1 that could not be audited",
+    ):
+        assert text in out

@@ -1,0 +1,136 @@
+"""The whole audit with a real broker: clean as long as nothing is planted, and what is planted in its log is found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.core.effects import Append
+from broker.daemon.log_store import SqliteLogStore
+from ops.jobs.audit_session import missing_parts
+from protocol.blocking import connect_blocking
+from protocol.columns import decode_column, encode_column
+from protocol.log_rows import LogKind, LogName, Row, decode_row, encode_row
+from tests.support.served_broker import ServedBroker, served_broker
+from tests.system.processes import COMMAND, environment
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+WISHES = ("price > 4", "price BETWEEN 2 AND 5 OR symbol = 'S7'", "symbol LIKE 'S%' AND NOT halted", "")
+EVENTS = 100
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[ServedBroker]:
+    if missing := missing_parts():
+        pytest.skip(f"needs {missing}")
+    with served_broker(tmp_path, "--name", "ann") as served:
+        yield served
+
+
+def audit(broker: ServedBroker) -> tuple[int, dict[str, Any]]:
+    """The exit code, and what was said of the stream."""
+    words = ("audit", "--server", broker.address, "--settle", "2", "--boundary", "0", "--late", "2", "--json")
+    done = subprocess.run(
+        [*COMMAND, *words], env=environment(PYTHONWARNINGS="default"), capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout, done.stderr
+    (stream,) = json.loads(done.stdout.splitlines()[-1])["streams"]
+    return done.returncode, stream
+
+
+def traffic(broker: ServedBroker) -> int:
+    """Some wishes, and events one by one, a row each; how many deliveries came."""
+    with connect_blocking(broker.address) as reader, connect_blocking(broker.address) as writer:
+        writer.ask("schema.put", stream="quotes", schema={"attributes": {}, "audit": True})
+        subscriptions = [reader.subscribe("quotes", where or None) for where in WISHES]
+        for number in range(EVENTS):
+            row = {"price": number % 10, "symbol": f"S{number % 9}", "halted": number % 3 == 0}
+            writer.publish("quotes/NYSE/OTE", row, b"", mode="stored")
+        wanted = sum(expected(where) for where in WISHES)
+        came = sum(len(events) for one in subscriptions for events in one.batches(2.0))
+    assert came == wanted
+    return wanted
+
+
+def expected(where: str) -> int:
+    from matching import evaluate, parse_condition
+
+    rows = [{"price": n % 10, "symbol": f"S{n % 9}", "halted": n % 3 == 0} for n in range(EVENTS)]
+    return EVENTS if not where else sum(evaluate(parse_condition(where), row) is True for row in rows)
+
+
+class Planter:
+    """Writes into the log of a broker that is not running, as the broker would have."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = SqliteLogStore(folder, "ann")
+        self.logs = {state.name: state for state in self.store.open().logs}
+        self.ticket = 0
+
+    def rows(self, kind: LogKind) -> list[Row]:
+        log = self.log(kind)
+        return [decode_row(row) for row in self.store.read(log, 0, 1 << 24)[0]]
+
+    def log(self, kind: LogKind) -> LogName:
+        (name,) = [name for name in self.logs if name.kind == kind]
+        return name
+
+    def append(self, kind: LogKind, row: Row) -> None:
+        log = self.log(kind)
+        first = self.logs[log].next
+        self.ticket += 1
+        self.store.append([Append(self.ticket, log, encode_row(replace(row, first=first)), first, row.count, row.time)])
+        self.logs[log] = replace(self.logs[log], next=first + row.count)
+
+
+def lines(rows: list[Row]) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """Each line of the log of deliveries, with its row."""
+    for row in rows:
+        columns = {name: decode_column(column, row.count) for name, column in row.columns.items()}
+        for place in range(row.count):
+            yield row, {name: values[place] for name, values in columns.items()}
+
+
+def delivery(row: Row, line: dict[str, Any]) -> Row:
+    """A row with that line alone."""
+    return replace(row, count=1, columns={name: encode_column([value]) for name, value in line.items()})
+
+
+def test_what_is_planted_is_found_and_nothing_else(broker: ServedBroker) -> None:
+    wanted = traffic(broker)
+    code, clean = audit(broker)
+    assert code == 0 and clean["clean"], clean
+    assert (clean["events"], clean["expected"], clean["delivered"], clean["lost"]) == (EVENTS, wanted, wanted, 0)
+    broker.stop()
+    planter = Planter(broker.folder / "data")
+    events, deliveries = planter.rows(LogKind.EVENTS), planter.rows(LogKind.DELIVERIES)
+    row, line = next(iter(lines(deliveries)))
+    planter.append(LogKind.DELIVERIES, delivery(row, line))  # the same again
+    by_number = {event.base: event for event in events}
+    first_wish = min(one["subscription"] for _, one in lines(deliveries))
+    low = by_number[min(by_number) + 1]  # its price is 1
+    wrong = {**line, "subscription": first_wish, "sequence": low.base, "published_at": low.time, "outcome": 0}
+    planter.append(LogKind.DELIVERIES, delivery(row, wrong))
+    nine = by_number[min(by_number) + 9]  # its price is 9: three of the wishes are for it
+    planter.append(LogKind.EVENTS, replace(nine, base=nine.base + 1_000))  # nobody got this one
+    planter.append(LogKind.EVENTS, replace(nine, base=nine.base + 2_000))  # and this one came, but late
+    for number, (row, one) in [
+        (nine.base + 2_000, found) for found in lines(deliveries) if found[1]["sequence"] == nine.base
+    ]:
+        planter.append(LogKind.DELIVERIES, delivery(row, {**one, "sequence": number, "sent_at": nine.time + 5_000_000}))
+    planter.store.close()
+    broker.start()
+    code, found = audit(broker)
+    copies = sum(one["sequence"] == nine.base for _, one in lines(deliveries))
+    assert code == 1 and not found["clean"] and found["events"] == EVENTS + 2
+    assert (found["duplicate"], found["wrong"], found["lost"], found["late"]) == (1, 1, copies, copies), found
+    kinds = {one["kind"]: one for one in found["findings"]}
+    assert sorted(kinds) == ["duplicate", "lost", "wrong"] and kinds["wrong"]["event"].endswith(f".{low.base}")
+    assert found["expected"] == wanted + 2 * copies and found["announced"] == 0
