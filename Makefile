@@ -15,7 +15,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # pytest stops after this, with its closing line, so that CI's 40 minutes are never cut short from outside.
 SESSION_SECONDS := 1800
 
-.PHONY: help demo test test-all bench chaos papers seeds lint fmt setup clean distclean
+.PHONY: help demo test test-all bench chaos log-kills papers seeds lint fmt setup clean distclean
 
 help: ## say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ bench: $(VENV)/.dev ## measure (ARGS="compare" adds the peers found installed)
 
 chaos: $(VENV)/.dev ## kill and stop real brokers under traffic, check every promise (ARGS="--seconds 180 --seed 1")
 	$(BIN)/python -m ops.bench.chaos $(ARGS)
+
+log-kills: $(VENV)/.dev ## kill brokers N times (N=50) while stored events are published, then count the log
+	$(BIN)/python -m ops.bench.log_kills --kills $(or $(N),50) $(ARGS)
 
 papers: $(VENV)/.dev ## print the papers' figures beside ours
 	$(BIN)/python -m ops.bench.papers $(ARGS)

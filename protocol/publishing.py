@@ -39,7 +39,7 @@ from .limits import (
 )
 from .messages import Mode, Publish, Stamp
 from .outcome import Outcome
-from .producing import PASSING, Producer
+from .producing import Producer
 from .records import pack_record
 from .vocabulary import Vocabulary
 
@@ -352,8 +352,7 @@ class Publications:
         reason = producer.refused(error, number, entry.refusals)
         entry.again = reason is None
         if reason is not None:
-            passing = isinstance(reason, Refused) and reason.code in PASSING
-            unknown = entry.unsure and passing and producer.failure is None
+            unknown = entry.unsure and producer.failure is None
             self._fail(entry.outcome, UnknownOutcome(entry.batch.count, str(reason)) if unknown else reason)
 
     def _answered(self, entry: _Entry) -> None:

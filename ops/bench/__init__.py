@@ -6,6 +6,7 @@
     headgate bench slow        what a stalled subscriber does to the others          slow.py
     headgate bench failover    from the kill of a broker until everything works      failover.py
     headgate bench cluster     what it costs to be several brokers                   cluster.py
+    headgate bench spark_publish   rows of a DataFrame, stored, beside MQTT          spark_publish.py
     make chaos                 brokers killed and stopped, and every promise checked chaos.py
 
 Each is a module with `add_arguments(parser)` and `run(arguments) -> exit code`, and runs as `python -m` too.

@@ -5,24 +5,40 @@ from __future__ import annotations
 __all__ = [
     "ARRIVALS_PER_CHUNK_MAX",
     "BODY_LENGTH",
+    "CHAOS_AUDIT_SECONDS_MAX",
     "CHAOS_DOOMED_SECONDS",
     "CHAOS_GAP_SECONDS_MAX",
     "CHAOS_IN_FLIGHT_SECONDS",
     "CHAOS_QUIET_SECONDS",
     "CHILD_SECONDS_MAX",
     "CHUNK_EVENTS",
+    "DURABILITY_BATCHES_UNDER_WAY",
+    "DURABILITY_DRAIN_SECONDS_MAX",
+    "DURABILITY_EVENTS_UNDER_WAY",
     "FAILOVER_GIVE_UP_SECONDS",
     "FAILOVER_SECONDS_MAX",
     "FRAMES_PER_CHUNK_MAX",
     "IN_FLIGHT_ARRIVALS_MAX",
     "IN_FLIGHT_ARRIVALS_SLOW_MAX",
     "IN_FLIGHT_EVENTS_MAX",
+    "KILLS_BATCHES_UNDER_WAY",
+    "KILLS_BATCH_EVENTS_MAX",
+    "KILLS_BETWEEN_SECONDS_MAX",
+    "KILLS_REPLAY_SECONDS_MAX",
+    "KILLS_RETRY_SECONDS",
+    "KILLS_SILENCE_SECONDS_MAX",
     "LATENCY_EVENTS_PER_SECOND",
+    "LOG_CLOSE_SECONDS",
+    "LOG_EVENT_BYTES",
+    "LOG_IN_FLIGHT_BYTES",
+    "LOG_SYNCHRONISATIONS",
     "OPEN_FILES_WANTED",
     "READ_LENGTH",
     "RING_EVENTS",
     "SETTLE_SECONDS_MAX",
     "SILENCE_SECONDS_MAX",
+    "SPARK_MQTT_RATIO_MIN",
+    "SPARK_ROWS_PER_SECOND_MIN",
     "START_SECONDS_MAX",
     "WARM_UP_SECONDS",
 ]
@@ -85,6 +101,9 @@ CHAOS_DOOMED_SECONDS = 1.0
 CHAOS_GAP_SECONDS_MAX = 40.0
 """A GAP accounts for events no older than this: a broker that is stopped for 20 s, and waiting before and after it."""
 
+CHAOS_AUDIT_SECONDS_MAX = 600.0
+"""Spark beside five brokers on two cores, over some hundred thousand deliveries: a minute or two."""
+
 CHAOS_QUIET_SECONDS = 5.0
 """When nothing has arrived for so long, what is missing does not come any more."""
 
@@ -93,3 +112,49 @@ FAILOVER_SECONDS_MAX = 10.0
 
 FAILOVER_GIVE_UP_SECONDS = 60.0
 """What has not come back after so long does not count as slow but as broken."""
+
+SPARK_ROWS_PER_SECOND_MIN = 250_000
+"""What Spark must get into one broker's log on two cores: a quarter of what its connector reached against a sink that
+threw everything away, because broker and disk share those cores."""
+
+SPARK_MQTT_RATIO_MIN = 10
+"""How many times the loop that people write by hand it must be: less would not be worth a data source."""
+
+LOG_EVENT_BYTES = 100
+"""One event on the disk: a small one, so that what a row costs shows."""
+
+LOG_IN_FLIGHT_BYTES = 16 * 1024 * 1024
+"""Rows that wait for the disk at a time: several commits of the largest size."""
+
+LOG_SYNCHRONISATIONS = 200
+"""Synchronisations of a bare file: enough for a 99th percentile, and some seconds on the slowest disk."""
+
+LOG_CLOSE_SECONDS = 60.0
+"""What was written is taken over at the end; a disk that needs longer is no disk to measure."""
+
+DURABILITY_BATCHES_UNDER_WAY = 128
+"""Half of the publish window: enough batches to share a synchronisation of the disk, and the window never closes."""
+
+DURABILITY_EVENTS_UNDER_WAY = 32_000
+"""The same bound for batches of 1,000: 5 MB in the client, a third of what it takes before it is full."""
+
+DURABILITY_DRAIN_SECONDS_MAX = 30.0
+"""After the last acknowledgement, mode `accepted` may still have to write: a second or two; more is a fault."""
+
+KILLS_BATCHES_UNDER_WAY = 8
+"""Batches that wait for their acknowledgement whenever a broker is killed."""
+
+KILLS_BATCH_EVENTS_MAX = 40
+"""Small, so that a run of some minutes has tens of thousands of batches that may be torn."""
+
+KILLS_BETWEEN_SECONDS_MAX = 0.5
+"""A broker is killed so soon after its first acknowledgement: within the first batches, or after hundreds."""
+
+KILLS_REPLAY_SECONDS_MAX = 10.0
+"""For the next thousand events of a replay. What has not come by then does not come."""
+
+KILLS_RETRY_SECONDS = 3_600.0
+"""The publisher's patience: lives are shorter than what counts as steady, so it is one spell of trouble to the end."""
+
+KILLS_SILENCE_SECONDS_MAX = 60.0
+"""Without an acknowledgement for so long, with every broker up, publishing has not come back but is broken."""

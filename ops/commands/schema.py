@@ -60,8 +60,15 @@ def _print_list(arguments: argparse.Namespace, answer: list[dict[str, Any]]) -> 
     rows = []
     for entry in answer:
         attributes = entry["schema"].get("attributes", {})
-        rows.append((entry["stream"], ", ".join(f"{name} {_declared(one)}" for name, one in attributes.items())))
-    print_table(("stream", "attributes"), rows)
+        settings = {name: value for name, value in entry["schema"].items() if name != "attributes"}
+        rows.append(
+            (
+                entry["stream"],
+                ", ".join(f"{name} {_declared(one)}" for name, one in attributes.items()),
+                ", ".join(f"{name} {plain(value)}" for name, value in settings.items()),
+            )
+        )
+    print_table(("stream", "attributes", "settings"), rows)
 
 
 def _declared(attribute: dict[str, Any]) -> str:
