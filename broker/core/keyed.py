@@ -99,7 +99,7 @@ class Keyed:
         self.leases = Leases(me, self.linked, self._tell, lease)
         self.fetches = Fetches(self.items, self._tell)
         self.ownership = Ownership(me, self.linked, self._tell, self._has_copy, self._fingerprint, lease)
-        self.handover = Handover(me, self.items, self.replicas, self.ownership, self.fetches, self._refresh, lease)
+        self.handover = Handover(me, self.items, self.replicas, self.ownership, self.fetches, self._refresh)
         self.pendings = Pendings()
         self.siblings = Siblings(
             me, self.items, self.linked, self._tell, self.pendings.waiting_for, config.check_seconds
@@ -386,6 +386,7 @@ class Keyed:
         ready = self.ownership.ready
         self.leases.set_ours(ready, now)
         self.siblings.set_ours(ready, now)
+        self.replicas.taken(ready)
         self.homeward.changed(now)
         self._scope = None
         self.writes.confirm(now)

@@ -36,7 +36,6 @@ class Handover:
         ownership: Ownership,
         fetches: Fetches,
         changed: Callable[[float], None],
-        lease_seconds: float,
     ) -> None:
         self._me = me
         self._items = items
@@ -44,7 +43,6 @@ class Handover:
         self._ownership = ownership
         self._fetches = fetches
         self._changed = changed
-        self._lease_seconds = lease_seconds
 
     def asked(self, sender: int, body: list[Any], now: float) -> None:
         """A FETCH came."""
@@ -70,7 +68,7 @@ class Handover:
         if not complete and hope is not None:
             self._fetches.busy(sender, number, hope)
             return
-        self._replicas.close(stretch, sender, now + 2 * self._lease_seconds)
+        self._replicas.close(stretch, sender, now)
         self._ownership.former.came(sender, stretch, now)
         if complete and whole and self.fingerprint(stretch) == (count, digest):
             self._fetches.same(sender, number, stretch)
@@ -79,15 +77,15 @@ class Handover:
 
     def has_copy(self, stretch: Stretch, now: float) -> bool:
         """Whether all of the stretch is here, or was a moment ago, though it is not ours."""
-        return is_covered(stretch, self._held(self._me, now))
+        return is_covered(stretch, self._held(None, now))
 
     def fingerprint(self, stretch: Stretch) -> tuple[int, int]:
         """Count and digest of what is here of a stretch."""
         tally = self._items.tally(stretch)
         return tally.count, tally.digest
 
-    def _held(self, asker: int, now: float) -> list[Stretch]:
-        return [*self._replicas.whole(now), *self._ownership.former.whole(asker, now)]
+    def _held(self, asker: int | None, now: float) -> list[Stretch]:
+        return [*self._replicas.whole(asker, now), *self._ownership.former.whole(asker, now)]
 
     def _hand_over(self, newcomer: int, now: float) -> None:
         self._ownership.hand_over(newcomer, now)

@@ -109,7 +109,7 @@ class Ownership:
         """Not ours any more, and never were ready: still fetched, for whoever comes for them."""
         self.handed: tuple[int, float] | None = None
         """Whom we handed keys to, and when."""
-        self.former = Former(me, lease_seconds)
+        self.former = Former(lease_seconds)
         self._number = 0
         self.changed = False
         """Something here is not as it was; the caller takes it back."""

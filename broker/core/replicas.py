@@ -21,6 +21,7 @@ from typing import Any
 
 from .identifiers import RING_SIZE
 from .keyed_arcs import Stretch
+from .keyed_former import Comers
 from .keyed_items import Items, Merged
 from .keyed_limits import NUMBERS_REMEMBERED_MAX, OFFER_PAGES_MAX, PROMOTE_SECONDS, REPLICAS_MAX
 from .keyed_messages import Copied, Item, Kind, Name, pages, written
@@ -74,7 +75,9 @@ class Replica:
     granted: Stretch | None = None
     until: float = 0.0
     left_out: bool = False
-    """The owner goes on without us as soon as the grant is over, or may have done so: the copy is whole no longer."""
+    """The owner goes on without us as soon as the grant is over, or may have done so; or his keys are, or were, ours
+    without his noticing: the copy is whole no longer."""
+    comers: Comers = field(default_factory=Comers)
     closed_until: float = 0.0
 
 
@@ -161,7 +164,8 @@ class Replicas:
             replica.heard_at = now
             replica.granted = arc
             replica.until = max(replica.until, self._good_until(asked_at, now, min(seconds, self._lease_seconds)))
-            replica.left_out = replica.left_out and replica.until <= now
+            if replica.until > now:
+                replica.left_out, replica.comers = False, Comers()
 
     # --- From the caller ---------------------------------------------------------------------------------------------
 
@@ -175,11 +179,12 @@ class Replicas:
             replica.ask_at = float("inf")
             replica.asked.clear()
 
-    def close(self, stretch: Stretch, but: int, until: float) -> None:
+    def close(self, stretch: Stretch, but: int, now: float) -> None:
         """Somebody else has copied these keys from here: no more writes of their former owners, for a while."""
         for replica in self.held.values():
             if replica.owner != but and replica.arc is not None and replica.arc.overlaps(stretch):
-                replica.closed_until = until
+                replica.closed_until = now + 2 * self._lease_seconds
+                replica.comers.came(but, now + self._lease_seconds)
                 self._stop(replica)
                 if replica.owner in self._linked and replica.sequence:  # should he be alive, he begins anew later
                     self._send(replica.owner, Kind.COPIED, [replica.sequence, int(Copied.REFUSED)])
@@ -206,12 +211,20 @@ class Replicas:
             self._items.watch(replica.owner, None)
             self.link_new(replica.owner)
 
-    def whole(self, now: float) -> list[Stretch]:
-        """What there is a whole copy of here, or was a moment ago: enough to take keys over with."""
+    def taken(self, ready: Stretch | None) -> None:
+        """These are ours by now, and complete: their owners are gone, or will come for them again."""
+        for replica in self.held.values():
+            replica.left_out = replica.left_out or (ready is not None and ready.covers(replica.owner))
+
+    def whole(self, asker: int | None, now: float) -> list[Stretch]:
+        """What there is a whole copy of here, or was a moment ago, for this broker to take keys over with; None: us."""
         return [
             replica.arc
             for replica in self.held.values()
-            if replica.arc is not None and replica.until > now - PROMOTE_SECONDS and not replica.left_out
+            if replica.arc is not None
+            and replica.until > now - PROMOTE_SECONDS
+            and not replica.left_out
+            and replica.comers.leave_whole_for(asker, now)
         ]
 
     def scope(self, now: float) -> list[tuple[Stretch, float]]:

@@ -52,7 +52,7 @@ def keys_handed_on_stay_whole(store: Keyed) -> None:
 def keys_handed_on_stay_whole_for_a_lease(store: Keyed) -> None:
     former = store.ownership.former
     whole = former.whole
-    former.whole = lambda asker, now: whole(store.me, now)
+    former.whole = lambda asker, now: whole(None, now)
 
 
 def who_is_left_out_is_told_nothing(store: Keyed) -> None:

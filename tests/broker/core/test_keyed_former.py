@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_former import Former
+from broker.core.keyed_former import Comers, Former
 from broker.core.keyed_limits import FORMER_SECONDS
 
 LEASE = 2.5
-ME, OWNER, ANOTHER = 100, 80, 30
+OWNER, ANOTHER = 80, 30
 LOST = Stretch(10, OWNER)
 
 
 def lost_at(now: float) -> Former:
-    former = Former(ME, LEASE)
+    former = Former(LEASE)
     former.add(LOST, now)
     return former
 
@@ -34,8 +34,8 @@ def test_it_is_whole_for_ourselves_as_long_as_he_confirms_nothing() -> None:
     former = lost_at(0.0)
     former.came(OWNER, LOST, 1.0)
     former.came(OWNER, LOST, 3.0)
-    assert former.whole(ME, 1.0 + LEASE - 0.1) == [LOST]
-    assert former.whole(ME, 1.0 + LEASE) == []
+    assert former.whole(None, 1.0 + LEASE - 0.1) == [LOST]
+    assert former.whole(None, 1.0 + LEASE) == []
 
 
 def test_when_two_came_neither_is_known_to_have_what_the_other_wrote() -> None:
@@ -55,3 +55,8 @@ def test_who_is_in_no_ring_had_nothing() -> None:
     former = lost_at(0.0)
     former.clear()
     assert former.whole(OWNER, 0.0) == []
+
+
+def test_whom_nobody_came_for_is_whole_for_ourselves_too() -> None:
+    comers = Comers()
+    assert comers.leave_whole_for(None, 99.0) and comers.leave_whole_for(OWNER, 99.0)

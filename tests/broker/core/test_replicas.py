@@ -145,8 +145,8 @@ def test_a_replica_is_good_for_taking_over_until_a_while_after_its_grant() -> No
     it = Sibling().whole()
     it.replicas.granted(OWNER, 1, 0, 2.0, 0.1)
     it.replicas.link_new(OWNER)
-    assert it.replicas.whole(6.9) == [ARC]
-    assert it.replicas.whole(7.0) == []
+    assert it.replicas.whole(OWNER, 6.9) == [ARC]
+    assert it.replicas.whole(OWNER, 7.0) == []
 
 
 def test_who_is_left_out_asks_no_more_and_may_answer_to_the_end_of_his_grant() -> None:
@@ -154,9 +154,9 @@ def test_who_is_left_out_asks_no_more_and_may_answer_to_the_end_of_his_grant() -
     it.replicas.granted(OWNER, 1, 0, 2.0, 0.1)
     it.replicas.tick(0.625, 10.0)
     it.sent.take()
-    assert it.replicas.whole(0.7) == [ARC]
+    assert it.replicas.whole(OWNER, 0.7) == [ARC]
     it.replicas.granted(OWNER, 2, 0, 0.0, 0.7)
-    assert it.replicas.whole(0.7) == []
+    assert it.replicas.whole(OWNER, 0.7) == []
     assert it.replicas.scope(0.7) == [(ARC, 2.0)]
     it.replicas.tick(1.5, 10.0)
     assert it.sent.take() == []
@@ -167,7 +167,7 @@ def test_who_is_a_sibling_again_is_whole_again() -> None:
     it.replicas.granted(OWNER, 1, 0, 0.0, 0.7)
     it.stream(item(1, 5), sequence=2, now=3.0)
     it.replicas.granted(OWNER, 2, 0, 2.0, 3.1)
-    assert it.replicas.whole(5.5) == [ARC]
+    assert it.replicas.whole(OWNER, 5.5) == [ARC]
 
 
 @pytest.mark.parametrize(("seconds", "whole"), [(1.2, True), (1.3, False)])
@@ -177,7 +177,7 @@ def test_a_grant_that_ended_while_we_stood_still_leaves_parts(seconds: float, wh
     it.replicas.awake(1.0)
     it.replicas.awake(1.9)
     it.replicas.awake(1.9 + seconds)
-    assert it.replicas.whole(1.9 + seconds) == ([ARC] if whole else [])
+    assert it.replicas.whole(OWNER, 1.9 + seconds) == ([ARC] if whole else [])
 
 
 def test_a_grant_that_outlasts_a_sleep_is_as_good_as_ever() -> None:
@@ -185,7 +185,7 @@ def test_a_grant_that_outlasts_a_sleep_is_as_good_as_ever() -> None:
     it.replicas.granted(OWNER, 1, 0, 2.0, 0.1)
     it.replicas.awake(1.9)
     it.replicas.awake(2.5)
-    assert it.replicas.whole(3.5) == [ARC]
+    assert it.replicas.whole(OWNER, 3.5) == [ARC]
 
 
 def test_a_closed_replica_takes_no_writes_but_is_answered_from_to_the_end_of_its_grant() -> None:
@@ -212,7 +212,7 @@ def test_distrusted_replicas_are_whole_no_longer() -> None:
     it = Sibling().whole()
     it.replicas.granted(OWNER, 1, 0, 2.0, 0.1)
     it.replicas.distrust()
-    assert it.replicas.whole(0.2) == []
+    assert it.replicas.whole(OWNER, 0.2) == []
     it.replicas.validate()
 
 
