@@ -386,7 +386,6 @@ class Keyed:
         ready = self.ownership.ready
         self.leases.set_ours(ready, now)
         self.siblings.set_ours(ready, now)
-        self.replicas.taken(ready)
         self.homeward.changed(now)
         self._scope = None
         self.writes.confirm(now)

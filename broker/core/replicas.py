@@ -75,8 +75,7 @@ class Replica:
     granted: Stretch | None = None
     until: float = 0.0
     left_out: bool = False
-    """The owner goes on without us as soon as the grant is over, or may have done so; or his keys are, or were, ours
-    without his noticing: the copy is whole no longer."""
+    """The owner goes on without us as soon as the grant is over, or may have done so: the copy is whole no longer."""
     comers: Comers = field(default_factory=Comers)
     closed_until: float = 0.0
 
@@ -210,11 +209,6 @@ class Replicas:
             self.shrunk = True
             self._items.watch(replica.owner, None)
             self.link_new(replica.owner)
-
-    def taken(self, ready: Stretch | None) -> None:
-        """These are ours by now, and complete: their owners are gone, or will come for them again."""
-        for replica in self.held.values():
-            replica.left_out = replica.left_out or (ready is not None and ready.covers(replica.owner))
 
     def whole(self, asker: int | None, now: float) -> list[Stretch]:
         """What there is a whole copy of here, or was a moment ago, for this broker to take keys over with; None: us."""

@@ -86,6 +86,7 @@ SCHEDULED = (
     "no_handover_at_fetch",
     "keys_handed_on_stay_whole",
     "keys_handed_on_stay_whole_for_a_lease",
+    "copies_that_somebody_took_stay_whole_for_a_lease",
     "who_is_left_out_is_told_nothing",
     "sleep_goes_unnoticed",
 )

@@ -123,7 +123,12 @@ def test_of_keys_that_moved_on_nobody_gives_an_old_copy_for_whole(
 
 
 @pytest.mark.parametrize(
-    ("ablation", "wrong"), [(nothing, False), (ABLATIONS["keys_handed_on_stay_whole_for_a_lease"], True)]
+    ("ablation", "wrong"),
+    [
+        (nothing, False),
+        (ABLATIONS["keys_handed_on_stay_whole_for_a_lease"], True),
+        (ABLATIONS["copies_that_somebody_took_stay_whole_for_a_lease"], True),
+    ],
 )
 def test_keys_that_somebody_came_for_are_whole_for_him_alone(ablation: Callable[[Keyed], None], wrong: bool) -> None:
     assert asks_before_the_newcomer_confirms_anything(ablation) is wrong

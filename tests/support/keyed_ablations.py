@@ -55,6 +55,11 @@ def keys_handed_on_stay_whole_for_a_lease(store: Keyed) -> None:
     former.whole = lambda asker, now: whole(None, now)
 
 
+def copies_that_somebody_took_stay_whole_for_a_lease(store: Keyed) -> None:
+    whole = store.replicas.whole
+    store.replicas.whole = lambda asker, now: whole(None, now)
+
+
 def who_is_left_out_is_told_nothing(store: Keyed) -> None:
     store.siblings.counts = lambda identifier: True
 
@@ -79,6 +84,7 @@ ABLATIONS: dict[str, Callable[[Keyed], None]] = {
         lives_number_puts_alike,
         keys_handed_on_stay_whole,
         keys_handed_on_stay_whole_for_a_lease,
+        copies_that_somebody_took_stay_whole_for_a_lease,
         who_is_left_out_is_told_nothing,
         sleep_goes_unnoticed,
         siblings_not_waited_for,

@@ -170,6 +170,14 @@ def test_who_is_a_sibling_again_is_whole_again() -> None:
     assert it.replicas.whole(OWNER, 5.5) == [ARC]
 
 
+def test_of_keys_that_somebody_came_for_it_is_whole_for_him_alone() -> None:
+    it = Sibling().whole()
+    it.replicas.granted(OWNER, 1, 0, 2.0, 0.1)
+    it.replicas.close(Stretch(50, 150), 150, 0.5)
+    assert it.replicas.whole(150, 0.6) == it.replicas.whole(None, 2.9) == [ARC]
+    assert it.replicas.whole(70, 0.6) == it.replicas.whole(None, 3.0) == []
+
+
 @pytest.mark.parametrize(("seconds", "whole"), [(1.2, True), (1.3, False)])
 def test_a_grant_that_ended_while_we_stood_still_leaves_parts(seconds: float, whole: bool) -> None:
     it = Sibling().whole()
@@ -191,7 +199,7 @@ def test_a_grant_that_outlasts_a_sleep_is_as_good_as_ever() -> None:
 def test_a_closed_replica_takes_no_writes_but_is_answered_from_to_the_end_of_its_grant() -> None:
     it = Sibling().whole()
     it.replicas.granted(OWNER, 1, 0, 2.0, 0.1)
-    it.replicas.close(Stretch(50, 70), 70, 5.0)
+    it.replicas.close(Stretch(50, 70), 70, 0.0)
     it.replicas.copy(OWNER, 2, [item(2, 6)], 0.2)
     it.stream(sequence=3, now=0.3)
     assert it.sent.take() == [(OWNER, Kind.COPIED, [sequence, Copied.REFUSED]) for sequence in (1, 2, 3)]
@@ -202,8 +210,8 @@ def test_a_closed_replica_takes_no_writes_but_is_answered_from_to_the_end_of_its
 
 def test_closing_other_keys_or_by_the_owner_himself_changes_nothing() -> None:
     it = Sibling().whole()
-    it.replicas.close(Stretch(200, 300), 300, 5.0)
-    it.replicas.close(ARC, OWNER, 5.0)
+    it.replicas.close(Stretch(200, 300), 300, 0.0)
+    it.replicas.close(ARC, OWNER, 0.0)
     it.replicas.copy(OWNER, 2, [item(2, 6)], 0.2)
     assert it.sent.take() == [(OWNER, Kind.COPIED, [2, Copied.STORED])]
 
