@@ -19,7 +19,7 @@ ROWS = 20_000
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedBroker]:
     with served_broker(tmp_path_factory.mktemp("broker")) as served:
-        served.store("guarded", "id", "none")
+        served.store("guarded", "id", "none-0", "none-1", "none-2")
         yield served
 
 
@@ -79,6 +79,9 @@ def test_a_speculative_copy_repeats_nothing(spark: Any, broker: ServedBroker, mo
 
 def test_without_idempotence_it_does(spark: Any, broker: ServedBroker) -> None:
     """That copies run at the same time is what the tests above rest on."""
-    events, numbers = written(spark, broker, "none", idempotence="none")
-    assert numbers == ROWS
-    assert events > ROWS
+    for number in range(3):  # Spark decides whether a copy is worth it
+        events, numbers = written(spark, broker, f"none-{number}", idempotence="none")
+        assert numbers == ROWS
+        if events > ROWS:
+            return
+    pytest.fail("no copy ran beside the first attempt of its task")
