@@ -13,7 +13,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
 # pytest stops after this, with its closing line, so that CI's 40 minutes are never cut short from outside.
-SESSION_SECONDS := 2100
+SESSION_SECONDS := 2200
 
 .PHONY: help demo test test-all bench chaos log-kills papers seeds lint fmt setup clean distclean
 

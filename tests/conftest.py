@@ -17,7 +17,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-# All modules share the Java machine that the first of them starts, and one gigabyte is too little for the audit's plans.
+# All modules share the Java machine that the first one starts; a gigabyte is too little for the audit's plans.
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
 
 # A developer's own broker must not receive the tests' events.

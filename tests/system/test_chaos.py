@@ -25,21 +25,16 @@ PLAN = Plan(
 )
 
 
-@asynchronous
-async def test_every_promise_is_kept(tmp_path: Path) -> None:
-    report = await storm(PLAN, tmp_path)
-    assert (len(report.deaths), len(report.stops)) == (1, 1)
-    assert report.kept, (report.account, report.gave_up, report.faults)
-    assert report.account.calm_wanted > 100
-    assert report.account.delivered > 0.7 * report.account.wanted, "what is excused is not most of it"
-
-
 @pytest.mark.timeout(900)
 @asynchronous
-async def test_spark_tells_the_same_story_from_the_logs(tmp_path: Path) -> None:
-    if missing := missing_parts():
-        pytest.skip(f"needs {missing}")
-    report = await storm(replace(PLAN, audit=True), tmp_path)
+async def test_every_promise_is_kept_and_spark_tells_the_same_story(tmp_path: Path) -> None:
+    """Without Java or PySpark it is the clients' story alone."""
+    audit = not missing_parts()
+    report = await storm(replace(PLAN, audit=audit), tmp_path)
+    assert (len(report.deaths), len(report.stops)) == (1, 1)
     assert report.kept, (report.disagreements, report.account, report.gave_up, report.faults)
-    assert report.ruling is not None and report.ruling.expected > 100
-    assert (report.ruling.wrong, report.ruling.duplicate, report.ruling.calm_lost) == (0, 0, 0)
+    assert report.account.calm_wanted > 100
+    assert report.account.delivered > 0.7 * report.account.wanted, "what is excused is not most of it"
+    if audit:
+        assert report.ruling is not None and report.ruling.expected > 100
+        assert (report.ruling.wrong, report.ruling.duplicate, report.ruling.calm_lost) == (0, 0, 0)
