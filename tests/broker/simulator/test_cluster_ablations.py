@@ -20,6 +20,10 @@ FIND = {
 """Quick ones; the rest in the campaign below."""
 
 
+FIRST = {"lists": 28, "waiting": 20}
+"""Where to begin to look for those that are long in coming."""
+
+
 @pytest.mark.parametrize("name", sorted(FIND))
 def test_a_run_without_it_fails_soon(name: str) -> None:
     """One of three seeds is enough: which one it is changes with every word that brokers say."""
@@ -53,6 +57,6 @@ def test_some_seed_fails_without_each(name: str) -> None:
         kinds, nodes, seconds = ("join", "leave", "crash"), 8, 15.0
     failures = (
         run_cluster(ClusterRunOptions(seed, nodes, seconds, 6, kinds, name, placement)).failure
-        for seed in range(1, 241)  # the rarest is found in one of sixty
+        for seed in range(FIRST.get(name, 1), 241)  # the rarest is found in one of sixty
     )
     assert any(failures)
