@@ -40,7 +40,9 @@ async def test_brokers_are_killed_stopped_and_started_and_are_one_cluster_again(
         victim.start()
         await victim.listening()
         await cluster.settled()
-        assert await lives_at(victim.address) == {**before, "b0": before["b0"] + 1}
+        after = await lives_at(victim.address)
+        assert after.pop("b0") > before.pop("b0")
+        assert after == before
         assert [line for member in cluster.members for line in member.faults()] == []
     assert not any(member.alive for member in cluster.members)
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.served_broker import served_broker
+from tests.support.spark_run import spark_session
 from tests.system.processes import ROOT, Broker, environment, running_broker, wait_until
 
 pytestmark = pytest.mark.slow
@@ -21,6 +23,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 ACTIVATE = ". .venv/bin/activate"
 SERVE = "headgate serve "
 KILL = "kill %"
+ONE_BROKER = "127.0.0.1:7400"
+SPARK_BROKERS = "one:7400,two:7400"
 
 
 @dataclass
@@ -33,6 +37,11 @@ class Step:
 
 def fences(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def programs(address: str) -> list[str]:
+    """The Python programs that connect to this address."""
+    return [program for program in fences("python") if address in program]
 
 
 def steps() -> list[Step]:
@@ -140,12 +149,21 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     [(0, "quotes/ATHEX/OTE {'symbol': 'OTE', 'price': 8.7} dear\n"), (1, "{'total': 250}\n")],
 )
 def test_the_programs(broker: Broker, place: int, printed: str) -> None:
-    program = fences("python")[place]
-    assert "127.0.0.1:7400" in program
-    command = [sys.executable, "-c", program.replace("127.0.0.1:7400", broker.address)]
+    program = programs(ONE_BROKER)[place]
+    command = [sys.executable, "-c", program.replace(ONE_BROKER, broker.address)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment(), check=False)
     assert (done.stdout, done.stderr, done.returncode) == (printed, "", 0)
 
 
+def test_the_program_for_spark(tmp_path: Path) -> None:
+    (program,) = programs(SPARK_BROKERS)
+    with spark_session() as spark, served_broker(tmp_path) as served:
+        served.store("trades")
+        names = {"spark": spark, "quotes": spark.range(100).selectExpr("CAST(id AS DOUBLE) AS price")}
+        exec(program.replace(SPARK_BROKERS, served.address), names)
+        assert {row.topic for row in names["stored"].collect()} == {"trades/all"}
+        assert {row.attributes.price for row in names["stored"].collect()} == {float(price) for price in range(100)}
+
+
 def test_every_program_is_run() -> None:
-    assert len(fences("python")) == 2
+    assert len(fences("python")) == len(programs(ONE_BROKER)) + len(programs(SPARK_BROKERS)) == 3
