@@ -310,7 +310,8 @@ class Publishers:
             self._streams.by_name[name].publishers.pop(session.key, None)
 
     def _say(self, session: ClientSession, message: Message) -> None:
-        if session.link is not None and not session.closing:
+        # Also on a link that was given up, like every other answer of this turn: there the host drops them all.
+        if session.link is not None:
             self._effects.append(Send(session.link, message))
 
 

@@ -10,6 +10,10 @@ PINNED = [
     (Options(5), "an unsubscription left runs for nobody in waiting portions, and the client refused them"),
     (Options(18), "a batch that was sent again was recognised in silence, and its publisher waited for ever"),
     (Options(22), "a GAP was said on a connection that broke, and nobody said it again"),
+    (
+        Options(10065, steps=2_000, faults=("slow", "pauses")),
+        "a batch refused behind the message that sent its publisher away had PUBACK and no ERROR",
+    ),
 ]
 
 
