@@ -231,7 +231,7 @@ class Node:
             else:
                 self.clients.table[kind](session, message, now)
         self.dissemination.settle()
-        if session is not None and session.accepted != accepted and session.link == link:
+        if session is not None and session.accepted != accepted and session.link == link and not session.closing:
             if not session.unstored:
                 self.effects.append(Send(link, Puback(session.accepted)))
             elif session.answered > accepted:

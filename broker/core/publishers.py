@@ -310,8 +310,7 @@ class Publishers:
             self._streams.by_name[name].publishers.pop(session.key, None)
 
     def _say(self, session: ClientSession, message: Message) -> None:
-        # Also on a link that was given up, like every other answer of this turn: there the host drops them all.
-        if session.link is not None:
+        if session.link is not None and not session.closing:
             self._effects.append(Send(session.link, message))
 
 
