@@ -96,6 +96,7 @@ def test_a_word_that_nobody_knows_is_a_usage_error(words: tuple[str, str], capsy
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_small_comparison_with_whatever_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two workloads, one round, a fifth of a second: the whole way, with real servers."""
