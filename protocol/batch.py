@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
-from itertools import accumulate, chain
+from itertools import accumulate
 from operator import itemgetter
 from struct import Struct
 
@@ -40,6 +40,9 @@ _BULK = 4
 
 _RUN = 64
 """Records of one length that are taken apart in one call; a layout of so many is remembered by length."""
+
+_RUN_MIN = 8
+"""The same at the end of a batch: fewer are cut one by one, and no layout is made for them."""
 
 
 def join_u32(values: Iterable[int]) -> bytes:
@@ -107,8 +110,8 @@ class Batch:
             count = len(self.lengths) // 4
             raise ProtocolViolation(f"a batch of {self.count} events has {self.count} lengths, not {count}")
         self._check_lengths()
-        lines = self.topics.count("\n") + 1
-        if lines not in (1, self.count):
+        if (self.topics.count("\n") + 1 if self._topics is None else len(self._topics)) not in (1, self.count):
+            lines = self.topics.count("\n") + 1
             raise ProtocolViolation(f"a batch of {self.count} events names 1 or {self.count} topics, not {lines}")
         if len(self.columns) > ATTRIBUTES_MAX:
             raise ProtocolViolation(f"a batch has at most {ATTRIBUTES_MAX} match columns")
@@ -137,6 +140,10 @@ class Batch:
             and "\n" not in self.topics
             and len(self.columns) <= ATTRIBUTES_MAX
         )
+
+    def split_topics(self) -> None:
+        """Do what `topic_list` does now, so that `check` need not count; no further than it takes to see what fits."""
+        self._topics = self.topics.split("\n", min(self.count, BATCH_EVENTS_MAX))
 
     def topic_list(self) -> list[str]:
         """One topic an event, or a single one that all share."""
@@ -170,10 +177,7 @@ class Batch:
         if self._pieces is None:
             length = self._common_length()
             if length:
-                whole = len(self.records) // (_RUN * length) * (_RUN * length)
-                runs = _layout(length).iter_unpack(memoryview(self.records)[:whole])
-                self._pieces = list(chain.from_iterable(runs))
-                self._pieces += [self.records[at : at + length] for at in range(whole, len(self.records), length)]
+                self._pieces = _cut(self.records, length)
             else:
                 # Reading them off a stream is a C call each, less than half of what slicing costs.
                 self._pieces = list(map(BytesIO(self.records).read, split_u32(self.lengths)))
@@ -295,10 +299,24 @@ class Batch:
         return self._ends
 
 
-@lru_cache(256)
-def _layout(length: int) -> Struct:
+def _cut(records: bytes, length: int) -> list[bytes]:
+    """Records of one length, one by one."""
+    runs, left = divmod(len(records) // length, _RUN)
+    whole = runs * _RUN * length
+    pieces: list[bytes] = []
+    for run in _layout(length, _RUN).iter_unpack(memoryview(records)[:whole]) if runs else ():
+        pieces += run
+    if left >= _RUN_MIN:
+        pieces += _layout(length, left).unpack_from(records, whole)
+    else:
+        pieces += [records[at : at + length] for at in range(whole, len(records), length)]
+    return pieces
+
+
+@lru_cache(512)
+def _layout(length: int, count: int) -> Struct:
     """So many records of one length, side by side."""
-    return Struct(f"{length}s" * _RUN)
+    return Struct(f"{length}s" * count)
 
 
 def _is_plain(attributes: Mapping[str, Sequence[Scalar]], bodies: Sequence[bytes]) -> bool:
@@ -314,16 +332,13 @@ def _is_plain(attributes: Mapping[str, Sequence[Scalar]], bodies: Sequence[bytes
 def join_batches(batches: Sequence[Batch]) -> Batch:
     """Several batches as one, without their match columns."""
     topics = batches[0].topics
-    names: list[str] | None = None
+    names: list[str] = []
     if "\n" in topics or any(batch.topics != topics for batch in batches):
         lists = [batch.topic_list() if "\n" in batch.topics else [batch.topics] * batch.count for batch in batches]
-        names = list(chain.from_iterable(lists))
-        topics = "\n".join(
-            [
-                batch.topics if len(own) == 1 or "\n" in batch.topics else "\n".join(own)
-                for batch, own in zip(batches, lists, strict=True)
-            ]
-        )
+        for own in lists:
+            names += own
+        pairs = zip(batches, lists, strict=True)
+        topics = "\n".join([batch.topics if "\n" in batch.topics else "\n".join(own) for batch, own in pairs])
     joined = Batch(
         topics,
         sum([batch.count for batch in batches]),
@@ -331,7 +346,7 @@ def join_batches(batches: Sequence[Batch]) -> Batch:
         b"".join([batch.records for batch in batches]),
         complete=False,
     )
-    joined._topics = names
+    joined._topics = names or None
     return joined
 
 

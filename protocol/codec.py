@@ -255,6 +255,7 @@ def _decode_publish(parts: list[Any]) -> Publish:
     if not 0 <= sequence <= CREDIT_MAX or (sequence == 0) != (mode == Mode.FIRE):
         raise ProtocolViolation("PUBLISH: a sequence counts from 1, and is 0 in mode FIRE alone")
     batch = Batch(topics, len(lengths) // 4, lengths, records, columns, complete)
+    batch.split_topics()
     batch.check()
     return Publish(sequence, mode, batch)
 

@@ -13,6 +13,9 @@ from .limits import FRAME_LENGTH_MAX, HANDSHAKE_FRAME_LENGTH_MAX
 
 __all__ = ["FrameReader", "frame"]
 
+_HEAD = 4
+"""Bytes of the length before each frame."""
+
 
 def frame(chunks: list[bytes], length_max: int = FRAME_LENGTH_MAX) -> list[bytes]:
     """The chunks of one frame behind their length. Small ones are joined, large ones are left alone.
@@ -37,39 +40,49 @@ class FrameReader:
     def __init__(self, length_max: int = HANDSHAKE_FRAME_LENGTH_MAX) -> None:
         self.length_max = length_max
         self._kept = bytearray()
-        self._wanted = 4
+        self._wanted = _HEAD
 
     @property
     def waiting(self) -> bool:
         """Part of a frame is here."""
         return bool(self._kept)
 
-    def feed(self, data: bytes) -> Iterator[memoryview]:
-        """The frames that `data` completes; exhaust it, or give up the connection.
+    def feed(self, data: bytes | memoryview) -> Iterator[memoryview]:
+        """The frames that `data` completes; exhaust it, or give up the connection. A frame is good until the next one.
 
         Raises ProtocolViolation on a length that no frame has. `length_max` may change between two frames.
         """
-        kept = self._kept
-        if kept:
-            if len(kept) + len(data) < self._wanted:
-                kept += data
-                return
-            data = bytes(kept) + data
-            kept.clear()
         view = memoryview(data)
-        start, total = 0, len(data)
-        while total - start >= 4:
-            length = int.from_bytes(view[start : start + 4], "big")
-            if not 0 < length <= self.length_max:
-                raise self._refusal(length)
-            end = start + 4 + length
+        start, total = 0, len(view)
+        while self._kept:
+            # Only what this frame lacks is copied to it: behind it there may be hundreds of KiB.
+            kept, end = self._kept, start + self._wanted - len(self._kept)
+            kept += view[start:end]
             if end > total:
+                return
+            start = end
+            if self._wanted == _HEAD:
+                self._wanted += self._length(kept)
+            else:
+                self._kept, self._wanted = bytearray(), _HEAD
+                yield memoryview(kept)[_HEAD:]
+        while total - start >= _HEAD:
+            end = start + _HEAD + self._length(view[start : start + _HEAD])
+            if end > total:
+                self._wanted = end - start
                 break
-            yield view[start + 4 : end]
+            yield view[start + _HEAD : end]
             start = end
         if start < total:
-            kept += view[start:]
-            self._wanted = 4 + int.from_bytes(kept[:4], "big") if len(kept) >= 4 else 4
+            self._kept += view[start:]
+
+    def _length(self, head: bytearray | memoryview) -> int:
+        """The length that a frame says it has. Raises ProtocolViolation when none may have it."""
+        length = int.from_bytes(head, "big")
+        if not 0 < length <= self.length_max:
+            self._kept = bytearray()
+            raise self._refusal(length)
+        return length
 
     def _refusal(self, length: int) -> ProtocolViolation:
         if length == 0:

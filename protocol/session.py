@@ -149,7 +149,7 @@ class Session:
         """Nothing more is read or sent; what `take` still gives may be written."""
         return self.state is State.CLOSED
 
-    def receive(self, data: bytes, now: float) -> list[Message]:
+    def receive(self, data: bytes | memoryview, now: float) -> list[Message]:
         """The messages that `data` completes. Never raises: a violation ends the session and is kept in `failure`."""
         messages: list[Message] = []
         if self.closed:

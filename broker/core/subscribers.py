@@ -89,6 +89,7 @@ class ClientSession:
     gaps: dict[int, int] = field(default_factory=dict)
     announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
     drops: int = 0
+    rows: list[int] = field(default_factory=list)  # its share of what is spread at this moment
 
     @property
     def answered(self) -> int:
@@ -252,6 +253,7 @@ class Subscribers:
             may_send = session.link is not None and not session.paused and session.sent < session.allowed
             assert not (session.outbox and may_send) or key in self.draining
             assert session.paused or not session.closing
+            assert not session.rows
             assert session.received <= session.sent
             assert (session.link is None) == (session.expires < float("inf"))
             assert (session.link is None) == (key in self.grace)

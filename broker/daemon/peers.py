@@ -72,7 +72,7 @@ class PeerServer(Server):
             self._driver.feed(LinkResumed(link))
 
     async def _connect(self, address: str) -> None:
-        connection = Connection(Session(Role.PEER, self._driver.clock()), self, self._driver.clock)
+        connection = Connection(Session(Role.PEER, self._driver.clock()), self, self._driver.clock, self.buffer)
         self._dialled[connection] = address
         reason = ""
         try:

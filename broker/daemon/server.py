@@ -12,6 +12,7 @@ import structlog
 
 from broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received
 from protocol.aio.connection import Connection
+from protocol.aio.limits import READ_BYTES
 from protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
 from protocol.messages import Error, Message, Scope
 from protocol.session import Role, Session, State
@@ -33,6 +34,7 @@ class Server:
         self._connections_max = connections_max
         self._link_of: dict[Connection, int] = {}
         self._listener: asyncio.Server | None = None
+        self.buffer = memoryview(bytearray(READ_BYTES))  # where all connections read
         self._log = structlog.get_logger()
         self._closed_bytes_in = 0
         self._closed_bytes_out = 0
@@ -137,4 +139,4 @@ class Server:
         self._driver.feed(LinkDown(link, str(failure) if failure else "goodbye"))
 
     def _accept(self) -> Connection:
-        return Connection(Session(self.role, self._driver.clock()), self, self._driver.clock)
+        return Connection(Session(self.role, self._driver.clock()), self, self._driver.clock, self.buffer)

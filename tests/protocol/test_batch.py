@@ -172,7 +172,7 @@ def test_a_batch_that_cannot_be_is_our_own_error(topics: Any, attributes: Any, b
 @st.composite
 def batches(draw: st.DrawFn) -> Batch:
     """Of one topic or many, of records of one length or of many, with and without a remainder behind the runs."""
-    count = draw(st.sampled_from([1, 2, 3, 5, 64, 65, 130]))
+    count = draw(st.sampled_from([1, 2, 3, 5, 8, 64, 65, 74, 130]))
     alike = draw(st.none() | st.integers(0, 3))
     sizes = [draw(st.integers(0, 3)) if alike is None else alike for _ in range(count)]
     topics = "a" if draw(st.booleans()) else "\n".join(f"a/{row % 7}" for row in range(count))
@@ -202,6 +202,28 @@ def test_pieces_are_the_records_as_their_lengths_say(batch: Batch) -> None:
         expected.append(batch.records[start : start + length])
         start += length
     assert batch.pieces() == expected
+
+
+@given(batches(), st.integers(0, 12))
+def test_topics_split_before_the_check_are_judged_the_same(batch: Batch, count: int) -> None:
+    early, late = (Batch(batch.topics, count, bytes(4 * count), b"") for _ in range(2))
+    early.split_topics()
+
+    def verdict(one: Batch) -> str:
+        try:
+            one.check()
+        except ProtocolViolation as violation:
+            return str(violation)
+        return "\n".join(one.topic_list())
+
+    assert verdict(early) == verdict(late)
+
+
+def test_splitting_topics_that_do_not_fit_stops_early() -> None:
+    for lines, count in ((10 * BATCH_EVENTS_MAX, 2), (10 * BATCH_EVENTS_MAX, 10 * BATCH_EVENTS_MAX)):
+        batch = Batch("\n" * lines, count, b"", b"")
+        batch.split_topics()
+        assert len(batch.topic_list()) <= BATCH_EVENTS_MAX + 1
 
 
 @given(st.lists(batches(), min_size=1, max_size=4))

@@ -6,6 +6,8 @@ import time
 import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from protocol.errors import ErrorCode, LocalError, ProtocolViolation
 from protocol.frames import FrameReader, frame
@@ -43,6 +45,23 @@ def test_a_stream_cut_anywhere_gives_the_same_frames() -> None:
     for place in range(len(STREAM) + 1):
         assert read(FrameReader(), STREAM[:place], STREAM[place:]) == BODIES
     assert read(FrameReader(), *(STREAM[place : place + 1] for place in range(len(STREAM)))) == BODIES
+
+
+@given(st.lists(st.integers(1, len(STREAM) - 1), unique=True).map(sorted))
+def test_a_stream_cut_many_times_gives_the_same_frames(places: list[int]) -> None:
+    cuts = zip([0, *places], [*places, len(STREAM)], strict=True)
+    assert read(FrameReader(), *(STREAM[start:end] for start, end in cuts)) == BODIES
+
+
+def test_only_the_frame_that_was_cut_is_copied() -> None:
+    reader, whole = FrameReader(), b"".join(frame([b"later" * 100]))
+    assert read(reader, whole[:7]) == []
+    data = whole[7:] + whole
+    cut, later = reader.feed(memoryview(data))
+    assert bytes(cut) == bytes(later) == b"later" * 100
+    assert later.obj is data
+    assert len(cut.obj) == len(whole), "what follows was copied as well"  # type: ignore[arg-type]  # a bytearray
+    assert not reader.waiting
 
 
 def test_ten_thousand_frames_come_in_one_segment() -> None:

@@ -152,20 +152,22 @@ plans_of_one_ = st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(1, 
 
 @given(plans_ | plans_of_one_)
 def test_rows_are_sorted_by_session_as_a_walk_over_them_would(plans: list[dict[str, Any]]) -> None:
-    flat = [tuple(part for pair in plan.items() for part in pair) for plan in plans]
-    places_of, rows, numbers, alone = _by_session(cast(Any, flat))
-    ends = [*accumulate(map(len, places_of.values()))]
+    everybody = {name: ClientSession(name.encode(), name, None, 0, 0) for name in "abc"}
+    flat = [tuple(part for name, some in plan.items() for part in (everybody[name], some)) for plan in plans]
+    sessions, shares, rows, numbers, alone = _by_session(flat)
+    ends = [*accumulate(shares)]
     walked: dict[str, list[tuple[int, list[int]]]] = {}
     for row, plan in enumerate(plans):
         for session, some in plan.items():
             walked.setdefault(session, []).append((row, some if isinstance(some, list) else [some]))
     found: dict[str, list[tuple[int, list[int]]]] = {}
-    for whose, start, end, routes in zip(places_of, [0, *ends], ends, _all_routes(numbers, ends), strict=False):
+    for whose, start, end, routes in zip(sessions, [0, *ends], ends, _all_routes(numbers, ends), strict=False):
         runs = Deliver(routes, cast(Any, None)).runs()
         each = [some for some, count in runs for _ in range(count)]
-        found[cast(Any, whose)] = list(zip(rows[start:end], each, strict=True))
+        found[whose.name] = list(zip(rows[start:end], each, strict=True))
     assert list(found.items()) == list(walked.items())
     assert alone <= (len(rows) == len(plans) == len(set(rows)))
+    assert not any(session.rows for session in everybody.values()), "the next batch would find them"
 
 
 # --- Columns ----------------------------------------------------------------------------------------------------------

@@ -89,6 +89,12 @@ class Pipe:
         return self.broker
 
 
+def read(connection: Connection, data: bytes) -> None:
+    """Bytes come, as a loop brings them."""
+    connection.get_buffer(-1)[: len(data)] = data
+    connection.buffer_updated(len(data))
+
+
 class FakeTransport(asyncio.Transport):
     """Keeps what was written, and may be unable to half-close."""
 
@@ -336,3 +342,24 @@ async def test_a_close_after_the_other_side_has_reset_is_just_the_end() -> None:
     connection.close()
     assert connection.closed and ("abort", 0) in transport.calls
     connection.connection_lost(None)
+
+
+@asynchronous
+async def test_connections_may_share_the_buffer_that_they_read_into() -> None:
+    """Each keeps the part of a frame that it has, whatever another one reads meanwhile."""
+    buffer = memoryview(bytearray(4096))
+    recorders = [Recorder(), Recorder()]
+    connections = [Connection(Session(Role.BROKER, 0.0), one, lambda: 0.0, buffer) for one in recorders]
+    streams = []
+    for name, connection in zip(("ann", "bob"), connections, strict=True):
+        connection.connection_made(FakeTransport())
+        client = Session(Role.CLIENT, 0.0)
+        client.send(Hello(name=name))
+        streams.append(b"".join(client.take()))
+    for place in range(max(map(len, streams))):
+        for connection, stream in zip(connections, streams, strict=True):
+            read(connection, stream[place : place + 1]) if place < len(stream) else None
+    names = [[message.name for message in one.told if isinstance(message, Hello)] for one in recorders]
+    assert names == [["ann"], ["bob"]]
+    for connection in connections:
+        connection.connection_lost(None)
