@@ -89,15 +89,15 @@ def encode_chunks(message: Message) -> list[bytes]:
     Raises LocalError when a field cannot be written: half a surrogate pair, an integer of more than 64 bits, an object.
     """
     try:
+        if type(message) is Deliver:
+            portion = message.portion
+            return [_DELIVER_HEAD + _pack(message.routes) + (portion.encoded or _encode_head(portion)), portion.records]
         return _chunks(message)
     except (TypeError, ValueError, OverflowError) as error:
         raise LocalError(f"{wire_name(type(message))} cannot be encoded: {error}") from error
 
 
 def _chunks(message: Message) -> list[bytes]:
-    if type(message) is Deliver:
-        portion = message.portion
-        return [_DELIVER_HEAD + _pack(message.routes) + (portion.encoded or _encode_head(portion)), portion.records]
     if type(message) is Publish:
         batch = message.batch
         if message.stamp is None:
@@ -148,7 +148,7 @@ def decode(data: bytes | bytearray | memoryview, kind: type[Any] | None = None) 
         text = f"{wire_name(kind)} has at most {length_max} bytes, not {len(data)}"
         raise ProtocolViolation(text, ErrorCode.TOO_LARGE)
     try:
-        parts = _unpack(data, number)
+        parts = _unpack_publish(data, _PUBLISH_LENGTH) if number == _PUBLISH else _unpack(data, number)
     except ProtocolViolation:
         raise
     except Exception as error:  # msgpack raises a dozen kinds; each means the same to us
@@ -162,8 +162,6 @@ def decode(data: bytes | bytearray | memoryview, kind: type[Any] | None = None) 
 
 
 def _unpack(data: bytes | bytearray | memoryview, number: int) -> list[Any]:
-    if number == _PUBLISH:
-        return _unpack_publish(data, _PUBLISH_LENGTH)
     if number == _PRODUCE:
         return _unpack_publish(data, _PRODUCE_LENGTH)
     if number == _FORWARD:
@@ -202,6 +200,8 @@ def _unpack_publish(data: bytes | bytearray | memoryview, length: int) -> list[A
 
 
 def _columns(pairs: list[tuple[Any, Any]]) -> dict[str, bytes]:
+    if not pairs:
+        return {}
     columns = dict(pairs)
     if len(columns) != len(pairs):
         raise ProtocolViolation("PUBLISH: an attribute has one match column")
@@ -255,7 +255,8 @@ def _decode_publish(parts: list[Any]) -> Publish:
     if not 0 <= sequence <= CREDIT_MAX or (sequence == 0) != (mode == Mode.FIRE):
         raise ProtocolViolation("PUBLISH: a sequence counts from 1, and is 0 in mode FIRE alone")
     batch = Batch(topics, len(lengths) // 4, lengths, records, columns, complete)
-    batch.split_topics()
+    if batch.count > 1:
+        batch.split_topics()
     batch.check()
     return Publish(sequence, mode, batch)
 

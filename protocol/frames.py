@@ -6,7 +6,7 @@ claimed; a length over the limit is refused before anything of it is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .errors import ErrorCode, LocalError, ProtocolViolation
 from .limits import FRAME_LENGTH_MAX, HANDSHAKE_FRAME_LENGTH_MAX
@@ -35,26 +35,27 @@ def frame(chunks: list[bytes], length_max: int = FRAME_LENGTH_MAX) -> list[bytes
 class FrameReader:
     """Turns received bytes into frames. `waiting` tells whether one has begun and not ended."""
 
-    __slots__ = ("_kept", "_wanted", "length_max")
+    __slots__ = ("_kept", "_wanted", "length_max", "waiting")
 
     def __init__(self, length_max: int = HANDSHAKE_FRAME_LENGTH_MAX) -> None:
         self.length_max = length_max
         self._kept = bytearray()
         self._wanted = _HEAD
+        self.waiting = False
 
-    @property
-    def waiting(self) -> bool:
-        """Part of a frame is here."""
-        return bool(self._kept)
-
-    def feed(self, data: bytes | memoryview) -> Iterator[memoryview]:
+    def feed(self, data: bytes | memoryview) -> Iterable[memoryview]:
         """The frames that `data` completes; exhaust it, or give up the connection. A frame is good until the next one.
 
         Raises ProtocolViolation on a length that no frame has. `length_max` may change between two frames.
         """
         view = memoryview(data)
+        if not self.waiting and 0 < len(view) - _HEAD == int.from_bytes(view[:_HEAD], "big") <= self.length_max:
+            return (view[_HEAD:],)  # one frame and nothing else: what comes alone, every microsecond counts
+        return self._frames(view)
+
+    def _frames(self, view: memoryview) -> Iterator[memoryview]:
         start, total = 0, len(view)
-        while self._kept:
+        while self.waiting:
             # Only what this frame lacks is copied to it: behind it there may be hundreds of KiB.
             kept, end = self._kept, start + self._wanted - len(self._kept)
             kept += view[start:end]
@@ -62,12 +63,19 @@ class FrameReader:
                 return
             start = end
             if self._wanted == _HEAD:
-                self._wanted += self._length(kept)
+                length = int.from_bytes(kept, "big")
+                if not 0 < length <= self.length_max:
+                    self._kept, self.waiting = bytearray(), False
+                    raise self._refusal(length)
+                self._wanted += length
             else:
-                self._kept, self._wanted = bytearray(), _HEAD
+                self._kept, self._wanted, self.waiting = bytearray(), _HEAD, False
                 yield memoryview(kept)[_HEAD:]
         while total - start >= _HEAD:
-            end = start + _HEAD + self._length(view[start : start + _HEAD])
+            length = int.from_bytes(view[start : start + _HEAD], "big")
+            if not 0 < length <= self.length_max:
+                raise self._refusal(length)
+            end = start + _HEAD + length
             if end > total:
                 self._wanted = end - start
                 break
@@ -75,14 +83,7 @@ class FrameReader:
             start = end
         if start < total:
             self._kept += view[start:]
-
-    def _length(self, head: bytearray | memoryview) -> int:
-        """The length that a frame says it has. Raises ProtocolViolation when none may have it."""
-        length = int.from_bytes(head, "big")
-        if not 0 < length <= self.length_max:
-            self._kept = bytearray()
-            raise self._refusal(length)
-        return length
+            self.waiting = True
 
     def _refusal(self, length: int) -> ProtocolViolation:
         if length == 0:

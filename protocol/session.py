@@ -152,13 +152,13 @@ class Session:
     def receive(self, data: bytes | memoryview, now: float) -> list[Message]:
         """The messages that `data` completes. Never raises: a violation ends the session and is kept in `failure`."""
         messages: list[Message] = []
-        if self.closed:
+        state = self.state
+        if state is State.CLOSED:
             return messages
         self.bytes_received += len(data)
         self._heard = now
         self._pinged = None
         waiting = self._reader.waiting
-        state = self.state
         accepted = _ACCEPTED[self.role, state]
         try:
             for view in self._reader.feed(data):
@@ -185,7 +185,7 @@ class Session:
         """Queue a message. Raises LocalError when this side may not say that now."""
         kind = type(message)
         if kind is Deliver and self._delivering:
-            self._outgoing += frame(encode_chunks(message), FRAME_LENGTH_MAX)
+            self._outgoing += frame(encode_chunks(message))
             return
         if kind not in _SENT[self.role, self.state]:
             raise LocalError(f"{wire_name(kind)} is not sent by a {self.role.value} that is {self.state.value}")
@@ -212,7 +212,7 @@ class Session:
         outgoing = self._outgoing
         if outgoing:
             self._outgoing = []
-            self.bytes_sent += sum(map(len, outgoing))
+            self.bytes_sent += len(outgoing[0]) if len(outgoing) == 1 else sum(map(len, outgoing))
         return outgoing
 
     def next_deadline(self) -> float:

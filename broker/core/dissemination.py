@@ -132,8 +132,9 @@ class Dissemination:
         self._gathered = _NOTHING
         stream = gathered.stream
         assert stream is not None
-        first = gathered.plans[0][0]
-        if _all_same(gathered.plans, first):
+        plans = gathered.plans
+        first = plans[0][0]
+        if (len(plans) == 1 and len(plans[0]) == 1) or _all_same(plans, first):
             stream.deliveries += gathered.count * len(first) // 2
             if first:
                 self._send_whole(gathered, first)

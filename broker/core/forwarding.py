@@ -99,7 +99,7 @@ class Forwarding:
     def publish(self, stream: Stream, batch: Batch, time_us: int, now: float) -> None:
         """A batch that this broker accepted. Raises TopicError, ProtocolViolation or Refused, having done nothing."""
         counting = self._rendezvous.usage.counting
-        if not self._waiting and not self._sent_under and stream.name not in counting and self._everything(now):
+        if not self._waiting.events and not self._sent_under and stream.name not in counting and self._everything(now):
             self._dissemination.carry(stream, batch, time_us)
             return
         self.check(stream, batch)

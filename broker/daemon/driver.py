@@ -25,7 +25,7 @@ from protocol.aio.connection import Connection
 from protocol.errors import ErrorCode
 from protocol.messages import Goodbye
 
-from .limits import FAULT_PAUSE_SECONDS, HELD_READS_MAX, TIMER_SECONDS_MIN
+from .limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_READS_MAX, TIMER_SECONDS_MIN
 from .records import Records, RecordsError
 
 __all__ = ["MATCH_BUCKETS_SECONDS", "Driver"]
@@ -55,6 +55,7 @@ class Driver:
         self._timer: asyncio.Handle | None = None
         self._armed = float("inf")
         self._unflushed: dict[Connection, None] = {}
+        self._few = False  # effects to carry out
         self._held: Received | None = None
         self._held_reads = 0
         self._letting_go: asyncio.Handle | None = None
@@ -110,10 +111,8 @@ class Driver:
         except Exception:
             self._failed(happened)
             return
-        if type(happened) is Received:
-            spent = self.clock() - now
-            self.match_counts[bisect_left(MATCH_BUCKETS_SECONDS, spent)] += 1
-            self.match_seconds += spent
+        handled = self.clock()
+        self._few = len(effects) <= FEW_EFFECTS_MAX
         for effect in effects:
             try:
                 carry_out[type(effect)](effect)
@@ -121,6 +120,11 @@ class Driver:
                 self._not_carried_out(effect)
         if self._unflushed:
             self._flush()
+        # What need not be done before the writes is done behind them.
+        if type(happened) is Received:
+            spent = handled - now
+            self.match_counts[bisect_left(MATCH_BUCKETS_SECONDS, spent)] += 1
+            self.match_seconds += spent
         if self.node.next_deadline() != self._armed:
             self._arm()
 
@@ -181,8 +185,12 @@ class Driver:
     def _send(self, effect: Send) -> None:
         connection = self.links.get(effect.link)
         if connection is not None and not connection.closed:
+            unflushed = self._unflushed
+            if unflushed and self._few and connection not in unflushed:
+                self._flush()  # a lone delivery is on its way before the acknowledgement is encoded
+                unflushed = self._unflushed
             connection.queue(effect.message)
-            self._unflushed[connection] = None
+            unflushed[connection] = None
 
     def _close(self, effect: Close) -> None:
         connection = self.links.get(effect.link)

@@ -13,6 +13,7 @@ __all__ = [
     "DIAL_SECONDS_MAX",
     "DRAIN_SECONDS_DEFAULT",
     "FAULT_PAUSE_SECONDS",
+    "FEW_EFFECTS_MAX",
     "LOG_CACHE_BYTES",
     "LOG_CHECKED_BYTES",
     "LOG_CHECKED_ROWS",
@@ -93,6 +94,10 @@ GC_THRESHOLDS = (100_000, 50, 100)
 
 LARGE_READ_BYTES = 64 * 1024
 """A read of at least this came from a socket that holds more; a lone client's batch is smaller."""
+
+FEW_EFFECTS_MAX = 8
+"""So few are of an event that came alone: each is written before the next is looked at. Among many, several may go to
+one connection, and are written together."""
 
 HELD_READS_MAX = 32
 """Reads of one socket that are handled as one, at most 8 MiB: as many as uvloop makes of one socket in one turn."""

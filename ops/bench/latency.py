@@ -71,6 +71,7 @@ def _measure(peer: Peer, server: Server, seconds: float) -> Latency:
     while len(taken) < total and now() < give_up:
         pause = (due - now()) / 1e9 if sent < total else 0.1
         if pause <= 0:
+            publisher.prepare(chunk)
             waiting.append(now())
             publisher.send(chunk)
             sent += 1

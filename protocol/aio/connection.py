@@ -81,7 +81,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def closed(self) -> bool:
         """Nothing more may be sent."""
-        return self.session.closed
+        return self.session.state is State.CLOSED
 
     @property
     def bytes_in(self) -> int:
@@ -111,13 +111,16 @@ class Connection(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is None:
             return
-        chunks = self.session.take()
-        if chunks:
+        session = self.session
+        chunks = session.take()
+        if len(chunks) == 1:
+            transport.write(chunks[0])
+        elif chunks:
             self._write(transport, chunks)
-        if self._opening and self.session.state is not State.OPENING:
+        if self._opening and session.state is not State.OPENING:
             self._opening = False
             self._arm(self._clock())
-        if self.session.closed and self._grace is None:
+        if session.state is State.CLOSED and self._grace is None:
             self._finish(transport)
 
     def close(self, code: int = ErrorCode.GOODBYE, text: str = "") -> None:
@@ -162,13 +165,9 @@ class Connection(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """It went there."""
-        self.data_received(self._buffer[:nbytes])
-
-    def data_received(self, data: bytes | memoryview) -> None:
-        """Bytes came; nothing refers to them afterwards."""
-        self.read_bytes = len(data)
-        messages = self.session.receive(data, self._clock())
+        """It went there; nothing refers to it afterwards."""
+        self.read_bytes = nbytes
+        messages = self.session.receive(self._buffer[:nbytes], self._clock())
         if messages:
             self._handler.on_messages(self, messages)
         # What the session itself had to say (PONG, ERROR) is queued without our `send`.
@@ -206,9 +205,7 @@ class Connection(asyncio.BufferedProtocol):
         self.flush()
 
     def _write(self, transport: asyncio.Transport, chunks: list[bytes]) -> None:
-        if len(chunks) == 1:
-            transport.write(chunks[0])
-        elif sum(map(len, chunks)) <= JOIN_BYTES_MAX:
+        if sum(map(len, chunks)) <= JOIN_BYTES_MAX:
             transport.write(b"".join(chunks))
         else:
             # Some asyncio versions never pause the protocol in writelines (CVE-2024-12254); write always does.

@@ -52,9 +52,10 @@ __all__ = ["Headgate", "HeadgatePublisher", "HeadgateSubscriber", "Line", "patch
 _SEQUENCE_AT = 4 + 3
 """Frame length, array head, type number, 0xcf: then the eight bytes of the sequence."""
 _WIDE_SEQUENCE = 1 << 40
-_HEAD = struct.Struct(">IIBBH")
-"""Frame length; array of 9, type 14, array of 2, array of 1; the subscription; the run, whole or its first byte."""
-_ONE_ROUTE = 0x990E9291
+_HEAD = struct.Struct(">IHBBB")
+"""Frame length; array of 9, type 14; what the routes are; in an array of 2 the subscription and its run of events, or
+their first bytes."""
+_DELIVER_HEAD, _TWO = 0x990E, 0x92
 _DELIVER = b"\x99\x0e"
 _ROUTES_MAX = 64 * 1024
 
@@ -133,12 +134,19 @@ class HeadgatePublisher(Publisher):
         self._line = line
         self._sent = 0
         self._acknowledged = 0
+        self._prepared: Chunk | None = None
+
+    def prepare(self, chunk: Chunk) -> None:
+        patch(chunk.data, chunk.frames, self._sent + 1)
+        self._prepared = chunk
 
     def send(self, chunk: Chunk) -> None:
         frames, window = chunk.frames, self._line.window
         while self._sent + frames - self._acknowledged > window:
             self._absorb(self._line.receive())
-        patch(chunk.data, frames, self._sent + 1)
+        if self._prepared is not chunk:
+            self.prepare(chunk)
+        self._prepared = None
         self._sent += frames
         self.connection.sendall(chunk.data)
 
@@ -185,8 +193,8 @@ class HeadgateSubscriber(Subscriber):
             self._kept, total = b"", len(view)
         deliveries, head, minimum = 0, _HEAD.unpack_from, _HEAD.size
         while total - position >= minimum:
-            length, magic, subscription, run, _ = head(view, position)
-            if magic == _ONE_ROUTE and subscription < 0x80 and run < 0x80:
+            length, magic, routes, subscription, run = head(view, position)
+            if magic == _DELIVER_HEAD and routes == _TWO and subscription < 0x80 and run < 0x80:
                 self._events += run
                 deliveries += run
             else:

@@ -44,6 +44,9 @@ class Publisher:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
 
+    def prepare(self, chunk: Chunk) -> None:
+        """Do what can be done before the clock is read for the next `send`, of this chunk; never waits."""
+
     def send(self, chunk: Chunk) -> None:
         """Write a chunk, waiting as long as the server makes us."""
         self.connection.sendall(chunk.data)

@@ -4,104 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from random import Random
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import structlog
 
-from broker.core import Node, NodeConfig
-from broker.core.effects import Close, Effect, FindTime, Halt, Note, Send, Store
-from broker.core.inputs import Drain, Input, LinkDown, LinkPaused, Received, Wake
-from broker.daemon.driver import MATCH_BUCKETS_SECONDS, Driver
-from broker.daemon.limits import FAULT_PAUSE_SECONDS, HELD_READS_MAX
-from broker.daemon.records import Records
-from protocol.aio import Connection
+from broker.core.effects import Close, FindTime, Halt, Note, Send, Store
+from broker.core.inputs import Drain, LinkDown, LinkPaused, Received, Wake
+from broker.daemon.driver import MATCH_BUCKETS_SECONDS
+from broker.daemon.limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_READS_MAX
 from protocol.batch import make_batch, split_u32
-from protocol.errors import ErrorCode, LocalError
+from protocol.errors import ErrorCode
 from protocol.log_rows import LogName
-from protocol.messages import Deliver, Gap, Goodbye, Hello, Message, Mode, Puback, Publish, Subscribe, Welcome
+from protocol.messages import Deliver, Gap, Goodbye, Mode, Puback, Publish
 from tests.support.asynchronous import asynchronous
+from tests.support.driver_bench import Bench, Wire
 from tests.support.waiting import wait_until
-
-
-class Wire:
-    """A connection that only remembers."""
-
-    def __init__(self) -> None:
-        self.said: list[Message] = []
-        self.flushes = 0
-        self.closed = False
-        self.aborted = False
-        self.chokes_on: type = type(None)
-
-    def queue(self, message: Message) -> None:
-        if isinstance(message, self.chokes_on):
-            raise LocalError("a frame has at most 4 bytes")
-        self.said.append(message)
-
-    def flush(self) -> None:
-        self.flushes += 1
-
-    def close(self, code: int = 0, text: str = "") -> None:
-        if not self.closed:
-            self.said.append(Goodbye(code, text))
-        self.closed = True
-
-    def abort(self, reason: str = "") -> None:
-        self.closed = self.aborted = True
-
-    def heard(self, kind: type[Any]) -> list[Any]:
-        return [message for message in self.said if isinstance(message, kind)]
-
-
-class Breakable(Node):
-    """The Node, with a fault that can be switched on and effects that can be slipped in."""
-
-    breaks_on: type = type(None)
-    breaks = 0
-    extra: tuple[Effect, ...] = ()
-    deadline: float | None = None
-
-    def handle(self, happened: Input, now: float) -> list[Effect]:
-        if isinstance(happened, self.breaks_on) or (
-            isinstance(happened, Received) and isinstance(happened.messages[0], self.breaks_on)
-        ):
-            self.breaks += 1
-            raise RuntimeError("a fault of ours")
-        extra, self.extra = self.extra, ()
-        return [*super().handle(happened, now), *extra]
-
-    def next_deadline(self) -> float:
-        return super().next_deadline() if self.deadline is None else self.deadline
-
-
-class Bench:
-    """A driver with a clock in the test's hand."""
-
-    def __init__(self, directory: Path) -> None:
-        self.now = 1000.0
-        self.records = Records(directory)
-        self.node = Breakable(
-            NodeConfig("test", 1, outbox_bytes=16 * 1024 * 1024, grace_seconds=0.02), Random(1), self.now
-        )
-        self.driver = Driver(self.node, self.records, lambda: self.now)
-
-    def client(self, link: int, credit: int = 1000) -> Wire:
-        wire = Wire()
-        self.driver.links[link] = cast(Connection, wire)
-        self.driver.feed(Received(link, [Hello(credit=credit)]))
-        assert wire.heard(Welcome)
-        return wire
-
-    def subscriber(self, link: int, credit: int = 1000) -> Wire:
-        wire = self.client(link, credit)
-        self.driver.feed(Received(link, [Subscribe(1, 1, "a")]))
-        return wire
-
-    def publish(self, link: int, sequence: int = 1, size: int = 1, count: int = 1) -> None:
-        batch = make_batch(["a"], {}, [b"x" * size] * count)
-        self.driver.feed(Received(link, [Publish(sequence, Mode.ACCEPTED, batch)]))
 
 
 @pytest.fixture
@@ -316,6 +234,32 @@ async def test_what_one_input_says_on_a_link_is_flushed_once_and_at_once(bench: 
     bench.driver.feed(
         Received(3, [Publish(sequence, Mode.ACCEPTED, batch) for sequence, batch in enumerate(batches, 1)])
     )
+    assert [wire.flushes for wire in wires] == [count + 1 for count in before]
+
+
+@asynchronous
+async def test_a_lone_delivery_is_written_before_its_acknowledgement_is_encoded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscriber, publisher = bench.subscriber(1), bench.client(2)
+    bench.publish(2, sequence=1)
+    order: list[tuple[Any, str]] = []
+    monkeypatch.setattr(Wire, "queue", lambda wire, message: order.append((wire, type(message).__name__)))
+    monkeypatch.setattr(Wire, "flush", lambda wire: order.append((wire, "flush")))
+    bench.publish(2, sequence=2)
+    assert order == [(subscriber, "Deliver"), (subscriber, "flush"), (publisher, "Puback"), (publisher, "flush")]
+
+
+@asynchronous
+async def test_of_many_effects_each_link_is_flushed_once(bench: Bench) -> None:
+    wires = [bench.subscriber(link, 10_000) for link in range(1, FEW_EFFECTS_MAX + 1)]
+    bench.client(99)
+    before = [wire.flushes for wire in wires]
+    batches = [make_batch(["a"], {}, [b"x"] * 4000) for _ in range(2)]
+    bench.driver.feed(
+        Received(99, [Publish(sequence, Mode.ACCEPTED, batch) for sequence, batch in enumerate(batches, 1)])
+    )
+    assert all(len(wire.heard(Deliver)) > 1 for wire in wires), "they take turns"
     assert [wire.flushes for wire in wires] == [count + 1 for count in before]
 
 

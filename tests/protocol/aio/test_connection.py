@@ -158,7 +158,7 @@ async def test_messages_of_one_turn_are_one_write() -> None:
     welcome = Session(Role.BROKER, 0.0)
     welcome.receive(transport.written, 0.0)
     welcome.send(Welcome(VERSION, "b", b"k", False, 0, 10, 15.0))
-    connection.data_received(b"".join(welcome.take()))
+    read(connection, b"".join(welcome.take()))
     for number in range(1, 4):
         connection.send(Ask(number, "status", {}))
     assert transport.calls == []
@@ -250,14 +250,14 @@ async def test_silence_is_broken_by_a_ping_and_two_heartbeats_of_it_are_the_end(
     broker = Session(Role.BROKER, 0.0)
     broker.receive(transport.written, 0.0)
     broker.send(Welcome(VERSION, "b", b"k", False, 0, 10, 1.0))
-    connection.data_received(b"".join(broker.take()))
+    read(connection, b"".join(broker.take()))
     for beat in (1.0, 2.0):
         now[0] = beat
         connection._wake()
         broker.receive(transport.written[broker.bytes_received :], now[0])
         pong = b"".join(broker.take())
         assert pong, "a PING was answered"
-        connection.data_received(pong)
+        read(connection, pong)
     now[0] = 3.0
     connection._wake()
     assert not connection.closed
@@ -277,7 +277,7 @@ async def test_the_deadline_of_the_handshake_gives_way_to_the_heartbeat() -> Non
     broker = Session(Role.BROKER, 0.0)
     broker.receive(transport.written, 0.0)
     broker.send(Welcome(VERSION, "b", b"k", False, 0, 10, 0.1))
-    connection.data_received(b"".join(broker.take()))
+    read(connection, b"".join(broker.take()))
     await asyncio.sleep(0)
     assert first is not None and first.cancelled()
     assert connection._timer is not None and connection._timer.when() < first.when()

@@ -107,6 +107,13 @@ class TestChunks:
 
 
 class TestSubscriber:
+    def test_a_run_for_one_subscription_is_counted_without_a_second_look(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        line = RecordingLine()
+        subscriber = HeadgateSubscriber(line)
+        monkeypatch.setattr(subscriber, "_count", lambda body, length: pytest.fail("what it reads is not what is sent"))
+        assert subscriber.feed(memoryview(delivery([1, 1]) + delivery([127, 100]))) == 101
+        line.end()
+
     @given(
         st.lists(
             st.lists(
@@ -124,7 +131,9 @@ class TestSubscriber:
     ) -> None:
         data = b""
         for routes in frames:
-            data += delivery([part for route in routes for part in route]) + framed(Ping(9)) + framed(Gap(1, 2, "slow"))
+            # A lone number is sent bare; a list of one is allowed as well.
+            bare = [(some[0] if len(some) == 1 and some[0] % 2 else some, run) for some, run in routes]
+            data += delivery([part for route in bare for part in route]) + framed(Ping(9)) + framed(Gap(1, 2, "slow"))
         line = RecordingLine()
         subscriber = HeadgateSubscriber(line, credit=1 << 40)
         counted = place = turn = 0
@@ -172,6 +181,21 @@ class TestPublisher:
         publisher.settle()
         publisher.settle()
         publisher.finish()
+        line.end()
+
+    def test_what_was_prepared_is_what_is_sent_and_only_once(self) -> None:
+        line = RecordingLine()
+        publisher = HeadgatePublisher(line)
+        chunk = Headgate(1).chunks(build("a"))[0]
+        line.window = 3 * chunk.frames
+        publisher.prepare(chunk)
+        publisher.prepare(chunk)
+        for _ in range(3):
+            publisher.send(chunk)
+        received = b""
+        while len(received) < 3 * len(chunk.data):
+            received += line.far.recv(65536)
+        assert [one.sequence for one in messages(received)] == list(range(1, 3 * chunk.frames + 1))
         line.end()
 
     def test_a_refusal_ends_the_measurement(self) -> None:
