@@ -56,7 +56,9 @@ class FakeSocket(asyncio.Transport):
         """The client's messages become the server's bytes."""
         for message in messages:
             self.session.send(message)
-        self.connection.data_received(b"".join(self.session.take()))
+        data = b"".join(self.session.take())
+        self.connection.get_buffer(-1)[: len(data)] = data
+        self.connection.buffer_updated(len(data))
         self.connection.flush()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

@@ -321,8 +321,8 @@ def _check_options(options: dict[str, Any]) -> None:
         if name in ("exact", "ordered") and type(value) is not bool:
             raise Refused(ErrorCode.BAD_REQUEST, f"option {name} is true or false")
     if options.get("durable"):
-        text = "this broker keeps no subscriber's place: leave `durable` out; `from` reads what a stored stream holds"
+        text = "durable subscriptions are not there yet, no broker would keep this one's place: leave `durable` out"
         raise Refused(ErrorCode.UNSUPPORTED, text)
     if options.get("from", "now") != "now":
-        text = "replay needs the log, which this broker does not keep yet: leave `from` out, or say now"
+        text = "a subscription begins now: leave `from` out, and read the past of a stored stream with READ_LOG"
         raise Refused(ErrorCode.UNSUPPORTED, text)

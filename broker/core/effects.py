@@ -1,7 +1,7 @@
 """Everything a Node can ask of its host. Effects are carried out in order; none has an answer but a later input.
 
-What is asked of the disk carries a ticket. Append and KeepProducer share one series, 1, 2, 3 and so on, because one
-number answers them all (Stored); what is looked up has tickets of any numbers, and each gets its own answer.
+What is asked of the disk carries a ticket. Append, KeepProducer and CutLog share one series, 1, 2, 3 and so on, because
+one number answers them all (Stored); what is looked up has tickets of any numbers, and each gets its own answer.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .log_state import ProducerState
 __all__ = [
     "Append",
     "Close",
+    "CutLog",
     "Dial",
     "Effect",
     "FindIds",
@@ -25,6 +26,7 @@ __all__ = [
     "Halt",
     "KeepProducer",
     "LogEffect",
+    "LogWrite",
     "Note",
     "ReadRows",
     "Send",
@@ -104,6 +106,22 @@ class KeepProducer:
 
 
 @dataclass(slots=True)
+class CutLog:
+    """End a log of our own at a position: the rows from there on are put aside, and `rows` are appended to another one.
+
+    They carry the same ticket. All of it, what it makes of `producers`, and that `epoch` has begun, is one transaction:
+    Stored or NotStored answers. The stamps of `rows` change no producer.
+    """
+
+    ticket: int
+    log: LogName
+    at: int
+    epoch: int
+    rows: list[Append]
+    producers: list[ProducerState]
+
+
+@dataclass(slots=True)
 class ReadRows:
     """The rows of a log from the one that holds this position on, so many bytes of them or one: RowsRead answers."""
 
@@ -162,7 +180,10 @@ class Halt:
     reason: str
 
 
-LogEffect = Append | KeepProducer | ReadRows | TrimLog | FindTime | FindSize | FindIds
+LogWrite = Append | KeepProducer | CutLog
+"""What Stored and NotStored answer."""
+
+LogEffect = Append | KeepProducer | CutLog | ReadRows | TrimLog | FindTime | FindSize | FindIds
 """What a host hands on to its store; those of one kind that change it are carried out in order."""
 
 Effect = Send | Close | Dial | Store | Note | Halt | LogEffect

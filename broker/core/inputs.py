@@ -126,7 +126,7 @@ class Opened:
 
 @dataclass(slots=True)
 class Stored:
-    """Every Append and KeepProducer up to this ticket is on the disk, those told in NotStored aside."""
+    """Every Append, KeepProducer and CutLog up to this ticket is on the disk, those told in NotStored aside."""
 
     upto: int
 

@@ -286,6 +286,19 @@ COPY_RETRY_SECONDS = 0.5
 COPY_STUCK_SECONDS = 3.0
 """After so long without a word a sibling is asked anew what it has."""
 
+TAIL_BYTES_MAX = 64 * 1024 * 1024
+"""Rows of a log that no other disk has, and that are looked into when brokers meet again: as many as may wait for the
+disk, and for an acknowledgement. More is a log whose copies are gone."""
+
+CLAIM_PRODUCERS_MAX = 200
+"""Producers asked about in one question: with names of the longest kind it stays within a CONTROL."""
+
+CLAIM_SPANS_MAX = 2000
+"""Pieces told in an answer: a piece for each time that a producer moved."""
+
+CLOCKS_APART_SECONDS = 60.0
+"""How far the clocks of brokers may be apart: a batch that was sent again is looked for from that long before it."""
+
 VOUCH_SECONDS_MAX = 3.0
 """How long a broker that was started again asks its siblings whether they know more of its log than it does, before it
 writes on: longer than links take to be made."""

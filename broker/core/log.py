@@ -28,43 +28,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from protocol.errors import ErrorCode, Refused
 from protocol.log_rows import LogKind, LogName, Row, encode_row
 
-from .effects import Append, Effect, FindIds, FindSize, FindTime, Halt, KeepProducer, Note, ReadRows, TrimLog
+from .effects import Append, CutLog, Effect, FindIds, FindSize, FindTime, Halt, KeepProducer, Note, ReadRows, TrimLog
 from .inputs import Found, NotStored, Opened, RowsRead, Stored, Trimmed
 from .limits import LOG_PENDING_BYTES_MAX, LOG_WAITERS_MAX, STORE_SECONDS_MAX
+from .log_held import HeldLog
+from .log_pending import PENDING_OVERHEAD_BYTES, Pending, Then
 from .log_state import LogState, ProducerState
 
 __all__ = ["HeldLog", "Log", "Then"]
 
-Then: TypeAlias = Callable[[str, float], None]
-"""Told when the disk has it (""), or why it has not."""
-
 Told: TypeAlias = Callable[[Refused | None, float], None]
 """Told when all of it is safe, or why that is not so."""
-
-_OVERHEAD_BYTES = 600
-"""What a pending row costs beside its bytes: the objects around it."""
-
-
-@dataclass(slots=True, eq=False)
-class HeldLog:
-    """One log that is held here. Events `first` to `next - 1` are on disk; `assigned` is what is given out next."""
-
-    name: LogName
-    own: bool
-    first: int = 0
-    next: int = 0
-    assigned: int = 0
-    bytes: int = 0
-    first_time: int = 0
-    last_time: int = 0
-    opened: int = 0  # where it ended when this life began
-    waiters: deque[_Waiter] = field(default_factory=deque, repr=False)
 
 
 @dataclass(slots=True, eq=False)
@@ -75,24 +55,6 @@ class _Waiter:
     tell: Told
     deadline: float
     done: bool = False
-
-
-@dataclass(slots=True)
-class _Pending:
-    """Something that the disk was asked to keep."""
-
-    ticket: int
-    held: HeldLog | None
-    row: bytes
-    first: int
-    count: int
-    time: int
-    producer: ProducerState | None
-    then: Then | None
-
-    @property
-    def size(self) -> int:
-        return len(self.row) + _OVERHEAD_BYTES
 
 
 class Log:
@@ -112,10 +74,11 @@ class Log:
         self.deadline = float("inf")
         self.appended = self.stored_rows = self.failed = self.late = 0
         self.safe_end: Callable[[HeldLog], int] = lambda held: held.next
+        self.shortage: Callable[[], str] = lambda: "this broker's has to"
         self.landed: Callable[[HeldLog, int, bytes, float], None] = lambda held, first, row, now: None
         self.kept: Callable[[ProducerState], None] = lambda state: None
         self.undone: Callable[[Iterable[str]], None] = lambda names: None
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[Pending] = deque()
         self._waiters: deque[_Waiter] = deque()
         self._held_back: deque[tuple[int, Callable[[float], None]]] = deque()
         self._ticket = 0
@@ -129,7 +92,8 @@ class Log:
         self.available = True
         self.epoch = happened.epoch
         for state in happened.logs:
-            self.hold(state.name, state).opened = state.next
+            held = self.hold(state.name, state)
+            held.opened = held.unknown = state.next
         for text in happened.damage:
             self._effects.append(Note("log damaged", {"damage": text}, alarming=True))
 
@@ -139,9 +103,7 @@ class Log:
         if held is None:
             held = self.logs[name] = HeldLog(name, name.broker == self._broker)
         if state is not None:
-            held.first, held.next, held.bytes = state.first, state.next, state.bytes
-            held.first_time, held.last_time = state.first_time, state.last_time
-            held.assigned = max(held.assigned, held.next)
+            held.is_now(state)
         return held
 
     def own(self, kind: LogKind, stream: str) -> HeldLog:
@@ -159,8 +121,7 @@ class Log:
 
     def trimmed(self, happened: Trimmed) -> None:
         """The disk let go of old rows."""
-        held = self.hold(happened.state.name, happened.state)
-        held.assigned = max(held.assigned, held.next)
+        self.hold(happened.state.name, happened.state)
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -177,8 +138,8 @@ class Log:
 
     def hold_back(self, size: int, write: Callable[[float], None]) -> None:
         """Do this as soon as the log may be written to."""
-        self._held_back.append((size + _OVERHEAD_BYTES, write))
-        self.pending_bytes += size + _OVERHEAD_BYTES
+        self._held_back.append((size + PENDING_OVERHEAD_BYTES, write))
+        self.pending_bytes += size + PENDING_OVERHEAD_BYTES
 
     def when_vouched(self, size: int, write: Callable[[float], None], now: float) -> None:
         """Do this now, or as soon as the log may be written to."""
@@ -208,7 +169,7 @@ class Log:
         assert row.first == held.assigned
         held.assigned += row.count
         self.appended += row.count
-        pending = _Pending(self._next_ticket(), held, data, row.first, row.count, row.time, producer, then)
+        pending = Pending(self._next_ticket(), then, held, data, row.first, row.count, row.time, producer)
         self._ask(pending)
         self._effects.append(
             Append(pending.ticket, held.name, data, row.first, row.count, row.time, producer, bool(row.ids))
@@ -216,15 +177,43 @@ class Log:
 
     def keep_producer(self, state: ProducerState, then: Then) -> None:
         """Remember this of a producer."""
-        pending = _Pending(self._next_ticket(), None, b"", 0, 0, state.time, state, then)
+        pending = Pending(self._next_ticket(), then, time=state.time, producer=state)
         self._ask(pending)
         self._effects.append(KeepProducer(pending.ticket, state))
+
+    def cut(self, cut: CutLog, then: Then) -> None:
+        """End a log of ours, its rows going on in another one; whoever asks has `moved` called when it is so."""
+        cut.ticket = self._next_ticket()
+        for row in cut.rows:
+            row.ticket = cut.ticket
+        self._ask(Pending(cut.ticket, then))
+        self._effects.append(cut)
+
+    def moved(self, held: HeldLog, at: int, size: int, to: HeldLog, rows: list[Append], now: float) -> None:
+        """It is cut. Whoever waits for what was behind is told to send it again: with its stamp that is safe."""
+        held.ended_at(at, size)
+        for row in rows:
+            to.assigned = row.first + row.count
+            to.grew(row.first, row.count, len(row.row), row.time, row.producer is not None)
+            self.landed(to, row.first, row.row, now)
+        for waiter in list(self._waiters):
+            if any(one is held and end > at for one, end in waiter.needs):
+                text = "the log was put in order after brokers had lost sight of each other: send it again"
+                self._answer(waiter, Refused(ErrorCode.NOT_STORED, text), now)
+        self.settle(to, now)
+
+    def when_landed(self, then: Then, now: float) -> None:
+        """Tell when the disk has, or has not, all that it was asked for until now."""
+        if not self._pending:
+            then("", now)
+        else:
+            self._pending[-1].also(then)
 
     def _next_ticket(self) -> int:
         self._ticket += 1
         return self._ticket
 
-    def _ask(self, pending: _Pending) -> None:
+    def _ask(self, pending: Pending) -> None:
         self._pending.append(pending)
         self.pending_bytes += pending.size
 
@@ -282,11 +271,8 @@ class Log:
         for held in grown.values():
             self.settle(held, now)
 
-    def _landed(self, held: HeldLog, pending: _Pending, now: float) -> None:
-        held.next = pending.first + pending.count
-        held.bytes += len(pending.row)
-        held.first_time = held.first_time or pending.time
-        held.last_time = pending.time
+    def _landed(self, held: HeldLog, pending: Pending, now: float) -> None:
+        held.grew(pending.first, pending.count, len(pending.row), pending.time, pending.producer is not None)
         self.stored_rows += 1
         self.landed(held, pending.first, pending.row, now)
 
@@ -329,6 +315,7 @@ class Log:
     def settle(self, held: HeldLog, now: float) -> None:
         """More of it may be safe than was."""
         safe = self.safe_end(held)
+        held.became_safe(safe)
         waiters = held.waiters
         while waiters and (waiters[0].done or waiters[0].needs[0][1] <= safe):
             waiter = waiters.popleft()
@@ -362,7 +349,7 @@ class Log:
         """Whoever waited too long is told so."""
         while self.deadline <= now:
             self.late += 1
-            text = "too few disks have it by now (this broker's and its siblings'); it may be in the log all the same: "
+            text = f"too few disks have it by now ({self.shortage()}); it may be in the log all the same: "
             text += "send it again with the same stamp, or ask `headgate status` of the brokers"
             self._answer(self._waiters[0], Refused(ErrorCode.NOT_STORED, text), now)
 

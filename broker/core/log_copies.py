@@ -41,7 +41,9 @@ from .identifiers import distance
 from .inputs import RowsRead
 from .limits import COPY_CHUNK_BYTES, COPY_RETRY_SECONDS, COPY_STUCK_SECONDS, COPY_WINDOW_BYTES, VOUCH_SECONDS_MAX
 from .log import HeldLog, Log
-from .log_holder import COPIED, FROM, HELD, OFFER, read_held, read_word
+from .log_holder import CONTESTED, COPIED, FROM, HELD, OFFER, read_held, read_word
+from .log_shortage import shortage
+from .log_tails import Tails
 from .peers import PeerInfo
 from .producers import Producers
 
@@ -75,7 +77,7 @@ class Copies:
     """See the head of this file."""
 
     def __init__(
-        self, config: NodeConfig, effects: list[Effect], log: Log, cluster: Cluster, producers: Producers
+        self, config: NodeConfig, effects: list[Effect], log: Log, cluster: Cluster, producers: Producers, tails: Tails
     ) -> None:
         self._me = config.identifier
         self._name = config.name
@@ -84,14 +86,19 @@ class Copies:
         self._log = log
         self._cluster = cluster
         self._producers = producers
+        self._tails = tails
         self._siblings: dict[int, _Sibling] = {}
         self._ever_sent: dict[tuple[int, LogName], int] = {}  # in this life
+        self._may_have: dict[tuple[int, LogName], int] = {}  # the same, or what it has said since
+        self._told: dict[int, dict[LogName, tuple[int, int]]] = {}
         self._vouch_at = float("inf")
         self.deadline = float("inf")
         self.rows_copied = 0
-        log.safe_end, log.landed = self._safe_end, self._landed
+        log.safe_end, log.landed, tails.sent_to = self._safe_end, self._landed, self._sent_to
+        log.shortage = lambda: shortage(cluster, self.needed + 1)
         self._vouchers: dict[int, None] = {}
-        cluster.table_of_controls |= {COPIED: self._copied, FROM: self._from, HELD: self._held_there}
+        cluster.table_of_controls |= {COPIED: self._copied, FROM: self._from}
+        cluster.table_of_controls |= {HELD: self._held_there, CONTESTED: self._contested}
 
     @property
     def needed(self) -> int:
@@ -115,7 +122,10 @@ class Copies:
 
     def begin(self, now: float) -> None:
         """What earlier lives left is known: whether somebody has to be asked before it is gone on with."""
-        if self.needed and self._log.available:
+        if not self.needed:
+            for held in self._log.own_logs():
+                held.became_safe(held.next)
+        elif self._log.available:
             self._log.vouched = False
             self._vouch_at = now + VOUCH_SECONDS_MAX
             self._is_due(self._vouch_at)
@@ -123,20 +133,52 @@ class Copies:
     def _held_there(self, info: PeerInfo, body: list[Any], now: float) -> None:
         """Another broker says which logs of ours it holds, before anything else about copies."""
         is_all, held = read_held(self._name, body)
-        for name, end in held:
+        for name, _, end in held:
             ours = self._log.logs.get(name)
+            if ours is None and end:
+                self._producers.missed()
             if end > max(0 if ours is None else ours.opened, self._ever_sent.get((info.identifier, name), 0)):
                 self._copy_is_longer(name, info, end, now)
+        told = self._told.setdefault(info.identifier, {})
+        told.update((name, (stored, end)) for name, stored, end in held)
         if is_all:
             self._vouchers[info.identifier] = None
+            self._all_told(info, self._told.pop(info.identifier))
         everybody = len(self._vouchers) >= self._producers.brokers(now) - 1
-        if not self._log.vouched and (any(name.epoch == self._log.epoch for name, _ in held) or everybody):
+        if everybody:
+            self._producers.heard_all()
+        if self._vouch_at == float("inf"):
+            if is_all:
+                self._tails.settle(self._settled, now)
+        elif everybody or (any(name.epoch == self._log.epoch for name, *_ in held) and not self._tails.has_any()):
             self._go_on(now)
+
+    def _all_told(self, info: PeerInfo, told: dict[LogName, tuple[int, int]]) -> None:
+        """That is all it has of our logs."""
+        for name in [name for one, name in self._may_have if one == info.identifier]:
+            del self._may_have[info.identifier, name]
+        for name, (stored, end) in told.items():
+            self._may_have[info.identifier, name] = end
+            ours = self._log.logs.get(name)
+            if ours is not None and self._others == 1:
+                same = max(ours.opened, self._ever_sent.get((info.identifier, name), 0))
+                ours.became_safe(min(stored, same, ours.next))
+
+    def _sent_to(self, held: HeldLog) -> int:
+        """Up to where somebody else may have a log of ours."""
+        return max([end for (_, name), end in self._may_have.items() if name == held.name], default=0)
 
     def _go_on(self, now: float) -> None:
         self._vouch_at = float("inf")
+        self._tails.settle(self._settled, now)
+
+    def _settled(self, now: float) -> None:
+        """It is known of every row of our logs that it stays."""
         self._log.vouch(now)
         self._retarget(now)
+        for sibling in list(self._siblings.values()):
+            for progress in list(sibling.logs.values()):
+                self._pump(sibling, progress, now)
 
     def _copy_is_longer(self, name: LogName, info: PeerInfo, end: int, now: float) -> None:
         """Events of ours are there that our disk does not know: this log must not be written to any more."""
@@ -209,7 +251,8 @@ class Copies:
                 self._is_due(now + COPY_RETRY_SECONDS)
 
     def _may_go_on(self, progress: _Progress) -> bool:
-        return progress.known and not progress.closed and not progress.reading and self._log.vouched
+        held_up = progress.closed or progress.reading or progress.held.doubted
+        return progress.known and self._log.vouched and not held_up
 
     def _has_room(self, sibling: _Sibling) -> bool:
         return sibling.under_way_bytes < COPY_WINDOW_BYTES and not sibling.info.session.paused
@@ -218,7 +261,8 @@ class Copies:
         name = progress.held.name
         self._cluster.peers.tell(sibling.info.address, Copy(name.broker, name.epoch, name.kind, name.stream, row), now)
         self.rows_copied += 1
-        progress.sent = self._ever_sent[sibling.info.identifier, name] = end
+        progress.sent = end
+        self._ever_sent[sibling.info.identifier, name] = self._may_have[sibling.info.identifier, name] = end
         if not progress.under_way:
             progress.moved_at = now
         progress.under_way.append((end, len(row)))
@@ -272,6 +316,8 @@ class Copies:
         if end > max(held.opened, self._ever_sent.get((info.identifier, name), 0)):
             self._copy_is_longer(name, info, end, now)
             progress.closed, end = True, held.opened  # up to there it is the same
+        if end > held.next:  # it has what we took back, and was not there to say so
+            progress.closed, end = True, held.next
         progress.known = True
         progress.sent = progress.confirmed = end
         sibling.under_way_bytes -= sum(size for _, size in progress.under_way)
@@ -279,6 +325,14 @@ class Copies:
         progress.moved_at = now
         self._log.settle(held, now)
         self._pump(sibling, progress, now)
+
+    def _contested(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        """A sibling does not take a row, for it is in another log."""
+        name, _, end = read_word(body)
+        self._may_have[info.identifier, name] = end
+        self._from(info, body, now)
+        if self._vouch_at == float("inf"):
+            self._tails.settle(self._settled, now)
 
     def _copied(self, info: PeerInfo, body: list[Any], now: float) -> None:
         """A sibling's disk has more of a log of ours."""

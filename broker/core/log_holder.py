@@ -2,6 +2,9 @@
 
 A copy is appended to where it ends and nowhere else. A row that does not fit there is passed over: what went before it
 was not stored, because our disk was full, and is asked for again in a moment.
+
+A row of a producer that was opened elsewhere since, by a broker that was told that this row is not here, waits until he
+has said whether he has taken it himself: of the two only one may be on k disks.
 """
 
 from __future__ import annotations
@@ -10,22 +13,27 @@ from typing import Any
 
 from protocol.errors import ProtocolViolation
 from protocol.limits import CREDIT_MAX, TEXT_LENGTH_MAX
-from protocol.log_rows import LogKind, LogName, decode_row
+from protocol.log_rows import LogKind, LogName, Row, decode_row
 from protocol.messages import Control, Copy
 
 from .cluster import Cluster
 from .limits import COPY_RETRY_SECONDS
 from .log import Log
+from .log_claims import Claims, Span
 from .peers import PeerInfo
 from .producers import Producers
 
-__all__ = ["COPIED", "FROM", "HELD", "OFFER", "Holder", "read_held", "read_word"]
+__all__ = ["CONTESTED", "COPIED", "FROM", "HELD", "OFFER", "Holder", "read_held", "read_word"]
 
 COPIED, FROM, OFFER = 17, 18, 19
 """Kinds of Control; each body is [broker, epoch, kind, stream, first, next]."""
 
+CONTESTED = 28
+"""Kind of Control, of the same form: the row that begins where the copy ends is in another broker's log."""
+
 HELD = 22
-"""Kind of Control: which logs of the other one are held here. [whether that is all, [epoch, kind, stream, next] ...]"""
+"""Kind of Control: which logs of the other one are held here, up to where on disk, and where they end when that has
+what it was asked for. [whether that is all, [epoch, kind, stream, next, end] ...]"""
 
 _HELD_AT_A_TIME = 500
 
@@ -33,7 +41,9 @@ _HELD_AT_A_TIME = 500
 class Holder:
     """See the head of this file."""
 
-    def __init__(self, log: Log, cluster: Cluster, producers: Producers) -> None:
+    def __init__(self, log: Log, cluster: Cluster, producers: Producers, claims: Claims) -> None:
+        self._claims = claims
+        self._contested: dict[LogName, None] = {}
         self._log = log
         self._cluster = cluster
         self._producers = producers
@@ -43,10 +53,10 @@ class Holder:
         cluster.table_of_controls[OFFER] = self._offered
 
     def peer_up(self, info: PeerInfo, now: float) -> None:
-        """Tell another broker what is here of its logs: it may know less of them than we."""
+        """Tell another broker what is here of its logs, or about to be: it may know less of them than we."""
         if not self._log.available:
             return
-        held = [[*name[1:], one.next] for name, one in self._log.logs.items() if name.broker == info.name]
+        held = [[*name[1:], one.next, one.assigned] for name, one in self._log.logs.items() if name.broker == info.name]
         for at in range(0, max(1, len(held)), _HELD_AT_A_TIME):
             is_all = at + _HELD_AT_A_TIME >= len(held)
             word = Control(HELD, [is_all, *held[at : at + _HELD_AT_A_TIME]])
@@ -54,7 +64,7 @@ class Holder:
 
     def _offered(self, info: PeerInfo, body: list[Any], now: float) -> None:
         """Another broker has this log: where to go on."""
-        name, first, _ = read_word(body)
+        name, first, end = read_word(body)
         _check_owner(info, name)
         if not self._log.available:
             return
@@ -65,6 +75,7 @@ class Holder:
             if held.next:
                 self._log.trim(name, first)
             held.first = held.next = held.assigned = first
+        self._producers.owes(held, end, now)
         self._say(info, FROM, name, now)
 
     def copy(self, info: PeerInfo, message: Copy, now: float) -> None:
@@ -74,6 +85,10 @@ class Holder:
         row = decode_row(message.row)
         held = self._log.logs.get(name)
         if held is None or row.first != held.assigned:
+            return
+        opener = self._producers.promises.contested(row, info.identifier) if row.producer else None
+        if opener is not None:
+            self._contest(info, name, row, opener, now)
             return
 
         def on_disk(reason: str, now: float) -> None:
@@ -85,9 +100,27 @@ class Holder:
 
         self._log.append_bytes(held, message.row, row, self._producers.copied(row), on_disk)
 
+    def _contest(self, info: PeerInfo, name: LogName, row: Row, opener: PeerInfo, now: float) -> None:
+        """Another broker was told that this row is not here, and may have taken it since: let him say."""
+        if name in self._contested:
+            return
+        self._contested[name] = None
+
+        def heard(spans: list[Span], now: float) -> None:
+            del self._contested[name]
+            self._claims.remember(name.stream, spans)
+            if not spans and self._producers.promises.contested(row, info.identifier):
+                self._producers.promises.release(row.producer, opener.identifier)
+            if info.link is not None:
+                self._say(info, CONTESTED if spans else FROM, name, now)
+
+        wanted = {row.producer: (row.number, row.number + row.count)}
+        self._claims.ask(opener, name.broker, name.stream, row.time, wanted, heard, now)
+
     def settle(self, now: float) -> None:
         """Tell the owners what our disk has of theirs."""
         if self._to_tell:
+            self._producers.caught_up()
             to_tell, self._to_tell = self._to_tell, {}
             self._tell_ends(to_tell, COPIED, now)
 
@@ -125,9 +158,8 @@ def read_word(body: list[Any]) -> tuple[LogName, int, int]:
     return LogName(broker, epoch, kind, stream), first, end
 
 
-def read_held(broker: str, body: list[Any]) -> tuple[bool, list[tuple[LogName, int]]]:
-    """Whether that is all, and the logs of that broker with their ends. Raises ProtocolViolation."""
-    if not body or type(body[0]) is not bool or not all(type(one) is list and len(one) == 4 for one in body[1:]):
-        raise ProtocolViolation("HELD is whether that is all, and [epoch, kind, stream, next] of each log")
-    words = [read_word([broker, *one[:3], 0, one[3]]) for one in body[1:]]
-    return body[0], [(name, end) for name, _, end in words]
+def read_held(broker: str, body: list[Any]) -> tuple[bool, list[tuple[LogName, int, int]]]:
+    """Whether that is all, and the logs of that broker: to where on disk, and their ends. Raises ProtocolViolation."""
+    if not body or type(body[0]) is not bool or not all(type(one) is list and len(one) == 5 for one in body[1:]):
+        raise ProtocolViolation("HELD is whether that is all, and [epoch, kind, stream, next, end] of each log")
+    return body[0], [read_word([broker, *one]) for one in body[1:]]

@@ -34,10 +34,21 @@ def _logs(node: Node, arguments: dict[str, Any], now: float) -> Any:
         for name, held in sorted(node.log.logs.items(), key=lambda item: item[0])
         if kind in (None, _WORDS[name.kind]) and stream in (None, name.stream)
     ]
-    return [_describe(held) for held in wanted[after : after + ANSWER_ROWS_MAX]]
+    described = wanted[after : after + ANSWER_ROWS_MAX]
+    unsafe = [(held, held.next) for held in described if held.readable < held.next]
+    if not unsafe:
+        return [_describe(node, held, held.next) for held in described]
+    later = Later()
+
+    def told(refused: Refused | None, now: float) -> None:
+        """Once all that was there is safe, the end is where reading ends: nothing before it is taken back."""
+        later.say([_describe(node, held, held.next if refused else held.readable) for held in described])
+
+    node.log.wait(unsafe, told, now)
+    return later
 
 
-def _describe(held: HeldLog) -> dict[str, Any]:
+def _describe(node: Node, held: HeldLog, end: int) -> dict[str, Any]:
     name = held.name
     return {
         "broker": name.broker,
@@ -45,8 +56,9 @@ def _describe(held: HeldLog) -> dict[str, Any]:
         "kind": _WORDS[name.kind],
         "stream": name.stream,
         "first": held.first,
-        "next": held.next,
+        "next": end,
         "own": held.own,
+        "open": held.own and name.epoch == node.log.epoch and node.log.vouched,
         "bytes": held.bytes,
         "first_time": held.first_time,
         "last_time": held.last_time,

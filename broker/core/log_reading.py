@@ -4,7 +4,8 @@ Without a filter rows go out as they are on the disk, undecoded but for what `co
 condition each row is matched as a batch that is published would be, and only the events that match go out: their row is
 cut, `offsets` says which are left.
 
-What is on our disk may be read, whether it is safe already or not: it is what subscribers have seen.
+What is on our disk alone and may be taken back is not read (`HeldLog.readable`). Who asks for it waits until it is
+safe, at most STORE_SECONDS_MAX.
 """
 
 from __future__ import annotations
@@ -68,7 +69,16 @@ class LogReading:
                 del self._reading[session.key]
             self._answer(session, message, held, index, rows)
 
-        self._log.read_rows(held.name, message.position, LOG_CHUNK_BYTES_MAX, rows_came)
+        def readable(refused: Refused | None, now: float) -> None:
+            if refused is None and message.position < held.next:
+                self._log.read_rows(held.name, message.position, LOG_CHUNK_BYTES_MAX, rows_came)
+            else:
+                rows_came(RowsRead(0, [], message.position), now)
+
+        if message.position < held.readable:
+            readable(None, now)
+        else:
+            self._log.wait([(held, message.position + 1)], readable, now)
 
     def _understand(self, session: ClientSession, message: ReadLog) -> tuple[HeldLog, Index | None]:
         """Raises Refused."""
@@ -113,6 +123,11 @@ class LogReading:
             text = f"{read.damage}: read on at {read.next}, or ask another broker that has this log"
             self._refuse(session, message, Refused(ErrorCode.NOT_FOUND, text))
             return
+        if message.position >= held.readable and message.position < held.next:
+            text = f"log {held.name.partition} of stream {message.stream!r} is on too few disks from position "
+            text += f"{held.readable} on, and is not read there before it is safe: try again in a moment"
+            self._refuse(session, message, Refused(ErrorCode.NOT_STORED, text))
+            return
         chunk = _Chunk(message.position if read.rows else max(read.next, held.first), {}, [])
         looked_at = 0
         for data in read.rows:
@@ -125,6 +140,8 @@ class LogReading:
                 text = f"a row of this log cannot be read: {error.text}"
                 self._refuse(session, message, Refused(ErrorCode.NOT_FOUND, text))
                 return
+            if row.first >= held.readable:
+                break
             looked_at += row.count
             chunk.next = row.first + row.count
             if message.kind == LogKind.EVENTS:

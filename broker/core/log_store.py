@@ -1,7 +1,8 @@
 """The store of a host, as the core thinks of it: six calls, of one caller at a time, and two ways to fail.
 
     open      what is there, damage found and put aside; before anything else
-    append    all of these, in one transaction that is on the disk when this returns; or none of them, and it raises
+    append    all of these, in one transaction that is on the disk when this returns; or none of them, and it raises.
+              One of them may end a log of our own: what was behind is put aside, and never thrown away
     read      rows of a log; one that cannot be read any more is told, not skipped in silence
     trim      let go of the oldest rows
     find      a position by time or by size, a producer's rows that have ids
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 
 from protocol.log_rows import LogName
 
-from .effects import Append, FindIds, FindSize, FindTime, KeepProducer
+from .effects import FindIds, FindSize, FindTime, LogWrite
 from .inputs import Opened
 from .log_state import LogState
 
@@ -46,7 +47,7 @@ class LogStore(Protocol):
     def open(self) -> Opened:
         """What the store holds."""
 
-    def append(self, entries: Sequence[Append | KeepProducer]) -> None:
+    def append(self, entries: Sequence[LogWrite]) -> None:
         """All of it on the disk. Raises StoreFull or StoreFailed."""
 
     def read(self, log: LogName, position: int, bytes_max: int) -> tuple[list[bytes], int, str]:

@@ -47,10 +47,12 @@ from .inputs import (
 )
 from .limits import STORE_SECONDS_MAX
 from .log import Log
+from .log_claims import Claims
 from .log_copies import Copies
 from .log_holder import Holder
 from .log_reading import LogReading
 from .log_retention import Retention
+from .log_tails import Tails
 from .peers import PeerHooks, PeerInfo, Peers
 from .producers import Producers
 from .publishers import Publishers
@@ -94,10 +96,12 @@ class Node:
     def _make_log(self, config: NodeConfig, now: float) -> None:
         self.log = Log(config.name, self.effects)
         self.producers = Producers(self.log, self.cluster, config.log_copies, now)
-        self.copies = Copies(config, self.effects, self.log, self.cluster, self.producers)
-        self.holder = Holder(self.log, self.cluster, self.producers)
+        self.claims = claims = Claims(config.name, self.log, self.cluster, self.producers)
+        self.tails = Tails(config.name, self.effects, self.log, self.cluster, self.producers, claims)
+        self.copies = Copies(config, self.effects, self.log, self.cluster, self.producers, self.tails)
+        self.holder = Holder(self.log, self.cluster, self.producers, claims)
         self.retention = Retention(self.log, self.streams)
-        self._log_parts = (self.producers, self.copies, self.holder, self.retention)
+        self._log_parts = (self.producers, self.tails, self.copies, self.holder, self.retention)
         self.log_reading = LogReading(self.log, self.effects)
         self.audit = AuditLog(config.origin, self.effects, self.log, self.streams, self.subscribers)
 
@@ -271,6 +275,7 @@ class Node:
         self.cluster.peer_down(info, reason, now)
         self.copies.peer_down(info, now)
         self.producers.link_down(info, now)
+        self.claims.link_down(info, now)
 
     def _link_down(self, happened: LinkDown, now: float) -> None:
         if self.peers.handle(happened, now):

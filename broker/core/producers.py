@@ -13,72 +13,44 @@ all of it is safe. Every linked broker is asked, because the producer may have p
 here and nowhere else, so late batches on an old connection cannot slip in behind. What was acknowledged is on k disks,
 so one of them is heard when fewer than k of the brokers that are known are missing; otherwise opening is refused.
 
-Whose disk has lost something does not know how far a producer has come, and lets the others say; only who never had
-company has nothing but his own table.
+Whose disk has lost something does not know how far a producer has come, not even one that it never heard of, and lets
+the others say; only who never had company has nothing but his own table. A disk with nothing on it may be one that has
+lost everything: it does not count before everybody else was heard, and copies are whole again.
 
-What was never acknowledged may be on the disk of a broker that is down, and is appended again elsewhere when it is sent
-again there. Both rows say the same producer and number.
+What was not acknowledged may be on the disk of a broker that is down, and again elsewhere: see `log_tails.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from protocol.errors import ErrorCode, ProtocolViolation, Refused
 from protocol.limits import CREDIT_MAX, DIGEST_LENGTH_MAX
-from protocol.log_rows import Row
+from protocol.log_rows import LogName, Row
 from protocol.messages import Control, Stamp
 
 from .cluster import Cluster
+from .effects import Append
 from .inputs import Opened
 from .later import Later
 from .limits import (
     PRODUCER_ENDS_MAX,
-    PRODUCER_NAME_LENGTH_MAX,
     PRODUCERS_MAX,
     STORE_SECONDS_MAX,
     STRANGER_SECONDS,
 )
 from .log import HeldLog, Log
+from .log_shortage import shortage
 from .log_state import ProducerState
 from .peers import PeerInfo
+from .producer_known import KnownProducer, Opening, check_producer, fenced
+from .producer_promises import Promises
 
 __all__ = ["Producers"]
 
 _ASKED, _TOLD = 20, 21
 """Kinds of Control: how far has this producer come; so far."""
-
-
-@dataclass(slots=True)
-class _Producer:
-    """One producer as this broker knows it; `kept` is what the disk knows."""
-
-    name: str
-    epoch: int = 0
-    next: int = 0
-    digest: bytes = b""
-    is_open: bool = False
-    doubtful: bool = False  # our disk has lost something, perhaps of this one
-    kept: ProducerState | None = None
-    asked: tuple[int, int] = (0, 0)  # the furthest epoch and next that the disk was asked to keep
-    ends: dict[HeldLog, int] = field(default_factory=dict)  # where its newest rows end that were not safe yet
-
-
-@dataclass(slots=True)
-class _Opening:
-    """Somebody opens a producer: whom we still wait for, and the furthest that anybody knew."""
-
-    name: str
-    epoch: int
-    later: Later
-    deadline: float
-    asked: dict[int, None]
-    heard: int = 0
-    next: int = 0
-    digest: bytes = b""
-    known: int = 0
 
 
 class Producers:
@@ -89,10 +61,13 @@ class Producers:
         self._copies = copies
         self._young_until = now + STRANGER_SECONDS
         self._cluster = cluster
-        self._producers: dict[str, _Producer] = {}
+        self._producers: dict[str, KnownProducer] = {}
         self._recovered: list[tuple[HeldLog, int]] = []
-        self._openings: dict[int, _Opening] = {}
+        self._openings: dict[int, Opening] = {}
+        self.promises = Promises(cluster)
         self._request = 0
+        self._blank = self._was_blank = self._lost = False
+        self._owed: dict[LogName, int] = {}  # copies that an empty disk is given anew, and where they end
         self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
         self.deadline = float("inf")
         self.duplicates = 0
@@ -109,12 +84,32 @@ class Producers:
             self._kept(state)
             self._undone([state.name])
             self._producers[state.name].doubtful = bool(happened.damage)
+        self._blank, self._lost = not (happened.logs or happened.producers), bool(happened.damage)
+        self._was_blank = self._blank
         self._recovered = [(held, held.next) for held in self._log.own_logs()]
 
     def doubt(self) -> None:
         """Our disk turns out to be an old one: of how far anybody has come it knows too little."""
+        self._lost = True
         for producer in self._producers.values():
             producer.doubtful, producer.is_open = True, False
+
+    def missed(self) -> None:
+        """Others have logs of ours that our disk does not know: who is unknown here need not be new."""
+        self._lost = True
+
+    def heard_all(self) -> None:
+        """Everybody was heard in this life: whatever an empty disk may have had, others have it, and are here."""
+        self._blank = False
+
+    def owes(self, held: HeldLog, end: int, now: float) -> None:
+        """A log that has so much is going to be copied here: in the place of what an empty disk may have had."""
+        if self._was_blank and now < self._young_until and held.next < end:
+            self._owed[held.name] = end
+
+    def caught_up(self) -> None:
+        """Copies have grown: whose copies are whole again knows again."""
+        self._owed = {name: end for name, end in self._owed.items() if self._log.logs[name].next < end}
 
     # --- batches -----------------------------------------------------------------------------------------------------
 
@@ -126,7 +121,7 @@ class Producers:
         producer = self._producers.get(stamp.producer)
         known = 0 if producer is None else producer.epoch
         if stamp.epoch < known:
-            raise _fenced(stamp.producer, stamp.epoch, known)
+            raise fenced(stamp.producer, stamp.epoch, known)
         if producer is None or not producer.is_open or stamp.epoch > known:
             text = f"producer {stamp.producer!r} is not open here: open it, and go on where the answer says"
             raise Refused(ErrorCode.NOT_FOUND, text)
@@ -160,12 +155,32 @@ class Producers:
         if not row.producer:
             return None
         producer, end = self._producer(row.producer), row.number + row.count
+        producer.saw_copy(row)
         if producer.asked >= (row.epoch, end):
             return None
         producer.asked = row.epoch, end
         return ProducerState(row.producer, row.epoch, end, row.digest, row.time)
 
-    def _needs(self, producer: _Producer) -> list[tuple[HeldLog, int]]:
+    def in_tail(self, row: Row) -> None:
+        """This row of ours is on our disk, whatever the disk says of its producer."""
+        self._producer(row.producer).saw_tail(row)
+
+    def moved(self, held: HeldLog, at: int, to: HeldLog, rows: Iterable[Append]) -> None:
+        """A log of ours was ended there, and these rows of it go on in another one."""
+        moved = [(one, min(end, at) if one is held else end) for one, end in self._recovered]
+        self._recovered = [*moved, (to, to.next)] if moved else []
+        for producer in self._producers.values():
+            if held in producer.ends:
+                producer.ends[held] = min(producer.ends[held], at)
+        for row in rows:
+            if row.producer is not None and row.producer.name in self._producers:
+                self._producers[row.producer.name].ends[to] = row.first + row.count
+
+    def taken_back(self, name: str, number: int, others: tuple[int, bytes], now: float) -> ProducerState:
+        """Its events from that number on are taken back here: what is to be kept of it."""
+        return self._producer(name).take_back(number, others, self.wall_us(now))
+
+    def _needs(self, producer: KnownProducer) -> list[tuple[HeldLog, int]]:
         if self._recovered and self._log.is_safe(self._recovered):
             self._recovered.clear()
         return [*self._recovered, *producer.ends.items()]
@@ -185,17 +200,32 @@ class Producers:
         for name in dict.fromkeys(names):
             producer = self._producers.get(name)
             if producer is not None:
-                kept = producer.kept
-                producer.asked = (kept.epoch, kept.next) if kept is not None else (0, 0)
-                producer.next, producer.digest = (kept.next, kept.digest) if kept is not None else (0, b"")
-                producer.ends = {held: min(end, held.next) for held, end in producer.ends.items()}
+                producer.undo()
 
-    def _producer(self, name: str) -> _Producer:
-        producer = self._producers.pop(name, None) or _Producer(name)
+    def _producer(self, name: str) -> KnownProducer:
+        producer = self._producers.pop(name, None) or KnownProducer(name, doubtful=self._lost)
         self._producers[name] = producer  # the one that was used last comes last
         if len(self._producers) > PRODUCERS_MAX:
             del self._producers[next(iter(self._producers))]
         return producer
+
+    def close(self, name: str, end: int, owner: str, now: float) -> int | None:
+        """Another broker's log has events of it up to `end`: it has to be opened again before it goes on here.
+
+        Unless that broker was asked, or all of them were known, when it was opened: then, the number it was opened at.
+        """
+        producer = self._producers.get(name)
+        if producer is not None and producer.is_open and producer.opened_at >= end:
+            return producer.opened_at
+        if producer is not None:
+            producer.is_open = False
+        owners = [info.identifier for info in self._cluster.linked() if info.name == owner]
+        openings = {request: opening for request, opening in self._openings.items() if opening.name == name}
+        for request in [one for one, opening in openings.items() if not opening.counted.keys() & set(owners)]:
+            text = "brokers have just found each other, and ask about this producer: try again in a moment"
+            self._openings.pop(request).later.say(Refused(ErrorCode.UNAVAILABLE, text))
+        self._look_at_clock()
+        return end if any(request in self._openings for request in openings) else None
 
     # --- opening -----------------------------------------------------------------------------------------------------
 
@@ -204,15 +234,20 @@ class Producers:
 
         Raises Refused.
         """
-        _check_name(name, epoch)
+        check_producer(name, epoch)
         self._log.check_room(0)
         known = self._producers.get(name)
         if known is not None and known.epoch > epoch:
-            raise _fenced(name, epoch, known.epoch)
+            raise fenced(name, epoch, known.epoch)
+        linked = self._cluster.linked()
+        is_short = len(linked) < self._copies - 1 and not self._cluster.acquaintances.nobody()
+        if known is not None and is_short and not self._log.is_safe(self._needs(known)):
+            text = f"what this producer published is not safe yet ({shortage(self._cluster, self._copies)})"
+            raise Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment")
         self._request += 1
-        request, linked = self._request, self._cluster.linked()
+        request = self._request
         asked = dict.fromkeys((self._cluster.me, *(info.identifier for info in linked)))
-        opening = _Opening(name, epoch, Later(), now + STORE_SECONDS_MAX, asked)
+        opening = Opening(name, epoch, Later(), now + STORE_SECONDS_MAX, asked, dict(asked))
         self._openings[request] = opening
         self.deadline = min(self.deadline, opening.deadline)
         for info in linked:
@@ -220,20 +255,26 @@ class Producers:
         self._when_safe(name, lambda *state: self._answered(request, self._cluster.me, *state), now)
         return opening.later
 
-    def _when_safe(self, name: str, then: Callable[[bool, int, bytes, int, float], None], now: float) -> None:
+    def _when_safe(
+        self, name: str, then: Callable[[bool, int, bytes, int, float], None], now: float, waited: bool = False
+    ) -> None:
         """Tell how far it has come here (whether that is known, next, digest, epoch) as soon as all of that is safe.
 
         What comes meanwhile is not told of. Whoever asked waits no longer than it is going to take.
         """
         producer = self._producers.get(name)
+        if producer is not None and producer.copies_wait and not waited:
+            self._log.when_landed(lambda reason, now: self._when_safe(name, then, now, waited=True), now)
+            return
         after, digest = (0, b"") if producer is None else (producer.next, producer.digest)
 
         def told(refused: Refused | None, now: float) -> None:
             one = self._producers.get(name)
             if refused is not None:
                 return
-            if one is not None and one.doubtful and self._copies > 1 and not self._cluster.acquaintances.nobody():
-                then(False, 0, b"", one.epoch, now)
+            doubtful = bool(self._owed) or (self._lost or self._blank if one is None else one.doubtful)
+            if doubtful and self._copies > 1 and not self._cluster.acquaintances.nobody():
+                then(False, *((0, b"", 0) if one is None else (*one.rows_here, one.epoch)), now)
             else:
                 then(True, after, digest, 0 if one is None else one.epoch, now)
 
@@ -244,10 +285,12 @@ class Producers:
             raise ProtocolViolation("PRODUCER_ASKED is [request, producer, epoch]")
         request, name, epoch = body
         try:
-            _check_name(name, epoch)
+            check_producer(name, epoch)
         except Refused as error:
             raise ProtocolViolation(error.text) from error
         producer = self._producers.get(name)
+        here = 0 if producer is None else max(producer.next, producer.copied[0])
+        self.promises.make(name, info.identifier, here)
         if producer is not None and producer.epoch <= epoch:
             producer.is_open = False  # it publishes there from now on
             if producer.epoch < epoch:
@@ -256,6 +299,7 @@ class Producers:
                 self._log.keep_producer(state, lambda reason, now: None)
 
         def tell(known: bool, after: int, digest: bytes, epoch: int, now: float) -> None:
+            self.promises.amend(name, info.identifier, after)
             self._cluster.peers.tell(info.address, Control(_TOLD, [request, known, after, digest, epoch]), now)
 
         self._when_safe(name, tell, now)
@@ -274,9 +318,10 @@ class Producers:
         opening = self._openings.get(request)
         if opening is None or broker not in opening.asked:
             return
+        opening.answered += 1
         opening.heard += known
         opening.known = max(opening.known, epoch)
-        if after > opening.next:
+        if (after, bool(digest)) > (opening.next, bool(opening.digest)):
             opening.next, opening.digest = after, digest
         self._not_waiting_for(request, broker, now)
 
@@ -288,19 +333,22 @@ class Producers:
             self._look_at_clock()
             self._open(opening, now)
 
-    def _open(self, opening: _Opening, now: float) -> None:
+    def _open(self, opening: Opening, now: float) -> None:
         """Everybody who can has answered."""
         name, epoch, later = opening.name, opening.epoch, opening.later
-        if opening.heard <= self.brokers(now) - self._copies:
-            text = "too many brokers cannot be reached to know what this producer published: try again in a moment"
-            later.say(Refused(ErrorCode.UNAVAILABLE, text))
+        brokers = self.brokers(now)
+        if opening.heard <= brokers - self._copies and opening.answered < brokers:  # else there is nobody more to hear
+            text = f"too few brokers can say what this producer published ({shortage(self._cluster, self._copies)})"
+            later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
             return
         producer = self._producer(name)
+        self.promises.end(name)
         known = max(opening.known, producer.epoch)
         if known > epoch:
-            later.say(_fenced(name, epoch, known))
+            later.say(fenced(name, epoch, known))
             return
-        producer.epoch, producer.is_open = epoch, True
+        producer.epoch, producer.is_open, doubtful = epoch, True, producer.doubtful
+        producer.opened_at = opening.next
         if opening.next > producer.next or producer.doubtful:
             producer.next, producer.digest = opening.next, opening.digest
             producer.doubtful = False
@@ -309,6 +357,7 @@ class Producers:
 
         def kept(reason: str, now: float) -> None:
             producer.is_open = producer.is_open and not reason
+            producer.doubtful = producer.doubtful or (doubtful and bool(reason))  # it is again what our disk says
             later.say(Refused(ErrorCode.NOT_STORED, f"the disk does not keep it: {reason}") if reason else answer)
 
         if producer.kept is not None and (producer.kept.epoch, producer.kept.next) == (epoch, state.next):
@@ -324,7 +373,9 @@ class Producers:
 
     def link_down(self, info: PeerInfo, now: float) -> None:
         """It will not answer."""
-        for request in list(self._openings):
+        for request, opening in list(self._openings.items()):
+            if info.identifier in opening.asked:
+                del opening.counted[info.identifier]
             self._not_waiting_for(request, info.identifier, now)
 
     def wake(self, now: float) -> None:
@@ -332,8 +383,9 @@ class Producers:
         for request, opening in list(self._openings.items()):
             if opening.deadline <= now:
                 del self._openings[request]
-                text = "brokers do not answer, or what this producer published is not safe yet: try again in a moment"
-                opening.later.say(Refused(ErrorCode.UNAVAILABLE, text))
+                why = shortage(self._cluster, self._copies, opening.asked)
+                text = f"brokers do not answer, or what this producer published is not safe yet ({why})"
+                opening.later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: try again in a moment"))
         self._look_at_clock()
 
     def _look_at_clock(self) -> None:
@@ -346,16 +398,3 @@ class Producers:
             assert producer.name == name
             assert producer.kept is None or producer.kept.epoch <= producer.epoch
         assert all(opening.asked for opening in self._openings.values())
-
-
-def _check_name(name: Any, epoch: Any) -> None:
-    if type(name) is not str or not 0 < len(name) <= PRODUCER_NAME_LENGTH_MAX:
-        text = f"a producer has a name of 1 to {PRODUCER_NAME_LENGTH_MAX} characters"
-        raise Refused(ErrorCode.BAD_REQUEST, text)
-    if type(epoch) is not int or not 0 <= epoch <= CREDIT_MAX:
-        raise Refused(ErrorCode.BAD_REQUEST, "a producer's epoch is a number from 0 to 2^53")
-
-
-def _fenced(name: str, epoch: int, known: int) -> Refused:
-    text = f"producer {name!r} goes on in epoch {known}: this one, {epoch}, is over, and must publish nothing more"
-    return Refused(ErrorCode.FENCED, text)

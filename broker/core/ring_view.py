@@ -52,10 +52,22 @@ def ring_of(node: Node, now: float) -> dict[str, Any]:
         "role": "mesh" if chord is None or chord.ring is None else "ring",
         "settled": cluster.settled(now),
         "replicas": config.replicas,
+        "log_copies": config.log_copies,
         "scope": cluster.scope_share(now),
         "items": len(cluster.keyed.items),
         "brokers": brokers,
+        "away": _away(node),
     }
+
+
+def _away(node: Node) -> list[dict[str, str]]:
+    """Brokers that were here once, and are not: they may have logs that nobody else has."""
+    known, linked = node.cluster.peers.by_identifier.values(), node.cluster.linked()
+    here = {address for info in linked for address in (info.address, *info.aliases)}
+    names = {address: info.name for info in known for address in (info.address, *info.aliases)}
+    acquaintances = node.cluster.acquaintances
+    gone = {*acquaintances.known, *acquaintances.contacts} - here - {acquaintances.own}
+    return [{"name": names.get(address, ""), "address": address} for address in sorted(gone)]
 
 
 def _mine(node: Node, now: float) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from .records import RecordsError
+from .records import RecordsError, make_directory
 
 __all__ = ["DataLock"]
 
@@ -16,12 +16,13 @@ class DataLock:
 
     def __init__(self, directory: Path) -> None:
         path = directory / "lock"
+        make_directory(directory)
         try:
-            directory.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
+            reason = f"its file {path.name} cannot be opened ({error.strerror})"
             raise RecordsError(
-                f"cannot use the data directory {directory}: {error.strerror}; give a writable one with --data"
+                f"cannot use the data directory {directory}: {reason}; give a writable one with --data"
             ) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

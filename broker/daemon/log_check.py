@@ -14,7 +14,7 @@ from protocol.log_rows import LogKind, LogName
 
 from .log_tables import ENTRY_COLUMNS, IDENTITY_PREFIX, LogRow, entry_check, place_of, save_logs
 
-__all__ = ["bad_from", "check_marker", "cut", "described", "entry_fault", "foreign_wal", "free_name"]
+__all__ = ["bad_from", "check_marker", "cut", "described", "entry_fault", "foreign_wal", "free_name", "set_aside"]
 
 _WAL_HEAD = struct.Struct(">IIIIIIII")
 _FRAME_HEAD = struct.Struct(">IIIIII")
@@ -84,15 +84,20 @@ def entry_fault(seed: int, row: Sequence[Any], expected: int) -> str:
 
 def cut(connection: sqlite3.Connection, seed: int, log: LogRow, position: int) -> None:
     """Put everything from this position on aside; the log ends there. Raises sqlite3.Error."""
-    span = (place_of(log.number, position), place_of(log.number + 1, 0))
     connection.execute("BEGIN IMMEDIATE")
+    set_aside(connection, log, position)
+    save_logs(connection, seed, [log])
+    connection.execute("COMMIT")
+
+
+def set_aside(connection: sqlite3.Connection, log: LogRow, position: int) -> None:
+    """The same within the transaction that is open; how the log is then is yet to be saved. Raises sqlite3.Error."""
+    span = (place_of(log.number, position), place_of(log.number + 1, 0))
     connection.execute(
         f"INSERT INTO aside SELECT NULL, {ENTRY_COLUMNS} FROM entry WHERE place >= ? AND place < ? ORDER BY place", span
     )
     connection.execute("DELETE FROM entry WHERE place >= ? AND place < ?", span)
     _end_at(connection, log, position)
-    save_logs(connection, seed, [log])
-    connection.execute("COMMIT")
 
 
 def _end_at(connection: sqlite3.Connection, log: LogRow, position: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["ForeignLog", "ForeignWal", "LogUnusable", "LogUnwritable"]
+__all__ = ["ForeignLog", "ForeignWal", "LogUnusable", "LogUnwritable", "NoFile"]
 
 
 class LogUnusable(Exception):
@@ -33,6 +33,14 @@ class ForeignWal(LogUnusable):
     def __init__(self, path: Path) -> None:
         advice = "put back the one that was there, or move it away to start without the newest rows"
         super().__init__(path, "belongs to another log.db", advice)
+
+
+class NoFile(LogUnusable):
+    """A directory stands where one of its files belongs."""
+
+    def __init__(self, path: Path) -> None:
+        advice = "move that directory away, or give another place for the data with --data"
+        super().__init__(path, "is a directory, and a broker keeps a file of that name", advice)
 
 
 class LogUnwritable(LogUnusable):

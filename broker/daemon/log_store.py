@@ -25,15 +25,15 @@ from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 from typing import Any, NoReturn
 
-from broker.core.effects import Append, FindIds, FindSize, FindTime, KeepProducer
+from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
 from broker.core.inputs import Opened
 from broker.core.log_state import LogState
 from broker.core.log_store import StoreFailed, StoreFull
 from protocol.log_rows import LogName
 
 from .limits import LOG_CHECKPOINT_BYTES, LOG_PAGE_BYTES, LOG_PROBE_BYTES, LOG_SWEEP_ROWS
-from .log_check import check_marker, free_name
-from .log_errors import LogUnwritable
+from .log_check import check_marker, free_name, set_aside
+from .log_errors import LogUnwritable, NoFile
 from .log_lookups import Lookups
 from .log_mark import Mark, MarkFile
 from .log_recovery import recover
@@ -89,6 +89,9 @@ class SqliteLogStore:
 
     def open(self) -> Opened:
         """What the store holds. Raises LogUnusable when it is none of ours, or cannot be written."""
+        for file in (self.path, self.path.with_name("log.db-wal"), self._mark.path):
+            if file.is_dir():
+                raise NoFile(file)
         mark = self._mark.read()
         if not self.path.exists():
             return self._opened_empty(mark)
@@ -107,21 +110,30 @@ class SqliteLogStore:
             raise LogUnwritable(self._mark.path, error.strerror or str(error)) from error
         return Opened(self._meta.epoch, [log.state() for log in found.logs], found.producers, found.damage)
 
-    def append(self, entries: Sequence[Append | KeepProducer]) -> None:
+    def append(self, entries: Sequence[LogWrite]) -> None:
         """All of it on the disk. Raises StoreFull or StoreFailed."""
-        seed, rows, producers = self._ready().seed, [], {}
+        seed, rows, cuts, producers = self._ready().seed, [], [], {}
         changed: dict[LogName, LogRow] = {}
         epoch = self._meta.epoch
         for entry in entries:
-            if entry.producer is not None:
-                producers[entry.producer.name] = entry.producer
-            if type(entry) is Append:
+            if isinstance(entry, Append):
+                if entry.producer is not None:
+                    producers[entry.producer.name] = entry.producer
                 rows.append(self._row(entry, changed, seed))
-                if entry.log.broker == self._broker and entry.log.epoch > epoch:
+                if entry.log.epoch > epoch and entry.log.broker == self._broker:
                     epoch = entry.log.epoch
+            elif isinstance(entry, CutLog):
+                producers |= {state.name: state for state in entry.producers}
+                rows += [self._row(row, changed, seed) for row in entry.rows]
+                epoch = max(epoch, entry.epoch)
+                cuts.append((changed.setdefault(entry.log, replace(self._logs[entry.log])), entry.at))
+            else:
+                producers[entry.producer.name] = entry.producer
 
         def write(connection: sqlite3.Connection) -> None:
             save_entries(connection, rows)
+            for log, position in cuts:
+                set_aside(connection, log, position)
             save_logs(connection, seed, list(changed.values()))
             save_producers(connection, seed, list(producers.values()))
 

@@ -5,7 +5,8 @@
     entry      one row a row of a log; its key is the log's number and the row's first position in one integer, so that
                a log lies in order and is read in order
     producer   how far each producer has come
-    aside      entries that were found damaged, and those behind them: no longer part of a log, and never thrown away
+    aside      entries that were found damaged, and those behind them; and what the log does not go on with because its
+               producer sent it again elsewhere: no longer part of a log, and never thrown away
 
 SQLite checks no content, so every row carries a CRC-32 of its own. Its seed is the identity: rows of another log.db,
 from a file that was put in the wrong place, do not pass.

@@ -24,7 +24,18 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Protocol
 
-from broker.core.effects import Append, FindIds, FindSize, FindTime, KeepProducer, LogEffect, ReadRows, TrimLog
+from broker.core.effects import (
+    Append,
+    CutLog,
+    FindIds,
+    FindSize,
+    FindTime,
+    KeepProducer,
+    LogEffect,
+    LogWrite,
+    ReadRows,
+    TrimLog,
+)
 from broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from broker.core.log_store import LogStore, StoreFull
 
@@ -67,7 +78,7 @@ class LogWriter:
         self._queue: SimpleQueue[object] = SimpleQueue()
         self._last = 0
         """The last ticket that was given."""
-        self._writes: deque[Append | KeepProducer | TrimLog] = deque()
+        self._writes: deque[LogWrite | TrimLog] = deque()
         self._lookups: deque[ReadRows | FindTime | FindSize | FindIds] = deque()
         self._refusing = False
         self._crammed = False
@@ -84,7 +95,7 @@ class LogWriter:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
             self._thread.start()
-        if isinstance(effect, Append | KeepProducer):
+        if isinstance(effect, Append | KeepProducer | CutLog):
             self._last = effect.ticket
         self._queue.put(effect)
 
@@ -135,7 +146,7 @@ class LogWriter:
             self._refusing = False
         elif isinstance(asked, ReadRows | FindTime | FindSize | FindIds):
             self._lookups.append(asked)
-        elif isinstance(asked, TrimLog) or (isinstance(asked, Append | KeepProducer) and not self._refusing):
+        elif isinstance(asked, TrimLog) or (isinstance(asked, Append | KeepProducer | CutLog) and not self._refusing):
             self._writes.append(asked)
 
     def _write(self) -> None:
@@ -153,8 +164,8 @@ class LogWriter:
             if entries:
                 self._refuse(full.reason)
 
-    def _next_entries(self) -> Sequence[Append | KeepProducer]:
-        entries: list[Append | KeepProducer] = []
+    def _next_entries(self) -> Sequence[LogWrite]:
+        entries: list[LogWrite] = []
         left = LOG_COMMIT_BYTES_MAX
         while self._writes and left > 0 and len(entries) < LOG_COMMIT_ROWS_MAX:
             write = self._writes[0]

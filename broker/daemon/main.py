@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -18,6 +19,7 @@ import structlog
 from broker.core import Node, NodeConfig
 from broker.core.inputs import Drain, Loaded, Reachable
 
+from .copied_folder import least_epoch, note_births
 from .data_lock import DataLock
 from .descriptors import connections_possible
 from .driver import Driver
@@ -60,7 +62,10 @@ class Daemon:
             # A broker whose folder was lost must not live a life again: the others hold what it said in that one.
             incarnation = self._records.next_life(first=int(time.time()))
             self._store = SqliteLogStore(settings.data, settings.broker_name)
-            self._opened = self._store.open()
+            least, self._copied = least_epoch(self._records, settings.data, int(time.time()))
+            opened = self._store.open()
+            self._opened = replace(opened, epoch=max(opened.epoch, least))
+            note_births(self._records, settings.data)
         except (RecordsError, LogUnusable):
             self._lock.release()
             raise
@@ -136,6 +141,10 @@ class Daemon:
         self._writer = LogWriter(self._store, driver.feed, post)
         driver.ask_store, driver.halt = self._writer.ask, self._halt
         driver.feed(self._opened)
+        if self._copied and self._opened.logs:
+            text = f"{' and '.join(self._copied)} in {self._settings.data} were copied there, as from a backup: "
+            text += "what was written since is missing, and the log goes on in a new epoch"
+            self._log.warning("data folder is a copy", reason=text, epoch=self._opened.epoch)
 
     def _halt(self, reason: str) -> None:
         if not self.halted:

@@ -12,11 +12,26 @@ from typing import Any
 
 from .limits import RECORDS_BYTES_MAX
 
-__all__ = ["Records", "RecordsError"]
+__all__ = ["Records", "RecordsError", "make_directory"]
 
 
 class RecordsError(Exception):
     """The data directory or its file cannot be used; the text says what to do."""
+
+
+def make_directory(directory: Path) -> None:
+    """The data directory exists from now on. Raises RecordsError, saying what stands in its way."""
+    advice = "give a writable one with --data"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return
+    except FileExistsError:
+        reason, advice = "this is a file", "give a directory with --data, or move the file away"
+    except NotADirectoryError:
+        reason, advice = "a part of its path is a file", "give another one with --data"
+    except OSError as error:
+        reason = str(error.strerror)
+    raise RecordsError(f"cannot use the data directory {directory}: {reason}; {advice}")
 
 
 class Records:
@@ -24,13 +39,12 @@ class Records:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "records.json"
+        make_directory(directory)
         try:
-            directory.mkdir(parents=True, exist_ok=True)
             self.values = self._load()
         except OSError as error:
-            raise RecordsError(
-                f"cannot use the data directory {directory}: {error.strerror}; give a writable one with --data"
-            ) from error
+            text = f"cannot read {self._path}: {error.strerror}; repair it, or give another data directory with --data"
+            raise RecordsError(text) from error
 
     def put(self, key: str, value: Any) -> None:
         """Keep a record; None forgets it. Raises RecordsError when the disk will not have it."""

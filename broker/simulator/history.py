@@ -1,9 +1,10 @@
 """The history of a run: what was published, what was asked for, what the broker took in, what every client got.
 
-The broker's side is written by a dumb twin that reads the inputs of a Host and only those effects that are answers:
-a subscription is in force from the place of its SUBSCRIBE in the input, if SUBACK followed; a batch counts if its
-sequence is the next one and no ERROR names it. From the two it works out, by the plain meaning alone, what each
-subscription must be sent, and in which order.
+The broker's side is written by a dumb twin that reads the inputs of a Host and only those effects that are answers: a
+subscription is in force from the place of its SUBSCRIBE in the input, if SUBACK followed; a batch counts if its
+sequence is the next one and no ERROR names it. (Who was sent away hears nothing any more of what it had said by then:
+of that the twin asks which ERRORs the broker keeps for when the session comes back.) From the two it works out, by the
+plain meaning alone, what each subscription must be sent, and in which order.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from protocol.messages import (
     Goodbye,
     Hello,
     Mode,
-    Puback,
     Publish,
     Scope,
     Suback,
@@ -149,7 +149,7 @@ class History:
                 if isinstance(message, Hello):
                     self._hello(host, happened.link, message, answers)
                 elif happened.link in self._by_link:
-                    self._said(self._by_link[happened.link], message, answers)
+                    self._said(host, self._by_link[happened.link], message, answers)
         elif isinstance(happened, LinkDown):
             self._detached(happened.link, now)
 
@@ -177,9 +177,9 @@ class History:
             session.link = None
             session.detached = now
 
-    def _said(self, session: SessionLog, message: object, answers: Sequence[object]) -> None:
+    def _said(self, host: Host, session: SessionLog, message: object, answers: Sequence[object]) -> None:
         if isinstance(message, Publish):
-            self._publish(session, message, answers)
+            self._publish(session, message, [*answers, *_kept_answers(host, session)])
         elif isinstance(message, Subscribe):
             if Suback(message.request, message.subscription) in answers:
                 log = self.requested[session.client, message.request]
@@ -203,15 +203,18 @@ class History:
                 if (session.client, names[0]) not in self.spoiled:
                     self.refused.append(f"{names[0]}: {ErrorCode(answer.code).name}: {answer.text}")
                 return
-        told = any(isinstance(answer, Puback) and answer.sequence >= message.sequence for answer in answers)
-        if (session.client, names[0]) in self.spoiled and not told:
-            return  # refused in silence: its publisher had been sent away before the broker came to it
         self.accepted_events += len(names)
         for name in names:
             event = self.events[name]
             for log in session_subscriptions(self.sessions):
                 if log.wants(event):
                     log.expected.append(name)
+
+
+def _kept_answers(host: Host, session: SessionLog) -> list[Error]:
+    """What the broker will say when this session comes back; nothing while it can be said at once."""
+    known = None if session.link is None else host.node.subscribers.by_link.get(session.link)
+    return list(known.refusals.values()) if known is not None and known.closing else []
 
 
 def session_subscriptions(sessions: dict[bytes, SessionLog]) -> list[SubscriptionLog]:

@@ -51,6 +51,16 @@ def _no_waiting_for_the_safe(node: Node) -> None:
     _replace(node.producers, "_needs", lambda producer: [])
 
 
+def _no_taking_back(node: Node) -> None:
+    """Who meets others again asks nobody about rows that are on his disk alone."""
+    _replace(node.tails, "settle", lambda done, now: done(now))
+
+
+def _no_promises(node: Node) -> None:
+    """What comes here as a copy is taken, whatever was said to whoever opened its producer."""
+    _replace(node.producers.promises, "contested", lambda row, owner: None)
+
+
 def _replace(part: object, name: str, function: Callable[..., Any]) -> None:
     assert hasattr(part, name), f"{type(part).__name__}.{name} is gone: the ablation would do nothing"
     setattr(part, name, function)
@@ -60,9 +70,11 @@ LOG_ABLATIONS: dict[str, Callable[[Node], None]] = {
     "copies": _no_copies,
     "dedupe": _no_dedupe,
     "epoch": _no_epoch_check,
+    "promises": _no_promises,
     "rollback": _no_rollback,
     "safe": _no_waiting_for_the_safe,
     "sync": _no_sync,
+    "tails": _no_taking_back,
 }
 """Name -> what it does to a fresh Node."""
 

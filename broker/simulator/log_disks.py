@@ -36,10 +36,10 @@ class Disks:
     def __init__(self, world: ClusterWorld) -> None:
         self._world = world
         self.found: list[Callable[[Server, LogName, Entry, Row], None]] = []
-        self.holders: dict[str, dict[str, None]] = {}
-        """Event -> brokers whose disks have it."""
+        self.holders: dict[str, dict[tuple[str, LogName], None]] = {}
+        """Event -> the brokers whose disks have it, and in which log."""
         self.had: dict[str, dict[str, None]] = {}
-        """The same of all disks that ever had it, harmed or not."""
+        """Event -> brokers whose disks ever had it, harmed or not."""
         self._seen: dict[tuple[str, LogName], _Seen] = {}
         self.rows = 0
 
@@ -63,7 +63,7 @@ class Disks:
             self.rows += 1
             if name.kind == LogKind.EVENTS:
                 for event in names_of(row):
-                    self.holders.setdefault(event, {})[server.name] = None
+                    self.holders.setdefault(event, {})[server.name, name] = None
                     self.had.setdefault(event, {})[server.name] = None
             for hear in self.found:
                 hear(server, name, entry, row)
@@ -73,7 +73,7 @@ class Disks:
         for entry in self._seen.pop(key).entries:
             if key[1].kind == LogKind.EVENTS:
                 for event in names_of(decode_row(entry.row)):
-                    self.holders.get(event, {}).pop(server.name, None)
+                    self.holders.get(event, {}).pop(key, None)
 
 
 def _goes_on(log: LogList | None, entries: list[Entry]) -> bool:

@@ -11,7 +11,8 @@
     harm      once: a disk is lost, its newest rows are, one of its rows rots, or a backup is put in its place
 
 One broker at a time dies, stands still or is cut off. A disk is harmed while nobody is in trouble, and one in a run:
-with two copies one may be lost and not two. Until the copies on it are made good nothing else goes wrong.
+with two copies one may be lost and not two. Until the copies on it are made good nothing else goes wrong. A broker that
+was never in company has the only copy, so its disk is left alone.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class LogNemesis:
         """Once, and only when nobody is in trouble: who comes back with an old disk is told so by its siblings."""
         random, nodes = self._world.random, self._world.nodes()
         early = self._world.now < self._began + _HARMLESS_SECONDS
-        if self._harmed or early or not all(node.log.vouched for node in nodes):
+        if len(self._world.servers) < 2 or self._harmed or early or not all(node.log.vouched for node in nodes):
             return False
         if len(nodes) < len(self._world.servers) or any(len(node.cluster.linked()) < len(nodes) - 1 for node in nodes):
             return False
@@ -223,7 +224,7 @@ class LogNemesis:
         self._look()  # what was there is remembered
         self._harmed = True
         self._calm_until = self._busy_until
-        self._history.harmed[server.name] = None
+        self._history.harmed[server.name] = self._world.now
         server.crash()
         if how == "all":
             server.disk.lose_all()

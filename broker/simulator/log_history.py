@@ -13,8 +13,8 @@ class LogHistory:
 
     published: dict[str, float] = field(default_factory=dict)
     acknowledged: dict[str, float] = field(default_factory=dict)
-    harmed: dict[str, None] = field(default_factory=dict)
-    """Brokers whose disks lost something that they had said they have."""
+    harmed: dict[str, float] = field(default_factory=dict)
+    """Brokers whose disks lost something that they had said they have, and when."""
     refused: int = 0
     opened: int = 0
     resent: int = 0

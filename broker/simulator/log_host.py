@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from broker.core.effects import Append, KeepProducer, LogEffect, ReadRows, TrimLog
+from broker.core.effects import Append, CutLog, KeepProducer, LogEffect, LogWrite, ReadRows, TrimLog
 from broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from broker.core.log_store import StoreFailed, StoreFull
 
@@ -39,14 +39,14 @@ class LogHost:
         self._random = random
         self._stands_still = stands_still
         self._last = 0
-        self._writes: list[Append | KeepProducer | TrimLog] = []
-        self._under_way: list[Append | KeepProducer] = []
+        self._writes: list[LogWrite | TrimLog] = []
+        self._under_way: list[LogWrite] = []
         self._busy = False
         self._ended = False
 
     def ask(self, effect: LogEffect) -> None:
         """Something of the store."""
-        if isinstance(effect, Append | KeepProducer | TrimLog):
+        if isinstance(effect, Append | KeepProducer | CutLog | TrimLog):
             if not isinstance(effect, TrimLog):
                 self._last = effect.ticket
             self._writes.append(effect)
@@ -73,7 +73,7 @@ class LogHost:
             del self._writes[0]
             self._later(lambda: self._trim(trim))
             return
-        entries: list[Append | KeepProducer] = []
+        entries: list[LogWrite] = []
         for write in self._writes[:DISK_ROWS_MAX]:
             if isinstance(write, TrimLog):
                 break
@@ -116,7 +116,7 @@ class LogHost:
     def _look_up(self, effect: LogEffect) -> None:
         if isinstance(effect, ReadRows):
             self._feed(RowsRead(effect.ticket, *self._store.read(effect.log, effect.position, effect.bytes_max)))
-        elif not isinstance(effect, Append | KeepProducer | TrimLog):
+        elif not isinstance(effect, Append | KeepProducer | CutLog | TrimLog):
             self._feed(Found(effect.ticket, self._store.find(effect)))
 
     def _later(self, act: Callable[[], None]) -> None:

@@ -141,6 +141,8 @@ class Producer:
             self._open_later()
         elif isinstance(message, Error | Goodbye):
             self._open = False
+            if message.code == ErrorCode.SEQUENCE_GAP:  # what it had given up was lost on the way: that session is over
+                self._key = b""
 
     def _welcomed(self, welcome: Welcome) -> None:
         if welcome.resumed:

@@ -1,17 +1,23 @@
-"""P2: a resend never makes a second position.
+"""P2: a resend never makes a second position that anybody can read.
 
-In the logs of one broker an event that has a stamp is there once, whatever was sent again. What was acknowledged before
-is not appended again by any broker; what was not may be on the disk of one that was down when its producer moved.
+In one log an event that has a stamp is there once, whatever was sent again. A row of another broker's log may have it
+as well, on that broker's disk alone; it is never read, and taken back when brokers meet again. So whatever was readable
+at any moment, in any log at any broker, is readable in one place only; and what was acknowledged is not appended again.
 """
 
 from __future__ import annotations
 
-from protocol.log_rows import LogKind, LogName, Row
+from collections.abc import Sequence
+
+from broker.core.effects import Effect
+from broker.core.inputs import Input
+from protocol.log_rows import LogKind, LogName, Row, decode_row
 
 from .cluster_world import Server
 from .log_checkers import LogChecker
 from .log_disks import names_of
 from .log_store import Entry
+from .world import Host
 
 __all__ = ["OnlyOnce"]
 
@@ -22,7 +28,10 @@ class OnlyOnce(LogChecker):
     def __init__(self, *parts: object) -> None:
         super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
         self._places: dict[str, list[tuple[LogName, int]]] = {}
+        self._readable: dict[str, tuple[LogName, int]] = {}
+        self._read_to: dict[tuple[str, LogName], int] = {}
         self.moved = 0
+        self.read = 0
 
     def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
         """Each of its events is where it was, or was nowhere before."""
@@ -34,12 +43,41 @@ class OnlyOnce(LogChecker):
             if position in places:
                 continue
             for other, number in places:
-                if other.broker == log.broker and log.broker not in self.history.harmed:
+                if log.broker not in self.history.harmed and self._stays(server, log, other, number):
                     self.fail(f"{name} is at {other} {number} and at {log} {position[1]}")
                 if name in self.history.acknowledged and self.history.acknowledged[name] < entry.time / 1e6 - _OFFSET:
                     self.fail(f"{name} was acknowledged, at {other} {number}, and is at {log} {position[1]} as well")
-                self.moved += 1
+                self.moved += other.broker != log.broker
             places.append(position)
+
+    def _stays(self, server: Server, log: LogName, other: LogName, number: int) -> bool:
+        """Whether that is still there, where this broker wrote it before: it may have moved, not doubled."""
+        if other.broker != log.broker or server.name != log.broker:
+            return other == log
+        return other in server.disk.content.logs and server.disk.content.logs[other].next > number
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """Whoever reads now reads nothing that is somewhere else as well."""
+        node = host.node
+        disk = self.world.servers[node.config.name].disk.content
+        for name, held in node.log.logs.items():
+            key = (node.config.name, name)
+            if name.kind != LogKind.EVENTS or held.readable <= self._read_to.get(key, 0) or name not in disk.logs:
+                continue
+            for entry in disk.logs[name].entries:
+                if self._read_to.get(key, 0) <= entry.first and entry.next <= held.readable:
+                    self._reads(node.config.name, name, decode_row(entry.row))
+            self._read_to[key] = held.readable
+
+    def _reads(self, broker: str, log: LogName, row: Row) -> None:
+        if not row.producer:
+            return
+        for place, name in enumerate(names_of(row)):
+            self.read += 1
+            position = (log, row.first + place)
+            known = self._readable.setdefault(name, position)
+            if known != position:
+                self.fail(f"{name} can be read at {log} {position[1]} of {broker}, and at {known[0]} {known[1]}")
 
 
 _OFFSET = 1_700_000_000.0

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from broker.core.effects import Append, FindIds, FindSize, FindTime, KeepProducer
+from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
 from broker.core.inputs import Opened
 from broker.core.log_state import LogState, ProducerState
 from broker.core.log_store import StoreFailed, StoreFull
@@ -140,17 +140,18 @@ class ListStore:
         producers = sorted(content.producers.values(), key=lambda one: (-one.time, one.name))
         return Opened(content.epoch, [log.state() for log in content.logs.values()], producers, damage)
 
-    def append(self, entries: Sequence[Append | KeepProducer]) -> None:
+    def append(self, entries: Sequence[LogWrite]) -> None:
         """All of it on the disk. Raises StoreFull or StoreFailed."""
         self._may_write()
         content = self._disk.content
         for entry in entries:
+            if isinstance(entry, CutLog):
+                self._cut(entry)
+                continue
             if entry.producer is not None:
                 content.producers[entry.producer.name] = entry.producer
             if isinstance(entry, Append):
-                if entry.log.broker == self._broker:
-                    content.epoch = max(content.epoch, entry.log.epoch)
-                self._append(content.logs.setdefault(entry.log, LogList(entry.log)), entry)
+                self._append(entry)
         self._committed()
 
     def read(self, log: LogName, position: int, bytes_max: int) -> tuple[list[bytes], int, str]:
@@ -205,7 +206,21 @@ class ListStore:
     def close(self) -> None:
         """Nothing more will be asked."""
 
-    def _append(self, log: LogList, entry: Append) -> None:
+    def _cut(self, cut: CutLog) -> None:
+        log = self._disk.content.logs[cut.log]
+        assert cut.at >= log.first and all(entry.first >= cut.at or entry.next <= cut.at for entry in log.entries)
+        self._disk.content.epoch = max(self._disk.content.epoch, cut.epoch)
+        log.empty_at = cut.at
+        log.entries = [entry for entry in log.entries if entry.next <= cut.at]
+        for row in cut.rows:
+            self._append(row)
+        self._disk.content.producers |= {state.name: state for state in cut.producers}
+
+    def _append(self, entry: Append) -> None:
+        content = self._disk.content
+        if entry.log.broker == self._broker:
+            content.epoch = max(content.epoch, entry.log.epoch)
+        log = content.logs.setdefault(entry.log, LogList(entry.log))
         assert not log.entries or log.next == entry.first, (log.name, log.next, entry.first)
         time = max(entry.time, log.entries[-1].time if log.entries else 0)
         kept = Entry(entry.first, entry.count, time, entry.row)

@@ -23,11 +23,20 @@ _RECENT = 50
 
 
 class OnEnoughDisks(LogChecker):
-    """See the head of this file. Batches are known by session and sequence; a refused one has its answer already."""
+    """See the head of this file. Batches are known by session and sequence; a refused one has its answer already.
+
+    One that was refused on this connection is none that PUBACK speaks of, although its publisher sends it once more,
+    because it had not heard that yet when it began: it hears the refusal before the PUBACK. Over a new connection a
+    publisher sends all that it waits for, in order: what comes before the first of these it has given up.
+    """
 
     def __init__(self, *parts: object) -> None:
         super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
         self._open: dict[tuple[bytes, int], list[str]] = {}
+        self._refused: dict[tuple[bytes, int], int] = {}
+        """On which link that was said last."""
+        self._links: dict[bytes, int] = {}
+        """Over which each session published last."""
         self.checked = 0
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
@@ -37,14 +46,23 @@ class OnEnoughDisks(LogChecker):
             key = by_link[happened.link].key
             for message in happened.messages:
                 if isinstance(message, Publish) and message.mode == Mode.STORED:
-                    self._open.setdefault((key, message.sequence), _names(message.batch))
+                    self._published(key, happened.link, message)
         for effect in effects:
             if isinstance(effect, Send) and effect.link in by_link:
-                self._said(host, by_link[effect.link].key, effect.message)
+                self._said(host, effect.link, by_link[effect.link].key, effect.message)
 
-    def _said(self, host: Host, key: bytes, message: object) -> None:
+    def _published(self, key: bytes, link: int, message: Publish) -> None:
+        if self._links.get(key) != link:
+            self._links[key] = link
+            for one in [one for one in self._open if one[0] == key and one[1] < message.sequence]:
+                del self._open[one]
+        if self._refused.get((key, message.sequence)) != link:
+            self._open.setdefault((key, message.sequence), _names(message.batch))
+
+    def _said(self, host: Host, link: int, key: bytes, message: object) -> None:
         if isinstance(message, Error) and message.scope == Scope.PUBLISH:
             self._open.pop((key, message.reference), None)
+            self._refused[key, message.reference] = link
         elif isinstance(message, Puback):
             answered = [one for one in self._open if one[0] == key and one[1] <= message.sequence]
             if answered:

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker.core.effects import Append, FindIds, FindSize, FindTime, KeepProducer
+from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepProducer
 from broker.core.inputs import Opened
 from broker.core.log_state import ProducerState
 from broker.core.log_store import LogStore
@@ -31,6 +31,7 @@ LOGS = [
     LogName("ann", NOW, LogKind.EVENTS, "Γεια"),
     LogName("bob", NOW - 5, LogKind.EVENTS, "quotes"),
 ]
+NEXT = LogName("ann", NOW, LogKind.EVENTS, "next")
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Memory, where there is such a folder: what a crash of the machine leaves is not asked here."""
 PRODUCERS = ["p/1", "p/2"]
@@ -139,6 +140,25 @@ class AgainstLists(RuleBasedStateMachine):
         state = ProducerState("p/1", epoch, known.next if known else 0, b"", self.time)
         self.store.append([KeepProducer(self.ticket, state)])
         self.twin.append([KeepProducer(self.ticket, state)])
+
+    @rule(place=st.integers(0, 9), moved=st.lists(st.integers(1, 5), max_size=3))
+    def cut(self, place: int, moved: list[int]) -> None:
+        """The log of our own that has most ends before one of its rows; some go on in the other epoch."""
+        rows = self.twin.rows.get(LOGS[0], [])
+        if place >= len(rows):
+            return
+        self.ticket += 1
+        first, appends = self.twin.ends.get(NEXT, 0), []
+        for count in moved:
+            self.time += 1
+            state = ProducerState("p/2", 1, 1000 + first + count, b"", self.time)
+            appends.append(Append(self.ticket, NEXT, b"moved", first, count, self.time, state, count % 2 == 0))
+            first += count
+        known = self.twin.producers.get("p/1")
+        states = [ProducerState("p/1", 1, known.next if known else 0, b"cut", self.time)]
+        cut = CutLog(self.ticket, LOGS[0], rows[place].first, NOW, appends, states)
+        self.store.append([cut])
+        self.twin.append([cut])
 
     @rule(log=which_log, below=positions)
     def trim(self, log: LogName, below: int) -> None:

@@ -14,6 +14,7 @@ PINNED = [
         Options(10065, steps=2_000, faults=("slow", "pauses")),
         "a batch refused behind the message that sent its publisher away had PUBACK and no ERROR",
     ),
+    (Options(40197), "of batches behind such a message the history took those for refused that were not"),
 ]
 
 

@@ -8,6 +8,7 @@ log.trim(7)                                                 rows below are gone
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from protocol.errors import ErrorCode, Refused
 from protocol.log_rows import Row, decode_row, encode_row
 from protocol.messages import LogChunk, Publish, ReadLog, Stamp
 
-__all__ = ["FakeBrokerLog"]
+__all__ = ["FakeBrokerLog", "early"]
 
 
 @dataclass
@@ -124,6 +125,17 @@ class FakeBrokerLog:
             row.producer, row.epoch, row.number = stamp.producer, stamp.epoch, stamp.number
             row.digest, row.ids = stamp.digest, stamp.ids
         self.rows.setdefault(stream, []).append(row)
+
+
+def early(position: int, read: Callable[[ReadLog], LogChunk]) -> Callable[[ReadLog], LogChunk]:
+    """The same reading when siblings are slow: refused from that position on."""
+
+    def reads(message: ReadLog) -> LogChunk:
+        if message.position >= position:
+            raise Refused(ErrorCode.NOT_STORED, "it is on too few disks")
+        return read(message)
+
+    return reads
 
 
 def _cut(row: Row, topic: str) -> Row | None:

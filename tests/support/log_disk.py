@@ -8,16 +8,18 @@ the next life what is there.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from broker.core.effects import (
     Append,
+    CutLog,
     Effect,
     FindIds,
     FindSize,
     FindTime,
     KeepProducer,
+    LogWrite,
     ReadRows,
     TrimLog,
 )
@@ -29,7 +31,7 @@ __all__ = ["Disk"]
 
 EPOCH = 1_000
 
-_ASKED = (Append, KeepProducer, ReadRows, TrimLog, FindTime, FindSize, FindIds)
+_ASKED = (Append, KeepProducer, CutLog, ReadRows, TrimLog, FindTime, FindSize, FindIds)
 
 
 @dataclass
@@ -52,6 +54,7 @@ class Disk:
         self.asked: list[Any] = []
         self.ticket = 0
         self.damage: list[str] = []
+        self.aside: list[bytes] = []
 
     def opened(self) -> Opened:
         """What it holds; what was asked and not answered is gone."""
@@ -65,7 +68,7 @@ class Disk:
         for effect in effects:
             if isinstance(effect, _ASKED):
                 self.asked.append(effect)
-                if isinstance(effect, Append | KeepProducer):
+                if isinstance(effect, Append | KeepProducer | CutLog):
                     assert effect.ticket == self.ticket + 1, "tickets have no hole"
                     self.ticket = effect.ticket
 
@@ -74,7 +77,7 @@ class Disk:
         asked, self.asked = self.asked, []
         said: list[Input] = []
         for effect in asked:
-            if isinstance(effect, Append | KeepProducer):
+            if isinstance(effect, Append | KeepProducer | CutLog):
                 self._write(effect)
                 if said and isinstance(said[-1], Stored):
                     said.pop()
@@ -85,7 +88,7 @@ class Disk:
 
     def refuse(self, reason: str = "the disk is full", fatal: bool = False) -> list[Input]:
         """Nothing of what was asked to be kept is."""
-        self.asked = [effect for effect in self.asked if not isinstance(effect, Append | KeepProducer)]
+        self.asked = [effect for effect in self.asked if not isinstance(effect, Append | KeepProducer | CutLog)]
         return [NotStored(self.ticket, reason, fatal)]
 
     def rows(self, name: LogName) -> list[Row]:
@@ -106,7 +109,10 @@ class Disk:
         size = sum(len(append.row) for append in log.rows)
         return LogState(name, log.first, log.next, size, times[0], times[-1])
 
-    def _write(self, effect: Append | KeepProducer) -> None:
+    def _write(self, effect: LogWrite) -> None:
+        if isinstance(effect, CutLog):
+            self._cut(effect)
+            return
         if effect.producer is not None:
             self.producers[effect.producer.name] = effect.producer
         if isinstance(effect, KeepProducer):
@@ -119,6 +125,15 @@ class Disk:
         log.next += effect.count
         if effect.log.broker == self.broker:
             self.epoch = max(self.epoch, effect.log.epoch)
+
+    def _cut(self, cut: CutLog) -> None:
+        log = self.logs[cut.log]
+        self.aside += [row.row for row in log.rows if row.first >= cut.at]
+        log.rows, log.next = [row for row in log.rows if row.first < cut.at], cut.at
+        for row in cut.rows:
+            self._write(replace(row, producer=None))
+        self.producers |= {state.name: state for state in cut.producers}
+        self.epoch = max(self.epoch, cut.epoch)
 
     def _look(self, effect: Any) -> Input:
         if isinstance(effect, ReadRows):

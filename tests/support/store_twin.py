@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from broker.core.effects import Append, FindIds, FindSize, FindTime, KeepProducer
+from collections.abc import Sequence
+
+from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
 from broker.core.log_state import LogState, ProducerState
 from protocol.log_rows import LogName
 
@@ -17,14 +19,25 @@ class StoreTwin:
         self.ends: dict[LogName, int] = {}
         self.producers: dict[str, ProducerState] = {}
 
-    def append(self, entries: list[Append | KeepProducer]) -> None:
+    def append(self, entries: Sequence[LogWrite]) -> None:
         """Without a disk there is nothing to fail."""
         for entry in entries:
+            if isinstance(entry, CutLog):
+                self._cut(entry)
+                continue
             if entry.producer is not None:
                 self.producers[entry.producer.name] = entry.producer
             if isinstance(entry, Append):
                 self.rows.setdefault(entry.log, []).append(entry)
                 self.ends[entry.log] = entry.first + entry.count
+
+    def _cut(self, cut: CutLog) -> None:
+        self.rows[cut.log] = [row for row in self.rows[cut.log] if row.first < cut.at]
+        self.ends[cut.log] = cut.at
+        for row in cut.rows:
+            self.rows.setdefault(row.log, []).append(row)
+            self.ends[row.log] = row.first + row.count
+        self.producers |= {state.name: state for state in cut.producers}
 
     def trim(self, log: LogName, below: int) -> LogState:
         self.rows[log] = [row for row in self.rows.get(log, []) if row.first + row.count > below]

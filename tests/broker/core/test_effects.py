@@ -13,7 +13,7 @@ from tests.support.node_world import NodeWorld
 
 def test_every_effect_is_offered_and_part_of_the_union() -> None:
     kinds = {kind.__name__ for kind in get_args(Effect)}
-    assert kinds | {"Effect", "LogEffect"} == set(effects.__all__)
+    assert kinds | {"Effect", "LogEffect", "LogWrite"} == set(effects.__all__)
 
 
 def test_a_host_carries_out_each() -> None:

@@ -9,6 +9,7 @@ from protocol.log_rows import LogKind, LogName, Row, encode_row
 from protocol.messages import Control, Copy, Error
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH
+from tests.support.log_world import stamped
 
 OFFER, HELD = 19, 22
 
@@ -112,12 +113,14 @@ def test_on_every_link_each_side_says_what_it_holds_of_the_other_ones_logs(monke
     cluster.run(3.0)
     said = [(source, one) for source, _, one in cluster.said[before:] if isinstance(one, Control) and one.kind == HELD]
     assert [one.body for source, one in said if source == "b1"] == [
-        [False, [EPOCH, 0, "a", 0], [EPOCH, 0, "b", 0]],
-        [True, [EPOCH, 0, "c", 0]],
+        [False, [EPOCH, 0, "a", 0, 0], [EPOCH, 0, "b", 0, 0]],
+        [True, [EPOCH, 0, "c", 0, 0]],
     ]
 
 
-@pytest.mark.parametrize("body", [[], [1], [True, 5], [True, [1, 2, 3]], [True, [EPOCH, 9, "q", 0]]])
+@pytest.mark.parametrize(
+    "body", [[], [1], [True, 5], [True, [1, 2, 3]], [True, [EPOCH, 9, "q", 0, 0]], [True, [EPOCH, 0, "q", 5, 4]]]
+)
 def test_held_words_that_make_no_sense_end_the_link(body: list[object]) -> None:
     cluster = LogCluster(2)
     assert any(isinstance(one, Error) for one in cluster.tell("b0", "b1", Control(HELD, body)))
@@ -145,3 +148,44 @@ def test_a_broker_without_a_disk_holds_nothing() -> None:
     info = cluster.node("b1").cluster.linked()[0]
     with pytest.raises(ProtocolViolation):
         cluster.node("b1").holder.copy(info, copy(0, owner="x"), cluster.now)
+
+
+CONTESTED = 28
+
+
+def contested() -> LogCluster:
+    """b2 has opened `p`, and b1 told it that nothing of it is here; now b0 sends b1 a row of it."""
+    cluster = LogCluster(3)
+    for first, second in (("b0", "b2"), ("b2", "b0")):
+        cluster.hold(first, second)
+        cluster.cut(first, second)
+    cluster.run(0.1)
+    client = cluster.connect("b2")
+    assert cluster.ask(client, "producer.open", producer="p", epoch=1)["next"] == 0
+    cluster.tell("b0", "b1", offer(0, 9))
+    return cluster
+
+
+def test_a_row_that_the_opener_of_its_producer_does_not_have_is_taken_when_he_has_said_so() -> None:
+    cluster = contested()
+    cluster.tell("b0", "b1", copy(0, 2, producer="p", number=0))
+    assert firsts(cluster) == []
+    cluster.run(0.05)
+    assert words(cluster, 18)[-1] == [0, 0], "go on from here"
+    cluster.tell("b0", "b1", copy(0, 2, producer="p", number=0))
+    cluster.run(0.05)
+    assert firsts(cluster) == [0]
+    assert not cluster.node("b2").producers._producers["p"].is_open, "he has to ask again before he takes such a row"
+
+
+def test_a_row_that_he_has_is_not_taken_and_its_owner_is_told_so() -> None:
+    cluster = contested()
+    client = next(iter(cluster._clients.values()))
+    client.send(stamped(1, 0, "x"))
+    cluster.run(0.05)
+    cluster.tell("b0", "b1", copy(0, 2, producer="p", number=0), copy(0, 2, producer="p", number=0))
+    cluster.run(0.05)
+    assert firsts(cluster) == []
+    assert words(cluster, CONTESTED) == [[0, 0]]
+    (span,) = cluster.node("b1").claims._heard.values()
+    assert (span.producer, span.start, span.broker) == ("p", 0, "b2"), "for when the owner asks"

@@ -11,9 +11,11 @@ from broker.core.inputs import Opened
 from broker.core.log_state import LogState
 from protocol.columns import encode_column
 from protocol.errors import ErrorCode
+from protocol.log_catalogue import catalogue
 from protocol.log_rows import LogName
 from protocol.messages import Mode
 from tests.support.builders import make_publish
+from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH
 from tests.support.log_world import LogWorld, stamped
 
@@ -25,6 +27,11 @@ def filled(count: int = 3) -> tuple[LogWorld, int]:
         world.now += 1.0
         world.say(link, make_publish(number, mode=Mode.STORED))
     return world, link
+
+
+def told(cluster: LogCluster) -> dict[str, Any]:
+    """What each broker answers."""
+    return {name: cluster.ask(cluster.connect(name), "logs") for name in ("b0", "b1")}
 
 
 def test_logs_are_listed_own_ones_and_copies() -> None:
@@ -40,15 +47,39 @@ def test_logs_are_listed_own_ones_and_copies() -> None:
         "first": 5,
         "next": 9,
         "own": False,
+        "open": False,
         "bytes": 100,
         "first_time": 1,
         "last_time": 2,
     }
     assert (own["broker"], own["kind"], own["first"], own["next"], own["own"]) == ("broker-1", "events", 0, 3, True)
+    assert own["open"], "it is written to"
     assert (own["first_time"], own["last_time"]) == (1_001_000_000, 1_003_000_000)
     assert world.ask(link, "logs", kind="events") == [own]
     assert world.ask(link, "logs", kind="deliveries") == world.ask(link, "logs", stream="other") == []
     assert world.ask(link, "logs", stream="quotes", after=1) == [own]
+    world.feed(Opened(EPOCH + 1))
+    assert not world.ask(link, "logs", kind="events")[0]["open"], "another one is, from now on"
+
+
+def test_who_was_given_an_older_disk_does_not_hide_what_others_have_of_its_log() -> None:
+    cluster = LogCluster(2)
+    client = cluster.connect("b0")
+    cluster.store(client, "a")
+    cluster.run(0.1)
+    backup = cluster.disks["b0"].copy()
+    cluster.store(client, "b")
+    cluster.run(0.1)
+    assert [info.holders for info in catalogue(told(cluster))] == [("b0", "b1")]
+    cluster.kill("b0")
+    cluster.run(0.5)
+    cluster.disks["b0"] = backup
+    cluster.start("b0", ["b1"], life=2)
+    cluster.store(cluster.connect("b0"), "c")
+    cluster.run(3.0)
+    former, now = catalogue(told(cluster))
+    assert (former.holders, former.next) == (("b1", "b0"), 2)
+    assert (now.holders, now.next) == (("b0", "b1"), 1)
 
 
 def test_the_list_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

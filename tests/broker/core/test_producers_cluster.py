@@ -9,6 +9,7 @@ import pytest
 from protocol.errors import ErrorCode
 from protocol.messages import Ask, Control, Error, Puback
 from tests.support.log_cluster import LogCluster
+from tests.support.log_disk import EPOCH, Disk
 from tests.support.log_world import stamped
 from tests.support.node_cluster import Client
 
@@ -135,6 +136,122 @@ def test_who_is_started_again_remembers_whom_it_knew() -> None:
     assert opened(cluster, "b0")[1].code == ErrorCode.UNAVAILABLE
     cluster.run(30.0)
     assert opened(cluster, "b0")[1]["next"] == 0, "after a while who was never seen again counts as gone"
+
+
+def empty_handed(cluster: LogCluster, name: str, *seen: str) -> None:
+    """It comes back with a new disk, and meets these alone."""
+    cluster.kill(name)
+    cluster.disks[name] = Disk(name, EPOCH + 50)
+    cluster.hold(name, *[other for other in cluster.hosts if other not in seen])
+    cluster.start(name, [other for other in cluster.hosts if other != name], life=2)
+    cluster.run(3.0)
+
+
+def test_an_empty_disk_does_not_say_that_there_was_nothing() -> None:
+    cluster = LogCluster(2)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0, "a", "b"))
+    cluster.run(0.1)
+    empty_handed(cluster, "b1")
+    assert opened(cluster, "b1")[1].code == ErrorCode.UNAVAILABLE
+    cluster.release()
+    cluster.run(3.0)
+    assert opened(cluster, "b1")[1]["next"] == 2
+
+
+def test_an_empty_disk_is_one_of_those_that_are_missing_until_everybody_was_heard() -> None:
+    cluster = LogCluster(3)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0, "a", "b"))
+    cluster.run(0.1)
+    (holder,) = [name for name in cluster.holders("b0") if name != "b0"]
+    (other,) = {"b0", "b1", "b2"} - {"b0", holder}
+    empty_handed(cluster, holder, other)
+    assert opened(cluster, holder)[1].code == ErrorCode.UNAVAILABLE, "the one that has it was not heard"
+    cluster.release()
+    cluster.run(3.0)
+    assert opened(cluster, holder)[1]["next"] == 2
+
+
+def test_an_empty_disk_knows_nothing_before_it_has_its_copies_again() -> None:
+    cluster = LogCluster(3)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0, "a", "b"))
+    cluster.run(0.1)
+    (holder,) = [name for name in cluster.holders("b0") if name != "b0"]
+    (other,) = {"b0", "b1", "b2"} - {"b0", holder}
+    cluster.kill(holder)
+    cluster.disks[holder] = Disk(holder, EPOCH + 50)
+    cluster.slow[holder] = None
+    cluster.start(holder, ["b0", other], life=2)
+    cluster.run(3.0)
+    cluster.kill("b0")
+    cluster.run(0.1)
+    assert opened(cluster, other)[1].code == ErrorCode.UNAVAILABLE, "nobody who is there has it"
+    cluster.start("b0", [other], life=2)
+    cluster.slow.clear()
+    cluster.answer(holder)
+    cluster.run(6.0)
+    cluster.kill("b0")
+    cluster.run(0.1)
+    assert opened(cluster, other)[1]["next"] == 2
+
+
+def test_a_disk_that_others_have_more_of_does_not_know_who_is_new() -> None:
+    cluster = LogCluster(2)
+    first, _ = opened(cluster, "b0")
+    backup = cluster.disks["b0"].copy()
+    backup.producers.clear()
+    first.send(stamped(1, 0, "a", "b"))
+    cluster.run(0.1)
+    cluster.kill("b0")
+    cluster.disks["b0"] = backup
+    cluster.start("b0", ["b1"], life=2)
+    cluster.run(3.0)
+    cluster.kill("b1")
+    cluster.run(0.1)
+    assert opened(cluster, "b0")[1].code == ErrorCode.UNAVAILABLE
+
+
+def test_when_everybody_has_answered_there_is_nobody_more_to_hear() -> None:
+    cluster = LogCluster(2)
+    for node in cluster.nodes:
+        node.producers.doubt()
+    assert opened(cluster, "b0")[1]["next"] == 0
+
+
+def test_what_a_full_disk_did_not_keep_leaves_a_doubtful_producer_as_doubtful_as_it_was() -> None:
+    cluster = LogCluster(2)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0, "a", "b"))
+    cluster.run(0.1)
+    node = cluster.node("b0")
+    node.producers.doubt()
+    node.producers._producers["p"].kept = None  # so that it has to be kept anew
+    cluster.full["b0"] = None
+    assert opened(cluster, "b0")[1].code == ErrorCode.NOT_STORED
+    assert node.producers._producers["p"].doubtful
+
+
+def test_copies_that_wait_for_a_slow_disk_are_waited_for() -> None:
+    cluster = LogCluster(3)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0))
+    cluster.run(0.1)
+    (sibling,) = [name for name in cluster.holders("b0") if name != "b0"]
+    (other,) = {"b0", "b1", "b2"} - {"b0", sibling}
+    cluster.slow[sibling] = None
+    first.send(stamped(2, 1))
+    cluster.run(0.1)
+    cluster.kill("b0")
+    second = cluster.connect(other)
+    second.send(Ask(7, "producer.open", {"producer": "p", "epoch": 1}))
+    cluster.run(0.5)
+    assert second.got == []
+    cluster.slow.clear()
+    cluster.answer(sibling)
+    cluster.run(0.5)
+    assert [answer.value["next"] for answer in second.got] == [2]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("kind", [20, 21])

@@ -35,7 +35,8 @@ def test_a_broker_alone_has_all_of_the_ring_and_nobody_to_copy_it() -> None:
     client.subscribe(1)
     answer = ask(client, "ring")
     (only,) = answer.pop("brokers")
-    assert answer == {"broker": "b0", "role": "mesh", "settled": True, "replicas": 2, "scope": 1.0, "items": 2}
+    counts = {"replicas": 2, "log_copies": 2, "scope": 1.0, "items": 2, "away": []}
+    assert answer == {"broker": "b0", "role": "mesh", "settled": True, **counts}
     assert only == {
         "name": "b0",
         "address": "b0:7401",
@@ -84,7 +85,12 @@ def test_who_does_not_answer_is_shown_as_down_until_it_is_forgotten() -> None:
     cluster.run(0.5)
     assert {one["name"]: one["state"] for one in ring(cluster)["brokers"]} == {"b0": "up", "b1": "down", "b2": "up"}
     cluster.run(90.0)
-    assert [one["name"] for one in ring(cluster)["brokers"]] == sorted(["b0", "b2"], key=hash_identifier)
+    answer = ring(cluster)
+    assert [one["name"] for one in answer["brokers"]] == sorted(["b0", "b2"], key=hash_identifier)
+    assert [one["address"] for one in answer["away"]] == ["b1:7401"], "it may have logs that nobody else has"
+    cluster.start("b1")
+    cluster.run(10.0)
+    assert ring(cluster)["away"] == []
 
 
 def test_who_has_not_settled_is_joining() -> None:

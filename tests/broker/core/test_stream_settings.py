@@ -27,7 +27,10 @@ def test_a_schema_that_says_nothing_leaves_everything_as_it_was(schema: Any) -> 
         ({"audit": True, "verify": False}, StreamSettings("stored", audit=True)),
         ({"verify": True}, StreamSettings("memory", verify=True)),
         ({"durability": "stored", "retention_seconds": 60}, StreamSettings("stored", retention_seconds=60)),
-        ({"retention_bytes": RETENTION_BYTES_MIN}, StreamSettings(retention_bytes=RETENTION_BYTES_MIN)),
+        (
+            {"audit": True, "retention_bytes": RETENTION_BYTES_MIN},
+            StreamSettings("stored", True, True, retention_bytes=RETENTION_BYTES_MIN),
+        ),
         ({"retention_bytes": None, "retention_seconds": None}, DEFAULTS),
         ({"placement": "counting"}, StreamSettings(placement="counting")),
     ],
@@ -50,7 +53,10 @@ def test_settings_are_read_as_they_are_written(schema: dict[str, Any], settings:
         ({"retention_seconds": float("inf")}, "from 1 on"),
         ({"retention_bytes": True}, "a number"),
         ({"retention_bytes": "1G"}, "or null"),
+        ({"durability": "stored", "retention_bytes": 1024}, "from 4,194,304 on, or null, not 1024"),
         ({"audit": True, "durability": "memory"}, "durability is stored"),
+        ({"retention_bytes": RETENTION_BYTES_MIN}, "retention_bytes is about a stored stream"),
+        ({"durability": "memory", "retention_seconds": 60}, "say durability stored as well, or leave"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(schema: dict[str, Any], word: str) -> None:

@@ -22,3 +22,8 @@ def test_a_directory_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordsError, match="cannot use the data directory"):
         DataLock(tmp_path / "file" / "data")
+    with pytest.raises(RecordsError, match="this is a file; give a directory with --data"):
+        DataLock(tmp_path / "file")
+    (tmp_path / "data" / "lock").mkdir(parents=True)
+    with pytest.raises(RecordsError, match=r"its file lock cannot be opened \(Is a directory\)"):
+        DataLock(tmp_path / "data")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.daemon.log_errors import ForeignLog, ForeignWal, LogUnusable, LogUnwritable
+from broker.daemon.log_errors import ForeignLog, ForeignWal, LogUnusable, LogUnwritable, NoFile
 
 PATH = Path("data/log.db")
 
@@ -18,6 +18,7 @@ PATH = Path("data/log.db")
         (ForeignLog(PATH, "bob", "ann"), ["data/log.db", "'bob'", "'ann'", "--name bob", "--data"]),
         (ForeignWal(PATH), ["data/log.db", "another log.db", "put back"]),
         (LogUnwritable(PATH, "readonly database"), ["data/log.db", "readonly database", "writable", "--data"]),
+        (NoFile(PATH), ["data/log.db is a directory", "move that directory away", "--data"]),
     ],
 )
 def test_the_text_says_what_to_do(error: LogUnusable, words: list[str]) -> None:

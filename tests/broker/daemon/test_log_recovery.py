@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from errno import EROFS
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +17,8 @@ from typing import Any
 import pytest
 
 from broker.daemon import log_recovery
-from broker.daemon.log_errors import LogUnusable, LogUnwritable
+from broker.daemon.log_errors import LogUnusable, LogUnwritable, NoFile
+from broker.daemon.log_mark import Mark, MarkFile
 from broker.daemon.log_store import SqliteLogStore
 from tests.support.damaged_log import NOW, LogKit
 
@@ -231,12 +233,23 @@ def test_a_new_epoch_that_cannot_be_written_is_not_begun(kit: LogKit) -> None:
         SqliteLogStore(folder, "ann", lambda: NOW, full).open()
 
 
-def test_a_mark_that_may_not_be_written_is_told(kit: LogKit) -> None:
+def test_a_mark_that_may_not_be_written_is_told(kit: LogKit, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(file: MarkFile, mark: Mark) -> None:
+        raise OSError(EROFS, "Read-only file system")
+
+    monkeypatch.setattr(MarkFile, "write", refuse)
+    with pytest.raises(LogUnwritable, match=r"log\.mark cannot be opened \(Read-only file system\)"):
+        SqliteLogStore(kit.copy(), "ann", lambda: NOW).open()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_directory_in_the_place_of_a_file_is_told(kit: LogKit, name: str) -> None:
     folder = kit.copy()
-    (folder / "log.mark").unlink()
-    (folder / "log.mark").mkdir()
-    with pytest.raises(LogUnwritable, match=r"log\.mark cannot be opened \(Is a directory\)"):
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    with pytest.raises(NoFile, match=rf"{name} is a directory.*: move that directory away, .* --data"):
         SqliteLogStore(folder, "ann", lambda: NOW).open()
+    assert (folder / name).is_dir()
 
 
 def test_producers_beyond_the_bound_are_forgotten_the_oldest_first(

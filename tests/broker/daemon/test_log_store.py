@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import Append, FindIds, FindSize, FindTime, KeepProducer
+from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepProducer
 from broker.core.log_state import LogState, ProducerState
 from broker.core.log_store import StoreFailed, StoreFull
 from broker.daemon import log_store as module
@@ -328,3 +328,43 @@ def test_damage_is_no_answer_and_no_end(bench: Bench) -> None:
     assert "no such table" in bench.store.read(LOG, 0, 9)[2]
     bench.connections[-1].execute("ALTER TABLE lost RENAME TO entry")
     bench.append()
+
+
+def cut_at(position: int, *rows: Append) -> CutLog:
+    return CutLog(9, LOG, position, NOW + 5, list(rows), [ProducerState("p", 1, 1, b"back", NOW)])
+
+
+def test_a_log_is_cut_and_goes_on_elsewhere_in_one_commit_and_nothing_is_thrown_away(bench: Bench) -> None:
+    for _ in range(3):
+        bench.append()
+    following = LOG._replace(epoch=NOW + 5)
+    bench.store.append([cut_at(1, Append(9, following, b"moved", 0, 2, NOW, STATE, ids=True))])
+    assert bench.store.read(LOG, 0, 999)[0] == [bytes(10)]
+    assert bench.store.read(following, 0, 999)[0] == [b"moved"]
+    assert bench.store.find(FindIds(1, "p", 0)) == ([b"moved"], None)
+    aside = bench.connections[-1].execute("SELECT count(*) FROM aside").fetchone()
+    assert aside == (2,)
+    bench.store.close()
+    opened = SqliteLogStore(bench.folder, "ann", lambda: NOW).open()
+    assert (opened.epoch, opened.damage) == (NOW + 5, [])
+    assert {state.name: (state.next, state.bytes) for state in opened.logs} == {LOG: (1, 10), following: (2, 5)}
+    assert [(one.next, one.digest) for one in opened.producers] == [(1, b"back")], "moved rows say nothing of it"
+
+
+def test_a_log_is_cut_whole_or_not_at_all(bench: Bench) -> None:
+    for _ in range(2):
+        bench.append()
+    bench.fail("DELETE FROM entry", "SQLITE_FULL")
+    with pytest.raises(StoreFull):
+        bench.store.append([cut_at(0, Append(9, LOG._replace(epoch=NOW + 5), b"moved", 0, 1, NOW))])
+    bench.fail("", "")
+    assert len(bench.store.read(LOG, 0, 999)[0]) == 2
+    bench.append()
+    assert [(state.name.epoch, state.next) for state in bench.reopened()] == [(NOW, 3)]
+
+
+def test_a_log_that_is_cut_at_its_beginning_is_empty_and_says_so_after_a_start(bench: Bench) -> None:
+    bench.append()
+    bench.store.append([cut_at(0)])
+    (state,) = bench.reopened()
+    assert (state.first, state.next, state.bytes, state.first_time, state.last_time) == (0, 0, 0, 0, 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import Append, FindTime, KeepProducer, ReadRows, TrimLog
+from broker.core.effects import Append, CutLog, FindTime, KeepProducer, LogWrite, ReadRows, TrimLog
 from broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from broker.core.log_state import LogState, ProducerState
 from broker.core.log_store import StoreFailed, StoreFull
@@ -40,7 +40,7 @@ class SlowStore:
         if error is not None:
             raise error
 
-    def append(self, entries: Sequence[Append | KeepProducer]) -> None:
+    def append(self, entries: Sequence[LogWrite]) -> None:
         self._called("append", [entry.ticket for entry in entries])
 
     def read(self, log: LogName, position: int, bytes_max: int) -> tuple[list[bytes], int, str]:
@@ -107,9 +107,10 @@ def test_what_comes_during_a_commit_is_the_next_one(bench: Bench) -> None:
     for ticket in (2, 3, 4):
         bench.writer.ask(row(ticket))
     bench.writer.ask(KeepProducer(5, ProducerState("p", 1, 0, b"", 0)))
+    bench.writer.ask(CutLog(6, LOG, 1, 1, [], []))
     bench.store.may.put(None)
     assert call == ("append", [1]) and bench.turn() == Stored(1)
-    assert bench.called() == ("append", [2, 3, 4, 5]) and bench.turn() == Stored(5)
+    assert bench.called() == ("append", [2, 3, 4, 5, 6]) and bench.turn() == Stored(6)
 
 
 def test_a_commit_is_bounded_in_rows_and_bytes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

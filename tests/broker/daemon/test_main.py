@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 import signal
 import socket
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 import structlog
 
 import headgate
+from broker.daemon import copied_folder
 from broker.daemon import main as module
 from broker.daemon.main import AddressError, Daemon, run
 from broker.daemon.settings import Settings, load_settings
@@ -24,6 +26,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import Deliver, Error, Gap, Goodbye, Hello, Message, Mode, Publish
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
+from tests.support.damaged_log import NOW, LogKit
 from tests.support.http import get
 from tests.support.live_broker import live_broker
 from tests.support.raw_client import RawClient
@@ -106,6 +109,28 @@ async def test_a_peer_address_that_is_taken_stops_only_who_asked_for_peers(
     client = await RawClient.greeted(daemon.server.address)
     await client.close()
     await daemon.stop()
+
+
+@asynchronous
+async def test_a_log_that_was_put_back_goes_on_in_another_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(LogKit().fill(commits=4).copy(), tmp_path / "data")
+    births = {"lock": "1.0", "log.db": "2.0"}
+    monkeypatch.setattr(copied_folder, "birth_of", lambda path: births[path.name])
+
+    async def life() -> tuple[int, list[Any]]:
+        daemon = Daemon(settings(folder, name="ann", log_level="error"))
+        with structlog.testing.capture_logs() as lines:
+            await daemon.start()
+        await daemon.stop()
+        return daemon._opened.epoch, [line for line in lines if line["event"] == "data folder is a copy"]
+
+    assert await life() == (NOW, [])
+    births["lock"] = "3.0"
+    epoch, (line,) = await life()
+    assert epoch == line["epoch"] > NOW and "lock in " in line["reason"] and "new epoch" in line["reason"]
+    assert await life() == (epoch, []), "also when nothing was written in it"
 
 
 def test_damaged_records_stop_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

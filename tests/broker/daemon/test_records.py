@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from errno import EACCES
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.daemon import records as module
-from broker.daemon.records import Records, RecordsError
+from broker.daemon.records import Records, RecordsError, make_directory
 
 
 def damaged(directory: Path, content: bytes) -> str:
@@ -57,12 +58,25 @@ def test_a_file_over_the_bound_is_not_read(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_directory_that_is_a_file_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file")
-    with pytest.raises(
-        RecordsError, match=r"cannot use the data directory .*data: .*; give a writable one with --data"
-    ):
+    with pytest.raises(RecordsError, match=r"cannot use the data directory .*data: this is a file; give a directory"):
         Records(tmp_path / "data")
-    with pytest.raises(RecordsError, match="Not a directory"):
+    with pytest.raises(RecordsError, match="a part of its path is a file"):
         Records(tmp_path / "data" / "below")
+
+
+def test_a_directory_that_cannot_be_made_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(RecordsError, match=r"Permission denied; give a writable one with --data"):
+        make_directory(tmp_path / "data")
+
+
+def test_records_that_are_a_directory_are_told_of(tmp_path: Path) -> None:
+    (tmp_path / "records.json").mkdir()
+    with pytest.raises(RecordsError, match=r"cannot read .*records\.json: Is a directory; repair it"):
+        Records(tmp_path)
 
 
 def test_what_cannot_be_written_is_told_of_and_the_old_file_stays(tmp_path: Path) -> None:

@@ -73,6 +73,20 @@ def test_a_refused_batch_counts_for_nothing_and_is_remembered_unless_it_was_spoi
     assert "BAD_TOPIC" in story.history.refused[0]
 
 
+def test_of_what_a_client_said_before_it_was_sent_away_the_broker_keeps_the_refusals() -> None:
+    story = Story()
+    log = story.subscribe(1, 1)
+    story.host.node.subscribers.by_link[1].close()
+    looked_at = story.batch("spoiled", spoiled=True, topic="quotes//x")
+    never_looked_at = story.batch("overlooked", spoiled=True)
+    good = story.batch("good")
+    batches = enumerate((looked_at, never_looked_at, good), 1)
+    story.say(1, *(Publish(sequence, Mode.ACCEPTED, batch) for sequence, batch in batches))
+    assert story.answers == [], "nothing is said on that link"
+    assert (log.expected, story.history.accepted_events) == (["overlooked", "good"], 2)
+    assert story.history.refused == []
+
+
 def test_after_unsubscribing_and_after_goodbye_nothing_is_expected() -> None:
     story = Story()
     first, second = story.subscribe(1, 1), story.subscribe(2, 2)

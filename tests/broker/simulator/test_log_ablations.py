@@ -11,11 +11,13 @@ from broker.simulator.log_run import LogRunOptions, run_log
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),
-    "dedupe": (2, "OnlyOnce"),
-    "epoch": (4, "PositionsStand"),
+    "dedupe": (1, "OnlyOnce"),
+    "epoch": (14, "PositionsStand"),
+    "promises": (6084, "OnlyOnce"),
     "rollback": (1, ""),
     "safe": (2, "OnEnoughDisks"),
     "sync": (1, "OnEnoughDisks"),
+    "tails": (6, "OnlyOnce"),
 }
 """Ablation -> a seed that fails with it, and the promise that is broken."""
 
@@ -26,6 +28,8 @@ def test_there_is_a_seed_for_each() -> None:
 
 def options_of(name: str) -> LogRunOptions:
     seed, _ = SEEDS[name]
+    if name == "tails":
+        return LogRunOptions(seed, nodes=2)
     return LogRunOptions(seed, faults=("harm",) if name == "epoch" else LogRunOptions(seed).faults)
 
 

@@ -8,5 +8,5 @@ from broker.simulator.log_history import LogHistory
 def test_two_histories_share_nothing() -> None:
     one, other = LogHistory(), LogHistory()
     one.published["a"] = one.acknowledged["a"] = 1.0
-    one.harmed["b"] = None
+    one.harmed["b"] = 1.0
     assert (other.published, other.acknowledged, other.harmed) == ({}, {}, {})

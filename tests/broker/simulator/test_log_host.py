@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from broker.core.effects import Append, FindTime, LogEffect, ReadRows, TrimLog
+from broker.core.effects import Append, CutLog, FindTime, LogEffect, ReadRows, TrimLog
 from broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from broker.simulator.limits import DISK_ROWS_MAX, DISK_SECONDS_MAX
 from broker.simulator.log_host import LogHost
@@ -163,3 +163,10 @@ def test_a_slow_disk_is_slow() -> None:
     assert bench.heard == []
     bench.world.run_for(1000 * DISK_SECONDS_MAX)
     assert bench.heard == [Stored(1)]
+
+
+def test_the_end_of_a_log_is_a_write_like_others() -> None:
+    bench = Bench()
+    bench.ask(row(1), row(2), CutLog(3, LOG, 1, 5, [], []))
+    assert bench.run()[-1] == Stored(3)
+    assert bench.rows == 1

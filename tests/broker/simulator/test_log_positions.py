@@ -32,14 +32,33 @@ def test_another_row_at_the_same_position_is_seen_on_any_disk() -> None:
         one.disks.look()
 
 
-def test_a_position_is_not_given_again_after_its_disk_was_lost() -> None:
+@pytest.mark.parametrize("harmed", [True, False])
+def test_a_position_that_two_disks_had_is_not_given_again_after_one_was_lost(harmed: bool) -> None:
+    one = stage()
+    one.write(0, 0, "a")
+    one.write(1, 0, "a")
+    one.disks.look()
+    if harmed:
+        one.history.harmed[one.server(0).name] = one.world.now
+    one.server(0).disk.lose_all()
+    one.write(0, 0, "b")
+    with pytest.raises(Violation, match="another row"):
+        one.disks.look()
+
+
+@pytest.mark.parametrize("harmed", [True, False])
+def test_what_its_owner_alone_had_is_gone_with_its_disk_and_not_otherwise(harmed: bool) -> None:
     one = stage()
     one.write(0, 0, "a")
     one.disks.look()
     one.server(0).disk.lose_all()
     one.write(0, 0, "b")
-    with pytest.raises(Violation, match="another row"):
+    if harmed:
+        one.history.harmed[one.server(0).name] = one.world.now
         one.disks.look()
+    else:
+        with pytest.raises(Violation, match="another row"):
+            one.disks.look()
 
 
 def test_a_hole_is_seen() -> None:

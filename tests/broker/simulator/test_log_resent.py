@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from broker.simulator.checkers import Violation
@@ -33,7 +35,7 @@ def test_a_second_position_in_the_logs_of_one_broker_is_seen(epoch: int) -> None
 
 def test_after_harm_a_broker_may_be_sent_again_what_it_lost() -> None:
     one = stage()
-    one.history.harmed[one.server(0).name] = None
+    one.history.harmed[one.server(0).name] = 1.0
     one.write(0, 0, "a")
     one.write(0, 1, "a", epoch=2)
     one.disks.look()
@@ -62,3 +64,42 @@ def test_without_a_stamp_nothing_is_recognised() -> None:
     one.write(0, 0, "a", producer="")
     one.write(0, 1, "a", producer="")
     one.disks.look()
+
+
+def test_a_row_that_moved_to_another_log_of_its_broker_is_not_twice() -> None:
+    one = stage()
+    one.write(0, 0, "a")
+    one.disks.look()
+    del one.disk(0)[one.name()].entries[0]
+    one.write(0, 0, "a", epoch=2)
+    one.disks.look()
+
+
+def reads(one: LogStage, server: int, owner: int, readable: int) -> None:
+    """A broker of that name, with as much of that log to read, takes a step."""
+    held = SimpleNamespace(readable=readable)
+    node = SimpleNamespace(
+        config=SimpleNamespace(name=one.server(server).name), log=SimpleNamespace(logs={one.name(owner): held})
+    )
+    one.only_once.step(SimpleNamespace(node=node), None, [])  # type: ignore[attr-defined]
+
+
+def test_what_can_be_read_in_two_places_is_seen() -> None:
+    one = stage()
+    one.write(0, 0, "a", "b")
+    one.write(1, 0, "b", owner=1)
+    one.write(2, 0, "b", owner=1)
+    reads(one, 1, 1, 1)
+    reads(one, 2, 1, 1)
+    reads(one, 0, 0, 0)
+    assert one.only_once.read == 2  # type: ignore[attr-defined]
+    with pytest.raises(Violation, match="b can be read at"):
+        reads(one, 0, 0, 2)
+
+
+def test_what_cannot_be_read_yet_is_in_nobodys_way() -> None:
+    one = stage()
+    one.write(0, 0, "a")
+    one.write(1, 0, "a", owner=1)
+    reads(one, 0, 0, 1)
+    reads(one, 1, 1, 0)

@@ -29,6 +29,11 @@ class Bench:
         message = Publish(sequence, mode, quote_batch(bodies=names))
         self.checker.step(self.host, Received(1, [message]), [])
 
+    def comes_back(self) -> None:
+        """The same session, over another connection: which one published last is what the checker keeps."""
+        self.checker._links.clear()
+        self.checker._refused.clear()
+
     def say(self, *messages: object) -> None:
         effects: list[Effect] = [Send(1, message) for message in messages]  # type: ignore[arg-type]
         self.checker.step(self.host, Received(2, []), effects)
@@ -71,3 +76,27 @@ def test_what_a_producer_is_told_when_it_opens_is_an_acknowledgement_too() -> No
     bench.say(Answer(1, {"next": 0, "digest": b"", "epoch": 1}))
     with pytest.raises(Violation, match="acknowledged p:0"):
         bench.say(Answer(1, {"next": 1, "digest": b"", "epoch": 1}))
+
+
+def test_what_was_refused_on_this_connection_may_come_again_before_that_was_heard() -> None:
+    bench = Bench()
+    bench.publish(1, "a")
+    bench.say(Error(112, Scope.PUBLISH, 1, "late"))
+    bench.publish(1, "a")
+    bench.say(Puback(1))
+    bench.comes_back()
+    bench.publish(1, "a")
+    with pytest.raises(Violation, match="acknowledged a"):
+        bench.say(Puback(1))
+
+
+def test_what_is_not_sent_again_over_a_new_connection_was_given_up() -> None:
+    bench = Bench()
+    bench.publish(1, "a")
+    bench.publish(2, "b")
+    bench.comes_back()
+    bench.stage.write(0, 0, "b")
+    bench.stage.write(1, 0, "b")
+    bench.publish(2, "b")
+    bench.say(Puback(2))
+    assert bench.checker.checked == 1
