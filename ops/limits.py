@@ -5,7 +5,9 @@ from __future__ import annotations
 __all__ = [
     "DRAIN_SECONDS",
     "LINE_BYTES_MAX",
+    "PATIENCE_SECONDS",
     "PIPE_WRITE_BYTES",
+    "PURGE_SECONDS_MAX",
     "READ_BYTES",
     "RING_BAR_CELLS",
 ]
@@ -21,6 +23,12 @@ PIPE_WRITE_BYTES = 4096
 
 DRAIN_SECONDS = 0.25
 """How long `sub` still prints what is on its way when it is told to stop."""
+
+PATIENCE_SECONDS = 0.5
+"""How often `pub` looks for something that keeps it from being done: what passes sooner is not worth a word."""
+
+PURGE_SECONDS_MAX = 60.0
+"""How long `schema rm --purge` waits for logs to become empty: many rounds of retention, so somebody publishes."""
 
 RING_BAR_CELLS = 32
 """The bar of `headgate ring`: a cell is three per cent of the ring, and the rest of the row finds room beside it."""

@@ -211,6 +211,23 @@ REPLAY_NEAR_EVENTS = 4096
 """Events left to read in the logs of a stream when a replay subscribes to what comes live: what is delivered while it
 reads these waits at the broker and here, within the window of credit."""
 
+REPLAY_LATE_SECONDS = 20.0
+"""By how much an event may be overtaken by others of its broker on the way to one subscription. The longest that one
+waits for whoever answers for its key is 15 seconds (then it is lost, and told)."""
+
+HEARD_EVENTS_MAX = 131_072
+"""Live events of one broker that a replay remembers one by one: twice the window of credit, a megabyte. Who gets so
+many in less than REPLAY_LATE_SECONDS remembers those of a shorter time."""
+
+REPLAY_LOOK_SECONDS = 5.0
+"""How often a replay looks whether brokers that it could not reach are back: well within REPLAY_LATE_SECONDS."""
+
+REPLAY_LOOK_SECONDS_MAX = 60.0
+"""The longest pause between two such looks: the longer one takes, the longer is the pause."""
+
+REPLAY_MARK_SECONDS = 600.0
+"""How often a live replay asks where the logs end, so that it never has to look through more of them than that."""
+
 PRODUCERS_KNOWN_MAX = 16_384
 """Producers of which a replay remembers what it has seen: more than publish to a stream at a time."""
 

@@ -1,11 +1,12 @@
 """What a cluster's logs are and who has them, put together from what each broker tells; and a chunk with its rows open.
 
-A log is best read from the broker that wrote it. When that one cannot be reached, whoever has most of a copy stands in.
+A log is best read from the broker that writes it. When that one cannot be reached, whoever has most of a copy stands
+in; and so it is with a log that is no longer written: its broker may have been given an older disk since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,19 @@ from .errors import LocalError, ProtocolViolation
 from .log_rows import LogKind, LogName, Row, decode_row
 from .messages import LogChunk
 
-__all__ = ["Chunk", "LogInfo", "catalogue", "client_addresses", "kind_number", "kind_word", "open_chunk"]
+__all__ = [
+    "Chunk",
+    "LogInfo",
+    "Survey",
+    "brokers_away",
+    "catalogue",
+    "client_addresses",
+    "copies_of",
+    "is_stored",
+    "kind_number",
+    "kind_word",
+    "open_chunk",
+]
 
 _WORDS = {kind.name.lower(): int(kind) for kind in LogKind}
 _NUMBERS = ("first", "next", "bytes", "first_time", "last_time")
@@ -35,6 +48,17 @@ class LogInfo:
     def partition(self) -> str:
         """Its name among the logs of its stream."""
         return self.name.partition
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The logs of a stream that can be had now, the brokers that could not be asked for theirs, how many disks have
+    whatever was acknowledged as stored, and whether the stream is one that is stored."""
+
+    logs: list[LogInfo]
+    away: tuple[str, ...]
+    copies: int
+    stored: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +91,31 @@ def kind_word(kind: int) -> str:
     return LogKind(kind).name.lower()
 
 
+def brokers_away(ring: Any, logs: Sequence[LogInfo], answered: Iterable[str]) -> tuple[str, ...]:
+    """Who did not answer: of those in the ring, of those who were there once, of those who wrote logs.
+
+    A broker that has forgotten somebody's name knows the address; then it is most likely one of those who wrote.
+    """
+    brokers, gone = (ring.get(part, ()) if isinstance(ring, dict) else () for part in ("brokers", "away"))
+    names = {row.get("name") for row in (*brokers, *gone) if isinstance(row, dict)} - {"", None}
+    unnamed = [str(row.get("address")) for row in gone if isinstance(row, dict) and not row.get("name")]
+    writers = {info.name.broker for info in logs} - names
+    away = {str(name) for name in names | writers} - set(answered)
+    return tuple(sorted(away | set(unnamed[len(writers & away) :])))
+
+
+def copies_of(ring: Any) -> int:
+    """How many disks have whatever was acknowledged as stored; 1 when a broker does not say."""
+    copies = ring.get("log_copies") if isinstance(ring, dict) else None
+    return copies if type(copies) is int and copies > 0 else 1
+
+
+def is_stored(answer: Any) -> bool:
+    """Whether a stream is stored, from the answer to `schema.get`; audited streams are."""
+    schema = answer.get("schema") if isinstance(answer, dict) else None
+    return isinstance(schema, dict) and (schema.get("durability") == "stored" or schema.get("audit") is True)
+
+
 def client_addresses(ring: Any) -> dict[str, str]:
     """The name and address of every broker that is up, from the answer to `ring`."""
     brokers = ring.get("brokers", ()) if isinstance(ring, dict) else ()
@@ -81,11 +130,21 @@ def catalogue(answers: Mapping[str, Sequence[Any]]) -> list[LogInfo]:
     for broker, rows in answers.items():
         for info in _infos(broker, rows):
             told.setdefault(info.name, {})[broker] = info
-    return [_joined(name, told[name]) for name in sorted(told)]
+    closed = {
+        LogName(str(row["broker"]), int(row["epoch"]), _WORDS[row["kind"]], str(row["stream"]))
+        for rows in answers.values()
+        for row in rows
+        if row.get("own") and row.get("open") is False
+    }
+    return [_joined(name, told[name], name in closed) for name in sorted(told)]
 
 
-def _joined(name: LogName, by_broker: dict[str, LogInfo]) -> LogInfo:
-    holders = sorted(by_broker, key=lambda broker: (broker != name.broker, -by_broker[broker].next, broker))
+def _joined(name: LogName, by_broker: dict[str, LogInfo], is_closed: bool) -> LogInfo:
+    def place(broker: str) -> tuple[bool, int, bool, str]:
+        is_owner = broker == name.broker
+        return not is_owner or is_closed, -by_broker[broker].next, not is_owner, broker
+
+    holders = sorted(by_broker, key=place)
     best = by_broker[holders[0]]
     return LogInfo(name, best.first, best.next, best.bytes, best.first_time, best.last_time, tuple(holders))
 

@@ -65,6 +65,12 @@ class Overview:
         return self.__conversation.publications.failure_count
 
     @property
+    def hindrance(self) -> HeadgateError | None:
+        """Why what is to be stored has to be tried again, while it is; None when nothing has."""
+        reasons = (producer.hindrance for producer in self.__conversation.publications.producers)
+        return next((reason for reason in reasons if reason is not None), None)
+
+    @property
     def lost(self) -> int:
         """Deliveries that were dropped on the way to this client, all subscriptions together."""
         return self.__conversation.deliveries.lost

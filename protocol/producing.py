@@ -53,6 +53,7 @@ class Producer:
         "eager",
         "epoch",
         "failure",
+        "hindrance",
         "name",
         "next",
         "refusals",
@@ -85,6 +86,7 @@ class Producer:
         self.rests = False
         self.eager = False  # it is to be opened although it has nothing to send yet
         self.failure: HeadgateError | None = None
+        self.hindrance: HeadgateError | None = None  # why it has to try again, until something is stored
 
     @property
     def wants_opening(self) -> bool:
@@ -125,6 +127,7 @@ class Producer:
             return self.fail(Fenced(self.name, self.epoch, str(error)))
         if code == ErrorCode.UNAVAILABLE and self.refusals < OPEN_ATTEMPTS_MAX:
             self.rests = True
+            self.hindrance = error
             return None
         self.refusals = 0
         self.eager = False
@@ -156,6 +159,7 @@ class Producer:
     def stored(self, number: int, count: int) -> None:
         """That batch is where it shall be."""
         self.acknowledged = max(self.acknowledged, number + count)
+        self.hindrance = None
 
     def refused(self, error: HeadgateError, number: int, refusals: int) -> HeadgateError | None:
         """A batch was refused so many times: why it failed, or None when it shall be sent again."""
@@ -167,6 +171,8 @@ class Producer:
         # Behind a batch that was refused, all others are out of sequence; a strict producer has no other reason.
         is_late = code != ErrorCode.OUT_OF_SEQUENCE or not self.strict or not was_open
         if code in PASSING and refusals < STORE_ATTEMPTS_MAX and is_late:
+            if code == ErrorCode.NOT_STORED:  # the others are what follows from one that was refused
+                self.hindrance = error
             return None
         if code == ErrorCode.OUT_OF_SEQUENCE:
             error = OutOfSequence(self.name, number, str(error))

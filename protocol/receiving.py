@@ -10,6 +10,9 @@ Credit is one window for the whole connection, counted in events since the sessi
 when it came, and as consumed when the first subscription named for it handed it over. The broker is told anew when
 half of the window was consumed. So what waits here is at most a window; and one subscription that is not read from
 holds up all others of its client once it has filled that window.
+
+Where a subscription can read again what it missed (`replay.py`), a gap is told of in its place among the events: `take`
+stops before it until `close_gap` was called.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from typing import Any
 from .batch import Portion, split_u32
 from .columns import Scalar
 from .errors import HeadgateError, ProtocolViolation
+from .heard import Heard
 from .limits import CREDIT_MAX, GAPS_KEPT_MAX
 from .messages import Credit, Deliver, Gap, Subscribe
 from .records import decode_record
@@ -133,10 +137,18 @@ class _Slice:
     session: int
 
 
+@dataclass(slots=True)
+class _Gaps:
+    """A place in an inbox where something is missing, and what was said of it."""
+
+    said: deque[Gap]
+
+
 class Inbox:
     """One subscription's end of the wire. Whoever waits for it sets `on_change`.
 
     What is delivered with a number up to that of its origin in `covered` was read from a log before, and is left out.
+    With `heard`, what is handed out is noted there, and gaps are kept where they are.
     """
 
     def __init__(self, deliveries: Deliveries, request: Subscribe) -> None:
@@ -149,8 +161,9 @@ class Inbox:
         self.failure: HeadgateError | None = None
         self.ended = False
         self.covered: dict[str, int] = {}
+        self.heard: Heard | None = None
         self._deliveries = deliveries
-        self._slices: deque[_Slice] = deque()
+        self._slices: deque[_Slice | _Gaps] = deque()
 
     @property
     def number(self) -> int:
@@ -159,21 +172,38 @@ class Inbox:
 
     @property
     def waiting(self) -> bool:
-        """There is something to take."""
+        """There is something to take, or a gap to be closed."""
         return bool(self._slices)
 
+    @property
+    def at_gap(self) -> bool:
+        """Whether what comes next is a gap."""
+        return bool(self._slices) and isinstance(self._slices[0], _Gaps)
+
     def take(self, event: type[Event] = Event) -> list[Event]:
-        """The events of the oldest slice, at least what is left of it; empty when nothing waits."""
+        """The events of the oldest slice, what is left of it; empty when nothing waits, or a gap comes next."""
         if not self._slices:
             return []
-        piece = self._slices.popleft()
+        piece = self._slices[0]
+        if isinstance(piece, _Gaps):
+            return []
+        self._slices.popleft()
         count = piece.stop - piece.start
         events = piece.parcel.events(piece.start, piece.stop, event, self.request.subscription)
         self._deliveries.malformed += count - len(events)
         self._deliveries.consume(piece.session, count)
         if self.covered:
             events = [one for one in events if one.sequence > self.covered.get(one.origin, -1)]
+        if self.heard is not None:
+            portion = piece.parcel.portion
+            self.heard.add(portion.origin, portion.time, [one.sequence for one in events])
         return events
+
+    def close_gap(self) -> list[Gap]:
+        """Go on behind the gap that comes next; what was said of it."""
+        piece = self._slices.popleft()
+        assert isinstance(piece, _Gaps), "`at_gap` says when"
+        return list(piece.said)
 
     def read(self, piece: Piece, event: type[Event] = Event) -> list[Event]:
         """The events of some rows of a log that this subscription wants."""
@@ -200,6 +230,18 @@ class Inbox:
 
     def gap(self, gap: Gap) -> None:
         """Events of this subscription, or of the session as a whole, did not arrive."""
+        if self.heard is None or self.ended:
+            self.tell(gap)
+            return
+        last = self._slices[-1] if self._slices else None
+        if isinstance(last, _Gaps):
+            last.said.append(gap)
+        else:
+            self._slices.append(_Gaps(deque([gap], GAPS_KEPT_MAX)))
+        self.changed()
+
+    def tell(self, gap: Gap) -> None:
+        """The application is told that these did not arrive."""
         if gap.subscription:
             self.lost += gap.count
         self.gaps.append(gap)
@@ -213,7 +255,8 @@ class Inbox:
             self.failure = failure
         while discard and self._slices:
             piece = self._slices.popleft()
-            self._deliveries.consume(piece.session, piece.stop - piece.start)
+            if isinstance(piece, _Slice):
+                self._deliveries.consume(piece.session, piece.stop - piece.start)
         self.changed()
 
     def changed(self) -> None:

@@ -1,18 +1,28 @@
-"""Replay: a subscription that begins in the past reads the logs of its stream, and goes over to what comes live.
+"""Replay: a subscription that begins in the past reads the logs of its stream, goes over to what comes live, and reads
+again what it missed.
 
     LIST ---> READ … READ ---> SUBSCRIBE ---> LIST ---> READ … READ ---> LIVE
-              until near the ends                       up to the ends of that second list
+              until near the ends    ^                  up to the ends     |
+                                     |                  of that list       |
+                                     '-------- something was lost ---------'
 
 Why nothing is missed: an event of a stored stream is on a disk before anybody is told of it. When SUBACK has come, it
-is either in a log that the second list tells of, below its end, or it is delivered live.
+is either in a log that the next list tells of, below its end, or it is delivered live. When a delivery was lost, it was
+on a disk before that, so the list that is made after the loss tells of it.
 
 Why nothing comes twice: a chunk tells, for each origin, the last event number that it has looked at (`covered`). In a
 log the numbers of an origin ascend, so whatever is delivered live with a number up to that was in the log before the
 end, and is left out. To know the number just before the place where somebody wants to begin, reading begins one
-position earlier.
+position earlier. And what was handed out live is left out of what is read later: `heard.py` knows it.
+
+Where to go on after a loss: behind what is settled, which nobody knows the position of, for a delivery carries none. So
+it is SOUGHT, by halving, before the first READ: (life, number) ascends in every log.
 
 An event that is in two logs, because its publisher had to send it to another broker, is shown where it is read first:
-rows carry the numbers of their producers (`spans.py`).
+rows carry the numbers of their producers (`spans.py`). Live deliveries carry none.
+
+Logs that cannot be read now: those who list name the brokers that did not answer. Whoever asks is told when they are as
+many as keep an event; and the next lists tell of their logs again when they are back.
 
 Order: within a log that of the log; of several logs, the one whose last event is the oldest is read next. The host does
 what `step` says and tells what came of it; events are handed on as rows, so that they are opened where they are used.
@@ -20,11 +30,13 @@ what `step` says and tells what came of it; events are handed on as rows, so tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from .errors import ErrorCode, LocalError, Refused
+from .heard import Heard, source_of
 from .limits import REPLAY_NEAR_EVENTS
 from .log_catalogue import Chunk, LogInfo
 from .log_rows import LogName, Row, cut_row
@@ -34,11 +46,14 @@ __all__ = ["Piece", "Replay", "Step", "begins_in_the_past", "parse_start"]
 
 Start = str | int | dict[str, int]
 
+_EVENT_ID = re.compile(r"[0-9a-f]{16}-[0-9a-f]{1,13}\.[0-9]{1,16}", re.ASCII)
+
 
 class Step(Enum):
     """What the host has to do next."""
 
     LIST = "list"
+    SEEK = "seek"
     READ = "read"
     SUBSCRIBE = "subscribe"
     LIVE = "live"
@@ -55,12 +70,20 @@ class Piece:
 
 @dataclass(slots=True)
 class _Place:
-    """How far a log has been read. `wanted` is the first position that is wanted, `read` where reading goes on."""
+    """How far a log has been read. `wanted` is the first position that is wanted, `read` where reading goes on.
+
+    While that is being sought: it is from `read` to `high`, and a look at `probe` tells more. `mark` is where the log
+    ended when it was listed last and nothing was missing: all before it has come when there is silence after that.
+    """
 
     wanted: int
     read: int
     end: int
     time: int
+    is_sought: bool = False
+    probe: int = 0
+    high: int = 0
+    mark: int = 0
 
 
 def begins_in_the_past(start: str | int | None) -> bool:
@@ -69,35 +92,53 @@ def begins_in_the_past(start: str | int | None) -> bool:
 
 
 def parse_start(start: str | int) -> Start:
-    """`start`, a number, or a position by log, as in "ann@1763492000:120,bob@1763492007:7". Raises LocalError."""
-    if start == "start":
+    """`start`, `now`, a number, or places: a position by log, the number of an event by its origin.
+
+    As in "ann@1763492000:120,bob@1763492007:7,90ab12cd34ef5678-691c.41". Raises LocalError.
+    """
+    if start in ("start", "now"):
         return start
     if isinstance(start, int):
         if isinstance(start, bool) or start < 0:
             raise LocalError(f"a position is a number from 0, not {start!r}")
         return start
-    positions: dict[str, int] = {}
-    for part in start.split(","):
-        partition, _, number = part.strip().rpartition(":")
-        if "@" not in partition or not (number.isascii() and number.isdigit() and len(number) < 17):
-            advice = "say start, now, a number, or positions such as ann@1763492000:120 with commas between"
-            raise LocalError(f"{part.strip()!r} is no place to begin: {advice}")
-        positions[partition] = int(number)
-    return positions
+    places: dict[str, int] = {}
+    for part in map(str.strip, start.split(",")):
+        partition, _, number = part.rpartition(":")
+        if "@" in partition and number.isascii() and number.isdigit() and len(number) < 17:
+            places[partition] = int(number)
+        elif _EVENT_ID.fullmatch(part):
+            origin, _, number = part.rpartition(".")
+            places[origin] = max(int(number), places.get(origin, 0))
+        else:
+            advice = "say start, now, a number, or positions such as ann@1763492000:120 and ids of events, with commas"
+            raise LocalError(f"{part!r} is no place to begin: {advice} between")
+    return places
 
 
 class Replay:
-    """See the head of this file. `on_loss` is told how many events retention has taken, and from where."""
+    """See the head of this file. `on_loss` is told how many events cannot be had (0: nobody knows), and why."""
 
     def __init__(self, start: str | int, on_loss: Callable[[int, str], None]) -> None:
         self.step = Step.LIST
         self.covered: dict[str, int] = {}
+        self.heard = Heard()
         self.repeated = 0
+        self.is_subscribed = False
+        self.away: tuple[str, ...] = ()  # brokers whose logs could not be had
+        self._told: set[str] = set()
         self._seen = Spans()
         self._start = parse_start(start)
+        self._unmet: dict[str, str] = {}  # brokers whose events were named, and no log of theirs was seen
         self._on_loss = on_loss
         self._places: dict[LogName, _Place] = {}
-        self._subscribed = False
+        self._is_whole = True  # every log is wanted up to its end, not only those that are back
+        self._skipped: tuple[str, ...] = ()  # brokers that were away when it was to begin now
+
+    @property
+    def begins(self) -> dict[str, int]:
+        """Where each log begins that is known, by the name of the log."""
+        return {name.partition: place.wanted for name, place in self._places.items()}
 
     @property
     def next_read(self) -> tuple[LogName, int]:
@@ -106,25 +147,70 @@ class Replay:
         name = min(behind, key=lambda name: (self._places[name].time, name))
         return name, self._places[name].read
 
-    def listed(self, logs: Iterable[LogInfo]) -> None:
-        """Every log of the stream there is now. Raises Refused when the place to begin is not among them."""
+    @property
+    def next_look(self) -> tuple[LogName, int]:
+        """Which log to look into, and at which position, when the step is SEEK: one event will do, whatever it is."""
+        name = next(name for name, place in self._places.items() if place.is_sought)
+        return name, self._places[name].probe
+
+    def listed(self, logs: Iterable[LogInfo], away: Iterable[str] = (), copies: int = 1, mark: bool = False) -> None:
+        """Every log of the stream that can be had now, the brokers that could not be asked, and how many disks have
+        what was acknowledged. `mark` where the logs end: nothing came for a while, so all that was there before came.
+
+        Raises Refused when the place to begin is not among them.
+        """
         infos = sorted(logs, key=lambda info: info.name)
-        if not self._subscribed:
+        were_away, self.away = self.away, tuple(sorted(away))
+        self.heard.keeps_old = bool(self.away)
+        if not self.is_subscribed:
             wanted = self._wanted(infos)
         for info in infos:
             place = self._places.get(info.name)
             if place is None:
-                first = info.first if self._subscribed else wanted[info.name]
+                first = self._first(info) if self.is_subscribed else wanted[info.name]
                 begin = first - 1 if first > info.first else first
-                self._places[info.name] = _Place(first, begin, info.next, info.first_time)
-            else:
+                place = self._places[info.name] = _Place(first, begin, info.next, info.first_time)
+            elif self._is_whole or info.name.broker in were_away:
                 place.end = max(place.end, info.next)
+            elif mark:
+                place.read = place.end = max(place.read, place.mark)
+                place.mark = info.next
+            self._seek(place)
+        self._tell_who_is_away(copies)
         self._go_on()
 
     def subscribed(self) -> None:
         """SUBACK came: whatever is accepted from now on comes live."""
-        self._subscribed = True
+        self.is_subscribed = True
         self.step = Step.LIST
+
+    def lost(self) -> None:
+        """While it was LIVE, deliveries were lost, and all that came before that was handed out."""
+        assert self.step is Step.LIVE
+        self._is_whole = True
+        self.step = Step.SUBSCRIBE
+
+    def look_again(self) -> None:
+        """While it was LIVE: brokers may be back, or logs have grown."""
+        assert self.step is Step.LIVE
+        self.step = Step.LIST
+
+    def looked(self, name: LogName, chunk: Chunk) -> None:
+        """A row of `next_look` came, or none. Raises Refused when no log has events of a broker that was named."""
+        place = self._places[name]
+        row = chunk.rows[0] if chunk.rows else None
+        if row is not None:
+            self._unmet.pop(source_of(row.origin)[0], None)
+        if row is not None and self.heard.settled(row.origin, row.base + row.count - 1):
+            place.read = row.first + row.count
+        else:
+            place.high = place.probe
+            if row is not None:
+                # It may begin before the place that was looked at, and what is settled end within it.
+                place.high = min(place.high, max(row.first, place.read))
+        place.probe = (place.read + place.high) // 2
+        place.is_sought = place.read < place.high
+        self._go_on()
 
     def taken(self, name: LogName, chunk: Chunk) -> Piece:
         """A chunk of `next_read` came: what is wanted of it."""
@@ -133,20 +219,42 @@ class Replay:
         if chunk.first > max(place.wanted, place.read):
             lost = chunk.first - max(place.wanted, place.read)
             self._on_loss(lost, f"retention took {lost} events of log {name.partition} before they were read")
-        rows = [row for row in map(self._fresh, chunk.rows) if row is not None]
+        rows = [row for row in map(self._unheard, map(self._fresh, chunk.rows)) if row is not None]
         piece = Piece(name, max(place.wanted, place.read), rows)
         place.read = max(chunk.next, chunk.first)
-        if not self._subscribed:
+        if not self.is_subscribed:
             place.end = chunk.end
-        if place.read <= asked:
+        if place.read <= asked < place.end:
             # There is nothing more, whatever was listed: a copy that ends earlier than what it was made of.
-            place.end = min(place.end, place.read)
+            self._do_without(name)
         if chunk.rows:
             place.time = chunk.rows[-1].time
         for origin, number in chunk.covered.items():
             self.covered[origin] = max(number, self.covered.get(origin, number))
         self._go_on()
         return piece
+
+    def unreadable(self, name: LogName, reason: str, is_early: bool = False) -> None:
+        """Nobody could say what `next_read` or `next_look` wants: for now, all is done without it.
+
+        `is_early`: what is behind that position is not on enough disks yet to be read; what is before may be.
+        """
+        if is_early and self.step is Step.SEEK:
+            self._miss(name.broker)
+            self.looked(name, Chunk([], 0, 0, 0, {}))
+            return
+        self._do_without(name)
+        if name.broker not in self._told:
+            self._told.add(name.broker)
+            self._on_loss(0, f"log {name.partition} cannot be read, it is tried again every few seconds: {reason}")
+        self._go_on()
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _seek(self, place: _Place) -> None:
+        """Look for where to go on, if there is something behind it and reading has not gone there by itself."""
+        place.is_sought = place.read < place.end and not self.heard.is_complete
+        place.probe, place.high = place.read, place.end
 
     def _fresh(self, row: Row) -> Row | None:
         """The row without the events that were read from another log before."""
@@ -161,35 +269,89 @@ class Replay:
         self.repeated += row.count - len(kept)
         return cut_row(row, kept) if kept else None
 
+    def _unheard(self, row: Row | None) -> Row | None:
+        """The row without the events that were handed out live."""
+        if row is None:
+            return None
+        kept = self.heard.unheard(row.origin, [row.base + place for place in row.places()])
+        if len(kept) == row.count:
+            return row
+        return cut_row(row, kept) if kept else None
+
     def _wanted(self, infos: list[LogInfo]) -> dict[LogName, int]:
         """Where to begin in each log."""
         start = self._start
         firsts = {info.name: info.first for info in infos}
         if start == "start":
             return firsts
+        if start == "now":
+            self._skipped = self.away
+            return {info.name: info.next for info in infos}
         if isinstance(start, int):
             if len(infos) > 1:
                 places = ",".join(f"{info.partition}:{info.first}" for info in infos)
                 text = f"the stream has {len(infos)} logs: say where to begin in each, as in {places}"
                 raise Refused(ErrorCode.BAD_REQUEST, text)
             start = {info.partition: start for info in infos}
-        assert isinstance(start, dict), "parse_start makes one of three"
+        assert isinstance(start, dict), "parse_start makes one of four"
         known = {info.partition: info for info in infos}
         for partition, position in start.items():
-            if partition not in known:
-                has = ", ".join(known) or "none"
-                raise Refused(ErrorCode.NOT_FOUND, f"the stream has no log {partition} within reach: it has {has}")
-            if position > known[partition].next:
+            if "@" not in partition:
+                self.heard.settle(partition, position)
+                self._unmet[source_of(partition)[0]] = f"{partition}.{position}"
+            elif partition not in known and not self.away:
+                text = f"the stream has no log {partition} within reach: it has {', '.join(known) or 'none'}"
+                raise Refused(ErrorCode.NOT_FOUND, text)
+            elif not self.away and position > known[partition].next:
                 text = f"log {partition} ends at {known[partition].next}, before {position}"
                 raise Refused(ErrorCode.NOT_FOUND, text)
         return {info.name: start.get(info.partition, info.first) for info in infos}
 
+    def _first(self, info: LogInfo) -> int:
+        """Where to begin in a log that was not there, or not within reach, when this began."""
+        if info.name.broker in self._skipped:
+            return info.next
+        return self._start.get(info.partition, info.first) if isinstance(self._start, dict) else info.first
+
+    def _do_without(self, name: LogName) -> None:
+        """For now; it is listed and read again as that of somebody who was away."""
+        place = self._places[name]
+        place.end, place.is_sought = min(place.end, place.read), False
+        self._miss(name.broker)
+
+    def _miss(self, broker: str) -> None:
+        self.away = tuple(sorted({*self.away, broker}))
+        self.heard.keeps_old = True
+
+    def _tell_who_is_away(self, copies: int) -> None:
+        """Fewer than that, and somebody within reach has whatever was acknowledged."""
+        if len(self.away) >= copies and not self._told.issuperset(self.away):
+            self._told.update(self.away)
+            brokers = f"broker{'s' if len(self.away) > 1 else ''} {', '.join(self.away)}"
+            text = f"{brokers} cannot be reached: what is in their logs alone comes when they are back"
+            self._on_loss(0, text)
+
     def _go_on(self) -> None:
         """What to do after a list or a chunk."""
+        if any(place.is_sought for place in self._places.values()):
+            self.step = Step.SEEK
+            return
+        self._check_met()
         left = sum(max(0, place.end - place.read) for place in self._places.values())
         if left == 0:
-            self.step = Step.LIVE if self._subscribed else Step.SUBSCRIBE
-        elif not self._subscribed and self.step is Step.READ and left <= REPLAY_NEAR_EVENTS:
+            self.step = Step.LIVE if self.is_subscribed else Step.SUBSCRIBE
+            self._is_whole = not self.is_subscribed
+            self._told &= set(self.away)
+        elif not self.is_subscribed and self.step is Step.READ and left <= REPLAY_NEAR_EVENTS:
             self.step = Step.SUBSCRIBE
         else:
             self.step = Step.READ
+
+    def _check_met(self) -> None:
+        """Raises Refused when an event was named, and no log is that of its broker."""
+        for event in self._unmet.values():
+            if not self.away and all(place.read < place.end for place in self._places.values()):
+                self._unmet.clear()
+                text = f"the stream has no log with event {event}, or later ones of its broker, within reach"
+                raise Refused(ErrorCode.NOT_FOUND, text)
+        self._unmet.clear()

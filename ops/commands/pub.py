@@ -16,6 +16,7 @@ from ..attributes import parse_attributes
 from ..exits import DONE, UsageError
 from ..jsonlines import parse_line
 from ..lines import descriptor_of, read_lines
+from ..patience import Patience
 from ..server import add_server_arguments, connect_client
 
 __all__ = ["Publishing", "add_arguments", "run"]
@@ -72,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _publish_one(arguments: argparse.Namespace, attributes: dict[str, Scalar]) -> int:
     async with await connect_client(arguments) as client:
-        await client.publish(arguments.topic, attributes, arguments.body or b"", mode=arguments.mode)
+        with Patience(client):
+            await client.publish(arguments.topic, attributes, arguments.body or b"", mode=arguments.mode)
     _say(arguments, "published 1 event")
     return DONE
 
@@ -82,13 +84,14 @@ async def _publish_lines(arguments: argparse.Namespace, attributes: dict[str, Sc
     async with await connect_client(arguments) as client:
         publishing = Publishing(client, name, arguments.topic, attributes, arguments.mode, arguments.skip_bad)
         publishing.keep_going = arguments.keep_going
-        try:
-            await publishing.publish(read_lines(descriptor))
-        finally:
+        with Patience(client):
             try:
-                await client.flush()
+                await publishing.publish(read_lines(descriptor))
             finally:
-                _say(arguments, publishing.summary())
+                try:
+                    await client.flush()
+                finally:
+                    _say(arguments, publishing.summary())
     return DONE
 
 

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..exits import DONE, UsageError
-from ..server import add_server_arguments, all_of, answer_of
+from ..exits import DONE, REFUSED, UsageError
+from ..purge import purge
+from ..server import add_server_arguments, all_of, answer_of, converse
 from ..tables import plain, print_json, print_table
 
 __all__ = ["add_arguments", "run"]
@@ -28,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for action, text in (("get", "print the schema of a stream"), ("rm", "remove the schema of a stream")):
         parser_of_action = actions.add_parser(action, help=text, allow_abbrev=False)
         parser_of_action.add_argument("stream", metavar="STREAM")
+        if action == "rm":
+            text = "remove what brokers have stored of it as well (those that are down keep theirs); takes some seconds"
+            parser_of_action.add_argument("--purge", action="store_true", help=text)
     actions.add_parser("list", help="all schemas", allow_abbrev=False)
     for parser_of_action in actions.choices.values():
         parser_of_action.add_argument("--json", action="store_true", help="one line of JSON")
@@ -42,8 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         answer = answer_of(arguments, "schema.put", stream=arguments.stream, schema=_read(arguments))
         _print_done(arguments, answer, f"stream {arguments.stream} has its schema")
     elif arguments.action == "rm":
-        answer = answer_of(arguments, "schema.rm", stream=arguments.stream)
-        _print_done(arguments, answer, f"stream {arguments.stream} has no schema any more")
+        return _purge(arguments) if arguments.purge else _remove(arguments)
     else:
         answer = answer_of(arguments, "schema.get", stream=arguments.stream)
         if arguments.json:
@@ -51,6 +54,26 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             print(json.dumps(answer["schema"], indent=2))
     return DONE
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    answer = answer_of(arguments, "schema.rm", stream=arguments.stream)
+    text = f"stream {arguments.stream} has no schema any more"
+    schema = answer["schema"]
+    if schema.get("durability") == "stored" or schema.get("audit"):
+        text += "; what is in its logs stays, and stays readable: `headgate schema rm --purge` removes that too"
+    _print_done(arguments, answer, text)
+    return DONE
+
+
+def _purge(arguments: argparse.Namespace) -> int:
+    stream = arguments.stream
+    gone, left = converse(arguments, lambda client: purge(client, stream))
+    text = f"stream {stream} has no schema any more, and {gone:,} entries of its logs are gone"
+    if left:
+        text += f"; {left:,} are left, because it was published to all the time: stop that, and say it again"
+    _print_done(arguments, {"stream": stream, "gone": gone, "left": left}, text)
+    return REFUSED if left else DONE
 
 
 def _print_list(arguments: argparse.Namespace, answer: list[dict[str, Any]]) -> None:

@@ -8,19 +8,24 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from protocol.errors import LocalError
+from protocol.errors import LocalError, Refused
+from protocol.log_catalogue import is_stored
 from protocol.messages import Gap
 from protocol.receiving import Event
-from protocol.replay import parse_start
+from protocol.replay import begins_in_the_past, parse_start
 
+from ..bookmark import Bookmark
 from ..exits import DONE, REFUSED, UsageError
 from ..jsonlines import event_text
 from ..limits import DRAIN_SECONDS
 from ..lines import Output, descriptor_of
 from ..server import add_server_arguments, connect_client
 from ..tables import plain
+
+if TYPE_CHECKING:
+    from protocol.aio.client import Client
 
 __all__ = ["Printer", "add_arguments", "human_text", "run"]
 
@@ -31,13 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pattern", metavar="PATTERN", help="a topic and all below it; * stands for one level")
     parser.add_argument("--where", metavar="SQL", default="", help="a condition on the attributes, as in SQL")
     parser.add_argument("--exact", action="store_true", help="only topics with as many levels as PATTERN")
-    parser.add_argument("--durable", metavar="NAME", help="a subscription that waits for you (a later version)")
+    parser.add_argument("--durable", metavar="NAME", help="a subscription that waits for you: not there yet")
     parser.add_argument(
         "--from",
-        metavar="start|now|OFFSET",
+        metavar="start|now|PLACES",
         dest="start",
-        help="where to begin in a stored stream: its start, now (the default), a position in its only log, or one in "
-        "each of its logs, as `position` of --json has it, with commas between: ann@1763492000:120,bob@1763492007:7",
+        help="where to begin in a stored stream: its start, now, a position in its only log, or places with commas "
+        "between: positions (`position` of --json, as in ann@1763492000:120) begin at that event, ids (`id` of --json) "
+        "behind it; with any of these, what is missed later on is read from the logs",
     )
     parser.add_argument("--count", metavar="N", type=int, help="stop after N deliveries")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, help="stop then; with --count unmet the code is 1")
@@ -50,6 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--count is at least 1")
     if arguments.timeout is not None and not arguments.timeout > 0:
         raise UsageError("--timeout is a number of seconds above 0")
+    if arguments.durable is not None:
+        text = "durable subscriptions are not there yet, no broker would keep your place: leave --durable out"
+        print(f"headgate sub: {text}; --from reads again what a stored stream holds", file=sys.stderr)
+        return REFUSED
     arguments.start = _start(arguments.start)
     arguments.subscribed = False
     return asyncio.run(_run(arguments))
@@ -82,11 +92,11 @@ async def _run(arguments: argparse.Namespace) -> int:
 async def _subscribe(arguments: argparse.Namespace) -> None:
     printer = Printer(Output(descriptor_of(sys.stdout, "standard output")), arguments.json, arguments.count)
     async with await connect_client(arguments) as client:
+        has_past = arguments.start is not None and await _has_past(client, arguments)
         subscription = await client.subscribe(
             arguments.pattern,
             arguments.where or None,
             exact=arguments.exact,
-            durable=arguments.durable,
             start=arguments.start,
             on_gap=_tell_gap,
         )
@@ -97,6 +107,25 @@ async def _subscribe(arguments: argparse.Namespace) -> None:
         except asyncio.CancelledError:
             await _drain(printer, subscription)
             raise
+        finally:
+            if has_past and (place := printer.bookmark.text(subscription.begins)):
+                print(f"to go on behind the last line: --from {plain(place)}", file=sys.stderr, flush=True)
+
+
+async def _has_past(client: Client, arguments: argparse.Namespace) -> bool:
+    """Whether the stream is kept; a word to whoever wants what was never kept."""
+    stream = arguments.pattern.partition("/")[0]
+    try:
+        stored = is_stored(await client.ask("schema.get", stream=stream))
+    except Refused:
+        stored = False
+    if stored or any(info.first < info.next for info in await client.logs(stream)):
+        return True
+    if begins_in_the_past(arguments.start):
+        text = f"stream {plain(stream)} is kept in memory and has no past: what comes from now on is shown; "
+        text += f"""`headgate schema put {plain(stream)} '{{"durability": "stored"}}'` keeps what comes after it"""
+        print(f"headgate sub: {text}", file=sys.stderr, flush=True)
+    return False
 
 
 async def _drain(printer: Printer, subscription: Any) -> None:
@@ -116,6 +145,8 @@ class Printer:
         self._output = output
         self._text = event_text if as_json else human_text
         self._wanted = count
+        self._printing: Sequence[Event] = ()
+        self.bookmark = Bookmark()
 
     async def print_all(self, batches: AsyncIterator[Sequence[Event]]) -> None:
         """Print until there are no more, or enough."""
@@ -125,14 +156,16 @@ class Printer:
             events = batch if self._wanted is None else batch[: self._wanted]
             if self._wanted is not None:
                 self._wanted -= len(events)
-            text = self._text
+            text, self._printing = self._text, events
             await self._output.write("".join([text(event) + "\n" for event in events]))
+            self.bookmark.passed(events)
             if self._wanted == 0:
                 return
 
     async def flush(self) -> None:
         """Write what a stop has interrupted."""
         await self._output.flush()
+        self.bookmark.passed(self._printing)
 
 
 def human_text(event: Event) -> str:

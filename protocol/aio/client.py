@@ -9,8 +9,8 @@ breaks, the client dials again and goes on with its session: the broker recognis
 lost or doubled. If the session is gone too, because the broker is and another one stands in, what was sent without an
 answer gets UnknownOutcome: it may or may not have been accepted, and the library does not guess. Except for what was
 published with mode "stored": that is sent again, because every broker recognises it by its producer and number.
-Subscriptions are made again, and each is told of a gap of unknown size. When nobody can be reached for
-`retry_seconds`, what was never sent gets ConnectionLost, and so do all subscriptions.
+Subscriptions are made again, and each is told of a gap of unknown size; one with `start` reads what it missed. When
+nobody can be reached for `retry_seconds`, what was never sent gets ConnectionLost, and so do all subscriptions.
 
 **Credit.** See Subscription: one window of `credit` deliveries for the whole client.
 """
@@ -36,13 +36,12 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
     RETRY_SECONDS_DEFAULT,
 )
-from ..log_catalogue import Chunk, LogInfo, kind_number
+from ..log_catalogue import Chunk, LogInfo, Survey, kind_number
 from ..log_rows import LogName
 from ..messages import Gap, LogChunk, ReadLog
 from ..outcome import Outcome
 from ..overview import Overview
 from ..receiving import Inbox
-from ..replay import begins_in_the_past
 from ..retry import Retry
 from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
 from .link import Link
@@ -139,7 +138,7 @@ class Client(Overview):
         if type(body) is not bytes:
             body, content_type = body_bytes(body, content_type)
         if self._closed or self._link.failure is not None or publications.full or current_loop() is not self._loop:
-            self._check_usable()
+            self.check_usable()
             raise LocalError("too much is waiting for the broker: `await client.ready()` before publishing more")
         receipt = publications.add(topic, attributes, body, content_type, mode_number(mode))
         if publications.releasable:
@@ -170,7 +169,7 @@ class Client(Overview):
         """
         number = mode_number(mode)
         receipts = []
-        self._check_usable()
+        self.check_usable()
         for receipt in self._publications.add_columns(topics, attributes, bodies, content_type, number):
             receipt.awaiters += receipt.events
             receipts.append(receipt)
@@ -185,16 +184,16 @@ class Client(Overview):
 
     async def ready(self) -> None:
         """Wait until there is room for more."""
-        self._check_usable()
+        self.check_usable()
         while not self._publications.roomy:
             waiter = self._loop.create_future()
             self._room.append(waiter)
             await waiter
-            self._check_usable()
+            self.check_usable()
 
     async def flush(self) -> None:
         """Wait for everything published so far; raises the first error since the last flush that nobody awaited."""
-        self._check_usable()
+        self.check_usable()
         self._turn_over()
         for outcome in self._publications.pending():
             await outcome.wait()  # type: ignore[attr-defined]  # the conversation makes Receipts
@@ -219,13 +218,15 @@ class Client(Overview):
 
         `exact` turns off matching below the pattern. `on_gap` is called when the broker had to drop something.
         `start` begins in the past of a stored stream: "start" is as far back as its logs go, a number a position in its
-        only log, and "ann@1763492000:120,bob@1763492007:7" one in each; logs not named are read from their beginning.
+        only log, and "ann@1763492000:120,bob@1763492007:7" one in each; the id of an event stands for the place behind
+        it. Logs not named are read from their beginning. "now" begins at their ends. With any of these, what is missed
+        later on is read from the logs as well, and `on_gap` only hears of what cannot be.
         """
-        self._check_usable()
+        self.check_usable()
         options = subscribe_options(exact, durable, ordered)
         inbox = self._conversation.inbox(pattern, where or "", options)
-        if begins_in_the_past(start):
-            replaying = Replaying(self, inbox, start or 0, self._say_subscribe)
+        if start is not None and not durable:  # which the broker refuses, before anything is read
+            replaying = Replaying(self, inbox, start, self._say_subscribe)
             subscription = Subscription(self, inbox, on_gap, replaying)
             await replaying.begin(Event)
             return subscription
@@ -250,7 +251,7 @@ class Client(Overview):
 
     async def ask(self, verb: str, **arguments: Any) -> Any:
         """Ask the broker itself: status, streams, subs, … Raises Refused."""
-        self._check_usable()
+        self.check_usable()
         outcome = self._conversation.ask(verb, arguments)
         self._link.pump()
         return await self._answer(outcome)
@@ -260,6 +261,10 @@ class Client(Overview):
     async def logs(self, stream: str | None = None, kind: str | int = "events") -> list[LogInfo]:
         """The logs of a stream, or of all, that some broker within reach has: events, deliveries or subscriptions."""
         return await self._over_logs().find(stream, kind_number(kind))
+
+    async def survey_logs(self, stream: str) -> Survey:
+        """The logs of a stream's events, and whose could not be had; subscriptions that replay ask for it."""
+        return await self._over_logs().survey(stream)
 
     async def read_log(
         self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = ""
@@ -273,7 +278,7 @@ class Client(Overview):
 
     async def request_log(self, message: ReadLog) -> LogChunk:
         """A chunk of a log that this client's own broker has; `read_log` asks the right one. Raises Refused."""
-        self._check_usable()
+        self.check_usable()
         outcome = self._conversation.read_log(message)
         self._link.pump()
         chunk: LogChunk = await self._answer(outcome)
@@ -332,7 +337,8 @@ class Client(Overview):
     async def _answer(self, outcome: Outcome) -> Any:
         return await outcome  # type: ignore[misc]  # the conversation makes Receipts
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """Raises what ended this client."""
         self.check_loop()
         if self._link.failure is not None:
             raise self._link.failure
@@ -345,7 +351,7 @@ class Client(Overview):
         return outcome
 
     def _over_logs(self) -> Logs:
-        self._check_usable()
+        self.check_usable()
         if self._logs is None:
             # A broker that does not answer is passed over, not waited for: another one may have a copy.
             self._logs = Logs(self, lambda address: connect(address, name=self._name, retry_seconds=0.0))

@@ -1,10 +1,18 @@
-"""Replaying: what a subscription of the asyncio client gives until it has caught up, by the steps of `replay.py`."""
+"""Replaying: what a subscription of the asyncio client gives that begins in the past, by the steps of `replay.py`.
+
+While it is live there is nothing to do, but for a look at the logs now and then, until a gap comes next in its inbox.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, Refused
+from ..limits import REPLAY_LATE_SECONDS, REPLAY_LOOK_SECONDS, REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
+from ..log_catalogue import Chunk
+from ..log_rows import LogName
 from ..messages import Gap
 from ..outcome import Outcome
 from ..receiving import Event, Inbox
@@ -15,9 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Replaying"]
 
+_PASSING = (ErrorCode.NOT_FOUND, ErrorCode.NOT_STORED, ErrorCode.UNAVAILABLE)
+"""Why a log cannot be read now: nobody within reach has it, or it is not on enough disks yet."""
+
 
 class Replaying:
-    """Reads the logs for one inbox, and has it subscribed by `subscribe` when it is time. `live` when that is done.
+    """Reads the logs for one inbox, and has it subscribed by `subscribe` when it is time; `until_confirmed` waits until
+    the broker of a new session has it too.
 
     Whoever waits for events may be cancelled at any moment: what was begun goes on with the next one who waits.
     """
@@ -27,39 +39,127 @@ class Replaying:
         self._inbox = inbox
         self._subscribe = subscribe
         self._subscribed: Outcome | None = None
-        self._replay = Replay(start, lambda count, reason: inbox.gap(Gap(inbox.number, count, reason)))
+        self.until_confirmed: Callable[[], Awaitable[None]]
+        self._replay = Replay(start, lambda count, reason: inbox.tell(Gap(inbox.number, count, reason)))
         self._events: list[Event] = []
-        inbox.covered = self._replay.covered
+        self._said: list[Gap] = []
+        self._is_stored = True
+        self._began_at = self._rests_until = 0.0
+        self._was_quiet = self._may_mark = False
+        inbox.covered, inbox.heard = self._replay.covered, self._replay.heard
 
     @property
-    def live(self) -> bool:
-        """Whatever comes now comes from the broker."""
-        return self._replay.step is Step.LIVE and not self._events
+    def begins(self) -> dict[str, int]:
+        """Where each log begins that is read."""
+        return self._replay.begins
+
+    @property
+    def rest_seconds(self) -> float:
+        """How long nothing has to be done unless something comes."""
+        return max(0.0, self._rests_until - asyncio.get_running_loop().time())
+
+    def rested(self, seconds: float) -> None:
+        """Nothing came for so long, though whoever waited could have had it."""
+        self._was_quiet = seconds >= REPLAY_LATE_SECONDS
 
     async def begin(self, event: type[Event]) -> None:
         """Go so far that a place, pattern or condition that is none was refused. Raises Refused."""
-        await self._go(event)
+        self._began_at = asyncio.get_running_loop().time()
+        while self._replay.step in (Step.LIST, Step.SEEK):
+            await self._go(event)
         await self._go(event)
 
     async def take(self, event: type[Event]) -> list[Event]:
-        """The next events; none when there are none any more."""
-        while not self._events and self._replay.step is not Step.LIVE:
-            if self._inbox.ended:
+        """The next events from the logs; none while what comes next was delivered, or is to come."""
+        inbox, replay = self._inbox, self._replay
+        self._may_mark, self._was_quiet = self._was_quiet and not inbox.waiting, False
+        while not self._events:
+            if inbox.ended:
+                self._give_up()
                 break
-            await self._go(event)
+            if replay.step is Step.LIVE:
+                if inbox.at_gap:
+                    self._said += inbox.close_gap()
+                    replay.lost()
+                elif not self.rest_seconds:
+                    replay.look_again()
+                else:
+                    break
+                self._began_at = asyncio.get_running_loop().time()
+            try:
+                await self._go(event)
+            except HeadgateError:
+                if inbox.ended:
+                    self._give_up()
+                raise
         events, self._events = self._events, []
         return events
 
     async def _go(self, event: type[Event]) -> None:
         request, replay = self._inbox.request, self._replay
         if replay.step is Step.LIST:
-            replay.listed(await self._client.logs(request.pattern.split("/")[0]))
+            await self._list(request.pattern.split("/")[0])
+        elif replay.step is Step.SEEK:
+            name, position = replay.next_look
+            chunk = await self._chunk(name, position, 1, "", "")
+            if chunk is not None:
+                replay.looked(name, chunk)
         elif replay.step is Step.READ:
             name, position = replay.next_read
-            chunk = await self._client.read_log(name, position, 0, request.pattern, request.condition)
-            self._events += self._inbox.read(replay.taken(name, chunk), event)
+            chunk = await self._chunk(name, position, 0, request.pattern, request.condition)
+            if chunk is not None:
+                self._events += self._inbox.read(replay.taken(name, chunk), event)
+        elif replay.step is Step.SUBSCRIBE and replay.is_subscribed:
+            await self.until_confirmed()
+            replay.subscribed()
         elif replay.step is Step.SUBSCRIBE:
             if self._subscribed is None:
                 self._subscribed = self._subscribe(self._inbox)
             await self._subscribed  # type: ignore[misc]  # the conversation makes Receipts
             replay.subscribed()
+        if replay.step is Step.LIVE:
+            self._rest()
+            self._judge()
+
+    def _rest(self) -> None:
+        """Until the next look. What a look takes is kept from what comes live: it shall not be most of the time."""
+        pause = REPLAY_MARK_SECONDS
+        now = asyncio.get_running_loop().time()
+        if self._replay.away:
+            pause = min(REPLAY_LOOK_SECONDS + 3 * (now - self._began_at), REPLAY_LOOK_SECONDS_MAX)
+        self._rests_until = now + pause
+
+    async def _list(self, stream: str) -> None:
+        try:
+            survey = await self._client.survey_logs(stream)
+        except (CannotConnect, ConnectionLost):
+            self._client.check_usable()
+            return  # the client finds another broker, and that one is asked
+        self._is_stored = survey.stored
+        self._replay.listed(survey.logs, survey.away, survey.copies, self._may_mark)
+
+    async def _chunk(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Chunk | None:
+        """Of a log, or nothing when nobody can be asked: its time will come."""
+        try:
+            return await self._client.read_log(name, position, events, pattern, condition)
+        except (CannotConnect, ConnectionLost, Refused) as error:
+            self._client.check_usable()
+            if isinstance(error, Refused) and error.code not in _PASSING:
+                raise
+            self._replay.unreadable(name, str(error), isinstance(error, Refused) and error.code == ErrorCode.NOT_STORED)
+        return None
+
+    def _judge(self) -> None:
+        """What was missing has been read, if it was kept at all."""
+        said, self._said = self._said, []
+        if not self._is_stored:
+            for gap in said:
+                self._inbox.tell(gap)
+
+    def _give_up(self) -> None:
+        """Nothing is read any more: what was missing is missing."""
+        said, self._said = self._said, []
+        while self._inbox.at_gap:
+            said += self._inbox.close_gap()
+        for gap in said:
+            self._inbox.tell(gap)

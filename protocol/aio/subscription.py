@@ -57,6 +57,8 @@ class Subscription:
         self._current: Iterator[Event] = iter(())
         self._taken = 0
         inbox.on_change = self._arrived.set
+        if replaying is not None:
+            replaying.until_confirmed = self.until_confirmed
         if on_gap is not None:
             loop = asyncio.get_running_loop()
             # In a callback of its own: what it raises is the loop's to report, and does not harm the connection.
@@ -91,6 +93,11 @@ class Subscription:
     def confirmed(self) -> bool:
         """Whether the broker has it; not so from the gap that tells of a new session until it has it again."""
         return self._inbox.confirmed
+
+    @property
+    def begins(self) -> dict[str, int]:
+        """Where it began in each log that it reads: position by log, as in "ann@1763492000". Empty without `start`."""
+        return self._replaying.begins if self._replaying is not None else {}
 
     async def until_confirmed(self) -> None:
         """Wait until the broker has it: every event published from then on is seen. Raises what ended it."""
@@ -140,12 +147,13 @@ class Subscription:
         """The next events; raises what ended the subscription, StopAsyncIteration when it was closed."""
         inbox = self._inbox
         self._client.check_loop()
-        if self._replaying is not None:
-            events = await self._replaying.take(Event)
-            if events:
-                return cast("list[Event]", events)
-            self._replaying = None
-        while not inbox.waiting:
+        while True:
+            if self._replaying is not None:
+                events = await self._replaying.take(Event)
+                if events:
+                    return cast("list[Event]", events)
+            if inbox.waiting:
+                break
             if inbox.ended:
                 raise inbox.failure or StopAsyncIteration
             await self._change()
@@ -160,6 +168,14 @@ class Subscription:
         return cast("list[Event]", events)
 
     async def _change(self) -> None:
-        """Until something has come of it."""
+        """Until something has come of it, or the logs have to be looked at."""
         self._arrived.clear()
-        await self._arrived.wait()
+        if self._replaying is None:
+            await self._arrived.wait()
+            return
+        seconds = self._replaying.rest_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                await self._arrived.wait()
+        except TimeoutError:
+            self._replaying.rested(seconds)

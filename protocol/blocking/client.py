@@ -31,13 +31,12 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
     RETRY_SECONDS_DEFAULT,
 )
-from ..log_catalogue import Chunk, LogInfo, kind_number
+from ..log_catalogue import Chunk, LogInfo, Survey, kind_number
 from ..log_rows import LogName
 from ..messages import Gap, LogChunk, ReadLog
 from ..outcome import Outcome
 from ..overview import Overview
 from ..receiving import Inbox
-from ..replay import begins_in_the_past
 from ..retry import Retry
 from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
 from .limits import INFLIGHT_DEFAULT
@@ -146,7 +145,7 @@ class BlockingClient(Overview):
         Returns when the broker has them all. Raises the first error, after the outcome of all is known.
         """
         with self._one_thread:
-            self._check_usable()
+            self.check_usable()
             number = mode_number(mode)
             outcomes = []
             for outcome in self._publications.add_columns(topics, attributes, bodies, content_type, number):
@@ -161,13 +160,13 @@ class BlockingClient(Overview):
     def ready(self) -> None:
         """Wait until there is room for more; publishing does so by itself."""
         with self._one_thread:
-            self._check_usable()
+            self.check_usable()
             self._wait_for_room()
 
     def flush(self) -> None:
         """Wait for everything published so far; raises the first error since the last flush."""
         with self._one_thread:
-            self._check_usable()
+            self.check_usable()
             self._publications.seal_all()
             self.wait(lambda: self._publications.idle)
             error = self._publications.take_unreported()
@@ -189,17 +188,17 @@ class BlockingClient(Overview):
     ) -> Subscription:
         """Subscribe; when this returns, every event published from now on is seen. Raises Refused.
 
-        `start` begins in the past of a stored stream: see the asyncio client.
+        `start` begins in the past of a stored stream, and makes up for what is missed: see the asyncio client.
         """
         with self._one_thread:
-            self._check_usable()
+            self.check_usable()
             options = subscribe_options(exact, durable, ordered)
             inbox = self._conversation.inbox(pattern, where or "", options)
-            if not begins_in_the_past(start):
+            if start is None or durable:  # which the broker refuses, before anything is read
                 subscription = Subscription(self, inbox, on_gap)
                 self._confirm(inbox)
                 return subscription
-            replaying = Replaying(self, inbox, start or 0, self._confirm)
+            replaying = Replaying(self, inbox, start, self._confirm)
             subscription = Subscription(self, inbox, on_gap, replaying)
             replaying.begin(Event)
             return subscription
@@ -215,7 +214,7 @@ class BlockingClient(Overview):
     def ask(self, verb: str, **arguments: Any) -> Any:
         """Ask the broker itself: status, streams, subs, … Raises Refused."""
         with self._one_thread:
-            self._check_usable()
+            self.check_usable()
             return self._answer(self._conversation.ask(verb, arguments))
 
     # --- Logs --------------------------------------------------------------------------------------------------------
@@ -223,7 +222,7 @@ class BlockingClient(Overview):
     def producer(self, name: str, epoch: int, *, inflight: int = INFLIGHT_DEFAULT) -> Producer:
         """Publish as this producer; older epochs of it are shut out from now on. Raises Refused, or Fenced."""
         with self._one_thread:
-            self._check_usable()
+            self.check_usable()
             state = producing.Producer(name, epoch, strict=True)
             self._conversation.open_producer(state)
             self.wait(lambda: not state.eager)
@@ -235,7 +234,7 @@ class BlockingClient(Overview):
     def produce(self, state: producing.Producer, batch: Batch, digest: bytes, ids: bytes, inflight: int) -> None:
         """What `Producer.publish` does."""
         with self._one_thread:
-            self._check_usable()
+            self.check_usable()
             self.wait(lambda: state.waiting < inflight)
             self._wait_for_room()
             self._publications.add_produced(state, batch, digest, ids)
@@ -251,6 +250,11 @@ class BlockingClient(Overview):
         with self._one_thread:
             return self._over_logs().find(stream, kind_number(kind))
 
+    def survey_logs(self, stream: str) -> Survey:
+        """The logs of a stream's events, and whose could not be had; subscriptions that replay ask for it."""
+        with self._one_thread:
+            return self._over_logs().survey(stream)
+
     def read_log(self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = "") -> Chunk:
         """Rows of a log from a position on, from whoever has it. With a pattern or a condition the matching events."""
         with self._one_thread:
@@ -264,7 +268,7 @@ class BlockingClient(Overview):
     def request_log(self, message: ReadLog) -> LogChunk:
         """A chunk of a log that this client's own broker has; `read_log` asks the right one. Raises Refused."""
         with self._one_thread:
-            self._check_usable()
+            self.check_usable()
             chunk: LogChunk = self._answer(self._conversation.read_log(message))
             return chunk
 
@@ -327,7 +331,7 @@ class BlockingClient(Overview):
     def _take(
         self, topic: str, attributes: Mapping[str, Any] | None, body: Body, content_type: str, mode: str | int
     ) -> Outcome:
-        self._check_usable()
+        self.check_usable()
         publications = self._publications
         if type(body) is not bytes:
             body, content_type = body_bytes(body, content_type)
@@ -341,7 +345,7 @@ class BlockingClient(Overview):
         self._answer(self._conversation.subscribe(inbox))
 
     def _over_logs(self) -> Logs:
-        self._check_usable()
+        self.check_usable()
         if self._logs is None:
             # A broker that does not answer is passed over, not waited for: another one may have a copy.
             self._logs = Logs(self, lambda address: connect_blocking(address, name=self._name, retry_seconds=0.0))
@@ -350,13 +354,14 @@ class BlockingClient(Overview):
     def _wait_for_room(self) -> None:
         if self._publications.full:
             self.wait(lambda: self._publications.roomy)
-            self._check_usable()
+            self.check_usable()
 
     def _answer(self, outcome: Outcome) -> Any:
         self.wait(lambda: outcome.settled)
         return outcome.result()
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """Raises what ended this client."""
         if self._link.failure is not None:
             raise self._link.failure
         if self._closed:

@@ -11,8 +11,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, Refused
-from ..log_catalogue import Chunk, LogInfo, catalogue, client_addresses, kind_word, open_chunk
-from ..log_rows import LogName
+from ..log_catalogue import (
+    Chunk,
+    LogInfo,
+    Survey,
+    brokers_away,
+    catalogue,
+    client_addresses,
+    copies_of,
+    is_stored,
+    kind_word,
+    open_chunk,
+)
+from ..log_rows import LogKind, LogName
 from ..messages import ReadLog
 
 if TYPE_CHECKING:
@@ -33,17 +44,14 @@ class Logs:
 
     def find(self, stream: str | None, kind: int) -> list[LogInfo]:
         """Every log of that kind, of that stream or of all, that some broker within reach has."""
-        self._look_round()
-        answers = {}
-        for broker in list(self._addresses):
-            # A broker that cannot be reached has nothing to tell; others may have copies.
-            with suppress(CannotConnect, ConnectionLost):
-                answers[broker] = self._asked(broker, lambda client: self._told(client, stream, kind))
+        return catalogue(self._look_round(stream, kind)[1])
+
+    def survey(self, stream: str) -> Survey:
+        """The logs of a stream's events, and what is to be known beside."""
+        ring, answers = self._look_round(stream, LogKind.EVENTS)
         found = catalogue(answers)
-        told_anew = {name for name in self._holders if name.kind == kind and stream in (None, name.stream)}
-        self._holders = {name: holders for name, holders in self._holders.items() if name not in told_anew}
-        self._holders |= {info.name: info.holders for info in found}
-        return found
+        away = brokers_away(ring, found, answers)
+        return Survey(found, away, copies_of(ring), self._is_stored(stream))
 
     def read(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Chunk:
         """A chunk of a log, from whoever has it. Raises Refused with NOT_FOUND when nobody does."""
@@ -97,12 +105,32 @@ class Logs:
         if before:
             yield from self._holders.get(name, ())[:1]
 
-    def _look_round(self) -> None:
+    def _look_round(self, stream: str | None, kind: int) -> tuple[Any, dict[str, list[Any]]]:
+        """What the ring is, and what each broker within reach says of its logs."""
         try:
-            self._addresses = client_addresses(self._asked(self._client.broker, lambda client: client.ask("ring")))
+            ring = self._asked(self._client.broker, lambda client: client.ask("ring"))
         except Refused:
-            self._addresses = {}
+            ring = None
+        self._addresses = client_addresses(ring)
         self._addresses[self._client.broker] = self._client.address
+        answers = {}
+        for broker in list(self._addresses):
+            # A broker that cannot be reached has nothing to tell; others may have copies.
+            with suppress(CannotConnect, ConnectionLost):
+                answers[broker] = self._asked(broker, lambda client: self._told(client, stream, kind))
+        found = catalogue(answers)
+        told_anew = {name for name in self._holders if name.kind == kind and stream in (None, name.stream)}
+        self._holders = {name: holders for name, holders in self._holders.items() if name not in told_anew}
+        self._holders |= {info.name: info.holders for info in found}
+        return ring, answers
+
+    def _is_stored(self, stream: str) -> bool:
+        """As far as is known: what a gap is about may be in a log, unless nothing is kept."""
+        try:
+            answer = self._asked(self._client.broker, lambda client: client.ask("schema.get", stream=stream))
+        except Refused as error:
+            return error.code != ErrorCode.NOT_FOUND
+        return is_stored(answer)
 
     def _told(self, client: BlockingClient, stream: str | None, kind: int) -> list[Any]:
         arguments = {"kind": kind_word(kind), **({} if stream is None else {"stream": stream})}

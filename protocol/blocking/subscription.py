@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -55,6 +56,8 @@ class Subscription:
         self._untold: list[Gap] = []
         if on_gap is not None:
             inbox.on_gap = self._untold.append
+        if replaying is not None:
+            replaying.until_confirmed = self.until_confirmed
 
     @property
     def number(self) -> int:
@@ -85,6 +88,11 @@ class Subscription:
     def confirmed(self) -> bool:
         """Whether the broker has it; not so from the gap that tells of a new session until it has it again."""
         return self._inbox.confirmed
+
+    @property
+    def begins(self) -> dict[str, int]:
+        """Where it began in each log that it reads: position by log, as in "ann@1763492000". Empty without `start`."""
+        return self._replaying.begins if self._replaying is not None else {}
 
     def until_confirmed(self, seconds: float | None = None) -> bool:
         """Wait until the broker has it, or so many seconds have passed; tells which. Raises what ended it."""
@@ -121,17 +129,19 @@ class Subscription:
         if left:
             return left
         inbox = self._inbox
-        if self._replaying is not None:
-            events = self._replaying.take(Event)
-            self._tell_gaps()
-            if events:
-                return cast("list[Event]", events)
-            self._replaying = None
+        deadline = None if seconds is None else time.monotonic() + seconds
         while True:
+            if self._replaying is not None:
+                events = self._replaying.take(Event)
+                self._tell_gaps()
+                if events:
+                    return cast("list[Event]", events)
             self._client.give_credit()
-            if not inbox.waiting:
-                self._client.wait(lambda: inbox.waiting or inbox.ended, seconds)
+            if not inbox.waiting and not self._wait(deadline):
+                continue
             self._tell_gaps()
+            if inbox.at_gap:
+                continue
             if not inbox.waiting:
                 if inbox.failure is not None:
                     raise inbox.failure
@@ -139,6 +149,18 @@ class Subscription:
             events = inbox.take(Event)
             if events:
                 return cast("list[Event]", events)
+
+    def _wait(self, deadline: float | None) -> bool:
+        """Until something comes or this time; False when the logs have to be looked at before."""
+        inbox, replaying = self._inbox, self._replaying
+        seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
+        is_short = replaying is not None and (seconds is None or replaying.rest_seconds < seconds)
+        if replaying is not None and is_short:
+            seconds = replaying.rest_seconds
+        came = self._client.wait(lambda: inbox.waiting or inbox.ended, seconds)
+        if replaying is not None and is_short and not came:
+            replaying.rested(seconds or 0.0)
+        return came or not is_short
 
     def _tell_gaps(self) -> None:
         """Here, in the application's own call, so that what its callback raises reaches the application."""

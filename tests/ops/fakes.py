@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from protocol.errors import CannotConnect, HeadgateError
+from protocol.log_catalogue import LogInfo
 from protocol.messages import Gap
 from protocol.receiving import Event
 
@@ -27,6 +28,7 @@ class FakeSubscription:
 
     def __init__(self, batches: Sequence[Sequence[Event]]) -> None:
         self._batches = batches
+        self.begins: dict[str, int] = {}
 
     async def batches(self) -> AsyncIterator[Sequence[Event]]:
         for batch in self._batches:
@@ -41,9 +43,12 @@ class FakeClient:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.published: list[tuple[str, dict[str, Any], bytes | str, str, str]] = []
         self.subscribed: list[tuple[str, str | None, dict[str, Any]]] = []
+        self.held: list[LogInfo] = []
+        self.begins: dict[str, int] = {}
         self.failure_count = 0
         self.failures: list[HeadgateError] = []
         self.refusal: HeadgateError | None = None
+        self.hindrance: HeadgateError | None = None
         self.refuse_from = 0
         self.gap: Gap | None = None
         self.closed = False
@@ -62,6 +67,9 @@ class FakeClient:
         if isinstance(answer, Exception):
             raise answer
         return answer(**arguments) if callable(answer) else answer
+
+    async def logs(self, stream: str) -> list[LogInfo]:
+        return [info for info in self.held if info.name.stream == stream]
 
     async def ready(self) -> None:
         pass
@@ -90,7 +98,9 @@ class FakeClient:
             raise self.refusal
         if self.gap is not None:
             on_gap(self.gap)
-        return FakeSubscription(self._batches)
+        subscription = FakeSubscription(self._batches)
+        subscription.begins = self.begins
+        return subscription
 
 
 def use_client(monkeypatch: pytest.MonkeyPatch, client: FakeClient) -> FakeClient:

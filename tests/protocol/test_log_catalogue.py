@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from protocol.errors import LocalError, ProtocolViolation
-from protocol.log_catalogue import catalogue, client_addresses, kind_number, kind_word, open_chunk
+from protocol.log_catalogue import (
+    brokers_away,
+    catalogue,
+    client_addresses,
+    copies_of,
+    is_stored,
+    kind_number,
+    kind_word,
+    open_chunk,
+)
 from protocol.log_rows import LogName, encode_row
 from protocol.messages import LogChunk
 from tests.support.samples import row
@@ -31,6 +40,18 @@ def test_a_log_is_read_from_who_wrote_it_then_from_who_has_most_of_it() -> None:
     assert (dan.holders, dan.first, dan.next) == (("bob", "cyd"), 1, 7)
     assert (dan.bytes, dan.first_time, dan.last_time) == (10, 100, 200)
     assert catalogue({}) == []
+
+
+def test_of_a_log_that_is_not_written_any_more_the_longest_copy_is_the_right_one() -> None:
+    """Its broker came back with an older disk, and goes on in another epoch."""
+    answers = {
+        "ann": [told("ann", 6, own=True, open=False), told("ann", 2, epoch=6, own=True, open=True)],
+        "bob": [told("ann", 9, own=False, open=False), told("ann", 3, epoch=6, own=False, open=False)],
+        "cyd": [told("ann", 6, own=False, open=False)],
+    }
+    former, now = catalogue(answers)
+    assert (former.holders, former.next) == (("bob", "ann", "cyd"), 9)
+    assert (now.holders, now.next) == (("ann", "bob"), 2), "a copy that was looked at later"
 
 
 NOT_ROWS = [None, 7, "ann", {}, told("ann", 9, kind="gossip"), told("ann", 9, first="x"), told("ann", 9, epoch=None)]
@@ -68,3 +89,36 @@ def test_a_chunk_with_its_rows_open() -> None:
     assert (chunk.first, chunk.next, chunk.end, chunk.covered) == (7, 122, 200, {"ann": 42})
     with pytest.raises(ProtocolViolation):
         open_chunk(LogChunk(1, 0, 0, 0, {}, [b"no row"]))
+
+
+def test_a_ring_tells_how_many_disks_have_what_is_acknowledged() -> None:
+    assert [copies_of(answer) for answer in ({"log_copies": 3}, {}, {"log_copies": "x"}, None)] == [3, 1, 1, 1]
+
+
+def test_who_is_away_is_named_once() -> None:
+    ring: dict[str, Any] = {
+        "brokers": [{"name": "ann", "state": "up"}, {"name": "bob", "state": "down"}, {"name": None}, 7]
+    }
+    logs = catalogue({"ann": [told("ann", 9), told("cyd", 9)]})
+    assert brokers_away(None, [], ["ann"]) == brokers_away({}, [], []) == ()
+    assert brokers_away(ring, [], ["ann"]) == ("bob",)
+    assert brokers_away(ring, logs, ["ann"]) == ("bob", "cyd")
+    ring["away"] = [{"name": "bob", "address": "b:1"}, {"name": "", "address": "c:1"}]
+    assert brokers_away(ring, logs, ["ann"]) == ("bob", "cyd"), "that is who lived there"
+    ring["away"] += [{"name": "", "address": "d:1"}]
+    assert brokers_away(ring, logs, ["ann", "bob"]) == ("cyd", "d:1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "stored"),
+    [
+        ({"schema": {"durability": "stored"}}, True),
+        ({"schema": {"audit": True}}, True),
+        ({"schema": {"durability": "memory"}}, False),
+        ({"schema": {}}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
+def test_a_schema_tells_whether_its_stream_is_stored(answer: Any, stored: bool) -> None:
+    assert is_stored(answer) is stored

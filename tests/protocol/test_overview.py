@@ -8,6 +8,7 @@ from protocol.errors import LocalError
 from protocol.messages import Gap, Welcome
 from protocol.outcome import Outcome
 from protocol.overview import Overview
+from protocol.producing import Producer
 
 
 class Link:
@@ -24,6 +25,7 @@ def test_it_shows_what_its_parts_know() -> None:
     overview = Overview(conversation, link)
     assert (overview.address, overview.addresses) == ("a:7400,b:7400", ("a:7400", "b:7400"))
     assert (overview.broker, overview.connected, overview.reconnects) == ("", False, 0)
+    assert overview.hindrance is None
     assert (list(overview.failures), overview.failure_count, overview.lost, overview.malformed) == ([], 0, 0, 0)
     link.addresses.last, link.connected, link.reconnects = "b:7400", True, 2
     conversation.handle(Welcome(1, "bob", b"", False, 0, 256, 15.0))
@@ -31,5 +33,8 @@ def test_it_shows_what_its_parts_know() -> None:
     conversation.publications.failures.append(LocalError("no"))
     conversation.publications.failure_count = 3
     conversation.deliveries.malformed = 4
+    conversation.publications.producers += [Producer("a", 1), Producer("b", 1)]
+    conversation.publications.producers[-1].hindrance = reason = LocalError("not yet")
     assert (overview.address, overview.broker, overview.connected, overview.reconnects) == ("b:7400", "bob", True, 2)
+    assert overview.hindrance is reason
     assert (len(overview.failures), overview.failure_count, overview.lost, overview.malformed) == (1, 3, 7, 4)

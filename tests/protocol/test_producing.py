@@ -126,6 +126,7 @@ def test_a_refusal_that_may_pass_is_tried_again_and_not_for_ever(code: ErrorCode
         assert outcome.error is None
         publications.refused(sequence, Refused(code, "no"))
         publications.acknowledged(sequence)
+        assert (producer.hindrance is not None) == (code == ErrorCode.NOT_STORED)
         if not outcome.settled:
             producer.asked()
             producer.opened({"next": 0})
@@ -252,6 +253,9 @@ def test_a_producer_rests_before_it_asks_again() -> None:
         publications.rested()
         assert list(publications.to_open()) == [producer]
     assert pauses == sorted(pauses) and pauses[-1] == RETRY_DELAY_SECONDS_MAX and 15 < sum(pauses) < 25
+    assert "in a moment" in str(producer.hindrance)
+    producer.stored(0, 1)
+    assert producer.hindrance is None
 
 
 def test_of_what_was_sent_nobody_can_say_when_nobody_is_there() -> None:

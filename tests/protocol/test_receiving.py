@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from protocol.batch import Portion, join_u32, make_batch
 from protocol.errors import Refused
+from protocol.heard import Heard
 from protocol.limits import GAPS_KEPT_MAX
 from protocol.log_rows import LogName, Row
 from protocol.messages import Deliver, Gap, Subscribe
@@ -173,6 +174,27 @@ def test_what_was_read_from_a_log_is_not_taken_again() -> None:
     one.covered = {"origin": 11, "other": 99}
     assert rows_of(one.take()) == [2, 3]
     assert deliveries.malformed == 0 and deliveries.credit().allowed == 14, "they were taken all the same"
+
+
+def test_a_gap_stands_where_it_came_when_it_can_be_closed() -> None:
+    deliveries = Deliveries(100)
+    one = inbox(deliveries, 1)
+    one.heard = Heard()
+    deliveries.deliver(Deliver([[1], 2], portion(2, base=10)))
+    deliveries.gap(Gap(1, 3, "slow"))
+    deliveries.gap(Gap(0, 0, "moved"))
+    deliveries.deliver(Deliver([[1], 1], portion(1, base=20)))
+    one.gap(Gap(1, 1, "again"))
+    assert not one.at_gap and rows_of(one.take()) == [0, 1]
+    assert one.at_gap and one.waiting and one.take() == []
+    assert [gap.reason for gap in one.close_gap()] == ["slow", "moved"]
+    assert rows_of(one.take()) == [0] and one.at_gap
+    assert not one.gaps and one.lost == 0, "nobody was told"
+    assert one.heard.unheard("origin", [10, 11, 12, 20]) == [2]
+    one.tell(Gap(1, 3, "slow"))
+    assert one.lost == 3 and [gap.count for gap in one.gaps] == [3]
+    one.end(discard=True)
+    assert not one.waiting and deliveries.credit().allowed == 103
 
 
 def logged(first: int, count: int, offsets: bytes = b"") -> Row:

@@ -1,13 +1,8 @@
-"""Replay: each event once, in the order of its log, whatever is appended, trimmed and delivered meanwhile."""
+"""Replay step by step; `tests/properties/test_replay_history.py` and `test_replay_heals.py` have whole histories."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from random import Random
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from protocol.batch import join_u32, make_batch
 from protocol.errors import ErrorCode, LocalError, Refused
@@ -34,15 +29,32 @@ def info(broker: str, first: int, following: int, time: int = 0) -> LogInfo:
         ("ann@17:120", {"ann@17": 120}),
         ("ann@17:120, bob@18:7", {"ann@17": 120, "bob@18": 7}),
         ("a:b@17:0", {"a:b@17": 0}),
+        ("now", "now"),
+        ("ann@17:1,00000000000000aa-1f.7, 00000000000000aa-1f.5", {"ann@17": 1, "00000000000000aa-1f": 7}),
     ],
 )
 def test_where_to_begin(text: str | int, start: object) -> None:
     assert parse_start(text) == start
-    assert begins_in_the_past(text)
+    assert begins_in_the_past(text) == (text != "now")
 
 
 @pytest.mark.parametrize(
-    "text", ["", "end", "12", "ann@17", "ann:12", "ann@17:-1", "ann@17:x", "ann@1:1,", "ann@1:²", -1, True]
+    "text",
+    [
+        "",
+        "end",
+        "12",
+        "ann@17",
+        "ann:12",
+        "ann@17:-1",
+        "ann@17:x",
+        "ann@1:1,",
+        "ann@1:²",
+        "0aa-1f.7",
+        "00000000000000aa-1f.",
+        -1,
+        True,
+    ],
 )
 def test_what_is_no_place_to_begin(text: str | int) -> None:
     with pytest.raises(LocalError):
@@ -154,137 +166,176 @@ def test_an_event_that_is_in_two_logs_is_shown_where_it_is_read_first() -> None:
     assert replay.taken(ann, Chunk([produced(10, 20, 2, join_u32([1, 4]))], 0, 20, 30_000, {})).rows == []
 
 
-@dataclass
-class Twin:
-    """Logs as lists of (position, origin, number); other streams of a broker take numbers of its origin too."""
-
-    rows: dict[str, list[list[tuple[int, str, int]]]] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
-    firsts: dict[str, int] = field(default_factory=dict)
-    lives: dict[str, int] = field(default_factory=dict)
-
-    def end(self, broker: str) -> int:
-        rows = self.rows[broker]
-        return rows[-1][-1][0] + 1 if rows else 0
-
-    def append(self, broker: str, count: int, skipped: int) -> list[tuple[int, str, int]]:
-        rows = self.rows.setdefault(broker, [])
-        origin = f"{broker}.{self.lives.get(broker, 0)}"
-        number = self.numbers.get(origin, 0) + skipped
-        end = self.end(broker)
-        rows.append([(end + place, origin, number + place) for place in range(count)])
-        self.numbers[origin] = number + count
-        return rows[-1]
-
-    def infos(self) -> list[LogInfo]:
-        return [info(broker, self.firsts.get(broker, 0), self.end(broker)) for broker in self.rows]
-
-    def chunk(self, broker: str, position: int, most: int) -> Chunk:
-        first = self.firsts.get(broker, 0)
-        assert position <= self.end(broker)
-        looked = [row for row in self.rows[broker] if row[-1][0] >= max(position, first)][:most]
-        covered = {row[-1][1]: row[-1][2] for row in looked}
-        rows = [
-            Row(row[0][0], len(row), row[0][0], row[0][1], row[0][2], b"", "q", b"", {}, True, b"") for row in looked
-        ]
-        following = looked[-1][-1][0] + 1 if looked else max(position, first)
-        return Chunk(rows, first, following, self.end(broker), covered)
+def test_now_begins_at_the_ends_and_in_new_logs_at_their_beginnings() -> None:
+    replay = Replay("now", nothing_lost)
+    replay.listed([info("ann", 0, 9000)], away=["cyd"], copies=2)
+    assert step_of(replay) is Step.READ, "to know the number of the event before"
+    assert replay.taken(replay.next_read[0], Chunk([], 0, 9000, 9000, {"ann-1": 4})).position == 9000
+    replay.subscribed()
+    replay.listed([info("ann", 0, 9000), info("bob", 0, 5), info("cyd", 0, 100)])
+    assert replay.next_read == (LogName("bob", 1, 0, "q"), 0) and replay.begins["cyd@1"] == 100
 
 
-class Reader:
-    """A subscriber that replays; `live` is what was delivered and not taken yet."""
+def events(first: int, origin: str, base: int, count: int = 10) -> Row:
+    batch = make_batch(["q"], {}, [b"x"] * count)
+    return Row(first, count, 7, origin, base, b"", "q", batch.lengths, {}, True, batch.records)
 
-    def __init__(self, twin: Twin, start: str) -> None:
-        self.twin = twin
-        self.lost = 0
-        self.replay = Replay(start, self.lose)
-        self.is_subscribed = False
-        self.live: list[tuple[int, str, int]] = []
-        self.seen: list[tuple[str, int, int]] = []
 
-    def lose(self, count: int, _: str) -> None:
-        self.lost += count
+def sought(replay: Replay, rows: list[Row]) -> int:
+    """Answer its looks from these rows of one log, as whoever has it would; how many looks it took."""
+    looks = 0
+    while step_of(replay) is Step.SEEK:
+        name, position = replay.next_look
+        (row,) = [row for row in rows if row.first <= position < row.first + row.count]
+        replay.looked(name, Chunk([row], 0, row.first + row.count, rows[-1].first + rows[-1].count, {}))
+        looks += 1
+    return looks
 
-    def step(self, most: int) -> None:
-        replay = self.replay
-        if replay.step is Step.LIST:
-            replay.listed(self.twin.infos())
-        elif replay.step is Step.READ:
-            name, position = replay.next_read
-            piece = replay.taken(name, self.twin.chunk(name.broker, position, most))
-            for row in piece.rows:
-                for place in row.places():
-                    if row.first + place >= piece.position:
-                        self.seen.append((name.broker, row.first + place, row.base + place))
-        elif replay.step is Step.SUBSCRIBE:
-            self.is_subscribed = True
+
+ANN, LATER = "00000000000000aa-1", "00000000000000aa-2"
+LOG = [events(10 * place, ANN if place < 400 else LATER, 20 * (place % 400)) for place in range(1000)]
+
+
+@pytest.mark.parametrize(
+    ("event", "first", "shown"),
+    [
+        (f"{ANN}.0", 0, 1),
+        (f"{ANN}.9", 10, 10),
+        (f"{ANN}.15", 10, 10),
+        (f"{ANN}.2005", 1000, 1006),
+        (f"{ANN}.999999", 4000, 4000),
+        (f"{LATER}.25", 4010, 4016),
+        (f"{ANN}.3,{LATER}.25", 4010, 4016),
+        (f"{LATER}.25,ann@1:5000", 5000, 5000),
+    ],
+)
+def test_it_begins_behind_an_event_that_is_named(event: str, first: int, shown: int) -> None:
+    replay = Replay(event, nothing_lost)
+    replay.listed([info("ann", 0, 10_000)])
+    assert sought(replay, LOG) <= 12
+    name, position = replay.next_read
+    assert position == first or position == first - 1
+    place = position // 10
+    piece = replay.taken(name, Chunk(LOG[place : place + 2], 0, 10 * place + 20, 10_000, {}))
+    positions = [row.first + one for row in piece.rows for one in row.places() if row.first + one >= piece.position]
+    assert positions[0] == shown
+
+
+def test_an_event_that_no_log_knows_of_is_refused() -> None:
+    replay = Replay("00000000000000bb-1.7", nothing_lost)
+    replay.listed([info("ann", 0, 10_000)])
+    with pytest.raises(Refused, match=r"no log with event 00000000000000bb-1\.7") as caught:
+        sought(replay, LOG)
+    assert caught.value.code == ErrorCode.NOT_FOUND
+    with pytest.raises(Refused):
+        Replay(f"{ANN}.7", nothing_lost).listed([])
+    Replay(f"{ANN}.7", nothing_lost).listed([], away=["ann"], copies=2)
+
+
+def live_at(end: int, *rows: Row) -> Replay:
+    """A replay of ann's log that has gone live."""
+    replay = Replay("start", nothing_lost)
+    replay.listed([info("ann", 0, end)])
+    for _ in range(2):
+        if step_of(replay) is Step.READ:
+            replay.taken(replay.next_read[0], Chunk(list(rows), 0, end, end, {}))
+        if step_of(replay) is Step.SUBSCRIBE:
             replay.subscribed()
+            replay.listed([info("ann", 0, end)])
+    assert step_of(replay) is Step.LIVE
+    return replay
+
+
+def test_after_a_loss_it_reads_what_was_not_handed_out() -> None:
+    replay = live_at(0)
+    replay.heard.add(ANN, 0, [0, 1, 2, 20, 21])
+    replay.lost()
+    assert step_of(replay) is Step.SUBSCRIBE and replay.is_subscribed
+    replay.subscribed()
+    replay.listed([info("ann", 0, 30)])
+    assert replay.next_read == (LogName("ann", 1, 0, "q"), 0)
+    piece = replay.taken(replay.next_read[0], Chunk(LOG[:3], 0, 30, 30, {ANN: 49}))
+    assert [[row.base + place for place in row.places()] for row in piece.rows] == [
+        list(range(3, 10)),
+        list(range(22, 30)),
+        list(range(40, 50)),
+    ]
+    assert step_of(replay) is Step.LIVE and replay.covered == {ANN: 49}
+
+
+def test_after_a_loss_it_looks_for_where_to_go_on() -> None:
+    replay = live_at(0)
+    replay.heard.settle(ANN, 20 * 300 + 4)
+    replay.lost()
+    replay.subscribed()
+    replay.listed([info("ann", 0, 10_000)])
+    assert sought(replay, LOG) <= 12
+    assert replay.next_read == (LogName("ann", 1, 0, "q"), 3000)
+    piece = replay.taken(replay.next_read[0], Chunk(LOG[300:301], 0, 3010, 10_000, {}))
+    assert [list(row.places()) for row in piece.rows] == [[5, 6, 7, 8, 9]]
+
+
+def test_what_came_before_a_silence_need_not_be_looked_through() -> None:
+    replay = live_at(0)
+    for end in (20, 30, 40):
+        replay.look_again()
+        replay.listed([info("ann", 0, end)], mark=end < 40)
+        assert step_of(replay) is Step.LIVE
+    replay.lost()
+    replay.subscribed()
+    replay.listed([info("ann", 0, 50)])
+    assert replay.next_read == (LogName("ann", 1, 0, "q"), 20), "where it ended before the last silence"
+
+
+def test_logs_that_are_back_are_read_and_others_are_not() -> None:
+    told: list[str] = []
+    replay = Replay("start", lambda count, reason: told.append(f"{count} {reason}"))
+    replay.listed([info("ann", 0, 0)], away=["bob", "cyd"], copies=2)
+    replay.subscribed()
+    replay.listed([info("ann", 0, 0)], away=["bob", "cyd"], copies=2)
+    assert step_of(replay) is Step.LIVE and replay.away == ("bob", "cyd")
+    assert told == ["0 brokers bob, cyd cannot be reached: what is in their logs alone comes when they are back"]
+    replay.look_again()
+    replay.listed([info("ann", 0, 30), info("bob", 0, 20)], away=["cyd"], copies=2)
+    assert replay.next_read == (LogName("bob", 1, 0, "q"), 0)
+    replay.taken(replay.next_read[0], Chunk([], 0, 20, 20, {}))
+    assert step_of(replay) is Step.LIVE and len(told) == 1, "fewer than two: whatever was acknowledged is there"
+    replay.look_again()
+    replay.listed([info("ann", 0, 30), info("bob", 0, 20)], away=["ann", "bob"], copies=2)
+    assert len(told) == 2 and "ann, bob" in told[1]
+
+
+def test_a_log_that_cannot_be_read_is_told_of_once_and_tried_again() -> None:
+    told: list[str] = []
+    replay = Replay("start", lambda count, reason: told.append(reason))
+    replay.listed([info("ann", 0, 9000)])
+    replay.unreadable(replay.next_read[0], "nobody has it")
+    assert step_of(replay) is Step.SUBSCRIBE
+    replay.subscribed()
+    for _ in range(2):
+        replay.listed([info("ann", 0, 9000)])
+        assert step_of(replay) is Step.READ
+        replay.unreadable(replay.next_read[0], "nobody has it")
+        assert step_of(replay) is Step.LIVE and replay.away == ("ann",)
+        replay.look_again()
+    assert told == ["log ann@1 cannot be read, it is tried again every few seconds: nobody has it"]
+
+
+def test_what_is_not_on_enough_disks_yet_is_read_later_and_what_is_before_it_now() -> None:
+    told: list[str] = []
+    replay = Replay(f"{ANN}.2005", lambda count, reason: told.append(reason))
+    replay.listed([info("ann", 0, 10_000)])
+    while step_of(replay) is Step.SEEK:
+        name, position = replay.next_look
+        if position >= 1020:
+            replay.unreadable(name, "it is on too few disks", True)
         else:
-            for position, origin, number in self.live:
-                if number > replay.covered.get(origin, -1):
-                    self.seen.append((origin.split(".")[0], position, number))
-            self.live.clear()
-
-
-def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A random history; at the end the subscriber has seen each event from its beginning on once, log by log."""
-    monkeypatch.setattr("protocol.replay.REPLAY_NEAR_EVENTS", draw.randint(0, 6))
-    twin = Twin()
-    for _ in range(draw.randint(0, 8)):
-        twin.append(draw.choice("ab"), draw.randint(1, 4), draw.randint(0, 2))
-    old = {broker: len(rows) for broker, rows in twin.rows.items()}
-    begin = {broker: draw.randint(0, twin.end(broker)) for broker in twin.rows}
-    start = ",".join(f"{broker}@1:{position}" for broker, position in begin.items()) if draw.random() < 0.7 else "start"
-    begin = begin if start and start != "start" else {}
-    reader = Reader(twin, start or "start")
-    # On the disk and not matched yet: who subscribes meanwhile is told of it, though it is in the log.
-    in_flight = [row for rows in twin.rows.values() for row in rows[-draw.randint(1, 2) :]]
-    for _ in range(draw.randint(0, 40)):
-        act = draw.random()
-        if act < 0.4:
-            reader.step(draw.randint(1, 3))
-        elif act < 0.75:
-            broker = draw.choice("abc")
-            in_flight.append(twin.append(broker, draw.randint(1, 4), draw.randint(0, 2)))
-        elif act < 0.9 and in_flight:
-            events = in_flight.pop(0)
-            if reader.is_subscribed:
-                reader.live += events
-        elif act < 0.97:
-            # What a broker began to match before it stopped, it has matched.
-            reader.live += [event for events in in_flight for event in events if reader.is_subscribed]
-            in_flight.clear()
-            broker = draw.choice("abc")
-            twin.lives[broker] = twin.lives.get(broker, 0) + 1
-        elif old:
-            # Retention takes what is old, never what is still being matched.
-            broker = draw.choice(sorted(old))
-            rows = [row[0][0] for row in twin.rows[broker][: old[broker]]]
-            twin.firsts[broker] = max(twin.firsts.get(broker, 0), draw.choice(rows))
-    while reader.replay.step is not Step.LIVE:
-        reader.step(2)
-    for events in in_flight:
-        reader.live += events
-    reader.step(1)
-    assert len(set(reader.seen)) == len(reader.seen), "once"
-    total = 0
-    for broker in twin.rows:
-        positions = [position for log, position, _ in reader.seen if log == broker]
-        assert positions == sorted(positions), "in the order of the log"
-        assert all(position >= begin.get(broker, 0) for position in positions), "nothing from before the beginning"
-        place = reader.replay._places.get(LogName(broker, 1, 0, "q"))
-        # Where it was listed for the first time, that was as far back as it went.
-        total += twin.end(broker) - (place.wanted if place else 0)
-    assert len(reader.seen) + reader.lost == total, "nothing is missing that nobody told of"
-    assert not reader.lost or any(twin.firsts.values())
-
-
-def test_any_history_shows_each_event_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(1500):
-        live_through(Random(seed), monkeypatch)
-
-
-@given(st.randoms(use_true_random=False))
-def test_any_history_that_is_found_shows_each_event_once(draw: Random) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        live_through(draw, monkeypatch)
+            row = LOG[position // 10]
+            replay.looked(name, Chunk([row], 0, row.first + 10, 10_000, {}))
+    assert replay.next_read == (LogName("ann", 1, 0, "q"), 1000) and not told
+    replay.taken(replay.next_read[0], Chunk(LOG[100:102], 0, 1020, 10_000, {}))
+    replay.unreadable(replay.next_read[0], "it is on too few disks", True)
+    assert step_of(replay) is Step.SUBSCRIBE and replay.away == ("ann",) and len(told) == 1
+    replay.subscribed()
+    replay.listed([info("ann", 0, 10_000)])
+    assert step_of(replay) is Step.SEEK and replay.next_look == (LogName("ann", 1, 0, "q"), 1020)

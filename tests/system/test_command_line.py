@@ -151,6 +151,26 @@ def test_a_reader_that_has_enough_ends_it_quietly(broker: Broker) -> None:
         assert process.stderr.read() == b""
 
 
+def test_what_is_stored_is_removed_with_its_schema_when_that_is_said(broker: Broker) -> None:
+    def replayed() -> list[int]:
+        done = run(broker, "sub", "kept", "--from", "start", "--timeout", "1", "--json")
+        assert ("kept in memory" in done.stderr) == (not done.stdout)
+        return [one["attrs"]["n"] for one in deliveries(done.stdout)]
+
+    run(broker, "schema", "put", "kept", '{"durability": "stored"}')
+    for number in range(3):
+        run(broker, "pub", "kept", "--attr", f"n={number}", "--mode", "stored")
+    assert "--purge" in run(broker, "schema", "rm", "kept").stderr
+    assert replayed() == [0, 1, 2]
+    assert "3 entries of its logs are gone" in run(broker, "schema", "rm", "kept", "--purge").stderr
+    assert replayed() == []
+    run(broker, "schema", "put", "kept", '{"durability": "stored"}')
+    run(broker, "pub", "kept", "--attr", "n=7", "--mode", "stored")
+    assert replayed() == [7]
+    run(broker, "schema", "rm", "kept", "--purge")
+    assert "no schema" in run(broker, "schema", "rm", "kept", "--purge", code=1).stderr
+
+
 def test_refusals_exit_with_1(broker: Broker) -> None:
     assert "column" in run(broker, "sub", "a", "--where", "price >", code=1).stderr
     assert "leave it out" in run(broker, "sub", "a/#", code=1).stderr

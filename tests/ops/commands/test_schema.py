@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,32 @@ def test_rm_and_the_server_after_the_action(client: FakeClient, capsys: pytest.C
     assert main(["schema", "rm", "quotes", "--server", "h:1"]) == 0
     assert (client.asked, client.address) == ([("schema.rm", {"stream": "quotes"})], "h:1")
     assert "no schema any more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("setting", "says"), [({"durability": "stored"}, True), ({"audit": True}, True), ({}, False)])
+def test_rm_says_what_becomes_of_what_is_stored(
+    client: FakeClient, capsys: pytest.CaptureFixture[str], setting: dict[str, Any], says: bool
+) -> None:
+    client.answers["schema.rm"] = {"stream": "quotes", "schema": setting}
+    assert main(["schema", "rm", "quotes"]) == 0
+    assert ("stays readable: `headgate schema rm --purge` removes that too" in capsys.readouterr().err) == says
+
+
+@pytest.mark.parametrize(("left", "code"), [(0, 0), (3, 1)])
+def test_purge(
+    client: FakeClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], left: int, code: int
+) -> None:
+    async def purge(found: FakeClient, stream: str) -> tuple[int, int]:
+        assert (found, stream) == (client, "quotes")
+        return 1_200, left
+
+    monkeypatch.setattr("ops.commands.schema.purge", purge)
+    assert main(["schema", "rm", "quotes", "--purge"]) == code
+    told = capsys.readouterr().err
+    assert "1,200 entries of its logs are gone" in told
+    assert ("3 are left, because it was published to" in told) == bool(left)
+    assert main(["schema", "rm", "quotes", "--purge", "--json"]) == code
+    assert json.loads(capsys.readouterr().out) == {"stream": "quotes", "gone": 1_200, "left": left}
 
 
 def test_a_refusal(client: FakeClient) -> None:

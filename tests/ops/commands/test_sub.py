@@ -13,6 +13,8 @@ import pytest
 from ops.cli import main
 from ops.commands.sub import human_text
 from protocol.errors import ConnectionLost, ErrorCode, Refused
+from protocol.log_catalogue import LogInfo
+from protocol.log_rows import LogKind, LogName
 from protocol.messages import Gap
 from protocol.receiving import Event
 from tests.ops.fakes import FakeClient, FakeSubscription, event, use_client
@@ -33,7 +35,7 @@ def test_deliveries_are_printed_and_subscribed_is_said(monkeypatch: Patch, capfd
     assert captured.err == "subscribed\n"
     ((pattern, where, options),) = client.subscribed
     assert (pattern, where) == ("quotes/*", "price > 8")
-    assert options == {"exact": True, "durable": None, "start": None}
+    assert options == {"exact": True, "start": None}
     assert client.closed
 
 
@@ -48,9 +50,60 @@ def test_count_ends_it_within_a_batch(monkeypatch: Patch, capfd: Capture, count:
     ("text", "start"), [("start", "start"), ("now", "now"), ("17", 17), ("ann@5:7,bob@6:0", "ann@5:7,bob@6:0")]
 )
 def test_where_to_begin(monkeypatch: Patch, text: str, start: object, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient({"schema.get": {"stream": "a", "schema": {"durability": "stored"}}}))
+    assert main(["sub", "a", "--from", text]) == 0
+    assert client.subscribed[0][2] == {"exact": False, "start": start}
+    assert capfd.readouterr().err == "subscribed\n"
+
+
+@pytest.mark.parametrize("words", [[], ["--from", "start"]])
+def test_a_durable_one_is_refused_before_anything_is_asked_or_said(
+    monkeypatch: Patch, capfd: Capture, words: list[str]
+) -> None:
     client = use_client(monkeypatch, FakeClient())
-    assert main(["sub", "a", "--from", text, "--durable", "mine"]) == 0
-    assert client.subscribed[0][2] == {"exact": False, "durable": "mine", "start": start}
+    assert main(["sub", "a", "--durable", "mine", *words]) == 1
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("headgate sub: durable subscriptions are not there yet")
+    assert (client.asked, client.subscribed) == ([], [])
+
+
+@pytest.mark.parametrize("schema", [{"placement": "counting"}, None])
+def test_a_stream_in_memory_has_no_past_and_that_is_said(monkeypatch: Patch, capfd: Capture, schema: object) -> None:
+    missing = Refused(ErrorCode.NOT_FOUND, "no schema")
+    client = FakeClient({"schema.get": missing if schema is None else {"stream": "a", "schema": schema}})
+    client.held = [LogInfo(LogName("ann", 1, LogKind.EVENTS, "a"), 5, 5, 0, 0, 0, ("ann",))]  # all of it was removed
+    use_client(monkeypatch, client)
+    assert main(["sub", "a/b", "--from", "start"]) == 0
+    told, subscribed = capfd.readouterr().err.splitlines()
+    assert told.startswith("headgate sub: stream a is kept in memory and has no past: ") and "schema put a " in told
+    assert (subscribed, client.asked) == ("subscribed", [("schema.get", {"stream": "a"})])
+
+
+@pytest.mark.parametrize(("words", "last"), [([], 2), (["--count", "2"], 1)])
+def test_who_stops_is_told_where_to_go_on(monkeypatch: Patch, capfd: Capture, words: list[str], last: int) -> None:
+    stored = {"schema.get": {"stream": "a", "schema": {"durability": "stored"}}}
+    client = use_client(monkeypatch, FakeClient(stored, batches=[[event(0)], [event(1), event(2)]]))
+    client.begins = {"ann@5": 7}
+    assert main(["sub", "a", "--from", "now", *words]) == 0
+    told = capfd.readouterr().err.splitlines()
+    assert told == ["subscribed", f"to go on behind the last line: --from ann@5:7,ab-1.{last}"]
+
+
+@pytest.mark.parametrize(("words", "schema"), [(["--from", "now"], {}), ([], {"durability": "stored"})])
+def test_who_cannot_go_on_is_told_of_no_place(
+    monkeypatch: Patch, capfd: Capture, words: list[str], schema: dict[str, object]
+) -> None:
+    use_client(monkeypatch, FakeClient({"schema.get": {"stream": "a", "schema": schema}}, batches=[[event(0)]]))
+    assert main(["sub", "a", *words]) == 0
+    assert capfd.readouterr().err == "subscribed\n"
+
+
+def test_what_a_stream_kept_when_it_was_stored_is_a_past(monkeypatch: Patch, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient({"schema.get": Refused(ErrorCode.NOT_FOUND, "no schema")}))
+    client.held = [LogInfo(LogName("ann", 1, LogKind.EVENTS, "a"), 0, 5, 100, 0, 0, ("ann",))]
+    assert main(["sub", "a/b", "--from", "start"]) == 0
+    assert capfd.readouterr().err == "subscribed\n"
 
 
 @pytest.mark.parametrize(

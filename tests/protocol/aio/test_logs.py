@@ -117,3 +117,20 @@ async def test_a_connection_that_has_grown_old_is_made_anew() -> None:
                 assert await client.logs("quotes") == [info]
                 broker.drop()
                 assert len((await client.read_log(info.name, 0)).rows) == 1
+
+
+@asynchronous
+async def test_a_survey_tells_who_could_not_be_asked_and_what_is_kept() -> None:
+    async with fake_broker() as fake, fake_broker("other") as other, await connect(fake.address) as client:
+        await publish(client, "quotes")
+        survey = await client.survey_logs("quotes")
+        assert ([info.name for info in survey.logs], survey.away, survey.copies) == ([NAME], (), 1)
+        assert survey.stored, "a broker that does not say"
+        know(fake, fake, other)
+        fake.answers["ring"]["brokers"] += [{"name": "down", "client_address": "127.0.0.1:1", "state": "down"}]
+        fake.answers["ring"]["log_copies"] = 2
+        fake.answers["schema.get"] = {"schema": {"durability": "memory"}}
+        survey = await client.survey_logs("quotes")
+        assert (survey.away, survey.copies, survey.stored) == (("down",), 2, False)
+        await other.close()
+        assert (await client.survey_logs("quotes")).away == ("down", "other")

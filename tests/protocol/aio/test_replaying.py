@@ -8,10 +8,11 @@ from contextlib import suppress
 import pytest
 
 from protocol.aio import Client, Event, Subscription, connect
-from protocol.errors import LocalError, Refused
+from protocol.errors import ConnectionLost, ErrorCode, LocalError, Refused
 from protocol.messages import Gap
 from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import FakeBroker, fake_broker
+from tests.support.fake_broker_log import early
 
 
 async def publish(client: Client, *numbers: int, topic: str = "a") -> None:
@@ -169,3 +170,122 @@ async def test_who_waits_may_be_cancelled_at_any_moment() -> None:
         await publish(client, 6)
         numbers += [event.attributes["n"] for event in await take(past, 1)]
         assert numbers == list(range(7))
+
+
+STORED = {"stream": "a", "schema": {"durability": "stored"}}
+
+
+@asynchronous
+async def test_a_lost_session_is_made_up_for_from_the_log() -> None:
+    told: list[Gap] = []
+    async with fake_broker() as fake, await connect(fake.address) as other, await connect(fake.address) as client:
+        fake.answers["schema.get"] = STORED
+        await publish(other, *range(3))
+        past = await client.subscribe("a", start="start", on_gap=told.append)
+        events = await take(past, 3)
+        await publish(other, 3, 4)
+        events += await take(past, 2)
+        fake.forget()
+        fake.drop()
+        await publish(other, *range(5, 9))
+        events += await take(past, 4)
+        await publish(other, 9)
+        events += await take(past, 1)
+        assert [event.attributes["n"] for event in events] == list(range(10))
+        assert [event.position[-2:] for event in events[5:]] == [":5", ":6", ":7", ":8", ""]
+        await asyncio.sleep(0)
+        assert not told and not past.gaps and past.lost == 0
+        assert past.begins == {"fake@1": 0}
+
+
+@asynchronous
+async def test_what_the_broker_had_to_drop_is_read_where_it_belongs() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        fake.answers["schema.get"] = STORED
+        past = await client.subscribe("a", start="start")
+        await publish(client, 0, 1)
+        deliver, fake._route = fake._route, lambda batch, base: fake.batches.append(batch)  # type: ignore[method-assign]
+        await publish(client, 2, 3)
+        fake._route = deliver  # type: ignore[method-assign]
+        fake.say(Gap(past.number, 2, "slow consumer"))
+        await publish(client, 4)
+        assert [event.attributes["n"] for event in await take(past, 5)] == list(range(5))
+        assert not past.gaps and past.lost == 0
+
+
+@asynchronous
+async def test_a_gap_of_a_stream_in_memory_is_told() -> None:
+    told: list[Gap] = []
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        fake.answers["schema.get"] = {"stream": "a", "schema": {}}
+        past = await client.subscribe("a", start="now", on_gap=told.append)
+        fake.say(Gap(past.number, 2, "slow consumer"))
+        await client.publish("a", {"n": 4})
+        assert [event.attributes["n"] for event in await take(past, 1)] == [4]
+        await asyncio.sleep(0)
+        assert [gap.count for gap in told] == [2] and past.lost == 2
+
+
+@asynchronous
+async def test_a_gap_that_nobody_closes_any_more_is_told() -> None:
+    async with fake_broker() as fake, await connect(fake.address, retry_seconds=0.0) as client:
+        past = await client.subscribe("a", start="now")
+        fake.say(Gap(past.number, 2, "slow consumer"))
+        await client.ask("status")
+        await fake.close()
+        with pytest.raises(ConnectionLost):
+            await take(past, 1)
+        assert past.lost == 2
+
+
+@asynchronous
+async def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("protocol.aio.replaying.REPLAY_LOOK_SECONDS", 0.01)
+    told: list[Gap] = []
+    async with fake_broker() as fake, fake_broker("other") as other:
+        async with await connect(other.address) as there:
+            await publish(there, 1)
+        rows = [{"name": one.name, "client_address": one.address, "state": "down"} for one in (fake, other)]
+        fake.answers |= {"ring": {"brokers": rows, "log_copies": 1}, "schema.get": STORED}
+        async with await connect(fake.address) as client:
+            await publish(client, 0)
+            past = await client.subscribe("a", start="start", on_gap=told.append)
+            assert [event.attributes["n"] for event in await take(past, 1)] == [0]
+            assert [gap.reason[:30] for gap in past.gaps] == ["broker other cannot be reached"]
+            rows[1]["state"] = "up"
+            assert [event.position for event in await take(past, 1)] == ["other@1:0"]
+            assert len(told) == 1
+
+
+@asynchronous
+async def test_what_is_not_on_enough_disks_yet_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.aio.replaying.REPLAY_LOOK_SECONDS", 0.01)
+    told: list[Gap] = []
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        fake.answers["schema.get"] = STORED
+        await publish(client, *range(4))
+        read = fake.log.read
+        monkeypatch.setattr(fake.log, "read", early(2, read))
+        past = await client.subscribe("a", start="start", on_gap=told.append)
+        assert [event.attributes["n"] for event in await take(past, 2)] == [0, 1]
+        waiting = asyncio.ensure_future(take(past, 1))
+        await fake.until(lambda: told)
+        await fake.until(lambda: fake.session.subscriptions)
+        await publish(client, 4)
+        assert [event.attributes["n"] for event in await waiting] == [4]
+        assert [gap.count for gap in told] == [0] and "too few disks" in told[0].reason
+        monkeypatch.setattr(fake.log, "read", read)
+        assert [event.attributes["n"] for event in await take(past, 2)] == [2, 3]
+        assert len(told) == 1
+
+
+@asynchronous
+async def test_a_durable_one_is_refused_before_anything_is_read() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        await publish(client, 1)
+        fake.refusals["a"] = ErrorCode.UNSUPPORTED
+        with pytest.raises(Refused):
+            await client.subscribe("a", durable="mine", start="start")
+        assert "logs" not in fake.asked

@@ -132,3 +132,19 @@ def test_a_connection_that_has_grown_old_is_made_anew(fake: Fake, other: Fake) -
             assert client.logs("quotes") == [info]
             broker.call(FakeBroker.drop)
             assert len(client.read_log(info.name, 0).rows) == 1
+
+
+def test_a_survey_tells_who_could_not_be_asked_and_what_is_kept(fake: Fake, other: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        publish(client, "quotes")
+        survey = client.survey_logs("quotes")
+        assert ([info.name for info in survey.logs], survey.away, survey.copies) == ([NAME], (), 1)
+        assert survey.stored, "a broker that does not say"
+        know(fake, fake, other)
+        fake.thing.answers["ring"]["brokers"] += [{"name": "down", "client_address": "127.0.0.1:1", "state": "down"}]
+        fake.thing.answers["ring"]["log_copies"] = 2
+        fake.thing.answers["schema.get"] = {"schema": {"durability": "memory"}}
+        survey = client.survey_logs("quotes")
+        assert (survey.away, survey.copies, survey.stored) == (("down",), 2, False)
+        other.run(other.thing.close())
+        assert client.survey_logs("quotes").away == ("down", "other")

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from protocol.blocking import BlockingClient, Event, Subscription, connect_blocking
-from protocol.errors import LocalError, Refused
+from protocol.errors import ConnectionLost, ErrorCode, LocalError, Refused
 from protocol.messages import Gap
 from tests.support.fake_broker import FakeBroker, fake_broker
+from tests.support.fake_broker_log import early
 from tests.support.threaded import Threaded, in_thread
 
 Fake = Threaded[FakeBroker]
@@ -134,3 +135,101 @@ def test_one_that_is_closed_while_it_reads_ends(fake: Fake) -> None:
         past.close()
         assert list(past) == []
         assert fake.thing.session.subscriptions == {}
+
+
+STORED = {"stream": "a", "schema": {"durability": "stored"}}
+
+
+def test_a_lost_session_is_made_up_for_from_the_log(fake: Fake) -> None:
+    told: list[Gap] = []
+    fake.thing.answers["schema.get"] = STORED
+    with connect_blocking(fake.thing.address) as other, connect_blocking(fake.thing.address) as client:
+        publish(other, *range(3))
+        past = client.subscribe("a", start="start", on_gap=told.append)
+        events = take(past, 3)
+        publish(other, 3, 4)
+        events += take(past, 2)
+        fake.call(FakeBroker.forget)
+        fake.call(FakeBroker.drop)
+        publish(other, *range(5, 9))
+        events += take(past, 4)
+        publish(other, 9)
+        events += take(past, 1)
+        assert [event.attributes["n"] for event in events] == list(range(10))
+        assert [event.position[-2:] for event in events[5:]] == [":5", ":6", ":7", ":8", ""]
+        assert not told and not past.gaps and past.lost == 0
+        assert past.begins == {"fake@1": 0} and client.subscribe("a").begins == {}
+        assert list(past.events(0.01)) == []
+
+
+def test_a_gap_of_a_stream_in_memory_is_told(fake: Fake) -> None:
+    told: list[Gap] = []
+    fake.thing.answers["schema.get"] = {"stream": "a", "schema": {}}
+    with connect_blocking(fake.thing.address) as client:
+        past = client.subscribe("a", start="now", on_gap=told.append)
+        fake.call(lambda broker: broker.say(Gap(past.number, 2, "slow consumer")))
+        client.publish("a", {"n": 4})
+        assert [event.attributes["n"] for event in take(past, 1)] == [4]
+        assert [gap.count for gap in told] == [2] and past.lost == 2
+
+
+def test_a_gap_that_nobody_closes_any_more_is_told(fake: Fake) -> None:
+    client = connect_blocking(fake.thing.address, retry_seconds=0.0)
+    past = client.subscribe("a", start="now")
+    fake.call(lambda broker: broker.say(Gap(past.number, 2, "slow consumer")))
+    client.ask("status")
+    fake.run(fake.thing.close())
+    with pytest.raises(ConnectionLost):
+        take(past, 1)
+    assert past.lost == 2
+    client.close()
+
+
+def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("protocol.blocking.replaying.REPLAY_LOOK_SECONDS", 0.01)
+    told: list[Gap] = []
+    with in_thread(lambda: fake_broker("other")) as other:
+        with connect_blocking(other.thing.address) as there:
+            publish(there, 1)
+        rows = [{"name": one.thing.name, "client_address": one.thing.address, "state": "down"} for one in (fake, other)]
+        fake.thing.answers |= {"ring": {"brokers": rows, "log_copies": 1}, "schema.get": STORED}
+        with connect_blocking(fake.thing.address) as client:
+            publish(client, 0)
+            past = client.subscribe("a", start="start", on_gap=told.append)
+            assert [event.attributes["n"] for event in take(past, 1)] == [0]
+            assert list(past.events(0.05)) == []
+            assert [gap.reason[:30] for gap in told] == ["broker other cannot be reached"]
+            rows[1]["state"] = "up"
+            assert [event.position for event in take(past, 1)] == ["other@1:0"]
+            assert len(told) == 1
+
+
+def test_what_is_not_on_enough_disks_yet_holds_nothing_up(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.blocking.replaying.REPLAY_LOOK_SECONDS", 0.01)
+    told: list[Gap] = []
+    fake.thing.answers["schema.get"] = STORED
+    with connect_blocking(fake.thing.address) as client:
+        publish(client, *range(4))
+        log = fake.thing.log
+        read = log.read
+        monkeypatch.setattr(log, "read", early(2, read))
+        past = client.subscribe("a", start="start", on_gap=told.append)
+        assert [event.attributes["n"] for event in take(past, 2)] == [0, 1]
+        assert list(past.events(0.05)) == [] and past.confirmed
+        publish(client, 4)
+        assert [event.attributes["n"] for event in take(past, 1)] == [4]
+        assert [gap.count for gap in told] == [0] and "too few disks" in told[0].reason
+        monkeypatch.setattr(log, "read", read)
+        assert [event.attributes["n"] for event in take(past, 2)] == [2, 3]
+        assert len(told) == 1
+
+
+def test_a_durable_one_is_refused_before_anything_is_read(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        publish(client, 1)
+        fake.thing.refusals["a"] = ErrorCode.UNSUPPORTED
+        with pytest.raises(Refused):
+            client.subscribe("a", durable="mine", start="start")
+        assert "logs" not in fake.thing.asked

@@ -1,0 +1,40 @@
+"""A bookmark: how far deliveries were printed, in words that `sub --from` goes on behind.
+
+A log from which nothing was printed yet stands with the position where it was begun; one whose last event came live
+with the id of that event, which stands for the place behind it; one that was being replayed with the next position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from protocol.receiving import Event
+
+__all__ = ["Bookmark"]
+
+
+class Bookmark:
+    """The last event of each life of a broker, of those that were printed."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Event] = {}
+
+    def passed(self, events: Sequence[Event]) -> None:
+        """These were printed, one after the other."""
+        for origin, event in {event.origin: event for event in events}.items():
+            known = self._last.get(origin)
+            if known is None or known.sequence < event.sequence:
+                self._last[origin] = event
+
+    def text(self, begins: Mapping[str, int]) -> str:
+        """Where to go on; `begins` says where each log was begun. Empty when that is where it began."""
+        places, ids = dict(begins), []
+        for event in self._last.values():
+            partition, _, number = event.position.rpartition(":")
+            if partition:
+                places[partition] = max(int(number) + 1, places.get(partition, 0))
+            else:
+                ids.append(event.id)
+        if not self._last:
+            return ""
+        return ",".join([f"{partition}:{number}" for partition, number in sorted(places.items())] + sorted(ids))

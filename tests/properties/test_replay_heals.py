@@ -1,0 +1,304 @@
+"""A subscription with `start` sees each event of a stored stream once, whatever sessions and deliveries are lost.
+
+The world is dumb: logs are lists, a delivery is a row that may be dropped, and everything random comes from one seed.
+The subscriber is the real one, from the inbox to the steps of the blocking client.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.batch import Batch, join_u32, make_batch
+from protocol.blocking.replaying import Replaying
+from protocol.errors import CannotConnect, ErrorCode, Refused
+from protocol.limits import REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
+from protocol.log_catalogue import Chunk, LogInfo, Survey
+from protocol.log_rows import LogName, Row
+from protocol.messages import Deliver, Gap, Subscribe
+from protocol.receiving import Deliveries, Event, Inbox
+
+STEP_US = 4_000_000
+OVERTAKEN_MAX = 3
+"""Rows of its broker that overtake a delivery: 12 seconds of them, and a replay is patient for 20."""
+
+Id = tuple[str, int]
+
+
+@dataclass
+class Broker:
+    """One broker through its lives, with its logs by epoch, and what it has matched and not handed on."""
+
+    name: str
+    life: int = 1
+    epoch: int = 1
+    number: int = 0
+    clock: int = 0
+    is_away: bool = False
+    logs: dict[int, list[Row]] = field(default_factory=dict)
+    copies: dict[int, int] = field(default_factory=dict)  # rows that others have, by epoch
+    unsafe: int = 0  # rows at the end of its last log that nobody may read yet
+    in_flight: deque[list[Row | int]] = field(default_factory=deque)
+
+    @property
+    def origin(self) -> str:
+        return f"{self.name:0>16}-{self.life:x}"
+
+    def append(self, draw: Random) -> None:
+        count = draw.randint(1, 4)
+        self.number += draw.randint(0, 2)  # other streams
+        self.clock += draw.randint(0, STEP_US)
+        rows = self.logs.setdefault(self.epoch, [])
+        first = rows[-1].first + rows[-1].count if rows else 0
+        batch = make_batch(["q"], {"n": list(range(self.number, self.number + count))}, [b""] * count)
+        parts: tuple[Any, ...] = (b"", batch.topics, batch.lengths, {}, True, batch.records)
+        rows.append(Row(first, count, self.clock, self.origin, self.number, *parts))
+        self.number += count
+        self.in_flight.append([rows[-1], 0])
+
+    def restart(self, draw: Random) -> None:
+        """Its numbers begin anew, and its clock may have been put back."""
+        self.life += 1
+        self.number = draw.randint(0, 3)
+        self.clock = max(0, self.clock - draw.choice((0, 0, 100_000_000)))
+        self.epoch += draw.choice((0, 0, 1))
+        self.in_flight.clear()
+
+
+class World:
+    """Three brokers, and the client of one subscriber: what the replaying asks of it, it answers from the lists."""
+
+    def __init__(self, draw: Random, step: int) -> None:
+        self.draw = draw
+        self.step = step  # every so manyth number is wanted
+        self.brokers = {name: Broker(name) for name in ("a1", "b2", "c3")}
+        self.is_connected = True
+        self.is_subscribed = False
+        self.outbox: list[Deliver | Gap] = []
+        self.now = 0.0
+        self.deliveries = Deliveries(100)
+        self.inbox = Inbox(self.deliveries, Subscribe(1, 1, "q"))
+        self.deliveries.inboxes[1] = self.inbox
+
+    def monotonic(self) -> float:
+        """In place of the clock."""
+        return self.now
+
+    # --- what the replaying asks of its client -----------------------------------------------------------------------
+
+    def survey_logs(self, stream: str) -> Survey:
+        assert stream == "q"
+        if self.draw.random() > 0.9:
+            raise CannotConnect("q", "the broker of the moment died")
+        infos = []
+        for broker in self.brokers.values():
+            for epoch, rows in broker.logs.items():
+                held = rows[: broker.copies.get(epoch, 0)] if broker.is_away else rows
+                if held:
+                    name = LogName(broker.name, epoch, 0, "q")
+                    infos.append(LogInfo(name, 0, held[-1].first + held[-1].count, 0, 0, 0, ("x",)))
+        away = tuple(broker.name for broker in self.brokers.values() if broker.is_away)
+        return Survey(infos, away, 4, True)
+
+    def read_log(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Chunk:
+        broker = self.brokers[name.broker]
+        rows = broker.logs[name.epoch]
+        if broker.is_away:
+            rows = rows[: broker.copies.get(name.epoch, 0)]
+            if self.draw.random() > 0.8 or not rows:
+                raise CannotConnect(name.broker, "it is away")
+        end = rows[-1].first + rows[-1].count if rows else 0
+        unsafe = 0 if broker.is_away or name.epoch < max(broker.logs) else min(broker.unsafe, len(rows))
+        early = rows[-unsafe].first if unsafe else end
+        if early <= position < end:
+            raise Refused(ErrorCode.NOT_STORED, "too few disks have it")
+        if position > end:
+            raise Refused(ErrorCode.NOT_FOUND, "there is no such position")
+        looked = [row for row in rows if position < row.first + row.count <= early][
+            : 1 if events else self.draw.randint(1, 3)
+        ]
+        covered = {row.origin: row.base + row.count - 1 for row in looked} if not events else {}
+        following = looked[-1].first + looked[-1].count if looked else position
+        found = looked if not pattern else [cut for row in looked if (cut := self._cut(row)) is not None]
+        return Chunk(found, 0, following, end, covered)
+
+    def check_usable(self) -> None:
+        pass
+
+    def _cut(self, row: Row) -> Row | None:
+        places = [place for place in range(row.count) if (row.base + place) % self.step == 0]
+        if not places:
+            return None
+        part = Batch(row.topics, row.count, row.lengths, row.records).portion(places, row.origin, 0, row.time)
+        parts: tuple[Any, ...] = (join_u32(places), part.topics, part.lengths, {}, False, part.records)
+        return Row(row.first, len(places), row.time, row.origin, row.base, *parts)
+
+    def confirm(self, inbox: Inbox) -> None:
+        self.is_connected = self.is_subscribed = True
+
+    # --- what goes on ------------------------------------------------------------------------------------------------
+
+    def match(self) -> None:
+        """A broker hands on a row that its disk has, perhaps before an older one of its own."""
+        flight = self.draw.choice(
+            [broker.in_flight for broker in self.brokers.values() if broker.in_flight] or [deque()]
+        )
+        if not flight:
+            return
+        place = 1 if len(flight) > 1 and flight[0][1] < OVERTAKEN_MAX and self.draw.random() > 0.7 else 0  # type: ignore[operator]
+        flight[0][1] += place  # type: ignore[operator]
+        row = flight[place][0]
+        del flight[place]
+        assert isinstance(row, Row)
+        places = [place for place in range(row.count) if (row.base + place) % self.step == 0]
+        if places and self.is_connected and self.is_subscribed:
+            batch = Batch(row.topics, row.count, row.lengths, row.records)
+            self.outbox.append(Deliver([1, len(places)], batch.portion(places, row.origin, row.base, row.time)))
+
+    def write(self, most: int) -> None:
+        """What waits at the home goes out."""
+        while self.outbox and most:
+            said = self.outbox.pop(0)
+            self.deliveries.deliver(said) if isinstance(said, Deliver) else self.deliveries.gap(said)
+            most -= 1
+
+    def drop(self) -> None:
+        """The outbox is full: the oldest go."""
+        count = self.draw.randint(0, len(self.outbox))
+        if count:
+            self.outbox[:count] = [Gap(1, count, "slow consumer")]
+
+    def lose_session(self) -> None:
+        self.outbox.clear()
+        self.is_connected = False
+        if self.is_subscribed:
+            self.inbox.gap(Gap(1, 0, "the session ended"))
+
+    def kill(self) -> None:
+        """A broker dies: what it had not handed on is in its log alone, and the subscribers are told."""
+        broker = self.draw.choice(list(self.brokers.values()))
+        lost = bool(broker.in_flight)
+        broker.restart(self.draw)
+        broker.is_away = self.draw.random() < 0.7
+        broker.copies = {epoch: self.draw.randint(0, len(rows)) for epoch, rows in broker.logs.items()}
+        if lost and self.is_connected and self.is_subscribed:
+            self.outbox.append(Gap(0, 0, "it was started again"))
+
+    def flush(self) -> None:
+        """All that is on its way arrives."""
+        while any(broker.in_flight for broker in self.brokers.values()):
+            self.match()
+        self.write(1000)
+
+    def lag(self) -> None:
+        """The siblings of a broker are slow."""
+        broker = self.draw.choice([broker for broker in self.brokers.values() if broker.logs] or [Broker("dd")])
+        broker.unsafe = self.draw.randint(0, min(3, len(broker.logs.get(max(broker.logs, default=0), ()))))
+
+    def bring_back(self) -> None:
+        for broker in self.brokers.values():
+            broker.is_away, broker.unsafe = False, 0
+
+
+class Reader:
+    """The application: takes what there is, one batch a time."""
+
+    def __init__(self, world: World, start: str) -> None:
+        self.world = world
+        self.told: list[Gap] = []
+        world.inbox.on_gap = self.told.append
+        self.replaying = Replaying(world, world.inbox, start, world.confirm)  # type: ignore[arg-type]
+        self.replaying.until_confirmed = lambda: world.confirm(world.inbox)
+        self.seen: list[Id] = []
+
+    def take(self) -> bool:
+        events = self.replaying.take(Event) or self.world.inbox.take()
+        self.seen += [(event.origin, event.sequence) for event in events]
+        return bool(events)
+
+    def look(self) -> None:
+        """So much time has passed, and nobody knows what was on its way."""
+        self.world.now += REPLAY_MARK_SECONDS
+        self.replaying.rested(1.0)
+        self.take()
+
+    def rest(self) -> None:
+        """There is silence, so all that was on its way came, or it is lost without a word yet."""
+        world = self.world
+        world.flush()
+        while self.take():
+            pass
+        world.now += REPLAY_MARK_SECONDS
+        self.replaying.rested(REPLAY_MARK_SECONDS)
+        self.take()
+
+
+def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A random history; at the end the subscriber has seen each event from its beginning on once, and no gap."""
+    monkeypatch.setattr("protocol.replay.REPLAY_NEAR_EVENTS", draw.randint(0, 6))
+    world = World(draw, draw.choice((1, 1, 2, 5)))
+    monkeypatch.setattr("protocol.blocking.replaying.time", world)
+    for _ in range(draw.randint(0, 6)):
+        draw.choice(list(world.brokers.values())).append(draw)
+    old = [row for broker in world.brokers.values() for rows in broker.logs.values() for row in rows]
+    start, begun = "start", {broker.name: -1 for broker in world.brokers.values()}
+    if old and draw.random() < 0.5:
+        places = []
+        for broker in world.brokers.values():
+            if broker.logs:
+                row = draw.choice(broker.logs[1])
+                begun[broker.name] = number = row.base + draw.randint(0, row.count - 1)
+                by_position = f"{broker.name}@1:{row.first + number - row.base + 1}"
+                places.append(draw.choice((by_position, f"{broker.origin}.{number}")))
+        start = ",".join(places)
+    elif draw.random() < 0.2:
+        start = "now"
+        begun = {broker.name: broker.number - 1 for broker in world.brokers.values()}
+    for broker in world.brokers.values():
+        broker.in_flight.clear()
+    reader = Reader(world, start)
+    if start == "now":
+        reader.replaying.begin(Event)
+    acts = [lambda: draw.choice(list(world.brokers.values())).append(draw), world.match, reader.take] * draw.choice(
+        (4, 20)
+    )
+    acts += [lambda: world.write(draw.randint(1, 4))] * (len(acts) // draw.choice((3, 9)))
+    acts += [reader.rest, reader.look, world.drop, world.lose_session, world.kill, world.lag, world.bring_back]
+    for _ in range(draw.randint(0, draw.choice((60, 250)))):
+        world.now += draw.choice((0.0, 1.0, 4.0))
+        draw.choice(acts)()
+    world.bring_back()
+    world.flush()
+    idle = 0
+    while idle < 20 or world.inbox.waiting:
+        world.now += REPLAY_LOOK_SECONDS_MAX
+        idle = 0 if reader.take() else idle + 1
+    assert len(set(reader.seen)) == len(reader.seen), "once"
+    wanted = {
+        (row.origin, row.base + place)
+        for broker in world.brokers.values()
+        for epoch, rows in broker.logs.items()
+        for row in rows
+        for place in range(row.count)
+        if (row.base + place) % world.step == 0
+        and not (row.origin.endswith("-1") and epoch == 1 and row.base + place <= begun[broker.name])
+    }
+    assert set(reader.seen) == wanted
+    assert all(gap.count == 0 and "cannot be re" in gap.reason for gap in reader.told)
+
+
+def test_any_history_shows_each_event_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(200):
+        live_through(Random(seed), monkeypatch)
+
+
+@given(st.randoms(use_true_random=False))
+def test_any_history_that_is_found_shows_each_event_once(draw: Random) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        live_through(draw, monkeypatch)
