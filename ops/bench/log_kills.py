@@ -10,8 +10,8 @@ more, so the disk which has that copy is spared from then on.
 
 At the end the logs are read from their beginnings to their ends. Each has every position once, every acknowledged
 event is there, none is there twice (`log_ledger.py` says what that means with three logs), whoever subscribes from the
-start gets each once, and only a deleted disk is a reason for a new epoch. Prints one line for each of the two, and the
-exit code is 1 when something of this is not so.
+start gets each once, and a new epoch has a reason: a deleted disk, or rows that were taken back because they had been
+sent again to another broker. Prints one line for each of the two, and the exit code is 1 when something is not so.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ __all__ = ["add_arguments", "kill_and_read", "main", "run"]
 
 STREAM = "quotes"
 _NUMBER_BYTES = 8
+_TAKEN_BACK = "log rows taken back"
 _TICK_SECONDS = 0.02
 _EARLY_SHARE = 0.25
 _HOME_SHARE = 0.5
@@ -248,6 +249,8 @@ async def kill_and_read(plan: Plan, folder: Path) -> Report:
         report.refused = publisher.refused
         async with await connect(addresses) as reader:
             findings = await _read(reader, publisher.published)
+            for member in cluster.members:
+                report.taken_back[member.name] = sum(line.get("event") == _TAKEN_BACK for line in member.lines())
             judge(report, publisher.acknowledged, findings)
             report.wrong += await _replayed(reader, findings, publisher.acknowledged)
         report.wrong += [line for member in cluster.members for line in member.faults()][:_FAULTS_MAX]

@@ -1,8 +1,9 @@
 """The verdict over logs after many kills: what was acknowledged is there, each log is whole, nothing is there twice.
 
 A batch that was never acknowledged may be on the disk of the broker that was killed, and is sent to another one. When
-the first comes back, both have it, under the same producer and number; that is how readers know it and pass it over
-(`again`). Whatever they could not know is `twice`.
+the first comes back it takes its row back, before anybody can read it, and goes on in a new epoch. An event that can be
+read in two logs all the same is counted apart, by whether both rows have the same producer and number (`again`) or not
+(`twice`); neither may be.
 """
 
 from __future__ import annotations
@@ -66,21 +67,25 @@ class Report:
     in_log: int = 0
     missing: int = 0
     again: int = 0
-    """A second time in another broker's log, but under the same producer and number: readers pass it over."""
+    """A second time in another broker's log, under the same producer and number: somebody should have taken it back."""
     twice: int = 0
     wrong: list[str] = field(default_factory=list)
+    taken_back: Counter[str] = field(default_factory=Counter)
+    """How often each broker took back rows that had been sent again to another one."""
 
     @property
     def kept(self) -> bool:
         """Whether everything that was promised was kept."""
-        return not (self.missing or self.twice or self.wrong) and self.acknowledged > 0
+        return not (self.missing or self.again or self.twice or self.wrong) and self.acknowledged > 0
 
     def __str__(self) -> str:
         plan = self.plan
         who = "1 broker" if plan.brokers == 1 else f"{plan.brokers} brokers"
         deleted = f" and {self.deleted.total()} deleted disks" if plan.brokers > 1 else ""
         counts = f"{self.acknowledged:,} events acknowledged, {self.in_log:,} in the log"
-        counts += f" ({self.again:,} of them once more under their numbers)" if plan.brokers > 1 else ""
+        if plan.brokers > 1:
+            counts += f" ({self.again:,} of them once more under their numbers; rows taken back "
+            counts += f"{self.taken_back.total()} times)"
         wrong = f"{self.missing:,} missing, {self.twice:,} twice, {len(self.wrong)} other faults"
         verdict = "every promise was kept" if self.kept else "a promise was BROKEN"
         return f"{who}, {self.kills} kills{deleted}, seed {plan.seed}: {counts}; {wrong}: {verdict}"
@@ -145,5 +150,7 @@ def judge(report: Report, acknowledged: Iterable[range], findings: Findings) -> 
     if missing:
         report.wrong.append(f"missing: {missing[0]} to {missing[-1]}, {len(missing)} events")
     for broker, epochs in findings.epochs.items():
-        if epochs > 1 + report.deleted[broker]:
-            report.wrong.append(f"{broker}: {epochs} epochs, and its disk was deleted {report.deleted[broker]} times")
+        deleted, taken_back = report.deleted[broker], report.taken_back[broker]
+        if epochs > 1 + deleted + taken_back:
+            reasons = f"its disk was deleted {deleted} times, and it took rows back {taken_back} times"
+            report.wrong.append(f"{broker}: {epochs} epochs; {reasons}")
