@@ -24,6 +24,7 @@ PINNED = [
     (LogRunOptions(6010), "a doubtful producer was opened as if it had no rows on the disk that doubts it"),
     (LogRunOptions(6244, nodes=2), "what waited for a slow disk was taken for safe, and read"),
     (LogRunOptions(6121, nodes=2), "a new epoch was begun and not written down"),
+    (LogRunOptions(6018, nodes=2), "who was owed copies forgot what he knew himself"),
     (LogRunOptions(6086, nodes=1), "a simulated producer went on in a session that had a hole"),
 ]
 
