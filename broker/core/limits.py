@@ -293,6 +293,10 @@ disk, and for an acknowledgement. More is a log whose copies are gone."""
 CLAIM_PRODUCERS_MAX = 200
 """Producers asked about in one question: with names of the longest kind it stays within a CONTROL."""
 
+CLAIM_EPOCHS_MAX = 64
+"""Epochs named in such a question: one begins when a disk turns out to be an older one, and when rows are taken back.
+Logs older than these are not looked into."""
+
 CLAIM_SPANS_MAX = 2000
 """Pieces told in an answer: a piece for each time that a producer moved."""
 

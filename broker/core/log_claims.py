@@ -1,13 +1,17 @@
 """Claims: whether events of producers are in logs that this disk has, asked by a broker that alone has them in its own.
 
-    CLAIM    [request, owner, stream, since, [producer, start, end] ...]
-             are these events of a broker's log in any log of another one? None is older than `since` (microseconds)
+    CLAIM    [request, owner, epochs, stream, since, [producer, start, end] ...]
+             are these events of a broker's log in any other log? None is older than `since` (microseconds).
+             `epochs`: of which that broker knows logs of its own; they are not meant, or none is when none is named
     CLAIMED  [request, [[producer, number] ...], [producer, start, end, time, doubted] ...]
              these are, in rows of this time; `doubted`: it is being found out whether that row of ours stays. Before
              them, producers that stay open here: whoever opened them knew of all events before that number
 
 Who is asked closes the producers: whoever wants to go on here has to open his again, and whoever opens one asks every
 broker that there is a link to, so also the one that asks now. From then on the producer cannot go on behind its back.
+
+Logs of the one who asks that he does not know himself: his disk is an older one (a backup that was put back), and he
+may have taken these rows into a later epoch in a life that it has forgotten.
 
 The answer comes from the disk, row by row from `since` on, because what was said in earlier lives counts as well. This
 is asked once after a start or a partition, about what was under way at that moment.
@@ -17,11 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from protocol.errors import ProtocolViolation
 from protocol.limits import CREDIT_MAX, TEXT_LENGTH_MAX
-from protocol.log_rows import LogKind, Row, decode_row
+from protocol.log_rows import LogKind, LogName, Row, decode_row
 from protocol.messages import Control
 
 from .cluster import Cluster
@@ -31,10 +35,23 @@ from .log import HeldLog, Log
 from .peers import PeerInfo
 from .producers import Producers
 
-__all__ = ["CLAIM", "CLAIMED", "Claims", "Span", "Wanted"]
+__all__ = ["CLAIM", "CLAIMED", "Claims", "Owner", "Span", "Wanted"]
 
 CLAIM, CLAIMED = 26, 27
 """Kinds of Control, as above."""
+
+
+class Owner(NamedTuple):
+    """Whose rows are asked about, and of which epochs it knows logs of its own; when none is named, of all."""
+
+    name: str
+    epochs: tuple[int, ...] = ()
+
+    def knows(self, name: LogName) -> bool:
+        """Whether that is a log of its own in which the rows are looked for in vain."""
+        return name.broker == self.name and (
+            not self.epochs or name.epoch in self.epochs or name.epoch < self.epochs[0]
+        )
 
 
 @dataclass(slots=True)
@@ -72,12 +89,13 @@ class Claims:
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
-    def ask(self, info: PeerInfo, owner: str, stream: str, since: int, wanted: Wanted, then: Told, now: float) -> int:
+    def ask(self, info: PeerInfo, owner: Owner, stream: str, since: int, wanted: Wanted, then: Told, now: float) -> int:
         """Ask another broker; no answer on this link is nothing."""
         self._request += 1
         self._asked[self._request] = info.identifier, then
         words = [[producer, *span] for producer, span in wanted.items()]
-        self._cluster.peers.tell(info.address, Control(CLAIM, [self._request, owner, stream, since, *words]), now)
+        body = [self._request, owner.name, list(owner.epochs), stream, since, *words]
+        self._cluster.peers.tell(info.address, Control(CLAIM, body), now)
         return self._request
 
     def give_up(self, requests: Iterable[int], now: float) -> None:
@@ -109,7 +127,7 @@ class Claims:
         request, owner, stream, since, wanted = _read_claim(body)
         open_at: dict[str, int] = {}
         for producer, (_, end) in wanted.items():
-            number = self._producers.close(producer, end, owner, now)
+            number = self._producers.close(producer, end, owner.name, now)
             if number is not None:
                 open_at[producer] = number
 
@@ -120,10 +138,10 @@ class Claims:
             )
 
         def tell_all(spans: list[Span], now: float) -> None:
-            heard = [span for key, span in self._heard.items() if key[0] == stream and span.broker != owner]
+            heard = [span for key, span in self._heard.items() if key[0] == stream and span.broker != owner.name]
             tell(spans + [span for span in heard if span.producer in wanted], now)
 
-        if owner != info.name and open_at.keys() == wanted.keys():
+        if owner.name != info.name and open_at.keys() == wanted.keys():
             tell([], now)  # what everybody knew when they were opened is nowhere else
         else:
             self.look(stream, since, wanted, owner, tell_all, now)
@@ -133,11 +151,11 @@ class Claims:
         stream: str,
         since: int,
         wanted: Wanted,
-        owner: str,
+        owner: Owner,
         then: Told,
         now: float,
     ) -> None:
-        """Tell what of these this disk has in logs of that stream, those of `owner` aside."""
+        """Tell what of these this disk has in logs of that stream, those that `owner` knows as its own aside."""
         found: list[Span] = []
         since = max(0, since - int(CLOCKS_APART_SECONDS * 1e6))
 
@@ -179,9 +197,9 @@ class Claims:
         self._log.find_time(held.name, since, begins)
 
 
-def _may_have(held: HeldLog, stream: str, owner: str) -> bool:
+def _may_have(held: HeldLog, stream: str, owner: Owner) -> bool:
     name = held.name
-    return name.kind == LogKind.EVENTS and name.stream == stream and name.broker != owner and held.first < held.next
+    return name.kind == LogKind.EVENTS and name.stream == stream and not owner.knows(name) and held.first < held.next
 
 
 def _take(found: list[Span], held: HeldLog, row: Row, wanted: Wanted) -> None:
@@ -200,15 +218,19 @@ def _take(found: list[Span], held: HeldLog, row: Row, wanted: Wanted) -> None:
     found.append(Span(row.producer, row.number, row.number + row.count, row.time, doubted, broker, digest))
 
 
-def _read_claim(body: list[Any]) -> tuple[int, str, str, int, dict[str, tuple[int, int]]]:
+def _read_claim(body: list[Any]) -> tuple[int, Owner, str, int, dict[str, tuple[int, int]]]:
     """Request, owner, stream, since, and what is wanted of each producer. Raises ProtocolViolation."""
-    types = (int, str, str, int)
-    if tuple(map(type, body[:4])) != types or not all(0 <= body[place] <= CREDIT_MAX for place in (0, 3)):
-        raise ProtocolViolation("CLAIM is [request, owner, stream, since, [producer, start, end] ...]")
-    for one in body[4:]:
+    types = (int, str, list, str, int)
+    if tuple(map(type, body[:5])) != types or not all(0 <= body[place] <= CREDIT_MAX for place in (0, 4)):
+        raise ProtocolViolation("CLAIM is [request, owner, [epoch ...], stream, since, [producer, start, end] ...]")
+    epochs = body[2]
+    if not all(type(epoch) is int and 0 <= epoch <= CREDIT_MAX for epoch in epochs) or epochs != sorted(epochs):
+        raise ProtocolViolation("CLAIM: epochs are numbers from 0 to 2^53, the oldest one first")
+    for one in body[5:]:
         if type(one) is not list or tuple(map(type, one)) != (str, int, int) or not _is_span(*one):
             raise ProtocolViolation("CLAIM: events of a producer are [producer, start, end]")
-    return body[0], body[1], body[2], body[3], {producer: (start, end) for producer, start, end in body[4:]}
+    wanted = {producer: (start, end) for producer, start, end in body[5:]}
+    return body[0], Owner(body[1], tuple(epochs)), body[3], body[4], wanted
 
 
 def _read_claimed(broker: str, body: list[Any]) -> tuple[int, dict[str, int], list[Span]]:

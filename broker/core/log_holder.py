@@ -19,7 +19,7 @@ from protocol.messages import Control, Copy
 from .cluster import Cluster
 from .limits import COPY_RETRY_SECONDS
 from .log import Log
-from .log_claims import Claims, Span
+from .log_claims import Claims, Owner, Span
 from .peers import PeerInfo
 from .producers import Producers
 
@@ -115,7 +115,7 @@ class Holder:
                 self._say(info, CONTESTED if spans else FROM, name, now)
 
         wanted = {row.producer: (row.number, row.number + row.count)}
-        self._claims.ask(opener, name.broker, name.stream, row.time, wanted, heard, now)
+        self._claims.ask(opener, Owner(name.broker), name.stream, row.time, wanted, heard, now)
 
     def settle(self, now: float) -> None:
         """Tell the owners what our disk has of theirs."""

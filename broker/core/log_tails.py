@@ -17,6 +17,9 @@ The rule for a row with a stamp of ours behind `safe`, when brokers see each oth
                  behind it and sends again; what others sent goes on in a log of a new epoch, under the same event ids
     kept         nobody has: copies go on as if nothing had been
 
+A log of ours that others have and our disk does not know counts like another broker's: our disk is an older one, and
+these rows may have gone on there in a life that it has forgotten.
+
 So no event is in two logs where anybody can read it. Subscribers may have been sent both, under two ids, for what is
 delivered at once is not held back for this.
 
@@ -31,12 +34,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from protocol.log_rows import Row, decode_row, encode_row
+from protocol.log_rows import LogKind, Row, decode_row, encode_row
 
 from .cluster import Cluster
 from .effects import Append, CutLog, Effect, Note
 from .inputs import RowsRead
 from .limits import (
+    CLAIM_EPOCHS_MAX,
     CLAIM_PRODUCERS_MAX,
     COPY_CHUNK_BYTES,
     COPY_RETRY_SECONDS,
@@ -45,7 +49,7 @@ from .limits import (
     VOUCH_SECONDS_MAX,
 )
 from .log import HeldLog, Log
-from .log_claims import Claims, Span
+from .log_claims import Claims, Owner, Span
 from .log_state import ProducerState
 from .producers import Producers
 
@@ -186,20 +190,25 @@ class Tails:
         going.open = 1
         self.deadline = now + STORE_SECONDS_MAX
         for stream, all_wanted in going.wanted.items():
+            owner = Owner(self._name, self._epochs(stream))
             producers = list(all_wanted.items())
             for place in range(0, len(producers), CLAIM_PRODUCERS_MAX):
                 wanted = dict(producers[place : place + CLAIM_PRODUCERS_MAX])
                 for info in self._cluster.linked():
                     going.open += 1
                     then = partial(self._heard, going, stream, False)
-                    going.asked.append(
-                        self._claims.ask(info, self._name, stream, going.since[stream], wanted, then, now)
-                    )
+                    going.asked.append(self._claims.ask(info, owner, stream, going.since[stream], wanted, then, now))
                 going.open += 1
                 then = partial(self._heard, going, stream, True)
-                self._claims.look(stream, going.since[stream], wanted, self._name, then, now)
+                self._claims.look(stream, going.since[stream], wanted, owner, then, now)
         going.open -= 1
         self._go_on(going, now)
+
+    def _epochs(self, stream: str) -> tuple[int, ...]:
+        """Of which this disk has logs of our own, the newest ones, the oldest of them first."""
+        names = [held.name for held in self._log.own_logs()]
+        epochs = sorted(name.epoch for name in names if (name.stream, name.kind) == (stream, LogKind.EVENTS))
+        return tuple(epochs[-CLAIM_EPOCHS_MAX:])
 
     def _heard(self, going: _Round, stream: str, here: bool, spans: list[Span], now: float) -> None:
         going.open -= 1

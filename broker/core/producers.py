@@ -272,13 +272,11 @@ class Producers:
             one = self._producers.get(name)
             if refused is not None:
                 return
-            doubtful = self._lost or self._blank if one is None else one.doubtful
             has_company = self._copies > 1 and not self._cluster.acquaintances.nobody()
-            if doubtful and has_company:
+            if has_company and (self._lost or self._blank if one is None else one.doubtful):
                 then(False, *((0, b"", 0) if one is None else (*one.rows_here, one.epoch)), now)
             else:  # what is owed may have more of it, and takes nothing away from what this disk knows
-                is_all = not self._owed or not has_company
-                then(is_all, after, digest, 0 if one is None else one.epoch, now)
+                then(not (has_company and self._owed), after, digest, 0 if one is None else one.epoch, now)
 
         self._log.wait([] if producer is None else self._needs(producer), told, now)
 

@@ -25,6 +25,7 @@ PINNED = [
     (LogRunOptions(6244, nodes=2), "what waited for a slow disk was taken for safe, and read"),
     (LogRunOptions(6121, nodes=2), "a new epoch was begun and not written down"),
     (LogRunOptions(6018, nodes=2), "who was owed copies forgot what he knew himself"),
+    (LogRunOptions(6279), "rows that had gone on in a later epoch came back with a backup, and went on once more"),
     (LogRunOptions(6086, nodes=1), "a simulated producer went on in a session that had a hole"),
 ]
 

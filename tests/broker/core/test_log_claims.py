@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from broker.core.limits import CLOCKS_APART_SECONDS
-from broker.core.log_claims import CLAIM, CLAIMED, Span
+from broker.core.log_claims import CLAIM, CLAIMED, Owner, Span
 from protocol.errors import ErrorCode
 from protocol.messages import Answer, Ask, Control, Error
 from tests.support.log_cluster import LogCluster
+from tests.support.log_disk import EPOCH
 from tests.support.log_world import stamped
 from tests.support.node_cluster import Client
 
@@ -30,12 +31,18 @@ def filled() -> tuple[LogCluster, Client]:
 
 
 def claim(
-    cluster: LogCluster, *wanted: list[Any], since: int = 0, stream: str = "quotes", to: str = "b1", owner: str = ""
+    cluster: LogCluster,
+    *wanted: list[Any],
+    since: int = 0,
+    stream: str = "quotes",
+    to: str = "b1",
+    owner: str = "",
+    epochs: tuple[int, ...] = (),
 ) -> list[Any]:
     """What that broker answers to the other one."""
     before = len(cluster.said)
     owner = owner or ("b0" if to == "b1" else "b1")
-    cluster.tell("b0" if to == "b1" else "b1", to, Control(CLAIM, [9, owner, stream, since, *wanted]))
+    cluster.tell("b0" if to == "b1" else "b1", to, Control(CLAIM, [9, owner, list(epochs), stream, since, *wanted]))
     cluster.run(0.05)
     said = [one for source, _, one in cluster.said[before:] if source == to and isinstance(one, Control)]
     (answer,) = [one.body for one in said if one.kind == CLAIMED]
@@ -61,6 +68,13 @@ def test_what_was_not_asked_for_is_not_told() -> None:
 def test_copies_of_the_logs_of_whoever_asks_say_nothing() -> None:
     cluster, _ = filled()
     assert claim(cluster, ["p", 0, 9], to="b0") == [], "b1 asks about its own rows"
+    assert claim(cluster, ["p", 0, 9], to="b0", epochs=(EPOCH,)) == []
+    assert claim(cluster, ["p", 0, 9], to="b0", epochs=(EPOCH + 1, EPOCH + 2)) == [], "nor older ones than it names"
+
+
+def test_copies_of_a_log_that_its_owner_does_not_know_any_more_count_like_others() -> None:
+    cluster, _ = filled()
+    assert [one[1:3] for one in claim(cluster, ["p", 0, 9], to="b0", epochs=(EPOCH - 5, EPOCH + 7))] == [[0, 5]]
 
 
 def test_a_producer_that_is_asked_about_has_to_be_opened_again() -> None:
@@ -76,7 +90,7 @@ def test_an_opening_that_has_begun_is_given_up() -> None:
     client = cluster.connect("b1")
     cluster.hold("b1", "b0")
     client.send(Ask(7, "producer.open", {"producer": "p", "epoch": 1}))
-    cluster.tell("b0", "b1", Control(CLAIM, [1, "b7", "quotes", 0, ["p", 5, 6]]))
+    cluster.tell("b0", "b1", Control(CLAIM, [1, "b7", [], "quotes", 0, ["p", 5, 6]]))
     assert [error.code for error in client.of(Error)] == [ErrorCode.UNAVAILABLE]
 
 
@@ -98,7 +112,7 @@ def test_an_opening_that_waits_for_the_owner_himself_goes_on() -> None:
     client = cluster.connect("b1")
     cluster.hold("b1", "b0")
     client.send(Ask(7, "producer.open", {"producer": "p", "epoch": 1}))
-    cluster.tell("b0", "b1", Control(CLAIM, [1, "b0", "quotes", 0, ["p", 5, 6]]))
+    cluster.tell("b0", "b1", Control(CLAIM, [1, "b0", [], "quotes", 0, ["p", 5, 6]]))
     assert client.of(Error) == []
     cluster.release()
     cluster.run(0.1)
@@ -117,7 +131,7 @@ def test_who_asked_hears_nothing_when_the_link_ends() -> None:
     node = cluster.node("b0")
     (info,) = node.cluster.linked()
     cluster.hold("b0", "b1")
-    node.claims.ask(info, "b0", "quotes", 0, {"p": (0, 1)}, lambda spans, now: heard.append(spans), cluster.now)
+    node.claims.ask(info, Owner("b0"), "quotes", 0, {"p": (0, 1)}, lambda spans, now: heard.append(spans), cluster.now)
     node.claims.link_down(info, cluster.now)
     node.claims.link_down(info, cluster.now)
     assert heard == [[]]
@@ -131,10 +145,14 @@ def test_who_asked_hears_nothing_when_the_link_ends() -> None:
         [],
         ["x"],
         [1, 2, 3],
-        [1, "q", -1],
-        [1, "q", 0, 5],
-        [1, "q", 0, ["p", 3, 3]],
-        [1, "q", 0, ["", 0, 1]],
+        [1, "b0", [], "q", -1],
+        [1, "b0", [], "q", 0, 5],
+        [1, "b0", [], "q", 0, ["p", 3, 3]],
+        [1, "b0", [], "q", 0, ["", 0, 1]],
+        [1, "b0", 5, "q", 0],
+        [1, "b0", ["5"], "q", 0],
+        [1, "b0", [6, 5], "q", 0],
+        [1, "b0", [-1], "q", 0],
         [1, ["p", 0]],
     ],
 )

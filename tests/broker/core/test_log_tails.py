@@ -111,6 +111,24 @@ def opened_apart(cluster: LogCluster) -> Client:
     return client
 
 
+def test_a_backup_from_before_they_met_does_not_bring_back_what_went_on_under_a_new_epoch() -> None:
+    cluster, _ = torn()
+    opened_apart(cluster)
+    backup = cluster.disks["b0"].copy()
+    moved(cluster)
+    meet(cluster)
+    epoch = new_epoch(cluster, "b0")
+    assert numbers(cluster, "b1", "b0", epoch) == [("q", 0)]
+    cluster.kill("b0")
+    cluster.disks["b0"] = backup
+    cluster.start("b0", ["b1"], life=2)
+    meet(cluster)
+    assert numbers(cluster, "b0", "b0") == [("p", 0)]
+    assert numbers(cluster, "b0", "b0", new_epoch(cluster, "b0")) == [], "it is read from the copy of b1"
+    assert numbers(cluster, "b1", "b0", epoch) == [("q", 0)]
+    assert opened(cluster, "b0", "q")[1]["next"] == 1
+
+
 def test_what_nobody_has_sent_again_stays_and_is_copied() -> None:
     cluster, client = torn()
     meet(cluster)
