@@ -223,6 +223,11 @@ class Cluster:
         """Brokers that there is a link to."""
         return [info for info in self.peers.by_identifier.values() if info.link is not None]
 
+    def unreached(self) -> list[str]:
+        """Addresses of brokers that there are, or were, and that there is no link to."""
+        here = {address for info in self.linked() for address in (info.address, *info.aliases)}
+        return sorted({*self.acquaintances.known, *self.acquaintances.contacts} - here - {self.acquaintances.own})
+
     def _find(self, key: int) -> int:
         if self._scope.covers(key):
             return HERE

@@ -169,8 +169,8 @@ class Copies:
         return max([end for (_, name), end in self._may_have.items() if name == held.name], default=0)
 
     def _go_on(self, now: float) -> None:
-        self._vouch_at = float("inf")
-        self._tails.settle(self._settled, now)
+        patient, self._vouch_at = now < self._vouch_at, float("inf")
+        self._tails.settle(self._settled, now, patient)
 
     def _settled(self, now: float) -> None:
         """It is known of every row of our logs that it stays."""

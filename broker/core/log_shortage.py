@@ -15,12 +15,10 @@ def shortage(cluster: Cluster, copies: int, silent: Collection[int] = ()) -> str
     """As in "stored means on 2 disks; bob at 10.0.0.2:7401 cannot be reached". `silent` were asked and say nothing."""
     parts = [f"stored means on {copies} disks" if copies > 1 else "stored means on this broker's disk"]
     known, linked = cluster.peers.by_identifier, cluster.linked()
-    here = {address for info in linked for address in (info.address, *info.aliases)}
     names = {info.address: f"{info.name} at {info.address}" for info in known.values()}
-    acquaintances = cluster.acquaintances
-    there = sorted({*acquaintances.known, *acquaintances.contacts} - here - {acquaintances.own})
-    if there:
-        parts.append(f"{_listed([names.get(address, address) for address in there])} cannot be reached")
+    unreached = [names.get(address, address) for address in cluster.unreached()]
+    if unreached:
+        parts.append(f"{_listed(unreached)} cannot be reached")
     deaf = [info.name for info in linked if info.identifier in silent]
     if deaf:
         parts.append(f"no answer from {_listed(deaf)}")

@@ -23,9 +23,9 @@ these rows may have gone on there in a life that it has forgotten.
 So no event is in two logs where anybody can read it. Subscribers may have been sent both, under two ids, for what is
 delivered at once is not held back for this.
 
-Whoever cannot be reached for VOUCH_SECONDS_MAX is not waited for. He may have the other row; when he is back, he asks
-about his own tail. A tail of more than TAIL_BYTES_MAX is not looked into: that is a log whose copies were lost, and not
-what was under way in a moment.
+Links come back one by one, so whoever cannot be reached is waited for, VOUCH_SECONDS_MAX and no longer. He may have the
+other row; when he is back, he asks about his own tail. A tail of more than TAIL_BYTES_MAX is not looked into: that is a
+log whose copies were lost, and not what was under way in a moment.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Round:
     asked: list[int] = field(default_factory=list)
     open: int = 1  # questions without their answers
     spans: dict[str, list[Span]] = field(default_factory=dict)
-    again: bool = False  # somebody came meanwhile
+    again: bool = False  # somebody came after the others were asked
     epoch: int = 0  # that what is moved goes on in: a new one, so that logs stay in the order of event ids
 
 
@@ -106,8 +106,8 @@ class Tails:
         """Whether there are rows that may have to be taken back."""
         return any(_has_tail(held) for held in self._log.own_logs())
 
-    def settle(self, done: Callable[[float], None], now: float) -> None:
-        """Find out about all tails; tell when that is done."""
+    def settle(self, done: Callable[[float], None], now: float, patient: bool = True) -> None:
+        """Find out about all tails; tell when that is done. `patient`: wait a while for who is not here yet."""
         if self._round is not None:
             self._round.again = True
             return
@@ -118,7 +118,10 @@ class Tails:
         self._round = _Round(done, now + VOUCH_SECONDS_MAX)
         for held in tails:
             held.doubted = True
-        self._look(tails, now)
+        if patient:
+            self._gather(now)
+        else:
+            self._look(tails, now)
 
     def wake(self, now: float) -> None:
         """Whoever has not answered by now is not waited for; a disk that was full may have room."""
@@ -130,6 +133,14 @@ class Tails:
             retry(now)
         elif self._round is not None:
             self._claims.give_up(self._round.asked, now)
+
+    def _gather(self, now: float) -> None:
+        """After a partition links come back one by one, and the first broker may be the one that has seen nothing."""
+        assert self._round is not None
+        if self._cluster.unreached() and now < self._round.patient_until:
+            self._retry, self.deadline = self._gather, now + COPY_RETRY_SECONDS
+        else:
+            self._look([held for held in self._log.own_logs() if held.doubted], now)
 
     # --- what is there -----------------------------------------------------------------------------------------------
 
@@ -187,7 +198,7 @@ class Tails:
         """Everybody, ourselves among them, who may have copies of others' logs."""
         going = self._round
         assert going is not None
-        going.open = 1
+        going.open, going.again = 1, False
         self.deadline = now + STORE_SECONDS_MAX
         for stream, all_wanted in going.wanted.items():
             owner = Owner(self._name, self._epochs(stream))
@@ -337,7 +348,7 @@ class Tails:
         for held in self._log.own_logs():
             held.doubted = False
         if going.again and self.has_any():
-            self.settle(going.done, now)
+            self.settle(going.done, now, patient=False)
         else:
             going.done(now)
 

@@ -26,6 +26,7 @@ PINNED = [
     (LogRunOptions(6121, nodes=2), "a new epoch was begun and not written down"),
     (LogRunOptions(6018, nodes=2), "who was owed copies forgot what he knew himself"),
     (LogRunOptions(6279), "rows that had gone on in a later epoch came back with a backup, and went on once more"),
+    (LogRunOptions(7044, nodes=5), "of all brokers that came back one by one only the first was asked"),
     (LogRunOptions(6086, nodes=1), "a simulated producer went on in a session that had a hole"),
 ]
 
