@@ -20,6 +20,10 @@ The rule for a row with a stamp of ours behind `safe`, when brokers see each oth
 A log of ours that others have and our disk does not know counts like another broker's: our disk is an older one, and
 these rows may have gone on there in a life that it has forgotten.
 
+A row that another log has was not acknowledged here, whoever cannot be reached: k disks have what was, at most k - 1
+brokers are missing when a producer is opened elsewhere, and its owner was one of them. So it goes, also when a broker
+that is not there may have been sent a copy of it; what that one has behind the new end is closed when it is back.
+
 So no event is in two logs where anybody can read it. Subscribers may have been sent both, under two ids, for what is
 delivered at once is not held back for this.
 
@@ -62,6 +66,7 @@ class _Round:
 
     done: Callable[[float], None]
     patient_until: float
+    waits_until: float  # for who cannot be reached
     wanted: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)  # of each stream
     since: dict[str, int] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
@@ -115,13 +120,11 @@ class Tails:
         if not tails:
             done(now)
             return
-        self._round = _Round(done, now + VOUCH_SECONDS_MAX)
+        patient_until = now + VOUCH_SECONDS_MAX
+        self._round = _Round(done, patient_until, patient_until if patient else now)
         for held in tails:
             held.doubted = True
-        if patient:
-            self._gather(now)
-        else:
-            self._look(tails, now)
+        self._gather(now)
 
     def wake(self, now: float) -> None:
         """Whoever has not answered by now is not waited for; a disk that was full may have room."""
@@ -137,7 +140,7 @@ class Tails:
     def _gather(self, now: float) -> None:
         """After a partition links come back one by one, and the first broker may be the one that has seen nothing."""
         assert self._round is not None
-        if self._cluster.unreached() and now < self._round.patient_until:
+        if self._cluster.unreached() and now < self._round.waits_until:
             self._retry, self.deadline = self._gather, now + COPY_RETRY_SECONDS
         else:
             self._look([held for held in self._log.own_logs() if held.doubted], now)
@@ -230,6 +233,9 @@ class Tails:
         if going is self._round and not going.open:
             going.open = -1
             self.deadline = float("inf")
+            if self._cluster.unreached() and now < going.waits_until:
+                self._anew(now)  # who is gone took his answer along
+                return
             self._cut([held for held in self._log.own_logs() if held.doubted], now)
 
     # --- taking back -------------------------------------------------------------------------------------------------
@@ -253,10 +259,10 @@ class Tails:
             return not found
 
         def read(now: float) -> None:
-            if found and found[0] < self.sent_to(held) and now < going.patient_until:
+            if found and found[0] < self.sent_to(held) and now < going.patient_until:  # it may be safe: let them say
                 self._retry, self.deadline = self._anew, now + COPY_RETRY_SECONDS
                 return
-            if not found or found[0] < self.sent_to(held):
+            if not found:
                 self._cut(doubted[1:], now)
                 return
             self._log.vouched = False
@@ -267,8 +273,8 @@ class Tails:
     def _anew(self, now: float) -> None:
         """Somebody may have it, and will say so in a moment."""
         assert self._round is not None
-        self._round = _Round(self._round.done, self._round.patient_until)
-        self._look([held for held in self._log.own_logs() if held.doubted], now)
+        self._round = _Round(self._round.done, self._round.patient_until, self._round.waits_until)
+        self._gather(now)
 
     def _has_to_go(self, row: Row, spans: list[Span]) -> bool:
         """Whether another log has some of it that stays."""

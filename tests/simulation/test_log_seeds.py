@@ -27,6 +27,8 @@ PINNED = [
     (LogRunOptions(6018, nodes=2), "who was owed copies forgot what he knew himself"),
     (LogRunOptions(6279), "rows that had gone on in a later epoch came back with a backup, and went on once more"),
     (LogRunOptions(7044, nodes=5), "of all brokers that came back one by one only the first was asked"),
+    (LogRunOptions(6011, nodes=5), "a link that broke took an answer along, and it was not asked for again"),
+    (LogRunOptions(6133, nodes=5), "a row that others have was kept because somebody who is gone may have it too"),
     (LogRunOptions(6086, nodes=1), "a simulated producer went on in a session that had a hole"),
 ]
 
