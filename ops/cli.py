@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.metadata
 import os
 import sys
 from collections.abc import Collection, Sequence
@@ -48,6 +49,7 @@ def build_parser(wanted: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPar
         epilog="`headgate VERB --help` explains a verb. Exit codes: 0 done, 1 refused, 2 usage, 3 cannot connect.",
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"headgate {_version()}")
     add_server_arguments(parser)
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb, (module, text) in VERBS.items():
@@ -88,6 +90,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         print(f"headgate {arguments.verb}: the package {error.name} is not installed", file=sys.stderr)
         return USAGE
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("headgate")
+    except importlib.metadata.PackageNotFoundError:
+        return "(from its sources)"
 
 
 def _command(module: str) -> Any:

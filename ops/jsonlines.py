@@ -29,7 +29,7 @@ __all__ = ["Line", "event_text", "parse_line", "read_attributes"]
 
 _BODIES = ("body", "body_base64", "xml", "json")
 _OPTIONAL = ("topic", "attrs", "content_type")
-_PASSED_OVER = ("id", "time", "subscription")
+_PASSED_OVER = ("id", "time", "subscription", "position")
 _KNOWN = frozenset((*_BODIES, *_OPTIONAL, *_PASSED_OVER))
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -73,7 +73,7 @@ def read_attributes(members: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(document, dict):
         return attributes or {}
     try:
-        return {**flatten(document, "body."), **(attributes or {})}
+        return {**flatten(document, "body.", lenient=True), **(attributes or {})}
     except LocalError as error:
         raise UsageError(f'"json": {error}') from error
 

@@ -79,8 +79,10 @@ def decode_record(record: bytes) -> tuple[dict[str, Scalar], bytes, str]:
     return attributes, body, content_type
 
 
-def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Scalar]:
+def flatten(value: Mapping[str, Any], prefix: str = "", lenient: bool = False) -> dict[str, Scalar]:
     """Nested maps as a flat map of dotted names; arrays have no name to be asked by and are left out.
+
+    `lenient` is for documents, which may hold numbers that no attribute can: integers beyond 64 bits are NULL there.
 
     >>> flatten({"order": {"price": 8.5, "lines": [1, 2]}, "live": True}, "body.")
     {'body.order.price': 8.5, 'body.live': True}
@@ -95,7 +97,9 @@ def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Scalar]:
             if isinstance(member, Mapping):
                 pending.append((f"{before}{name}.", member))
             elif not isinstance(member, list | tuple):
-                flat[_checked_name(before + name)] = _checked_value(before + name, member)
+                too_wide = lenient and isinstance(member, int) and not _INT64_MIN <= member <= _INT64_MAX
+                value_here = None if too_wide else _checked_value(before + name, member)
+                flat[_checked_name(before + name)] = value_here
                 if len(flat) > ATTRIBUTES_MAX:
                     raise LocalError(f"an event has at most {ATTRIBUTES_MAX} attributes")
     return flat

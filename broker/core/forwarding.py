@@ -47,7 +47,7 @@ from .losses import LOSS, Losses
 from .peers import PeerInfo
 from .rendezvous import Rendezvous
 from .shelves import Shelf, parse_shelf
-from .streams import Stream, Streams
+from .streams import Stream, Streams, stream_of
 from .subscribers import Subscribers
 from .waiting import Task, Waiting
 
@@ -178,7 +178,7 @@ class Forwarding:
         """Matches of our own clients' subscriptions that rest elsewhere."""
         portion = message.portion
         batch = Batch(portion.topics, portion.count, portion.lengths, portion.records, complete=False)
-        stream = self._streams.find(portion.topics.partition("/")[0])
+        stream = self._streams.find(stream_of(portion.topics))
         plans = self._plans_at_home(message, batch) if stream is not None else None
         if stream is not None and plans is not None:
             self.relayed += portion.count

@@ -25,6 +25,7 @@ from .effects import Effect, Send
 from .limits import DRAIN_BYTES_PER_STEP
 from .peer_info import Entry, PeerHooks, PeerInfo
 from .peer_limits import ACKNOWLEDGE_SECONDS, FORWARD_OVERHEAD_BYTES, LEDGER_LENGTH_MAX, LOSS_SECONDS_MAX
+from .streams import stream_of
 from .subscribers import ClientSession, Subscribers
 
 __all__ = ["PeerTraffic"]
@@ -215,7 +216,7 @@ class PeerTraffic:
         session, count = info.session, message.batch.count
         session.sent += count
         self.sent += count
-        info.ledger.append(Entry(session.sent, _stream_of(message), count))
+        info.ledger.append(Entry(session.sent, stream_of(message.batch.topics), count))
         self._effects.append(Send(info.link, message))
 
     def _pump_forwards(self, info: PeerInfo) -> None:
@@ -237,7 +238,7 @@ class PeerTraffic:
             info.forwards_bytes > config.outbox_bytes or self._subscribers.outbox_bytes > config.outbox_bytes_total
         ):
             message = self._pop(info)
-            stream = _stream_of(message)
+            stream = stream_of(message.batch.topics)
             counts[stream] = counts.get(stream, 0) + message.batch.count
         for stream, count in counts.items():
             info.dropped += count
@@ -274,10 +275,6 @@ class PeerTraffic:
             may_send = info.link is not None and self._may_forward(info)
             assert not (info.forwards and may_send) or info.identifier in self.draining
         assert self.forwards_bytes == sum(info.forwards_bytes for info in infos)
-
-
-def _stream_of(message: Forward) -> str:
-    return message.batch.topics.partition("\n")[0].partition("/")[0]
 
 
 def _size(message: Forward) -> int:

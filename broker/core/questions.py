@@ -26,6 +26,7 @@ from .limits import ANSWER_LENGTH_MAX, ANSWER_ROWS_MAX, SCHEMA_ATTRIBUTES_MAX, S
 from .log_questions import LOG_VERBS
 from .ring_view import lives_on, ring_of
 from .stream_settings import SETTINGS, check_settings
+from .streams import Stream
 
 if TYPE_CHECKING:
     from .node import Node
@@ -52,7 +53,10 @@ def _ring(node: Node, arguments: dict[str, Any], now: float) -> Any:
 
 
 def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    """Those in use, and those that have a schema and were not used yet."""
     after = _after_name(arguments)
+    by_name = node.streams.by_name
+    unused = {name: Stream(name, settings=node.streams.settings_of(name)) for name in node.streams.schemas}
     return _bounded(
         {
             "stream": stream.name,
@@ -67,7 +71,7 @@ def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "placement": stream.settings.placement,
             "audit": stream.settings.audit,
         }
-        for name, stream in sorted(node.streams.by_name.items())
+        for name, stream in sorted((unused | by_name).items())
         if name > after
     )
 
@@ -153,7 +157,8 @@ def _verdicts(pattern: Any, condition: Any, event: Any) -> dict[str, Any]:
         predicates = [{"predicate": leaf.text, "verdict": leaf.verdict} for leaf in explanation.predicates]
     result["predicates"] = predicates
     result["verdict"] = verdict
-    result["delivered"] = verdict == "true" and topic_matches is not False
+    is_served = all(one["verdict"] != "later" for one in predicates)
+    result["delivered"] = verdict == "true" and is_served and topic_matches is not False
     return result
 
 

@@ -62,12 +62,9 @@ def ring_of(node: Node, now: float) -> dict[str, Any]:
 
 def _away(node: Node) -> list[dict[str, str]]:
     """Brokers that were here once, and are not: they may have logs that nobody else has."""
-    known, linked = node.cluster.peers.by_identifier.values(), node.cluster.linked()
-    here = {address for info in linked for address in (info.address, *info.aliases)}
+    known = node.cluster.peers.by_identifier.values()
     names = {address: info.name for info in known for address in (info.address, *info.aliases)}
-    acquaintances = node.cluster.acquaintances
-    gone = {*acquaintances.known, *acquaintances.contacts} - here - {acquaintances.own}
-    return [{"name": names.get(address, ""), "address": address} for address in sorted(gone)]
+    return [{"name": names.get(address, ""), "address": address} for address in node.cluster.unreached()]
 
 
 def _mine(node: Node, now: float) -> dict[str, Any]:

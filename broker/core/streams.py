@@ -14,12 +14,17 @@ from .stream_settings import DEFAULTS, StreamSettings, read_settings
 if TYPE_CHECKING:
     from .subscribers import ClientSession
 
-__all__ = ["Plan", "Stream", "Streams"]
+__all__ = ["Plan", "Stream", "Streams", "stream_of"]
 
 Plan: TypeAlias = tuple[Any, ...]
 """The sessions that get an event, each followed by the number, or the list of numbers, of its own subscriptions that
 asked for it. Flat, and a lone number bare, because a plan is read for every event: each object between is a cache miss.
 """
+
+
+def stream_of(topics: str) -> str:
+    """The stream of a column of topics: the first level of the first one."""
+    return topics.partition("\n")[0].partition("/")[0]
 
 
 class TopicMemory:

@@ -83,6 +83,8 @@ def _reason(answer: dict[str, Any]) -> str:
     if answer.get("topic_matches") is False:
         return "the topic is not one of the pattern's"
     verdict = answer["verdict"]
+    if verdict == "true" and not answer["delivered"]:
+        return "this version serves no DELTA, HEARTBEAT or XPATH yet, and `sub` refuses such a condition"
     if verdict == "unknown":
         return "the condition is unknown, because it asks for something that the event does not have"
     return f"the condition is {verdict}"

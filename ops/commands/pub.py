@@ -31,9 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attr",
         metavar="K=V",
-        action="append",
+        action="extend",
+        nargs="+",
         default=[],
-        help='an attribute, again for more; true, false, null and numbers are typed, k="7" is a string',
+        help='an attribute, or several; true, false, null and numbers are typed, k="7" is a string',
     )
     parser.add_argument("--body", metavar="TEXT", help="the body (default: empty)")
     parser.add_argument(
@@ -54,6 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Publish."""
+    if not arguments.topic and arguments.attr and "=" not in arguments.attr[-1]:
+        arguments.topic = arguments.attr.pop()  # `pub --attr price=8.45 quotes`: the last word is no attribute
     attributes = parse_attributes(arguments.attr)
     if arguments.jsonl is None:
         if not arguments.topic:

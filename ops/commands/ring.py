@@ -46,13 +46,17 @@ def run(arguments: argparse.Namespace) -> int:
 def summary_of(answer: dict[str, Any]) -> str:
     """The first line: how many, of what form, and whether it is well."""
     brokers: Sequence[dict[str, Any]] = answer["brokers"]
+    away = [str(broker["name"] or broker["address"]) for broker in answer.get("away", ())]
     if len(brokers) == 1:
-        return f"one broker, {answer['broker']}: it owns the whole ring"
+        alone = f"one broker, {answer['broker']}: it owns the whole ring"
+        return f"{alone}; {', '.join(away)} cannot be reached" if away else alone
     down = [str(broker["name"]) for broker in brokers if broker["state"] == "down"]
+    down = list(dict.fromkeys([*down, *away]))
+    there = [broker for broker in brokers if str(broker["name"]) not in down]
     form = "a mesh, in which each knows all" if answer["role"] == "mesh" else "a ring"
     health = "settled" if answer["settled"] else "not settled: keys are on their way to their brokers"
     missing = f", {', '.join(down)} down" if down else ""
-    copies = min(answer["replicas"], len(brokers) - len(down) - 1)
+    copies = min(answer["replicas"], len(there) - 1)
     kept = f"each key has its owner and {copies} {'copy' if copies == 1 else 'copies'} beside it"
     return f"{len(brokers)} brokers form {form}{missing}; {health}; {kept}"
 

@@ -18,7 +18,7 @@ FLAGS: dict[str, tuple[str, str]] = {
     "admin": ("H:P", "metrics and health (default 127.0.0.1:7402)"),
     "data": ("DIR", "where the broker keeps what must survive (default ./headgate-data)"),
     "advertise": ("H:P", "what other brokers are told to dial (default: where this one listens)"),
-    "join": ("H:P", "a broker of the cluster to join; several with commas, or again for more"),
+    "join": ("H:P", "a broker of the cluster to join, or several"),
     "name": ("NAME", "the broker's name (default: host and port)"),
     "log_level": ("LEVEL", "debug, info, warning or error (default info)"),
     "log_format": ("FORM", "json, console, or auto: console at a terminal (default)"),
@@ -37,8 +37,11 @@ FLAGS: dict[str, tuple[str, str]] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `serve`."""
     for setting, (metavar, text) in FLAGS.items():
-        several = "append" if setting == "join" else "store"
-        parser.add_argument(f"--{setting.replace('_', '-')}", dest=setting, metavar=metavar, action=several, help=text)
+        flag = f"--{setting.replace('_', '-')}"
+        if setting == "join":
+            parser.add_argument(flag, dest=setting, metavar=metavar, help=text, action="extend", nargs="+")
+        else:
+            parser.add_argument(flag, dest=setting, metavar=metavar, help=text)
     parser.add_argument(
         "--config", metavar="FILE", default=argparse.SUPPRESS, help="a TOML file of settings (HEADGATE_CONFIG)"
     )

@@ -40,6 +40,12 @@ def test_usage_errors_exit_with_2(words: list[str], capsys: pytest.CaptureFixtur
     assert "headgate" in capsys.readouterr().err
 
 
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+    assert caught.value.code == 0 and capsys.readouterr().out.startswith("headgate ")
+
+
 def test_a_refusal_exits_with_1_and_its_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

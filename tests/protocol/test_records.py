@@ -120,6 +120,14 @@ def test_nested_maps_become_dotted_names() -> None:
     assert flatten(nested, "body.")["body.live"] is True
 
 
+def test_integers_beyond_64_bits_are_null_where_documents_are_flattened() -> None:
+    assert flatten({"a": 2**63, "b": -(2**63), "c": {"d": -(2**63) - 1}}, lenient=True) == {
+        "a": None,
+        "b": -(2**63),
+        "c.d": None,
+    }
+
+
 def test_depth_takes_no_stack() -> None:
     nested: dict[str, Any] = {"a": 1}
     for _ in range(100):

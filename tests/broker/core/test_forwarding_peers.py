@@ -206,6 +206,18 @@ def test_matches_for_what_is_no_more_are_left_out() -> None:
     assert info.handled == info.got >= 4
 
 
+def test_matches_of_many_topics_are_of_one_stream() -> None:
+    stage = Stage()
+    session = stage.subscriber.host.node.subscribers.by_link[stage.subscriber.link]
+    batch = quote_batch("quotes", ["a", "b"])
+    topics = "quotes\nquotes/x"
+    portion = Portion("00000000000000aa-1", 70, 0, b"", topics, batch.lengths, batch.records, batch.count)
+    message = Deliver([session.subscriptions[1].identity, 2], portion)
+    stage.cluster.tell(stage.owner, stage.home, message)
+    assert stage.subscriber.bodies == [(1, "a"), (1, "b")]
+    assert not any("\n" in name for name in stage.subscriber.host.node.streams.by_name)
+
+
 def test_a_number_that_is_another_brokers_subscription_here_is_not_ours_to_deliver() -> None:
     stage = Stage()
     node = stage.cluster.node(stage.owner)

@@ -63,6 +63,21 @@ def test_streams_are_listed_by_name_with_what_happened_there() -> None:
     assert (alerts["stream"], alerts["events"], alerts["schema"]) == ("alerts", 0, False)
 
 
+def test_a_stream_that_is_only_declared_is_listed_as_well() -> None:
+    world = NodeWorld()
+    world.node.streams.declare("trades", {"durability": "stored"})
+    (row,) = ask(world, "streams")
+    assert (row["stream"], row["events"], row["schema"], row["durability"]) == ("trades", 0, True, "stored")
+    assert "trades" not in world.node.streams.by_name, "and takes no room"
+
+
+def test_a_condition_that_is_not_served_yet_delivers_nothing() -> None:
+    event = {"attrs": {"a": 1}}
+    answer = ask(NodeWorld(), "explain", pattern="q", condition="DELTA(price) > 1 AND a = 1", event=event)
+    assert [row["verdict"] for row in answer["predicates"]] == ["later", "true"]
+    assert (answer["verdict"], answer["delivered"]) == ("true", False)
+
+
 def test_subscriptions_are_listed_in_pages() -> None:
     world = NodeWorld()
     link = world.subscriber(("quotes/*", "price > 8.30"), name="ann")

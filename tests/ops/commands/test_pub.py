@@ -32,6 +32,19 @@ def test_one_event(client: FakeClient, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err == "published 1 event\n"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["quotes/OTE", "--attr", "a=1", "b=2"],
+        ["--attr", "a=1", "b=2", "quotes/OTE"],
+        ["--attr", "a=1", "--attr", "b=2", "quotes/OTE"],
+    ],
+)
+def test_several_attributes_behind_one_flag_and_the_topic_on_either_side(words: list[str], client: FakeClient) -> None:
+    assert main(["pub", *words]) == 0
+    assert client.published == [("quotes/OTE", {"a": 1, "b": 2}, b"", "", "accepted")]
+
+
 def test_quiet_and_mode(client: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pub", "a", "-q", "--mode", "fire"]) == 0
     assert client.published == [("a", {}, b"", "", "fire")]

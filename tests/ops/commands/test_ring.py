@@ -70,6 +70,13 @@ def test_several_in_the_order_of_the_ring(monkeypatch: pytest.MonkeyPatch, capsy
     assert last == "→ b1 was asked: it holds 1,234 items, and matches events itself for 75.0% of the keys"
 
 
+def test_who_cannot_be_reached_is_named() -> None:
+    away = [{"name": "b2", "address": "b2:7401"}, {"name": "", "address": "b9:7401"}]
+    assert ", b2, b9:7401 down; settled" in summary_of(cluster(away=away))
+    alone = summary_of(cluster(brokers=[broker("b1", 5, 5)], away=away))
+    assert alone == "one broker, b1: it owns the whole ring; b2, b9:7401 cannot be reached"
+
+
 def test_a_ring_that_is_not_settled_says_so() -> None:
     text = summary_of(cluster(role="ring", settled=False))
     assert "form a ring, b2 down; not settled: keys are on their way" in text

@@ -37,6 +37,11 @@ def test_flags(served: list[Settings]) -> None:
     assert settings.admin == "127.0.0.1:7402"
 
 
+def test_several_brokers_to_join_stand_behind_one_flag_or_more(served: list[Settings]) -> None:
+    assert main(["serve", "--join", "a:1", "b:2", "--name", "n1", "--join", "c:3,d:4"]) == 0
+    assert served[0].join == ("a:1", "b:2", "c:3", "d:4")
+
+
 @pytest.mark.parametrize("way", ["flag", "environment"])
 def test_flag_before_environment_before_file(
     served: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
