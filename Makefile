@@ -41,11 +41,12 @@ log-kills: $(VENV)/.dev ## kill brokers N times (N=50) while stored events are p
 papers: $(VENV)/.dev ## print the papers' figures beside ours
 	$(BIN)/python -m ops.bench.papers $(ARGS)
 
-seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker, the ring and a cluster
+seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker, the ring, a cluster and its logs
 	$(BIN)/python -m broker.simulator --campaign $(or $(N),200)
 	$(BIN)/python -m broker.simulator.ring_campaign --seeds $(or $(N),200)
 	$(BIN)/python -m broker.simulator --nodes 3 --campaign $(or $(N),200) --faults all
 	$(BIN)/python -m broker.simulator --nodes 5 --campaign $(or $(N),200) --faults all
+	for nodes in 1 2 3 5; do $(BIN)/python -m broker.simulator --log --nodes $$nodes --campaign $(or $(N),200) || exit 1; done
 
 lint: $(VENV)/.dev ## ruff and mypy --strict, changing nothing
 	$(BIN)/ruff check $(FORMAT)

@@ -70,7 +70,7 @@ def test_a_few_seeds_of_everything_keep_every_promise_when_streams_are_counted(n
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize(("nodes", "seeds"), [(3, 6), (5, 12), (8, 4)])
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, 4), (5, 6), (8, 2)])
 def test_many_seeds_of_everything_keep_every_promise_when_streams_are_counted(nodes: int, seeds: int) -> None:
     options = ClusterRunOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS, placement="counting")
     assert cluster_campaign(options, range(4000, 4000 + seeds)).failures == []
@@ -78,7 +78,7 @@ def test_many_seeds_of_everything_keep_every_promise_when_streams_are_counted(no
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize(("nodes", "seeds"), [(3, 20), (4, 12), (5, 20), (6, 10), (9, 8)])
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, 12), (4, 12), (5, 12), (6, 5), (9, 4)])
 def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> None:
     options = ClusterRunOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS)
     summary = cluster_campaign(options, range(2000, 2000 + seeds))
@@ -91,7 +91,7 @@ def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> 
 @pytest.mark.parametrize("kind", CLUSTER_FAULTS)
 def test_each_fault_alone_keeps_every_promise(kind: str) -> None:
     options = ClusterRunOptions(0, 5, 40.0, faults=(kind,))
-    assert cluster_campaign(options, range(3000, 3008)).failures == []
+    assert cluster_campaign(options, range(3000, 3005)).failures == []
 
 
 @pytest.mark.slow

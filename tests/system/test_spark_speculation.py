@@ -79,7 +79,7 @@ def test_a_speculative_copy_repeats_nothing(spark: Any, broker: ServedBroker, mo
 
 def test_without_idempotence_it_does(spark: Any, broker: ServedBroker) -> None:
     """That copies run at the same time is what the tests above rest on."""
-    for number in range(3):  # Spark decides whether a copy is worth it
+    for number in range(8):  # Spark decides whether a copy is worth it
         events, numbers = written(spark, broker, f"none-{number}", idempotence="none")
         assert numbers == ROWS
         if events > ROWS:
