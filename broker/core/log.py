@@ -266,8 +266,7 @@ class Log:
             if held is not None:
                 grown[held.name] = held
                 self._landed(held, pending, now)
-            if pending.then is not None:
-                pending.then("", now)
+            pending.tell("", now)
         for held in grown.values():
             self.settle(held, now)
 
@@ -300,8 +299,7 @@ class Log:
                 text = f"it is not stored ({happened.reason}): make room on the broker's disk, then send it again"
                 self._answer(waiter, Refused(ErrorCode.NOT_STORED, text), now)
         for pending in failed:
-            if pending.then is not None:
-                pending.then(happened.reason, now)
+            pending.tell(happened.reason, now)
 
     # --- who waits ---------------------------------------------------------------------------------------------------
 

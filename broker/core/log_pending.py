@@ -30,6 +30,7 @@ class Pending:
     count: int = 0
     time: int = 0
     producer: ProducerState | None = None
+    others: list[Then] | None = None
 
     @property
     def size(self) -> int:
@@ -37,12 +38,14 @@ class Pending:
         return len(self.row) + PENDING_OVERHEAD_BYTES
 
     def also(self, then: Then) -> None:
-        """Tell this one as well, and last."""
-        before = self.then
+        """Tell this one as well, and last. Any number may ask for that, so they are a list and not one in another."""
+        if self.others is None:
+            self.others = []
+        self.others.append(then)
 
-        def both(reason: str, now: float) -> None:
-            if before is not None:
-                before(reason, now)
+    def tell(self, reason: str, now: float) -> None:
+        """Everybody, in the order of asking."""
+        if self.then is not None:
+            self.then(reason, now)
+        for then in self.others or ():
             then(reason, now)
-
-        self.then = both

@@ -236,21 +236,19 @@ class Tails:
             if self._cluster.unreached() and now < going.waits_until:
                 self._anew(now)  # who is gone took his answer along
                 return
-            self._cut([held for held in self._log.own_logs() if held.doubted], now)
+            own = self._log.own_logs()
+            self._cut([held for held in own if held.doubted and going.spans.get(held.name.stream)], now)
 
     # --- taking back -------------------------------------------------------------------------------------------------
 
     def _cut(self, doubted: list[HeldLog], now: float) -> None:
-        """One log after the other."""
+        """Those of which another log may have something, one after the other, each when the disk has answered."""
         going = self._round
         assert going is not None
         if not doubted:
             self._end(now)
             return
-        held, spans = doubted[0], going.spans.get(doubted[0].name.stream, [])
-        if not spans:
-            self._cut(doubted[1:], now)
-            return
+        held, spans = doubted[0], self._spans(doubted[0])
         found: list[int] = []
 
         def each(row: Row, data: bytes) -> bool:

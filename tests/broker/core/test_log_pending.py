@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from broker.core.log_pending import PENDING_OVERHEAD_BYTES, Pending
 
 
@@ -13,8 +15,7 @@ def test_whoever_comes_later_is_told_later() -> None:
     told: list[tuple[str, str]] = []
     pending = Pending(1, lambda reason, now: told.append(("first", reason)))
     pending.also(lambda reason, now: told.append(("second", reason)))
-    assert pending.then is not None
-    pending.then("full", 1.0)
+    pending.tell("full", 1.0)
     assert told == [("first", "full"), ("second", "full")]
 
 
@@ -22,6 +23,14 @@ def test_nobody_need_have_been_there_before() -> None:
     told: list[str] = []
     pending = Pending(1, None)
     pending.also(lambda reason, now: told.append(reason))
-    assert pending.then is not None
-    pending.then("", 1.0)
+    pending.tell("", 1.0)
     assert told == [""]
+
+
+def test_any_number_may_ask_to_be_told() -> None:
+    told: list[str] = []
+    pending, many = Pending(1, None), 2 * sys.getrecursionlimit()
+    for _ in range(many):
+        pending.also(lambda reason, now: told.append(reason))
+    pending.tell("full", 1.0)
+    assert told == ["full"] * many

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from protocol.errors import ErrorCode
 from protocol.log_rows import LogKind, LogName
 from protocol.messages import Answer, Error, LogChunk, Mode, Puback, ReadLog
 from tests.support.log_cluster import LogCluster
-from tests.support.log_disk import EPOCH
+from tests.support.log_disk import EPOCH, _Rows
 from tests.support.log_world import stamped
 from tests.support.node_cluster import Client
 
@@ -230,6 +233,29 @@ def test_a_tail_that_is_too_long_is_not_looked_into(monkeypatch: pytest.MonkeyPa
     moved(cluster)
     meet(cluster)
     assert len(numbers(cluster, "b0", "b0")) == 3
+
+
+@pytest.fixture
+def calls_in_calls() -> Iterator[int]:
+    """How many there may be, which is less than usual."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(300)
+    yield 300
+    sys.setrecursionlimit(before)
+
+
+def test_any_number_of_logs_is_settled_without_a_call_in_a_call(calls_in_calls: int) -> None:
+    cluster, _ = torn()
+    disk, many = cluster.disks["b0"], calls_in_calls
+    row = disk.logs[cluster.name("b0")].rows[1]
+    for number in range(many):
+        name = LogName("b0", EPOCH, int(LogKind.EVENTS), f"stream{number}")
+        disk.logs[name] = _Rows([replace(row, log=name)], row.first, row.first + row.count)
+    cluster.kill("b0")
+    cluster.kill("b1")
+    cluster.start("b0", ["b1"], life=2)
+    cluster.until(lambda: cluster.node("b0").log.vouched, 9.0)
+    assert len(cluster.node("b0").log.own_logs()) > many
 
 
 def test_whoever_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
