@@ -33,6 +33,7 @@ __all__ = [
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
     "PLANS_MAX",
+    "POSITIONS_MAX",
     "PRODUCERS_MAX",
     "PRODUCER_ENDS_MAX",
     "PRODUCER_NAME_LENGTH_MAX",
@@ -272,6 +273,10 @@ Of more, the oldest count as sent."""
 
 AUDIT_ROWS_KEPT_MAX = 1_000
 """Rows of the audit that are kept while the disk takes none: up to four million deliveries, and some hundred MB."""
+
+POSITIONS_MAX = 2**44
+"""Positions of one log, so that a log's number and a position are one key of the disk: at a million events a second
+they last half a year."""
 
 COPY_WINDOW_BYTES = 8 * 1024 * 1024
 """Rows on their way to one sibling's disk: what a good one takes in a moment. They go before everything else that

@@ -17,7 +17,7 @@ from protocol.log_rows import LogKind, LogName, Row, decode_row
 from protocol.messages import Control, Copy
 
 from .cluster import Cluster
-from .limits import COPY_RETRY_SECONDS
+from .limits import COPY_RETRY_SECONDS, POSITIONS_MAX
 from .log import Log
 from .log_claims import Claims, Owner, Span
 from .peers import PeerInfo
@@ -83,6 +83,10 @@ class Holder:
         name = LogName(message.broker, message.epoch, message.kind, message.stream)
         _check_owner(info, name)
         row = decode_row(message.row)
+        if row.first + row.count > POSITIONS_MAX:
+            raise ProtocolViolation(
+                f"a log has {POSITIONS_MAX} positions, and this row goes to {row.first + row.count}"
+            )
         held = self._log.logs.get(name)
         if held is None or row.first != held.assigned:
             return
@@ -150,11 +154,13 @@ def _check_owner(info: PeerInfo, name: LogName) -> None:
 def read_word(body: list[Any]) -> tuple[LogName, int, int]:
     """The log that a word is about, and from where to where. Raises ProtocolViolation."""
     types = (str, int, int, str, int, int)
-    if tuple(map(type, body)) != types or not all(0 <= body[place] <= CREDIT_MAX for place in (1, 4, 5)):
+    if tuple(map(type, body)) != types or not 0 <= body[1] <= CREDIT_MAX:
         raise ProtocolViolation("a word about a copy is [broker, epoch, kind, stream, first, next]")
     broker, epoch, kind, stream, first, end = body
-    if kind not in set(LogKind) or max(len(broker), len(stream)) > TEXT_LENGTH_MAX or first > end:
+    if kind not in set(LogKind) or max(len(broker), len(stream)) > TEXT_LENGTH_MAX or not 0 <= first <= end:
         raise ProtocolViolation("a word about a copy names a log, and where it begins and ends")
+    if end > POSITIONS_MAX:
+        raise ProtocolViolation(f"a log has {POSITIONS_MAX} positions, and this word is about position {end}")
     return LogName(broker, epoch, kind, stream), first, end
 
 

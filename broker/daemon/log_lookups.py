@@ -9,11 +9,12 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from broker.core.limits import POSITIONS_MAX
 from protocol.limits import BATCH_EVENTS_MAX
 
 from .limits import LOG_IDS_BYTES
 from .log_check import described, entry_fault
-from .log_tables import ENTRY_COLUMNS, POSITIONS_MAX, READ_ERRORS, LogRow, number_of, place_of
+from .log_tables import ENTRY_COLUMNS, READ_ERRORS, LogRow, number_of, place_of
 
 __all__ = ["Lookups"]
 

@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 
 from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
 from broker.core.inputs import Opened
+from broker.core.limits import POSITIONS_MAX
 from broker.core.log_state import LogState
 from broker.core.log_store import StoreFailed, StoreFull
 from protocol.log_rows import LogName
@@ -38,7 +39,6 @@ from .log_lookups import Lookups
 from .log_mark import Mark, MarkFile
 from .log_recovery import recover
 from .log_tables import (
-    POSITIONS_MAX,
     READ_ERRORS,
     VERSION,
     LogRow,

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from broker.core.limits import POSITIONS_MAX
 from broker.core.log_state import LogState, ProducerState
 from protocol.log_rows import LogName
 
@@ -32,7 +33,6 @@ __all__ = [
     "READ_ERRORS",
     "ENTRY_COLUMNS",
     "IDENTITY_PREFIX",
-    "POSITIONS_MAX",
     "VERSION",
     "LogRow",
     "Meta",
@@ -58,9 +58,7 @@ IDENTITY_PREFIX = b"HGID"
 
 _APPLICATION = 0x48474C47  # "HGLG": what `file` shows of it
 
-_POSITION_BITS = 44
-POSITIONS_MAX = 1 << _POSITION_BITS
-"""Positions of one log: at a million events a second they last half a year, and then a new epoch begins."""
+_POSITION_BITS = POSITIONS_MAX.bit_length() - 1
 
 ENTRY_COLUMNS = "place, count, time, total, ids_of, number, crc, body"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ProtocolViolation
+from broker.core.limits import POSITIONS_MAX
+from protocol.errors import ErrorCode, ProtocolViolation
 from protocol.log_rows import LogKind, LogName, Row, encode_row
 from protocol.messages import Control, Copy, Error
 from tests.support.log_cluster import LogCluster
@@ -119,11 +120,36 @@ def test_on_every_link_each_side_says_what_it_holds_of_the_other_ones_logs(monke
 
 
 @pytest.mark.parametrize(
-    "body", [[], [1], [True, 5], [True, [1, 2, 3]], [True, [EPOCH, 9, "q", 0, 0]], [True, [EPOCH, 0, "q", 5, 4]]]
+    "body",
+    [
+        *([], [1], [True, 5], [True, [1, 2, 3]], [True, [EPOCH, 9, "q", 0, 0]], [True, [EPOCH, 0, "q", 5, 4]]),
+        [True, [EPOCH, 0, "q", 0, POSITIONS_MAX + 1]],
+    ],
 )
 def test_held_words_that_make_no_sense_end_the_link(body: list[object]) -> None:
     cluster = LogCluster(2)
     assert any(isinstance(one, Error) for one in cluster.tell("b0", "b1", Control(HELD, body)))
+
+
+def test_positions_that_a_disk_cannot_keep_apart_end_the_link() -> None:
+    for first in (POSITIONS_MAX + 1, 2**53):
+        cluster = LogCluster(2)
+        answers = cluster.tell("b0", "b1", offer(first, first))
+        assert [one.code for one in answers if isinstance(one, Error)] == [ErrorCode.PROTOCOL]
+        assert cluster.node("b1").log.logs == {}
+
+
+def test_a_row_may_go_to_the_last_position_and_no_further() -> None:
+    cluster = LogCluster(2)
+    last = POSITIONS_MAX - 2
+    cluster.tell("b0", "b1", offer(last, POSITIONS_MAX))
+    answers = cluster.tell("b0", "b1", copy(last, 3))
+    assert [one.code for one in answers if isinstance(one, Error)] == [ErrorCode.PROTOCOL]
+    cluster.run(8.0)
+    assert firsts(cluster) == []
+    cluster.tell("b0", "b1", offer(last, POSITIONS_MAX), copy(last, 2))
+    cluster.run(0.01)
+    assert firsts(cluster) == [last]
 
 
 def test_only_its_owner_has_a_log_copied() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from broker.core.limits import POSITIONS_MAX
 from broker.core.log_state import LogState, ProducerState
 from broker.daemon.limits import LOG_PAGE_BYTES
 from broker.daemon.log_tables import (
     IDENTITY_PREFIX,
-    POSITIONS_MAX,
     VERSION,
     LogRow,
     Meta,
