@@ -197,7 +197,7 @@ class Log:
             to.grew(row.first, row.count, len(row.row), row.time, row.producer is not None)
             self.landed(to, row.first, row.row, now)
         for waiter in list(self._waiters):
-            if any(one is held and end > at for one, end in waiter.needs):
+            if not waiter.done and any(one is held and end > at for one, end in waiter.needs):
                 text = "the log was put in order after brokers had lost sight of each other: send it again"
                 self._answer(waiter, Refused(ErrorCode.NOT_STORED, text), now)
         self.settle(to, now)
@@ -295,7 +295,7 @@ class Log:
             if pending.held is not None:
                 pending.held.assigned = pending.held.next
         for waiter in list(self._waiters):
-            if any(end > held.assigned for held, end in waiter.needs):
+            if not waiter.done and any(end > held.assigned for held, end in waiter.needs):
                 text = f"it is not stored ({happened.reason}): make room on the broker's disk, then send it again"
                 self._answer(waiter, Refused(ErrorCode.NOT_STORED, text), now)
         for pending in failed:

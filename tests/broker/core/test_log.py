@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from broker.core.effects import Append, Effect, Halt
-from broker.core.inputs import Opened, Received, Stored, Wake
+from broker.core.inputs import NotStored, Opened, Received, Stored, Wake
 from broker.core.limits import STORE_SECONDS_MAX
 from broker.core.log import HeldLog, Log
 from broker.core.log_state import LogState
@@ -127,6 +127,23 @@ def test_a_full_disk_fails_all_that_is_pending_and_whoever_waits_for_it() -> Non
     assert "make room" in heard[0].text
     assert (bench.events.next, bench.events.assigned, bench.log.pending_bytes) == (1, 1, 0)
     bench.log.validate()
+
+
+def test_who_was_told_once_that_it_is_not_stored_is_not_told_again() -> None:
+    bench, heard = Bench(), list[str]()
+    bench.append(bench.events)
+    bench.sync()
+    bench.log.safe_end = lambda held: 0
+    bench.log.wait([(bench.events, 1)], lambda refused, now: heard.append("first"), 1.0)
+    bench.log.wait([(bench.events, 9)], lambda refused, now: heard.append("second"), 1.0)
+    for _ in range(2):
+        bench.log.not_stored(NotStored(1, "the disk is full"), 1.0)
+        bench.log.validate()
+    assert heard == ["second"]
+    for _ in range(2):
+        bench.log.moved(bench.events, 0, 10, bench.log.own(LogKind.EVENTS, "other"), [], 1.0)
+        bench.log.validate()
+    assert heard == ["second", "first"]
 
 
 def test_a_disk_that_fails_stops_the_broker_and_nothing_else_is_said() -> None:
