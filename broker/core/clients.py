@@ -47,6 +47,7 @@ from .dissemination import Dissemination
 from .effects import Close, Effect, Note, Send
 from .later import Later
 from .limits import (
+    ASKS_PER_SESSION_MAX,
     ERROR_TEXT_LENGTH_MAX,
     SESSIONS_MAX,
     SUBSCRIPTIONS_MAX,
@@ -258,16 +259,21 @@ class Clients:
 
     def _ask(self, session: ClientSession, message: Ask, now: float) -> None:
         try:
+            if session.asking >= ASKS_PER_SESSION_MAX:
+                text = f"a session waits for at most {ASKS_PER_SESSION_MAX} answers at a time: wait for one of them"
+                raise Refused(ErrorCode.LIMIT, text)
             value = self._answer(message.verb, message.arguments, now)
         except Refused as error:
             self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
             return
         if isinstance(value, Later):
+            session.asking += 1
             value.tell = lambda answer: self._answer_later(session, message.request, answer)
             return
         self._say(session, Answer(message.request, value))
 
     def _answer_later(self, session: ClientSession, request: int, answer: Any) -> None:
+        session.asking -= 1
         if isinstance(answer, Refused):
             self._refuse(session, answer.code, Scope.REQUEST, request, answer.text)
         else:

@@ -8,6 +8,7 @@ __all__ = [
     "ANEW_SECONDS",
     "ANSWER_LENGTH_MAX",
     "ANSWER_ROWS_MAX",
+    "ASKS_PER_SESSION_MAX",
     "AUDIT_FLIGHT_EVENTS_MAX",
     "AUDIT_ROWS_KEPT_MAX",
     "AUDIT_SECONDS",
@@ -243,7 +244,8 @@ LOG_PENDING_BYTES_MAX = 64 * 1024 * 1024
 """What waits for the disk: a second of a good one. More would only make everybody wait longer for a refusal."""
 
 LOG_WAITERS_MAX = 100_000
-"""Batches that wait for their acknowledgement: 20,000 a second for the longest that one may wait."""
+"""Batches that wait for their acknowledgement: 20,000 a second for the longest that one may wait. Readers and questions
+that wait for the same have limits of their own, by session."""
 
 STORE_SECONDS_MAX = 5.0
 """How long a batch waits for enough disks before its publisher hears that it has to try again: longer than a sibling
@@ -257,6 +259,10 @@ PRODUCER_NAME_LENGTH_MAX = 256
 
 PRODUCER_ENDS_MAX = 64
 """Logs in which the newest rows of one producer are remembered not to be safe yet: streams it writes to at a time."""
+
+ASKS_PER_SESSION_MAX = 128
+"""Questions of one session that wait for the disk or for other brokers: one about each log of a large stream. What is
+kept for them is a quarter of a MiB as a rule, and some ten MiB when each is about a thousand logs."""
 
 READS_PER_SESSION_MAX = 8
 """Chunks of logs that one session may have asked for: each takes up to a few megabytes until it is written."""

@@ -54,6 +54,7 @@ class _Waiter:
     needs: deque[tuple[HeldLog, int]]
     tell: Told
     deadline: float
+    batch: bool  # which was published, and has its acknowledgement when this is answered
     done: bool = False
 
 
@@ -80,6 +81,7 @@ class Log:
         self.undone: Callable[[Iterable[str]], None] = lambda names: None
         self._pending: deque[Pending] = deque()
         self._waiters: deque[_Waiter] = deque()
+        self._batches = 0  # waiters that are
         self._held_back: deque[tuple[int, Callable[[float], None]]] = deque()
         self._ticket = 0
         self._lookups: dict[int, Callable[[Any, float], None]] = {}
@@ -132,7 +134,7 @@ class Log:
             raise Refused(ErrorCode.UNSUPPORTED, text)
         if self.closing:
             raise Refused(ErrorCode.UNAVAILABLE, "this broker is shutting down: publish to another one")
-        if self.pending_bytes + size > LOG_PENDING_BYTES_MAX or len(self._waiters) >= LOG_WAITERS_MAX:
+        if self.pending_bytes + size > LOG_PENDING_BYTES_MAX or self._batches >= LOG_WAITERS_MAX:
             text = "the disk of this broker, or of its siblings, is behind: nothing was stored, try again in a moment"
             raise Refused(ErrorCode.NOT_STORED, text)
 
@@ -303,9 +305,10 @@ class Log:
 
     # --- who waits ---------------------------------------------------------------------------------------------------
 
-    def wait(self, needs: Sequence[tuple[HeldLog, int]], tell: Told, now: float) -> None:
-        """Tell when these logs are safe up to these ends; at once when they are."""
-        waiter = _Waiter(deque(needs), tell, now + STORE_SECONDS_MAX)
+    def wait(self, needs: Sequence[tuple[HeldLog, int]], tell: Told, now: float, batch: bool = False) -> None:
+        """Tell when these logs are safe up to these ends; at once when they are. `batch`: whether one was published."""
+        waiter = _Waiter(deque(needs), tell, now + STORE_SECONDS_MAX, batch)
+        self._batches += batch
         self._waiters.append(waiter)
         self.deadline = min(self.deadline, waiter.deadline)
         self._go_on(waiter, now)
@@ -335,6 +338,7 @@ class Log:
 
     def _answer(self, waiter: _Waiter, refused: Refused | None, now: float) -> None:
         waiter.done = True
+        self._batches -= waiter.batch
         queue = waiter.needs[0][0].waiters if waiter.needs else deque()
         while queue and queue[0].done:
             queue.popleft()
@@ -371,4 +375,5 @@ class Log:
             assert held.name == name and held.own == (name.broker == self._broker)
             assert held.first <= held.next <= held.assigned == ends.get(name, held.next)
         assert not self._waiters or not self._waiters[0].done
+        assert self._batches == sum(waiter.batch for waiter in self._waiters if not waiter.done)
         assert self.deadline == (self._waiters[0].deadline if self._waiters else float("inf"))

@@ -191,7 +191,7 @@ class Publishers:
         if message.mode == Mode.STORED:
             sequence = message.sequence
             session.unstored[sequence] = None
-            log.wait(needs, lambda refused, now: self._answer(session, sequence, refused), now)
+            log.wait(needs, lambda refused, now: self._answer(session, sequence, refused), now, batch=True)
 
     def _append(self, batch: Batch, stamp: Stamp | None, stream: Stream, now: float) -> tuple[HeldLog, int]:
         held, time_us = self._log.own(LogKind.EVENTS, stream.name), self.wall_us(now)

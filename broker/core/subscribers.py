@@ -89,6 +89,7 @@ class ClientSession:
     gaps: dict[int, int] = field(default_factory=dict)
     announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
     drops: int = 0
+    asking: int = 0  # questions that wait for their answers
     rows: list[int] = field(default_factory=list)  # its share of what is spread at this moment
 
     @property

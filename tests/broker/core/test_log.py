@@ -181,9 +181,18 @@ def test_room_is_bounded_in_bytes_and_in_waiters(monkeypatch: pytest.MonkeyPatch
     assert caught.value.code == ErrorCode.NOT_STORED
     bench.sync()
     bench.log.check_room(400)
-    monkeypatch.setattr("broker.core.log.LOG_WAITERS_MAX", 0)
+    monkeypatch.setattr("broker.core.log.LOG_WAITERS_MAX", 1)
+    unsafe, told = [(bench.events, 9)], list[Refused | None]()
+    for _ in range(3):
+        bench.log.wait(unsafe, lambda refused, now: told.append(refused), 1.0)
+    bench.log.check_room(0)
+    bench.log.wait(unsafe, lambda refused, now: told.append(refused), 1.0, batch=True)
+    bench.log.validate()
     with pytest.raises(Refused, match="behind"):
         bench.log.check_room(0)
+    bench.log.wake(9.0)
+    assert len(told) == 4
+    bench.log.check_room(0)
 
 
 def test_what_is_held_back_is_written_in_order_as_soon_as_it_may() -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from broker.core import log_questions
 from broker.core.inputs import Opened
+from broker.core.limits import ASKS_PER_SESSION_MAX
 from broker.core.log_state import LogState
 from protocol.columns import encode_column
 from protocol.errors import ErrorCode
 from protocol.log_catalogue import catalogue
 from protocol.log_rows import LogName
-from protocol.messages import Mode
+from protocol.messages import Answer, Ask, Error, Mode
 from tests.support.builders import make_publish
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH
@@ -89,6 +90,26 @@ def test_the_list_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     link = world.connect()
     pages = [[one["epoch"] for one in world.ask(link, "logs", after=after)] for after in (0, 2)]
     assert pages == [[0, 1], [2]]
+
+
+def test_who_asks_more_than_he_waits_for_is_refused_and_keeps_nobody_from_publishing() -> None:
+    cluster = LogCluster(2)
+    client = cluster.connect("b0")
+    cluster.ask(client, "producer.open", producer="p", epoch=1)
+    cluster.slow["b1"] = None
+    client.send(stamped(1, 0, "on one disk"))
+    asker = cluster.connect("b0")
+    cluster.run(0.1)
+    asker.send(*[Ask(number, "logs", {}) for number in range(ASKS_PER_SESSION_MAX + 2)])
+    refused = [(error.reference, error.code) for error in asker.of(Error)]
+    assert refused == [(ASKS_PER_SESSION_MAX, ErrorCode.LIMIT), (ASKS_PER_SESSION_MAX + 1, ErrorCode.LIMIT)]
+    del cluster.slow["b1"]
+    cluster.answer("b1")
+    cluster.run(0.1)
+    assert [answer.request for answer in asker.of(Answer)] == list(range(ASKS_PER_SESSION_MAX))
+    asker.take()
+    asker.send(*[Ask(number, "logs", {}) for number in range(ASKS_PER_SESSION_MAX)])
+    assert asker.of(Error) == []
 
 
 def test_the_position_of_a_time_is_the_first_at_or_after_it() -> None:
