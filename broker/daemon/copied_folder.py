@@ -20,7 +20,7 @@ from typing import Any
 
 from .records import Records, RecordsError
 
-__all__ = ["birth_of", "least_epoch", "note_births"]
+__all__ = ["begin_epoch", "birth_of", "least_epoch", "note_births"]
 
 _FILES = ("lock", "log.db")
 _BIRTHS, _EPOCH = "births", "log_epoch"
@@ -42,6 +42,17 @@ def least_epoch(records: Records, directory: Path, now: int) -> tuple[int, list[
         epoch = max(now, epoch + 1)
         records.put(_EPOCH, epoch)
     return epoch, copies
+
+
+def begin_epoch(records: Records, least: int, last: int) -> int:
+    """The least epoch of a copy whose log says that `last` was its own: a newer one, wherever the clock stands.
+
+    Raises RecordsError when it cannot be written down.
+    """
+    if last >= least:
+        least = last + 1
+        records.put(_EPOCH, least)
+    return least
 
 
 def note_births(records: Records, directory: Path) -> None:

@@ -19,7 +19,7 @@ import structlog
 from broker.core import Node, NodeConfig
 from broker.core.inputs import Drain, Loaded, Reachable
 
-from .copied_folder import least_epoch, note_births
+from .copied_folder import begin_epoch, least_epoch, note_births
 from .data_lock import DataLock
 from .descriptors import connections_possible
 from .driver import Driver
@@ -64,6 +64,8 @@ class Daemon:
             self._store = SqliteLogStore(settings.data, settings.broker_name)
             least, self._copied = least_epoch(self._records, settings.data, int(time.time()))
             opened = self._store.open()
+            if self._copied:
+                least = begin_epoch(self._records, least, opened.epoch)
             self._opened = replace(opened, epoch=max(opened.epoch, least))
             note_births(self._records, settings.data)
         except (RecordsError, LogUnusable):

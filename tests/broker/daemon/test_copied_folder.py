@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from broker.daemon import copied_folder
-from broker.daemon.copied_folder import birth_of, least_epoch, note_births
+from broker.daemon.copied_folder import begin_epoch, birth_of, least_epoch, note_births
 from broker.daemon.records import Records, RecordsError
 
 
@@ -51,6 +51,16 @@ def test_a_copy_begins_an_epoch_that_stays(folder: Folder, copied: list[str]) ->
     assert folder.start(now=300) == (200, []), "it goes on"
     folder.births |= dict.fromkeys(copied, "10.0")
     assert folder.start(now=150) == (201, copied), "a clock that was set back gives no epoch twice"
+
+
+def test_a_clock_that_is_behind_does_not_keep_a_copy_in_its_epoch(folder: Folder, tmp_path: Path) -> None:
+    folder.start()
+    folder.births["lock"] = "9.0"
+    least, _ = folder.start(now=200)
+    assert begin_epoch(Records(tmp_path), least, last=500) == 501
+    assert folder.start(now=200) == (501, []), "it is written down"
+    assert begin_epoch(Records(tmp_path), 501, last=500) == 501
+    assert folder.start() == (501, [])
 
 
 def test_where_births_are_not_known_nothing_is_said(folder: Folder) -> None:

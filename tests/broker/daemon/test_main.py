@@ -111,10 +111,13 @@ async def test_a_peer_address_that_is_taken_stops_only_who_asked_for_peers(
     await daemon.stop()
 
 
+@pytest.mark.parametrize("seconds", [None, 5.0], ids=["clock right", "clock behind"])
 @asynchronous
 async def test_a_log_that_was_put_back_goes_on_in_another_epoch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seconds: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if seconds is not None:
+        monkeypatch.setattr(module.time, "time", lambda: seconds)
     folder = shutil.copytree(LogKit().fill(commits=4).copy(), tmp_path / "data")
     births = {"lock": "1.0", "log.db": "2.0"}
     monkeypatch.setattr(copied_folder, "birth_of", lambda path: births[path.name])
