@@ -108,6 +108,7 @@ class KeepProducer:
 @dataclass(slots=True)
 class CutLog:
     """End a log of our own at a position: the rows from there on are put aside, and `rows` are appended to another one.
+    When the log begins behind that position by now, for it was trimmed, it ends where it begins.
 
     They carry the same ticket. All of it, what it makes of `producers`, and that `epoch` has begun, is one transaction:
     Stored or NotStored answers. The stamps of `rows` change no producer.

@@ -65,11 +65,11 @@ class HeldLog:
                 self.stamped.popleft()
 
     def ended_at(self, position: int, size: int) -> None:
-        """What was behind, so many bytes, is put aside."""
-        self.next = self.assigned = position
+        """What was behind, so many bytes, is put aside. Some of it may be gone by then, and that is not given back."""
+        self.next = self.assigned = max(position, self.first)
         self.bytes -= size
-        if position == self.first:
-            self.first_time = self.last_time = 0
+        if self.next == self.first:
+            self.bytes = self.first_time = self.last_time = 0
         while self.stamped and self.stamped[-1] >= position:
             self.stamped.pop()
         self.unknown = min(self.unknown, position)

@@ -335,7 +335,7 @@ class Tails:
             self._effects.append(Note("log rows taken back", facts | {"moved": end - (rows[0].first if rows else end)}))
             self._cut(doubted[1:], now)
 
-        self._log.cut(CutLog(0, held.name, cut.at, epoch, rows, states), written)
+        self._log.cut(CutLog(0, held.name, max(cut.at, held.first), epoch, rows, states), written)
 
     def _spans(self, held: HeldLog) -> list[Span]:
         assert self._round is not None

@@ -91,7 +91,11 @@ def cut(connection: sqlite3.Connection, seed: int, log: LogRow, position: int) -
 
 
 def set_aside(connection: sqlite3.Connection, log: LogRow, position: int) -> None:
-    """The same within the transaction that is open; how the log is then is yet to be saved. Raises sqlite3.Error."""
+    """The same within the transaction that is open; how the log is then is yet to be saved. Raises sqlite3.Error.
+
+    What the log begins behind was let go of, and is thrown away by others.
+    """
+    position = max(position, log.first)
     span = (place_of(log.number, position), place_of(log.number + 1, 0))
     connection.execute(
         f"INSERT INTO aside SELECT NULL, {ENTRY_COLUMNS} FROM entry WHERE place >= ? AND place < ? ORDER BY place", span
@@ -101,14 +105,14 @@ def set_aside(connection: sqlite3.Connection, log: LogRow, position: int) -> Non
 
 
 def _end_at(connection: sqlite3.Connection, log: LogRow, position: int) -> None:
-    """Let the log end at this position, as its last row before says."""
-    log.next = position
-    log.total, log.last_time = log.before, 0
-    if position == log.first:
-        log.first_time = 0
-        return
-    last = "SELECT total, time FROM entry WHERE place < ? ORDER BY place DESC LIMIT 1"
-    log.total, log.last_time = connection.execute(last, (place_of(log.number, position),)).fetchone()
+    """Let the log end at this position, as its last row before says; without one, where it begins."""
+    span = (place_of(log.number, log.first), place_of(log.number, position))
+    which = "SELECT total, time FROM entry WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1"
+    last = connection.execute(which, span).fetchone()
+    if last is None:
+        log.next, log.total, log.first_time, log.last_time = log.first, log.before, 0, 0
+    else:
+        log.next, (log.total, log.last_time) = position, last
 
 
 def foreign_wal(wal: Path, page_number: int, identity: bytes) -> bool:

@@ -208,10 +208,11 @@ class ListStore:
 
     def _cut(self, cut: CutLog) -> None:
         log = self._disk.content.logs[cut.log]
-        assert cut.at >= log.first and all(entry.first >= cut.at or entry.next <= cut.at for entry in log.entries)
+        at = max(cut.at, log.first)
+        assert all(entry.first >= at or entry.next <= at for entry in log.entries)
         self._disk.content.epoch = max(self._disk.content.epoch, cut.epoch)
-        log.empty_at = cut.at
-        log.entries = [entry for entry in log.entries if entry.next <= cut.at]
+        log.empty_at = at
+        log.entries = [entry for entry in log.entries if entry.next <= at]
         for row in cut.rows:
             self._append(row)
         self._disk.content.producers |= {state.name: state for state in cut.producers}

@@ -141,12 +141,19 @@ class AgainstLists(RuleBasedStateMachine):
         self.store.append([KeepProducer(self.ticket, state)])
         self.twin.append([KeepProducer(self.ticket, state)])
 
-    @rule(place=st.integers(0, 9), moved=st.lists(st.integers(1, 5), max_size=3))
-    def cut(self, place: int, moved: list[int]) -> None:
-        """The log of our own that has most ends before one of its rows; some go on in the other epoch."""
-        rows = self.twin.rows.get(LOGS[0], [])
-        if place >= len(rows):
+    @rule(place=st.integers(0, 9), gone=st.integers(0, 5), moved=st.lists(st.integers(1, 5), max_size=3))
+    def cut(self, place: int, gone: int, moved: list[int]) -> None:
+        """The log of our own that has most ends before one of its rows; some go on in the other epoch.
+
+        Or it ends before its first row, which is where that was asked for before it was trimmed.
+        """
+        if LOGS[0] not in self.twin.rows:
             return
+        rows, at = self.twin.rows[LOGS[0]], self.twin.state(LOGS[0]).first
+        if place < len(rows):
+            at = rows[place].first
+        if not place or not rows:
+            at = max(0, at - gone)
         self.ticket += 1
         first, appends = self.twin.ends.get(NEXT, 0), []
         for count in moved:
@@ -156,7 +163,7 @@ class AgainstLists(RuleBasedStateMachine):
             first += count
         known = self.twin.producers.get("p/1")
         states = [ProducerState("p/1", 1, known.next if known else 0, b"cut", self.time)]
-        cut = CutLog(self.ticket, LOGS[0], rows[place].first, NOW, appends, states)
+        cut = CutLog(self.ticket, LOGS[0], at, NOW, appends, states)
         self.store.append([cut])
         self.twin.append([cut])
 

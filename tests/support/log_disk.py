@@ -128,8 +128,9 @@ class Disk:
 
     def _cut(self, cut: CutLog) -> None:
         log = self.logs[cut.log]
-        self.aside += [row.row for row in log.rows if row.first >= cut.at]
-        log.rows, log.next = [row for row in log.rows if row.first < cut.at], cut.at
+        at = max(cut.at, log.first)
+        self.aside += [row.row for row in log.rows if row.first >= at]
+        log.rows, log.next = [row for row in log.rows if row.first < at], at
         for row in cut.rows:
             self._write(replace(row, producer=None))
         self.producers |= {state.name: state for state in cut.producers}

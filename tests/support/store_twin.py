@@ -32,8 +32,9 @@ class StoreTwin:
                 self.ends[entry.log] = entry.first + entry.count
 
     def _cut(self, cut: CutLog) -> None:
-        self.rows[cut.log] = [row for row in self.rows[cut.log] if row.first < cut.at]
-        self.ends[cut.log] = cut.at
+        at = max(cut.at, self.state(cut.log).first)
+        self.rows[cut.log] = [row for row in self.rows[cut.log] if row.first < at]
+        self.ends[cut.log] = at
         for row in cut.rows:
             self.rows.setdefault(row.log, []).append(row)
             self.ends[row.log] = row.first + row.count

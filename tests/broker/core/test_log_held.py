@@ -59,3 +59,10 @@ def test_it_ends_where_it_is_cut() -> None:
     assert (held.next, held.assigned, held.bytes, held.readable) == (1, 1, 10, 1)
     held.ended_at(0, 10)
     assert (held.first_time, held.last_time, held.readable) == (0, 0, 0)
+
+
+def test_what_was_let_go_of_before_it_is_cut_is_not_given_back() -> None:
+    held = grown(log(), True, True, True)
+    held.is_now(LogState(held.name, 2, 3, 10, 7, 7))
+    held.ended_at(1, 20)
+    assert (held.first, held.next, held.assigned, held.bytes, held.first_time) == (2, 2, 2, 0, 0)

@@ -65,6 +65,17 @@ def test_every_kind_of_log_and_every_copy_is_looked_after() -> None:
     assert sorted(asked) == sorted(names)
 
 
+def test_rows_that_may_be_taken_back_stay_until_that_is_known() -> None:
+    world = filled({"retention_seconds": 3}, 10)
+    held = world.node.log.logs[world.name()]
+    held.doubted, held.safe = True, 4
+    world.wake_at(world.now + 2 * RETENTION_PAUSE_SECONDS)
+    assert [row.first for row in world.rows()] == [4, 5, 6, 7, 8, 9]
+    held.doubted = False
+    world.wake_at(world.now + RETENTION_PAUSE_SECONDS)
+    assert world.rows() == []
+
+
 def test_a_disk_that_takes_its_time_is_asked_once() -> None:
     world = filled({"retention_bytes": RETENTION_BYTES_MIN}, 6, size=900_000)
     world.prompt = False

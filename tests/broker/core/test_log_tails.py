@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from broker.core.limits import VOUCH_SECONDS_MAX
+from broker.core.effects import TrimLog
+from broker.core.limits import RETENTION_PAUSE_SECONDS, VOUCH_SECONDS_MAX
 from protocol.errors import ErrorCode
 from protocol.log_rows import LogKind, LogName
 from protocol.messages import Answer, Error, LogChunk, Mode, Puback, ReadLog
@@ -26,9 +27,9 @@ def opened(cluster: LogCluster, broker: str, producer: str = "p") -> tuple[Clien
     return client, cluster.ask(client, "producer.open", producer=producer, epoch=1)
 
 
-def torn(brokers: int = 2) -> tuple[LogCluster, Client]:
+def torn(brokers: int = 2, **more: Any) -> tuple[LogCluster, Client]:
     """b0 has two batches of `p` that no other disk has, and nobody can reach it any more; its publisher is left."""
-    cluster = LogCluster(brokers)
+    cluster = LogCluster(brokers, **more)
     client, _ = opened(cluster, "b0")
     client.send(stamped(1, 0, "safe"))
     cluster.run(0.1)
@@ -225,6 +226,27 @@ def test_a_full_disk_is_asked_again_until_it_takes_it_back() -> None:
     cluster.run(3.0)
     assert numbers(cluster, "b0", "b0") == [("p", 0)]
     assert cluster.node("b0").log.vouched
+
+
+@pytest.mark.parametrize("trimmed", [0, 3, 4])
+def test_what_is_taken_back_later_may_be_let_go_of_meanwhile(trimmed: int) -> None:
+    """By retention, or, when this was asked for before anybody doubted it, by the disk."""
+    cluster, _ = torn(schema={"durability": "stored", "retention_seconds": 6})
+    moved(cluster)
+    cluster.full["b0"] = None
+    meet(cluster)
+    held, disk = cluster.node("b0").log.logs[cluster.name("b0")], cluster.disks["b0"]
+    cluster.run(2 * RETENTION_PAUSE_SECONDS)
+    assert (held.first, held.next, len(disk.rows(held.name))) == (1, 4, 2), "only what is safe is let go of"
+    if trimmed:
+        disk.ask([TrimLog(held.name, trimmed)])
+        cluster.answer("b0")
+    cluster.full.clear()
+    cluster.run(3.0)
+    at = max(1, trimmed)
+    assert (held.first, held.next, held.bytes, disk.rows(held.name)) == (at, at, 0, [])
+    assert cluster.node("b0").log.vouched and new_epoch(cluster, "b0") > EPOCH
+    cluster.node("b0").validate()
 
 
 def test_a_tail_that_is_too_long_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
