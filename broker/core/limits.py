@@ -308,8 +308,14 @@ CLAIM_EPOCHS_MAX = 64
 """Epochs named in such a question: one begins when a disk turns out to be an older one, and when rows are taken back.
 Logs older than these are not looked into."""
 
-CLAIM_SPANS_MAX = 2000
-"""Pieces told in an answer: a piece for each time that a producer moved."""
+CLAIM_SPANS_MAX = 500
+"""Spans told in one message: with names of the longest kind it stays within a CONTROL. More go in the next one."""
+
+CLAIM_ANSWER_SPANS_MAX = 2_000_000
+"""Spans of one answer in all: twice the rows that a tail may have when each is as small as rows can be."""
+
+CLAIMS_KEPT_MAX = 2000
+"""Spans that another broker told and that are remembered, for an owner who cannot reach it: the last contested rows."""
 
 CLOCKS_APART_SECONDS = 60.0
 """How far the clocks of brokers may be apart: a batch that was sent again is looked for from that long before it."""

@@ -3,15 +3,19 @@
     CLAIM    [request, owner, epochs, stream, since, [producer, start, end] ...]
              are these events of a broker's log in any other log? None is older than `since` (microseconds).
              `epochs`: of which that broker knows logs of its own; they are not meant, or none is when none is named
-    CLAIMED  [request, [[producer, number] ...], [producer, start, end, time, doubted] ...]
+    CLAIMED  [request, is_all, [[producer, number] ...], [producer, start, end, time, doubted] ...]
              these are, in rows of this time; `doubted`: it is being found out whether that row of ours stays. Before
-             them, producers that stay open here: whoever opened them knew of all events before that number
+             them, producers that stay open here: whoever opened them knew of all events before that number.
+             `is_all`: what there is more comes in another CLAIMED, for what is not told counts as not there
 
 Who is asked closes the producers: whoever wants to go on here has to open his again, and whoever opens one asks every
 broker that there is a link to, so also the one that asks now. From then on the producer cannot go on behind its back.
 
 Logs of the one who asks that he does not know himself: his disk is an older one (a backup that was put back), and he
 may have taken these rows into a later epoch in a life that it has forgotten.
+
+Who is told less than there is keeps a row that another log has. So an answer is never cut short, and `log_spans.py`
+makes as few spans of it as may be.
 
 The answer comes from the disk, row by row from `since` on, because what was said in earlier lives counts as well. This
 is asked once after a start or a partition, about what was under way at that moment.
@@ -20,7 +24,7 @@ is asked once after a start or a partition, about what was under way at that mom
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from protocol.errors import ProtocolViolation
@@ -30,12 +34,13 @@ from protocol.messages import Control
 
 from .cluster import Cluster
 from .inputs import RowsRead
-from .limits import CLAIM_SPANS_MAX, CLOCKS_APART_SECONDS, COPY_CHUNK_BYTES
+from .limits import CLAIM_ANSWER_SPANS_MAX, CLAIM_SPANS_MAX, CLAIMS_KEPT_MAX, CLOCKS_APART_SECONDS, COPY_CHUNK_BYTES
 from .log import HeldLog, Log
+from .log_spans import GatheredSpans, Span
 from .peers import PeerInfo
 from .producers import Producers
 
-__all__ = ["CLAIM", "CLAIMED", "Claims", "Owner", "Span", "Wanted"]
+__all__ = ["CLAIM", "CLAIMED", "Claims", "Owner", "Wanted"]
 
 CLAIM, CLAIMED = 26, 27
 """Kinds of Control, as above."""
@@ -54,24 +59,19 @@ class Owner(NamedTuple):
         )
 
 
-@dataclass(slots=True)
-class Span:
-    """Events `start` to `end - 1` of a producer are in rows of one log of that broker, the first one of this time."""
-
-    producer: str
-    start: int
-    end: int
-    time: int
-    doubted: bool
-    broker: str
-    digest: bytes = b""
-    here: bool = False
-
-
 Told = Callable[[list[Span], float], None]
 
 Wanted = Mapping[str, tuple[int, int]]
 """Producer -> the first of its events that are asked about, and where they end."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A question, and what was heard so far."""
+
+    identifier: int
+    then: Told
+    spans: list[Span] = field(default_factory=list)
 
 
 class Claims:
@@ -83,7 +83,7 @@ class Claims:
         self._cluster = cluster
         self._producers = producers
         self._request = 0
-        self._asked: dict[int, tuple[int, Told]] = {}
+        self._asked: dict[int, _Asked] = {}
         self._heard: dict[tuple[str, str, int, str], Span] = {}  # what others told, for whoever asks
         cluster.table_of_controls |= {CLAIM: self._claim, CLAIMED: self._claimed}
 
@@ -92,7 +92,7 @@ class Claims:
     def ask(self, info: PeerInfo, owner: Owner, stream: str, since: int, wanted: Wanted, then: Told, now: float) -> int:
         """Ask another broker; no answer on this link is nothing."""
         self._request += 1
-        self._asked[self._request] = info.identifier, then
+        self._asked[self._request] = _Asked(info.identifier, then)
         words = [[producer, *span] for producer, span in wanted.items()]
         body = [self._request, owner.name, list(owner.epochs), stream, since, *words]
         self._cluster.peers.tell(info.address, Control(CLAIM, body), now)
@@ -101,18 +101,25 @@ class Claims:
     def give_up(self, requests: Iterable[int], now: float) -> None:
         """They are not waited for any more."""
         for request in [request for request in requests if request in self._asked]:
-            self._asked.pop(request)[1]([], now)
+            asked = self._asked.pop(request)
+            asked.then(asked.spans, now)
 
     def link_down(self, info: PeerInfo, now: float) -> None:
         """It will not answer."""
-        self.give_up([request for request, (broker, _) in self._asked.items() if broker == info.identifier], now)
+        self.give_up([one for one, asked in self._asked.items() if asked.identifier == info.identifier], now)
 
     def _claimed(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        request, open_at, spans = _read_claimed(info.name, body)
-        if request in self._asked and self._asked[request][0] == info.identifier:
-            for producer, number in open_at.items():
-                self._producers.promises.amend(producer, info.identifier, number)
-            self._asked.pop(request)[1](spans, now)
+        request, is_all, open_at, spans = _read_claimed(info.name, body)
+        asked = self._asked.get(request)
+        if asked is None or asked.identifier != info.identifier:
+            return
+        for producer, number in open_at.items():
+            self._producers.promises.amend(producer, info.identifier, number)
+        asked.spans += spans
+        if len(asked.spans) > CLAIM_ANSWER_SPANS_MAX:
+            raise ProtocolViolation(f"CLAIMED: what there is, is at most {CLAIM_ANSWER_SPANS_MAX} spans in all")
+        if is_all:
+            self.give_up([request], now)
 
     # --- answering ---------------------------------------------------------------------------------------------------
 
@@ -120,7 +127,7 @@ class Claims:
         """Another broker has these, and whoever asks next may not reach it."""
         for span in spans:
             self._heard[stream, span.producer, span.start, span.broker] = span
-            if len(self._heard) > CLAIM_SPANS_MAX:
+            if len(self._heard) > CLAIMS_KEPT_MAX:
                 del self._heard[next(iter(self._heard))]
 
     def _claim(self, info: PeerInfo, body: list[Any], now: float) -> None:
@@ -132,10 +139,12 @@ class Claims:
                 open_at[producer] = number
 
         def tell(spans: list[Span], now: float) -> None:
-            words = [[one.producer, one.start, one.end, one.time, one.doubted] for one in spans[:CLAIM_SPANS_MAX]]
-            self._cluster.peers.tell(
-                info.address, Control(CLAIMED, [request, [list(one) for one in open_at.items()], *words]), now
-            )
+            open_ones = [list(one) for one in open_at.items()]
+            for at in range(0, max(1, len(spans)), CLAIM_SPANS_MAX):
+                some = spans[at : at + CLAIM_SPANS_MAX]
+                words = [[one.producer, one.start, one.end, one.time, one.doubted] for one in some]
+                body = [request, at + CLAIM_SPANS_MAX >= len(spans), [] if at else open_ones, *words]
+                self._cluster.peers.tell(info.address, Control(CLAIMED, body), now)
 
         def tell_all(spans: list[Span], now: float) -> None:
             heard = [span for key, span in self._heard.items() if key[0] == stream and span.broker != owner.name]
@@ -156,7 +165,7 @@ class Claims:
         now: float,
     ) -> None:
         """Tell what of these this disk has in logs of that stream, those that `owner` knows as its own aside."""
-        found: list[Span] = []
+        found = GatheredSpans()
         since = max(0, since - int(CLOCKS_APART_SECONDS * 1e6))
 
         def landed(reason: str, now: float) -> None:
@@ -170,13 +179,13 @@ class Claims:
         logs: Sequence[HeldLog],
         since: int,
         wanted: Wanted,
-        found: list[Span],
+        found: GatheredSpans,
         then: Told,
         now: float,
     ) -> None:
         """One log after the other."""
         if not logs:
-            then(found, now)
+            then(found.all, now)
             return
         held, end = logs[0], logs[0].next
 
@@ -202,20 +211,12 @@ def _may_have(held: HeldLog, stream: str, owner: Owner) -> bool:
     return name.kind == LogKind.EVENTS and name.stream == stream and not owner.knows(name) and held.first < held.next
 
 
-def _take(found: list[Span], held: HeldLog, row: Row, wanted: Wanted) -> None:
+def _take(found: GatheredSpans, held: HeldLog, row: Row, wanted: Wanted) -> None:
     if row.producer not in wanted:
         return
     start, end = wanted[row.producer]
-    if row.number >= end or row.number + row.count <= start:
-        return
-    doubted = held.doubted and row.first >= held.safe
-    last = found[-1] if found else None
-    broker, digest = held.name.broker, row.digest
-    goes_on = last is not None and (last.producer, last.end, last.broker) == (row.producer, row.number, broker)
-    if last is not None and goes_on and not (doubted or last.doubted):
-        last.end, last.digest = row.number + row.count, digest
-        return
-    found.append(Span(row.producer, row.number, row.number + row.count, row.time, doubted, broker, digest))
+    if row.number < end and row.number + row.count > start:
+        found.take(held.name, row, held.doubted and row.first >= held.safe)
 
 
 def _read_claim(body: list[Any]) -> tuple[int, Owner, str, int, dict[str, tuple[int, int]]]:
@@ -233,18 +234,19 @@ def _read_claim(body: list[Any]) -> tuple[int, Owner, str, int, dict[str, tuple[
     return body[0], Owner(body[1], tuple(epochs)), body[3], body[4], wanted
 
 
-def _read_claimed(broker: str, body: list[Any]) -> tuple[int, dict[str, int], list[Span]]:
-    """The request that is answered, who stays open, and what there is. Raises ProtocolViolation."""
-    if tuple(map(type, body[:2])) != (int, list):
-        raise ProtocolViolation("CLAIMED is [request, [who stays open ...], [producer, start, end, time, doubted] ...]")
-    for one in body[1]:
+def _read_claimed(broker: str, body: list[Any]) -> tuple[int, bool, dict[str, int], list[Span]]:
+    """The request, whether that is all, who stays open, and what there is. Raises ProtocolViolation."""
+    if tuple(map(type, body[:3])) != (int, bool, list):
+        text = "CLAIMED is [request, is_all, [who stays open ...], [producer, start, end, time, doubted] ...]"
+        raise ProtocolViolation(text)
+    for one in body[2]:
         if type(one) is not list or tuple(map(type, one)) != (str, int) or not 0 <= one[1] <= CREDIT_MAX:
             raise ProtocolViolation("CLAIMED: who stays open, is [producer, number]")
-    for one in body[2:]:
+    for one in body[3:]:
         if type(one) is not list or tuple(map(type, one)) != (str, int, int, int, bool) or not _is_span(*one[:3]):
             raise ProtocolViolation("CLAIMED: what there is, is [producer, start, end, time, doubted]")
-    spans = [Span(one[0], one[1], one[2], one[3], one[4], broker) for one in body[2:]]
-    return body[0], dict(body[1]), spans
+    spans = [Span(one[0], one[1], one[2], one[3], one[4], broker) for one in body[3:]]
+    return body[0], body[1], dict(body[2]), spans
 
 
 def _is_span(producer: str, start: int, end: int) -> bool:

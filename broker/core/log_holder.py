@@ -19,7 +19,8 @@ from protocol.messages import Control, Copy
 from .cluster import Cluster
 from .limits import COPY_RETRY_SECONDS, POSITIONS_MAX
 from .log import Log
-from .log_claims import Claims, Owner, Span
+from .log_claims import Claims, Owner
+from .log_spans import Span
 from .peers import PeerInfo
 from .producers import Producers
 

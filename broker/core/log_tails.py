@@ -53,7 +53,8 @@ from .limits import (
     VOUCH_SECONDS_MAX,
 )
 from .log import HeldLog, Log
-from .log_claims import Claims, Owner, Span
+from .log_claims import Claims, Owner
+from .log_spans import Span, Spans
 from .log_state import ProducerState
 from .producers import Producers
 
@@ -71,7 +72,8 @@ class _Round:
     since: dict[str, int] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
     open: int = 1  # questions without their answers
-    spans: dict[str, list[Span]] = field(default_factory=dict)
+    told: dict[str, list[Span]] = field(default_factory=dict)
+    spans: dict[str, Spans] = field(default_factory=dict)  # the same, when all have told
     again: bool = False  # somebody came after the others were asked
     epoch: int = 0  # that what is moved goes on in: a new one, so that logs stay in the order of event ids
 
@@ -226,7 +228,7 @@ class Tails:
 
     def _heard(self, going: _Round, stream: str, here: bool, spans: list[Span], now: float) -> None:
         going.open -= 1
-        going.spans.setdefault(stream, []).extend(replace(span, here=here) for span in spans)
+        going.told.setdefault(stream, []).extend(replace(span, here=here) for span in spans)
         self._go_on(going, now)
 
     def _go_on(self, going: _Round, now: float) -> None:
@@ -236,8 +238,9 @@ class Tails:
             if self._cluster.unreached() and now < going.waits_until:
                 self._anew(now)  # who is gone took his answer along
                 return
+            going.spans = {stream: Spans(told) for stream, told in going.told.items() if told}
             own = self._log.own_logs()
-            self._cut([held for held in own if held.doubted and going.spans.get(held.name.stream)], now)
+            self._cut([held for held in own if held.doubted and held.name.stream in going.spans], now)
 
     # --- taking back -------------------------------------------------------------------------------------------------
 
@@ -274,14 +277,10 @@ class Tails:
         self._round = _Round(self._round.done, self._round.patient_until, self._round.waits_until)
         self._gather(now)
 
-    def _has_to_go(self, row: Row, spans: list[Span]) -> bool:
+    def _has_to_go(self, row: Row, spans: Spans) -> bool:
         """Whether another log has some of it that stays."""
-        for span in spans:
-            stays = not span.doubted or (row.time, self._name) < (span.time, span.broker)
-            shared = span.start < row.number + row.count and row.number < span.end
-            if span.producer == row.producer and shared and stays:
-                return True
-        return False
+        others = spans.sharing(row.producer, row.number, row.number + row.count)
+        return any(not span.doubted or (row.time, self._name) < (span.time, span.broker) for span in others)
 
     def _take_back(self, doubted: list[HeldLog], at: int, now: float) -> None:
         """All that there is of it is on the disk, and nothing more comes."""
@@ -337,13 +336,13 @@ class Tails:
 
         self._log.cut(CutLog(0, held.name, max(cut.at, held.first), epoch, rows, states), written)
 
-    def _spans(self, held: HeldLog) -> list[Span]:
+    def _spans(self, held: HeldLog) -> Spans:
         assert self._round is not None
-        return self._round.spans.get(held.name.stream, [])
+        return self._round.spans[held.name.stream]
 
     def _here(self, held: HeldLog, producer: str) -> tuple[int, bytes]:
         """How far it has come in others' logs on this disk."""
-        ends = [(one.end, one.digest) for one in self._spans(held) if one.producer == producer and one.here]
+        ends = [(one.end, one.digest) for one in self._spans(held).of(producer) if one.here]
         return max(ends, default=(0, b""))
 
     def _end(self, now: float) -> None:

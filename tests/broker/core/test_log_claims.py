@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from broker.core.limits import CLOCKS_APART_SECONDS
-from broker.core.log_claims import CLAIM, CLAIMED, Owner, Span
+from broker.core.log_claims import CLAIM, CLAIMED, Owner
+from broker.core.log_spans import Span
 from protocol.errors import ErrorCode
 from protocol.messages import Answer, Ask, Control, Error
 from tests.support.log_cluster import LogCluster
@@ -45,15 +46,57 @@ def claim(
     cluster.tell("b0" if to == "b1" else "b1", to, Control(CLAIM, [9, owner, list(epochs), stream, since, *wanted]))
     cluster.run(0.05)
     said = [one for source, _, one in cluster.said[before:] if source == to and isinstance(one, Control)]
-    (answer,) = [one.body for one in said if one.kind == CLAIMED]
-    assert answer[0] == 9
-    return list(answer[2:])
+    *pieces, last = [one.body for one in said if one.kind == CLAIMED]
+    assert [one[:2] for one in (*pieces, last)] == [[9, False]] * len(pieces) + [[9, True]]
+    return [span for one in (*pieces, last) for span in one[3:]]
 
 
 def test_pieces_that_go_on_are_told_as_one() -> None:
     cluster, _ = filled()
     ((producer, start, end, _, doubted),) = claim(cluster, ["p", 1, 99], ["q", 0, 5])
     assert (producer, start, end, doubted) == ("p", 0, 5, False)
+
+
+def test_producers_that_take_turns_are_told_of_in_a_span_each() -> None:
+    cluster = LogCluster(2)
+    client, _ = opened(cluster, "b1")
+    cluster.ask(client, "producer.open", producer="q", epoch=1)
+    for number in range(20):
+        client.send(*[stamped(2 * number + turn, number, producer="pq"[turn - 1]) for turn in (1, 2)])
+    cluster.run(0.1)
+    assert [one[:3] for one in claim(cluster, ["p", 5, 99], ["q", 0, 99])] == [["q", 0, 20], ["p", 5, 20]]
+
+
+def test_however_much_there_is_all_of_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.core.log_claims.CLAIM_SPANS_MAX", 2)
+    cluster, heard = LogCluster(2), list[list[Span]]()
+    told = [Span("p", number, number + 1, 5, False, "b7") for number in range(10, 17, 2)]
+    for much in (0, 1, 2, 3, 4):
+        cluster.node("b1").claims.remember("quotes", told[:much])
+        assert [one[1] for one in claim(cluster, ["p", 0, 99])] == [10, 12, 14, 16][:much]
+    (info,) = cluster.node("b0").cluster.linked()
+    cluster.node("b0").claims.ask(
+        info, Owner("b0"), "quotes", 0, {"p": (0, 99)}, lambda spans, now: heard.append(spans), cluster.now
+    )
+    cluster.node("b0").effects.clear()
+    body = [[["p", 3]], *[[one.producer, one.start, one.end, 5, False] for one in told]]
+    cluster.tell("b1", "b0", Control(CLAIMED, [1, False, *body[:3]]))
+    assert heard == []
+    cluster.tell("b1", "b0", Control(CLAIMED, [1, True, [], *body[3:]]))
+    ((*spans,),) = heard
+    assert [one.start for one in spans] == [10, 12, 14, 16]
+
+
+def test_an_answer_without_end_ends_the_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.core.log_claims.CLAIM_ANSWER_SPANS_MAX", 3)
+    cluster, heard = LogCluster(2), list[list[Span]]()
+    node = cluster.node("b0")
+    (info,) = node.cluster.linked()
+    node.claims.ask(info, Owner("b0"), "quotes", 0, {"p": (0, 9)}, lambda spans, now: heard.append(spans), cluster.now)
+    node.effects.clear()
+    word = Control(CLAIMED, [1, False, [], *[["p", number, number + 1, 5, False] for number in (0, 1)]])
+    assert cluster.tell("b1", "b0", word) == []
+    assert any(isinstance(one, Error) for one in cluster.tell("b1", "b0", word))
 
 
 def test_what_was_not_asked_for_is_not_told() -> None:
@@ -153,7 +196,8 @@ def test_who_asked_hears_nothing_when_the_link_ends() -> None:
         [1, "b0", ["5"], "q", 0],
         [1, "b0", [6, 5], "q", 0],
         [1, "b0", [-1], "q", 0],
-        [1, ["p", 0]],
+        [1, True, ["p", 0]],
+        [1, True, [], ["p", 5, 5, 1, False]],
     ],
 )
 def test_words_that_make_no_sense_end_the_link(kind: int, body: list[Any]) -> None:

@@ -115,6 +115,21 @@ def opened_apart(cluster: LogCluster) -> Client:
     return client
 
 
+def test_what_is_told_in_several_pieces_is_taken_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.core.log_claims.CLAIM_SPANS_MAX", 1)
+    cluster, _ = torn()
+    opened_apart(cluster)
+    moved(cluster)
+    client, answer = opened(cluster, "b1", "q")
+    assert answer["next"] == 0
+    client.send(stamped(1, 0, "q0", producer="q"))
+    cluster.run(0.1)
+    meet(cluster)
+    assert numbers(cluster, "b0", "b0") == [("p", 0)]
+    assert numbers(cluster, "b0", "b0", new_epoch(cluster, "b0")) == []
+    assert sorted(numbers(cluster, "b1", "b1")) == [("p", 1), ("p", 3), ("q", 0)]
+
+
 def test_the_first_link_that_is_back_is_not_the_only_one_that_is_asked() -> None:
     cluster, _ = torn(4)
     moved(cluster)
