@@ -123,7 +123,8 @@ class Producer:
         if isinstance(message, Welcome):
             self._welcomed(message)
         elif isinstance(message, Answer):
-            self._opened(message.value["next"])
+            if message.request == self._request:  # an older one tells of less than was acknowledged since
+                self._opened(message.value["next"])
         elif isinstance(message, Puback):
             self._acknowledged(message.sequence)
         elif isinstance(message, Error) and message.scope == Scope.PUBLISH and message.reference not in self._sent:

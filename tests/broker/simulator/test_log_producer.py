@@ -28,7 +28,17 @@ def test_it_sees_when_it_is_told_of_less_than_was_acknowledged() -> None:
     producer = run.producers[0]
     producer._open = False
     with pytest.raises(Violation, match="Forgotten"):
-        producer._hear(Answer(1, {"next": 0}))
+        producer._hear(Answer(producer._request, {"next": 0}))
+
+
+def test_only_the_answer_to_what_it_asked_last_counts() -> None:
+    producer = run_of().producers[0]
+    producer._open = False
+    producer._ask()
+    producer._hear(Answer(producer._request - 1, {"next": 0}))
+    assert not producer._open
+    producer._hear(Answer(producer._request, {"next": producer.numbers}))
+    assert producer._open
 
 
 def test_what_is_refused_for_want_of_disks_is_sent_again_with_the_same_stamp() -> None:
@@ -47,7 +57,7 @@ def test_what_is_refused_for_want_of_disks_is_sent_again_with_the_same_stamp() -
     if again:
         assert again[0].stamp == first.stamp
     else:
-        producer._hear(Answer(2, {"next": producer.unanswered[0].number}))
+        producer._hear(Answer(producer._request, {"next": producer.unanswered[0].number}))
         assert said[-1].stamp == first.stamp
 
 
