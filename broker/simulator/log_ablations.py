@@ -53,7 +53,7 @@ def _no_waiting_for_the_safe(node: Node) -> None:
 
 def _no_taking_back(node: Node) -> None:
     """Who meets others again asks nobody about rows that are on his disk alone."""
-    _replace(node.tails, "settle", lambda done, now: done(now))
+    _replace(node.tails, "settle", lambda done, now, patient=True: done(now))
 
 
 def _no_promises(node: Node) -> None:

@@ -11,11 +11,11 @@ from broker.simulator.log_run import LogRunOptions, run_log
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),
-    "dedupe": (1, "OnlyOnce"),
+    "dedupe": (4, "OnlyOnce"),
     "epoch": (14, "PositionsStand"),
     "promises": (6084, "OnlyOnce"),
     "rollback": (1, ""),
-    "safe": (2, "OnEnoughDisks"),
+    "safe": (1, "OnEnoughDisks"),
     "sync": (1, "OnEnoughDisks"),
     "tails": (6, "OnlyOnce"),
 }
