@@ -62,6 +62,13 @@ class Replaying:
         """Nothing came for so long, though whoever waited could have had it."""
         self._was_quiet = seconds >= REPLAY_LATE_SECONDS
 
+    def hasten(self) -> Outcome:
+        """Subscribe now, without waiting for it: what comes until it was read up to there waits in the inbox."""
+        if self._subscribed is None:
+            self._client.check_usable()
+            self._subscribed = self._subscribe(self._inbox)
+        return self._subscribed
+
     async def begin(self, event: type[Event]) -> None:
         """Go so far that a place, pattern or condition that is none was refused. Raises Refused."""
         self._began_at = asyncio.get_running_loop().time()
@@ -113,9 +120,7 @@ class Replaying:
             await self.until_confirmed()
             replay.subscribed()
         elif replay.step is Step.SUBSCRIBE:
-            if self._subscribed is None:
-                self._subscribed = self._subscribe(self._inbox)
-            await self._subscribed  # type: ignore[misc]  # the conversation makes Receipts
+            await self.hasten()  # type: ignore[misc]  # the conversation makes Receipts
             replay.subscribed()
         if replay.step is Step.LIVE:
             self._rest()

@@ -100,12 +100,18 @@ class Subscription:
         return self._replaying.begins if self._replaying is not None else {}
 
     async def until_confirmed(self) -> None:
-        """Wait until the broker has it: every event published from then on is seen. Raises what ended it."""
+        """Wait until the broker has it: every event published from then on is seen. Raises what ended it.
+
+        What comes until it is taken waits here, within the window of credit, whatever there is to be read before it.
+        """
         self._client.check_loop()
+        if self._replaying is not None and not self._inbox.ended:
+            self._replaying.hasten()
         while not self._inbox.confirmed:
             if self._inbox.ended:
                 raise self._inbox.failure or LocalError("this subscription is closed: nothing comes any more")
-            await self._change()
+            self._arrived.clear()
+            await self._arrived.wait()
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self

@@ -198,7 +198,7 @@ class BlockingClient(Overview):
                 subscription = Subscription(self, inbox, on_gap)
                 self._confirm(inbox)
                 return subscription
-            replaying = Replaying(self, inbox, start, self._confirm)
+            replaying = Replaying(self, inbox, start, self._conversation.subscribe)
             subscription = Subscription(self, inbox, on_gap, replaying)
             replaying.begin(Event)
             return subscription

@@ -14,6 +14,7 @@ from ..limits import REPLAY_LATE_SECONDS, REPLAY_LOOK_SECONDS, REPLAY_LOOK_SECON
 from ..log_catalogue import Chunk
 from ..log_rows import LogName
 from ..messages import Gap
+from ..outcome import Outcome
 from ..receiving import Event, Inbox
 from ..replay import Replay, Step
 
@@ -27,15 +28,16 @@ _PASSING = (ErrorCode.NOT_FOUND, ErrorCode.NOT_STORED, ErrorCode.UNAVAILABLE)
 
 
 class Replaying:
-    """Reads the logs for one inbox, and has it subscribed by `confirm` when it is time; `until_confirmed` waits until
+    """Reads the logs for one inbox, and has it subscribed by `subscribe` when it is time; `until_confirmed` waits until
     the broker of a new session has it too."""
 
     def __init__(
-        self, client: BlockingClient, inbox: Inbox, start: str | int, confirm: Callable[[Inbox], None]
+        self, client: BlockingClient, inbox: Inbox, start: str | int, subscribe: Callable[[Inbox], Outcome]
     ) -> None:
         self._client = client
         self._inbox = inbox
-        self._confirm = confirm
+        self._subscribe = subscribe
+        self._subscribed: Outcome | None = None
         self.until_confirmed: Callable[[], object]
         self._replay = Replay(start, lambda count, reason: inbox.tell(Gap(inbox.number, count, reason)))
         self._events: list[Event] = []
@@ -58,6 +60,13 @@ class Replaying:
     def rested(self, seconds: float) -> None:
         """Nothing came for so long, though whoever waited could have had it."""
         self._was_quiet = seconds >= REPLAY_LATE_SECONDS
+
+    def hasten(self) -> Outcome:
+        """Subscribe now, without waiting for it: what comes until it was read up to there waits in the inbox."""
+        if self._subscribed is None:
+            self._client.check_usable()
+            self._subscribed = self._subscribe(self._inbox)
+        return self._subscribed
 
     def begin(self, event: type[Event]) -> None:
         """Go so far that a place, pattern or condition that is none was refused. Raises Refused."""
@@ -110,7 +119,9 @@ class Replaying:
             if replay.is_subscribed:
                 self.until_confirmed()
             else:
-                self._confirm(self._inbox)
+                outcome = self.hasten()
+                self._client.wait(lambda: outcome.settled)
+                outcome.result()
             replay.subscribed()
         if replay.step is Step.LIVE:
             self._rest()

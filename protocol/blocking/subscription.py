@@ -95,8 +95,13 @@ class Subscription:
         return self._replaying.begins if self._replaying is not None else {}
 
     def until_confirmed(self, seconds: float | None = None) -> bool:
-        """Wait until the broker has it, or so many seconds have passed; tells which. Raises what ended it."""
+        """Wait until the broker has it, or so many seconds have passed; tells which. Raises what ended it.
+
+        What comes until it is taken waits here, within the window of credit, whatever there is to be read before it.
+        """
         inbox = self._inbox
+        if self._replaying is not None and not inbox.ended:
+            self._replaying.hasten()
         self._client.wait(lambda: inbox.confirmed or inbox.ended, seconds)
         self._tell_gaps()
         if inbox.ended:

@@ -7,6 +7,7 @@ The subscriber is the real one, from the inbox to the steps of the blocking clie
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -22,6 +23,7 @@ from protocol.limits import REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
 from protocol.log_catalogue import Chunk, LogInfo, Survey
 from protocol.log_rows import LogName, Row
 from protocol.messages import Deliver, Gap, Subscribe
+from protocol.outcome import Outcome
 from protocol.receiving import Deliveries, Event, Inbox
 
 STEP_US = 4_000_000
@@ -139,8 +141,17 @@ class World:
         parts: tuple[Any, ...] = (join_u32(places), part.topics, part.lengths, {}, False, part.records)
         return Row(row.first, len(places), row.time, row.origin, row.base, *parts)
 
-    def confirm(self, inbox: Inbox) -> None:
+    def confirm(self) -> None:
         self.is_connected = self.is_subscribed = True
+
+    def subscribe(self, inbox: Inbox) -> Outcome:
+        outcome = Outcome(1)
+        outcome.settle()
+        self.confirm()
+        return outcome
+
+    def wait(self, done: Callable[[], bool]) -> bool:
+        return done()
 
     # --- what goes on ------------------------------------------------------------------------------------------------
 
@@ -213,8 +224,8 @@ class Reader:
         self.world = world
         self.told: list[Gap] = []
         world.inbox.on_gap = self.told.append
-        self.replaying = Replaying(world, world.inbox, start, world.confirm)  # type: ignore[arg-type]
-        self.replaying.until_confirmed = lambda: world.confirm(world.inbox)
+        self.replaying = Replaying(world, world.inbox, start, world.subscribe)  # type: ignore[arg-type]
+        self.replaying.until_confirmed = world.confirm
         self.seen: list[Id] = []
 
     def take(self) -> bool:

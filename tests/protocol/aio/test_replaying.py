@@ -289,3 +289,35 @@ async def test_a_durable_one_is_refused_before_anything_is_read() -> None:
         with pytest.raises(Refused):
             await client.subscribe("a", durable="mine", start="start")
         assert "logs" not in fake.asked
+
+
+@asynchronous
+async def test_who_waits_for_the_confirmation_of_one_that_is_not_read_has_it_at_once() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        await publish(client, *range(9))
+        past = await client.subscribe("a", start="start")
+        assert not past.confirmed
+        await past.until_confirmed()
+        assert past.confirmed and len(fake.session.subscriptions) == 1
+        await publish(client, 9, 10)
+        events = await take(past, 11)
+        await publish(client, 11)
+        assert [event.attributes["n"] for event in [*events, *await take(past, 1)]] == list(range(12))
+
+
+@asynchronous
+async def test_who_waits_for_a_confirmation_is_woken_by_it_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.aio.replaying.REPLAY_MARK_SECONDS", 0.0)
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        past = await client.subscribe("a", start="now")
+        fake.acknowledging = False
+        fake.forget()
+        fake.drop()
+        await fake.until(lambda: fake.sessions and fake.session.subscriptions)
+        rests: list[float] = []
+        monkeypatch.setattr("protocol.aio.replaying.Replaying.rested", lambda _, seconds: rests.append(seconds))
+        waiting = asyncio.ensure_future(past.until_confirmed())
+        for _ in range(10):
+            await client.ask("status")
+        assert not past.confirmed and not waiting.done() and not rests
+        waiting.cancel()

@@ -233,3 +233,19 @@ def test_a_durable_one_is_refused_before_anything_is_read(fake: Fake) -> None:
         with pytest.raises(Refused):
             client.subscribe("a", durable="mine", start="start")
         assert "logs" not in fake.thing.asked
+
+
+def test_who_waits_for_the_confirmation_of_one_that_is_not_read_has_it_at_once(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        publish(client, *range(9))
+        past = client.subscribe("a", start="start")
+        assert not past.confirmed
+        assert past.until_confirmed(10) and past.confirmed
+        assert len(fake.thing.session.subscriptions) == 1
+        publish(client, 9, 10)
+        events = take(past, 11)
+        publish(client, 11)
+        assert [event.attributes["n"] for event in [*events, *take(past, 1)]] == list(range(12))
+        past.close()
+        with pytest.raises(LocalError, match="closed"):
+            past.until_confirmed()
