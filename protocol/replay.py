@@ -74,6 +74,7 @@ class _Place:
 
     While that is being sought: it is from `read` to `high`, and a look at `probe` tells more. `mark` is where the log
     ended when it was listed last and nothing was missing: all before it has come when there is silence after that.
+    `missed`: reading stopped at `end` because nobody could say more, and no list told of more since then.
     """
 
     wanted: int
@@ -84,6 +85,7 @@ class _Place:
     probe: int = 0
     high: int = 0
     mark: int = 0
+    missed: bool = False
 
 
 def begins_in_the_past(start: str | int | None) -> bool:
@@ -161,7 +163,6 @@ class Replay:
         """
         infos = sorted(logs, key=lambda info: info.name)
         were_away, self.away = self.away, tuple(sorted(away))
-        self.heard.keeps_old = bool(self.away)
         if not self.is_subscribed:
             wanted = self._wanted(infos)
         for info in infos:
@@ -170,12 +171,14 @@ class Replay:
                 first = self._first(info) if self.is_subscribed else wanted[info.name]
                 begin = first - 1 if first > info.first else first
                 place = self._places[info.name] = _Place(first, begin, info.next, info.first_time)
-            elif self._is_whole or info.name.broker in were_away:
+            elif self._is_whole or place.missed or info.name.broker in were_away:
+                place.missed = place.missed and info.next <= place.end
                 place.end = max(place.end, info.next)
             elif mark:
                 place.read = place.end = max(place.read, place.mark)
                 place.mark = info.next
             self._seek(place)
+        self.heard.keeps_old = bool(self.away) or any(place.missed for place in self._places.values())
         self._tell_who_is_away(copies)
         self._go_on()
 
@@ -314,9 +317,9 @@ class Replay:
         return self._start.get(info.partition, info.first) if isinstance(self._start, dict) else info.first
 
     def _do_without(self, name: LogName) -> None:
-        """For now; it is listed and read again as that of somebody who was away."""
+        """For now; it is read again when a list tells of more, whoever has it then."""
         place = self._places[name]
-        place.end, place.is_sought = min(place.end, place.read), False
+        place.end, place.is_sought, place.missed = min(place.end, place.read), False, True
         self._miss(name.broker)
 
     def _miss(self, broker: str) -> None:

@@ -321,6 +321,33 @@ def test_a_log_that_cannot_be_read_is_told_of_once_and_tried_again() -> None:
     assert told == ["log ann@1 cannot be read, it is tried again every few seconds: nobody has it"]
 
 
+def test_a_log_that_somebody_else_holds_is_read_on_when_that_one_is_back() -> None:
+    told: list[str] = []
+    replay = Replay("start", lambda count, reason: told.append(reason))
+    replay.listed([info("ann", 0, 9000)])
+    name = replay.next_read[0]
+    replay.taken(name, Chunk(LOG[:1], 0, 10, 9000, {}))
+    replay.unreadable(name, "bob, who has its only copy, died")
+    replay.subscribed()
+    replay.listed([], away=["bob"])
+    assert step_of(replay) is Step.LIVE and replay.heard.keeps_old
+    for _ in range(3):
+        replay.look_again()
+        replay.listed([], away=["bob"], mark=True)
+        assert step_of(replay) is Step.LIVE and replay.away == ("bob",)
+    replay.look_again()
+    replay.listed([info("ann", 0, 10)], mark=True)
+    assert step_of(replay) is Step.LIVE and replay.heard.keeps_old, "a copy that has no more than what was read"
+    replay.look_again()
+    replay.listed([info("ann", 0, 20)], mark=True)
+    assert step_of(replay) is Step.READ and replay.next_read == (name, 10) and not replay.heard.keeps_old
+    replay.taken(name, Chunk(LOG[1:2], 0, 20, 20, {}))
+    assert step_of(replay) is Step.LIVE
+    replay.look_again()
+    replay.listed([info("ann", 0, 30)])
+    assert step_of(replay) is Step.LIVE, "what it grows by comes live"
+
+
 def test_what_is_not_on_enough_disks_yet_is_read_later_and_what_is_before_it_now() -> None:
     told: list[str] = []
     replay = Replay(f"{ANN}.2005", lambda count, reason: told.append(reason))
