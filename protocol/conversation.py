@@ -141,6 +141,7 @@ class Conversation:
         self._unsent: list[_Request] = []
         self._last_request = 0
         self._last_subscription = 0
+        self._reading: dict[int, Inbox] = {}  # those that only read logs yet
         self._credit_due = False
         self._handlers: dict[type, Callable[[Any], None]] = {
             Welcome: self._on_welcome,
@@ -159,20 +160,25 @@ class Conversation:
     # --- Asking ------------------------------------------------------------------------------------------------------
 
     def inbox(self, pattern: str, condition: str, options: dict[str, Any]) -> Inbox:
-        """An inbox for a subscription of which the broker is not told yet. Raises LocalError for what is none."""
+        """An inbox for a subscription of which the broker is not told yet: `subscribe` or `unsubscribe` must follow.
+        Raises LocalError for what is none.
+        """
         self._last_subscription += 1
         message = Subscribe(self._next_request(), self._last_subscription, pattern, condition, options)
         _check(message)
-        return Inbox(self.deliveries, message)
+        inbox = self._reading[message.subscription] = Inbox(self.deliveries, message)
+        return inbox
 
     def subscribe(self, inbox: Inbox) -> Outcome:
         """The answer to wait for. Nothing is in force before it."""
+        self._reading.pop(inbox.number, None)
         self.deliveries.inboxes[inbox.number] = inbox
         return self._say(inbox.request, inbox)
 
     def unsubscribe(self, inbox: Inbox) -> Outcome:
         """End a subscription; what still waits in its inbox is thrown away."""
         inbox.end(discard=True)
+        self._reading.pop(inbox.number, None)
         if self.deliveries.inboxes.get(inbox.number) is not inbox:
             outcome = self._outcome(1)
             outcome.settle()
@@ -247,13 +253,17 @@ class Conversation:
         self._unsent.clear()
         for request in requests:
             request.outcome.settle(error=error)
-        for inbox in list(self.deliveries.inboxes.values()):
+        for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
             inbox.end(error)
 
-    def finish(self) -> None:
-        """The application closes: its loops end, without an error."""
-        for inbox in list(self.deliveries.inboxes.values()):
+    def end_inboxes(self) -> None:
+        """The application is about to close: its loops end, without an error."""
+        for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
             inbox.end(discard=True)
+
+    def finish(self) -> None:
+        """The application has closed."""
+        self.end_inboxes()
         self.abandon("the client was closed")
 
     # --- What the broker says ----------------------------------------------------------------------------------------

@@ -225,15 +225,15 @@ class Client(Overview):
         self.check_usable()
         options = subscribe_options(exact, durable, ordered)
         inbox = self._conversation.inbox(pattern, where or "", options)
-        if start is not None and not durable:  # which the broker refuses, before anything is read
-            replaying = Replaying(self, inbox, start, self._say_subscribe)
-            subscription = Subscription(self, inbox, on_gap, replaying)
-            await replaying.begin(Event)
-            return subscription
-        subscription = Subscription(self, inbox, on_gap)
         try:
-            await self._answer(self._say_subscribe(inbox))
-        except asyncio.CancelledError:
+            if start is not None and not durable:  # which the broker refuses, before anything is read
+                replaying = Replaying(self, inbox, start, self._say_subscribe)
+                subscription = Subscription(self, inbox, on_gap, replaying)
+                await replaying.begin(Event)
+            else:
+                subscription = Subscription(self, inbox, on_gap)
+                await self._answer(self._say_subscribe(inbox))
+        except BaseException:
             self._conversation.unsubscribe(inbox)
             self._link.pump()
             raise
@@ -301,6 +301,7 @@ class Client(Overview):
                 await self.flush()
         finally:
             self._closed = True
+            self._conversation.end_inboxes()
             self._cancel_linger()
             if self._logs is not None:
                 await self._logs.close()

@@ -96,9 +96,9 @@ class Replaying:
             try:
                 await self._go(event)
             except HeadgateError:
-                if inbox.ended:
-                    self._give_up()
-                raise
+                if not inbox.ended:
+                    raise
+                continue  # what its end broke off says nothing: the inbox knows why it ended, if there is a why
         events, self._events = self._events, []
         return events
 

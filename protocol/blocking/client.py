@@ -194,13 +194,17 @@ class BlockingClient(Overview):
             self.check_usable()
             options = subscribe_options(exact, durable, ordered)
             inbox = self._conversation.inbox(pattern, where or "", options)
-            if start is None or durable:  # which the broker refuses, before anything is read
-                subscription = Subscription(self, inbox, on_gap)
-                self._confirm(inbox)
-                return subscription
-            replaying = Replaying(self, inbox, start, self._conversation.subscribe)
-            subscription = Subscription(self, inbox, on_gap, replaying)
-            replaying.begin(Event)
+            try:
+                if start is not None and not durable:  # which the broker refuses, before anything is read
+                    replaying = Replaying(self, inbox, start, self._conversation.subscribe)
+                    subscription = Subscription(self, inbox, on_gap, replaying)
+                    replaying.begin(Event)
+                else:
+                    subscription = Subscription(self, inbox, on_gap)
+                    self._answer(self._conversation.subscribe(inbox))
+            except BaseException:
+                self._conversation.unsubscribe(inbox)
+                raise
             return subscription
 
     def unsubscribe(self, inbox: Inbox) -> None:
@@ -288,6 +292,7 @@ class BlockingClient(Overview):
                     self.flush()
             finally:
                 self._closed = True
+                self._conversation.end_inboxes()
                 if self._logs is not None:
                     self._logs.close()
                 self._link.close()
@@ -340,9 +345,6 @@ class BlockingClient(Overview):
         if not publications.collecting:
             self._opened_batch = self._clock()
         return publications.add(topic, attributes, body, content_type, mode_number(mode))
-
-    def _confirm(self, inbox: Inbox) -> None:
-        self._answer(self._conversation.subscribe(inbox))
 
     def _over_logs(self) -> Logs:
         self.check_usable()

@@ -95,9 +95,9 @@ class Replaying:
             try:
                 self._go(event)
             except HeadgateError:
-                if inbox.ended:
-                    self._give_up()
-                raise
+                if not inbox.ended:
+                    raise
+                continue  # what its end broke off says nothing: the inbox knows why it ended, if there is a why
         events, self._events = self._events, []
         return events
 

@@ -88,6 +88,24 @@ def test_a_refused_subscription_leaves_nothing_behind() -> None:
     assert inbox.ended
 
 
+def test_whoever_only_reads_logs_yet_ends_with_the_client() -> None:
+    left, lost = begun(), begun()
+    reading, other = left.inbox("a", "", {}), lost.inbox("a", "", {})
+    left.finish()
+    lost.abandon("the broker is gone")
+    assert reading.ended and reading.failure is None
+    assert other.ended and isinstance(other.failure, ConnectionLost)
+
+
+def test_whoever_only_reads_logs_yet_may_be_given_up() -> None:
+    conversation = begun()
+    reading = conversation.inbox("a", "", {})
+    assert conversation.unsubscribe(reading).settled and reading.ended
+    assert said(conversation) == [] and not conversation._reading
+    subscribed(conversation)
+    assert not conversation._reading
+
+
 def test_unsubscribing() -> None:
     conversation = begun()
     number = subscribed(conversation)

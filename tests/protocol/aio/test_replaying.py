@@ -125,7 +125,7 @@ async def test_no_place_to_begin_is_told_at_once() -> None:
             await client.subscribe("a", start=7)
         with pytest.raises(Refused, match="no log ann@1"):
             await client.subscribe("a", start="ann@1:0")
-        assert fake.session.subscriptions == {}
+        assert fake.session.subscriptions == {} and not client._conversation._reading
 
 
 @asynchronous
@@ -137,6 +137,42 @@ async def test_one_that_is_closed_while_it_reads_ends() -> None:
         await past.close()
         assert [event async for event in past] == []
         assert fake.session.subscriptions == {}
+
+
+@asynchronous
+async def test_one_whose_client_is_closed_while_it_reads_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.replay.REPLAY_NEAR_EVENTS", 0)
+    async with fake_broker() as fake:
+        client = await connect(fake.address)
+        await publish(client, *range(9))
+        past = await client.subscribe("a", start="start")
+        events: list[Event] = []
+
+        async def read() -> str:
+            async for event in past:
+                events.append(event)
+            return "to its end"
+
+        first = await anext(past)
+        reading = asyncio.ensure_future(read())
+        await asyncio.sleep(0)
+        await client.close()
+        assert await reading == "to its end" and len([first, *events]) < 9
+        with pytest.raises(LocalError, match="closed"):
+            await past.until_confirmed()
+
+
+@asynchronous
+async def test_one_whose_client_has_lost_its_broker_says_so() -> None:
+    async with fake_broker() as fake, await connect(fake.address, retry_seconds=0.0) as client:
+        await publish(client, *range(9))
+        past = await client.subscribe("a", start="start")
+        await anext(past)
+        await fake.close()
+        with pytest.raises(ConnectionLost):
+            await take(past, 9)
+        with pytest.raises(ConnectionLost):
+            await past.until_confirmed()
 
 
 @asynchronous

@@ -124,7 +124,7 @@ def test_no_place_to_begin_is_told_at_once(fake: Fake) -> None:
             client.subscribe("a", start=7)
         with pytest.raises(Refused, match="no log ann@1"):
             client.subscribe("a", start="ann@1:0")
-        assert fake.thing.session.subscriptions == {}
+        assert fake.thing.session.subscriptions == {} and not client._conversation._reading
 
 
 def test_one_that_is_closed_while_it_reads_ends(fake: Fake) -> None:
@@ -135,6 +135,17 @@ def test_one_that_is_closed_while_it_reads_ends(fake: Fake) -> None:
         past.close()
         assert list(past) == []
         assert fake.thing.session.subscriptions == {}
+
+
+def test_one_whose_client_is_closed_while_it_reads_ends(fake: Fake) -> None:
+    client = connect_blocking(fake.thing.address)
+    publish(client, *range(9))
+    past = client.subscribe("a", start="start")
+    take(past, 2)
+    client.close()
+    assert list(past) == [] and past.take(1) == []
+    with pytest.raises(LocalError, match="closed"):
+        past.until_confirmed()
 
 
 STORED = {"stream": "a", "schema": {"durability": "stored"}}
