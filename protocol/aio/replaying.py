@@ -88,10 +88,15 @@ class Replaying:
                 if inbox.at_gap:
                     self._said += inbox.close_gap()
                     replay.lost()
-                elif not self.rest_seconds:
-                    replay.look_again()
-                else:
+                elif self.rest_seconds:
                     break
+                elif not self._client.connected:
+                    # Nobody can be asked now, and what was delivered need not wait for it.
+                    self._began_at = asyncio.get_running_loop().time()
+                    self._rest()
+                    break
+                else:
+                    replay.look_again()
                 self._began_at = asyncio.get_running_loop().time()
             try:
                 await self._go(event)

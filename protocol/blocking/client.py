@@ -39,6 +39,7 @@ from ..overview import Overview
 from ..receiving import Inbox
 from ..retry import Retry
 from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
+from .errand import Errand, Work, settled
 from .limits import INFLIGHT_DEFAULT
 from .link import Link
 from .logs import Logs
@@ -218,8 +219,12 @@ class BlockingClient(Overview):
     def ask(self, verb: str, **arguments: Any) -> Any:
         """Ask the broker itself: status, streams, subs, … Raises Refused."""
         with self._one_thread:
-            self.check_usable()
-            return self._answer(self._conversation.ask(verb, arguments))
+            return Errand(self.asking(verb, arguments)).run()
+
+    def asking(self, verb: str, arguments: dict[str, Any]) -> Work[Any]:
+        """The work of `ask`."""
+        self.check_usable()
+        return (yield from settled(self, self._conversation.ask(verb, arguments)))
 
     # --- Logs --------------------------------------------------------------------------------------------------------
 
@@ -252,29 +257,36 @@ class BlockingClient(Overview):
     def logs(self, stream: str | None = None, kind: str | int = "events") -> list[LogInfo]:
         """The logs of a stream, or of all, that some broker within reach has: events, deliveries or subscriptions."""
         with self._one_thread:
-            return self._over_logs().find(stream, kind_number(kind))
+            return Errand(self.over_logs().find(stream, kind_number(kind))).run()
 
     def survey_logs(self, stream: str) -> Survey:
-        """The logs of a stream's events, and whose could not be had; subscriptions that replay ask for it."""
+        """The logs of a stream's events, and whose could not be had."""
         with self._one_thread:
-            return self._over_logs().survey(stream)
+            return Errand(self.over_logs().survey(stream)).run()
 
     def read_log(self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = "") -> Chunk:
         """Rows of a log from a position on, from whoever has it. With a pattern or a condition the matching events."""
         with self._one_thread:
-            return self._over_logs().read(name, position, events, pattern, where)
+            return Errand(self.over_logs().read(name, position, events, pattern, where)).run()
 
     def log_at(self, name: LogName, time: int) -> int:
         """The first position of a log at or after that time, in microseconds since 1970 UTC."""
         with self._one_thread:
-            return self._over_logs().position_at(name, time)
+            return Errand(self.over_logs().position_at(name, time)).run()
 
-    def request_log(self, message: ReadLog) -> LogChunk:
-        """A chunk of a log that this client's own broker has; `read_log` asks the right one. Raises Refused."""
-        with self._one_thread:
-            self.check_usable()
-            chunk: LogChunk = self._answer(self._conversation.read_log(message))
-            return chunk
+    def requesting_log(self, message: ReadLog) -> Work[LogChunk]:
+        """The work of asking for a chunk of a log that this client's own broker has. Raises Refused."""
+        self.check_usable()
+        chunk: LogChunk = yield from settled(self, self._conversation.read_log(message))
+        return chunk
+
+    def over_logs(self) -> Logs:
+        """The logs of the cluster, as the work of errands: subscriptions that replay ask for them."""
+        self.check_usable()
+        if self._logs is None:
+            # A broker that does not answer is passed over, not waited for: another one may have a copy.
+            self._logs = Logs(self, lambda address: connect_blocking(address, name=self._name, retry_seconds=0.0))
+        return self._logs
 
     # --- Beginning and end -------------------------------------------------------------------------------------------
 
@@ -321,14 +333,15 @@ class BlockingClient(Overview):
                 self._link.turn(0.0)
 
     def wait(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Read and write until it is done, or so many seconds have passed; tells which."""
+        """Read and write until it is done, or so many seconds have passed, and once at least; tells which."""
         deadline = None if seconds is None else self._clock() + seconds
+        left = seconds
         with self._one_thread:
             while not done():
-                left = None if deadline is None else deadline - self._clock()
                 if self._link.failure is not None or (left is not None and left < 0):
                     return False
                 self._link.turn(left, done)
+                left = None if deadline is None else deadline - self._clock()
             return True
 
     # --- Inside ------------------------------------------------------------------------------------------------------
@@ -345,13 +358,6 @@ class BlockingClient(Overview):
         if not publications.collecting:
             self._opened_batch = self._clock()
         return publications.add(topic, attributes, body, content_type, mode_number(mode))
-
-    def _over_logs(self) -> Logs:
-        self.check_usable()
-        if self._logs is None:
-            # A broker that does not answer is passed over, not waited for: another one may have a copy.
-            self._logs = Logs(self, lambda address: connect_blocking(address, name=self._name, retry_seconds=0.0))
-        return self._logs
 
     def _wait_for_room(self) -> None:
         if self._publications.full:

@@ -1,12 +1,12 @@
 """The logs of a cluster through a blocking client: a connection to each broker that has to be asked, made when it is.
 
 A log is read from the broker that wrote it, or from one that has a copy; which ones those are is asked once, and again
-when none of them has it any more.
+when none of them has it any more. Each question is the work of an errand (`errand.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from ..log_catalogue import (
 )
 from ..log_rows import LogKind, LogName
 from ..messages import ReadLog
+from .errand import Work
 
 if TYPE_CHECKING:
     from .client import BlockingClient
@@ -42,26 +43,29 @@ class Logs:
         self._others: dict[str, BlockingClient] = {}
         self._holders: dict[LogName, tuple[str, ...]] = {}
 
-    def find(self, stream: str | None, kind: int) -> list[LogInfo]:
+    def find(self, stream: str | None, kind: int) -> Work[list[LogInfo]]:
         """Every log of that kind, of that stream or of all, that some broker within reach has."""
-        return catalogue(self._look_round(stream, kind)[1])
+        _, answers = yield from self._look_round(stream, kind)
+        return catalogue(answers)
 
-    def survey(self, stream: str) -> Survey:
+    def survey(self, stream: str) -> Work[Survey]:
         """The logs of a stream's events, and what is to be known beside."""
-        ring, answers = self._look_round(stream, LogKind.EVENTS)
+        ring, answers = yield from self._look_round(stream, LogKind.EVENTS)
         found = catalogue(answers)
         away = brokers_away(ring, found, answers)
-        return Survey(found, away, copies_of(ring), self._is_stored(stream))
+        stored = yield from self._is_stored(stream)
+        return Survey(found, away, copies_of(ring), stored)
 
-    def read(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Chunk:
+    def read(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Work[Chunk]:
         """A chunk of a log, from whoever has it. Raises Refused with NOT_FOUND when nobody does."""
         message = ReadLog(0, *name, position, events, pattern, condition)
-        return open_chunk(self._of_a_holder(name, lambda client: client.request_log(message)))
+        chunk = yield from self._of_a_holder(name, lambda client: client.requesting_log(message))
+        return open_chunk(chunk)
 
-    def position_at(self, name: LogName, time: int) -> int:
+    def position_at(self, name: LogName, time: int) -> Work[int]:
         """The first position of a log at or after that time in microseconds."""
         question = {**name._asdict(), "kind": kind_word(name.kind), "time": time}
-        answer = self._of_a_holder(name, lambda client: client.ask("log.at", **question))
+        answer = yield from self._of_a_holder(name, lambda client: client.asking("log.at", question))
         return int(answer["position"])
 
     def close(self) -> None:
@@ -71,44 +75,42 @@ class Logs:
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
-    def _of_a_holder(self, name: LogName, ask: Callable[[BlockingClient], Any]) -> Any:
+    def _of_a_holder(self, name: LogName, ask: Callable[[BlockingClient], Work[Any]]) -> Work[Any]:
+        """What one says who is known to have it, or then whoever has it now."""
         last: HeadgateError = Refused(ErrorCode.NOT_FOUND, f"no broker within reach has the log {name.partition}")
-        for broker in self._candidates(name):
-            try:
-                return self._asked(broker, ask)
-            except (CannotConnect, ConnectionLost) as error:
-                last = error
-            except Refused as error:
-                if error.code != ErrorCode.NOT_FOUND:
-                    raise
-                last = error
+        before = self._holders.get(name, ())
+        for brokers in (before, None):
+            if brokers is None:
+                yield from self.find(name.stream, name.kind)
+                now = self._holders.get(name, ())
+                brokers = (*(broker for broker in now if broker not in before), *now[: 1 if before else 0])
+            for broker in brokers:
+                try:
+                    return (yield from self._asked(broker, ask))
+                except (CannotConnect, ConnectionLost) as error:
+                    last = error
+                except Refused as error:
+                    if error.code != ErrorCode.NOT_FOUND:
+                        raise
+                    last = error
         raise last
 
-    def _asked(self, broker: str, ask: Callable[[BlockingClient], Any]) -> Any:
+    def _asked(self, broker: str, ask: Callable[[BlockingClient], Work[Any]]) -> Work[Any]:
         """What this broker says. A connection from before may have grown old, so it is made anew once."""
         is_old = broker in self._others or broker == self._client.broker
         for may_fail in (is_old, False):
             try:
-                return ask(self._at(broker))
+                return (yield from ask(self._at(broker)))
             except (CannotConnect, ConnectionLost):
                 self._forget(broker)
                 if not may_fail:
                     raise
         raise AssertionError("the second attempt returns or raises")
 
-    def _candidates(self, name: LogName) -> Iterator[str]:
-        """Who is known to have it, and then whoever has it now."""
-        before = self._holders.get(name, ())
-        yield from before
-        self.find(name.stream, name.kind)
-        yield from (broker for broker in self._holders.get(name, ()) if broker not in before)
-        if before:
-            yield from self._holders.get(name, ())[:1]
-
-    def _look_round(self, stream: str | None, kind: int) -> tuple[Any, dict[str, list[Any]]]:
+    def _look_round(self, stream: str | None, kind: int) -> Work[tuple[Any, dict[str, list[Any]]]]:
         """What the ring is, and what each broker within reach says of its logs."""
         try:
-            ring = self._asked(self._client.broker, lambda client: client.ask("ring"))
+            ring = yield from self._asked(self._client.broker, lambda client: client.asking("ring", {}))
         except Refused:
             ring = None
         self._addresses = client_addresses(ring)
@@ -117,25 +119,26 @@ class Logs:
         for broker in list(self._addresses):
             # A broker that cannot be reached has nothing to tell; others may have copies.
             with suppress(CannotConnect, ConnectionLost):
-                answers[broker] = self._asked(broker, lambda client: self._told(client, stream, kind))
+                answers[broker] = yield from self._asked(broker, lambda client: self._told(client, stream, kind))
         found = catalogue(answers)
         told_anew = {name for name in self._holders if name.kind == kind and stream in (None, name.stream)}
         self._holders = {name: holders for name, holders in self._holders.items() if name not in told_anew}
         self._holders |= {info.name: info.holders for info in found}
         return ring, answers
 
-    def _is_stored(self, stream: str) -> bool:
+    def _is_stored(self, stream: str) -> Work[bool]:
         """As far as is known: what a gap is about may be in a log, unless nothing is kept."""
         try:
-            answer = self._asked(self._client.broker, lambda client: client.ask("schema.get", stream=stream))
+            question = {"stream": stream}
+            answer = yield from self._asked(self._client.broker, lambda client: client.asking("schema.get", question))
         except Refused as error:
             return error.code != ErrorCode.NOT_FOUND
         return is_stored(answer)
 
-    def _told(self, client: BlockingClient, stream: str | None, kind: int) -> list[Any]:
+    def _told(self, client: BlockingClient, stream: str | None, kind: int) -> Work[list[Any]]:
         arguments = {"kind": kind_word(kind), **({} if stream is None else {"stream": stream})}
         rows: list[Any] = []
-        while page := client.ask("logs", **arguments, after=len(rows)):
+        while page := (yield from client.asking("logs", {**arguments, "after": len(rows)})):
             rows += page
         return rows
 

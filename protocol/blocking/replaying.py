@@ -1,6 +1,7 @@
 """Replaying: what a subscription of the blocking client gives that begins in the past, by the steps of `replay.py`.
 
 While it is live there is nothing to do, but for a look at the logs now and then, until a gap comes next in its inbox.
+Each step is an errand (`errand.py`): whoever takes may have no time to see its end, and it goes on with who comes next.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, Refused
+from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, LocalError, Refused
 from ..limits import REPLAY_LATE_SECONDS, REPLAY_LOOK_SECONDS, REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
 from ..log_catalogue import Chunk
 from ..log_rows import LogName
@@ -17,6 +18,7 @@ from ..messages import Gap
 from ..outcome import Outcome
 from ..receiving import Event, Inbox
 from ..replay import Replay, Step
+from .errand import Errand, Work, settled
 
 if TYPE_CHECKING:
     from .client import BlockingClient
@@ -28,8 +30,7 @@ _PASSING = (ErrorCode.NOT_FOUND, ErrorCode.NOT_STORED, ErrorCode.UNAVAILABLE)
 
 
 class Replaying:
-    """Reads the logs for one inbox, and has it subscribed by `subscribe` when it is time; `until_confirmed` waits until
-    the broker of a new session has it too."""
+    """Reads the logs for one inbox, and has it subscribed by `subscribe` when it is time."""
 
     def __init__(
         self, client: BlockingClient, inbox: Inbox, start: str | int, subscribe: Callable[[Inbox], Outcome]
@@ -38,11 +39,11 @@ class Replaying:
         self._inbox = inbox
         self._subscribe = subscribe
         self._subscribed: Outcome | None = None
-        self.until_confirmed: Callable[[], object]
         self._replay = Replay(start, lambda count, reason: inbox.tell(Gap(inbox.number, count, reason)))
         self._events: list[Event] = []
         self._said: list[Gap] = []
         self._is_stored = True
+        self._errand: Errand[None] | None = None
         self._began_at = self._rests_until = 0.0
         self._was_quiet = self._may_mark = False
         inbox.covered, inbox.heard = self._replay.covered, self._replay.heard
@@ -56,6 +57,11 @@ class Replaying:
     def rest_seconds(self) -> float:
         """How long nothing has to be done unless something comes."""
         return max(0.0, self._rests_until - time.monotonic())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there was no time to finish what has to be done before anything else."""
+        return self._errand is not None
 
     def rested(self, seconds: float) -> None:
         """Nothing came for so long, though whoever waited could have had it."""
@@ -72,56 +78,64 @@ class Replaying:
         """Go so far that a place, pattern or condition that is none was refused. Raises Refused."""
         self._began_at = time.monotonic()
         while self._replay.step in (Step.LIST, Step.SEEK):
-            self._go(event)
-        self._go(event)
+            Errand(self._go(event)).run()
+        Errand(self._go(event)).run()
 
-    def take(self, event: type[Event]) -> list[Event]:
-        """The next events from the logs; none while what comes next was delivered, or is to come."""
+    def take(self, event: type[Event], deadline: float | None = None) -> list[Event]:
+        """The next events from the logs; none while what comes next was delivered, or is to come, or `is_late`."""
         inbox, replay = self._inbox, self._replay
         self._may_mark, self._was_quiet = self._was_quiet and not inbox.waiting, False
         while not self._events:
             if inbox.ended:
+                self._errand = None
                 self._give_up()
                 break
-            if replay.step is Step.LIVE:
+            if replay.step is Step.LIVE and not self.is_late:
                 if inbox.at_gap:
                     self._said += inbox.close_gap()
                     replay.lost()
-                elif not self.rest_seconds:
-                    replay.look_again()
-                else:
+                elif self.rest_seconds:
                     break
+                elif not self._client.connected:
+                    # Nobody can be asked now, and what was delivered need not wait for it.
+                    self._began_at = time.monotonic()
+                    self._rest()
+                    break
+                else:
+                    replay.look_again()
                 self._began_at = time.monotonic()
+            self._errand = self._errand or Errand(self._go(event))
             try:
-                self._go(event)
+                if not self._errand.advance(deadline):
+                    break
+                self._errand = None
             except HeadgateError:
+                self._errand = None
                 if not inbox.ended:
                     raise
                 continue  # what its end broke off says nothing: the inbox knows why it ended, if there is a why
         events, self._events = self._events, []
         return events
 
-    def _go(self, event: type[Event]) -> None:
+    def _go(self, event: type[Event]) -> Work[None]:
         request, replay = self._inbox.request, self._replay
         if replay.step is Step.LIST:
-            self._list(request.pattern.split("/")[0])
+            yield from self._list(request.pattern.split("/")[0])
         elif replay.step is Step.SEEK:
             name, position = replay.next_look
-            chunk = self._chunk(name, position, 1, "", "")
+            chunk = yield from self._chunk(name, position, 1, "", "")
             if chunk is not None:
                 replay.looked(name, chunk)
         elif replay.step is Step.READ:
             name, position = replay.next_read
-            chunk = self._chunk(name, position, 0, request.pattern, request.condition)
+            chunk = yield from self._chunk(name, position, 0, request.pattern, request.condition)
             if chunk is not None:
                 self._events += self._inbox.read(replay.taken(name, chunk), event)
         elif replay.step is Step.SUBSCRIBE:
             if replay.is_subscribed:
-                self.until_confirmed()
+                yield from self._confirmed()
             else:
-                outcome = self.hasten()
-                self._client.wait(lambda: outcome.settled)
-                outcome.result()
+                yield from settled(self._client, self.hasten())
             replay.subscribed()
         if replay.step is Step.LIVE:
             self._rest()
@@ -135,19 +149,27 @@ class Replaying:
             pause = min(REPLAY_LOOK_SECONDS + 3 * (now - self._began_at), REPLAY_LOOK_SECONDS_MAX)
         self._rests_until = now + pause
 
-    def _list(self, stream: str) -> None:
+    def _confirmed(self) -> Work[None]:
+        """The broker of a new session has it too."""
+        inbox = self._inbox
+        yield self._client, lambda: inbox.confirmed or inbox.ended
+        if inbox.ended:
+            raise inbox.failure or LocalError("this subscription is closed: nothing comes any more")
+
+    def _list(self, stream: str) -> Work[None]:
+        may_mark = self._may_mark
         try:
-            survey = self._client.survey_logs(stream)
+            survey = yield from self._client.over_logs().survey(stream)
         except (CannotConnect, ConnectionLost):
             self._client.check_usable()
             return  # the client finds another broker, and that one is asked
         self._is_stored = survey.stored
-        self._replay.listed(survey.logs, survey.away, survey.copies, self._may_mark)
+        self._replay.listed(survey.logs, survey.away, survey.copies, may_mark)
 
-    def _chunk(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Chunk | None:
+    def _chunk(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Work[Chunk | None]:
         """Of a log, or nothing when nobody can be asked: its time will come."""
         try:
-            return self._client.read_log(name, position, events, pattern, condition)
+            return (yield from self._client.over_logs().read(name, position, events, pattern, condition))
         except (CannotConnect, ConnectionLost, Refused) as error:
             self._client.check_usable()
             if isinstance(error, Refused) and error.code not in _PASSING:

@@ -56,8 +56,6 @@ class Subscription:
         self._untold: list[Gap] = []
         if on_gap is not None:
             inbox.on_gap = self._untold.append
-        if replaying is not None:
-            replaying.until_confirmed = self.until_confirmed
 
     @property
     def number(self) -> int:
@@ -137,9 +135,9 @@ class Subscription:
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             if self._replaying is not None:
-                events = self._replaying.take(Event)
+                events = self._replaying.take(Event, deadline)
                 self._tell_gaps()
-                if events:
+                if events or self._replaying.is_late:
                     return cast("list[Event]", events)
             self._client.give_credit()
             if not inbox.waiting and not self._wait(deadline):

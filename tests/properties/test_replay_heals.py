@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.batch import Batch, join_u32, make_batch
+from protocol.blocking.errand import Work
 from protocol.blocking.replaying import Replaying
 from protocol.errors import CannotConnect, ErrorCode, Refused
 from protocol.limits import REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
@@ -94,7 +95,13 @@ class World:
 
     # --- what the replaying asks of its client -----------------------------------------------------------------------
 
-    def survey_logs(self, stream: str) -> Survey:
+    connected = True
+
+    def over_logs(self) -> World:
+        return self
+
+    def survey(self, stream: str) -> Work[Survey]:
+        yield self, lambda: self.draw.random() < 0.9
         assert stream == "q"
         if self.draw.random() > 0.9:
             raise CannotConnect("q", "the broker of the moment died")
@@ -108,7 +115,8 @@ class World:
         away = tuple(broker.name for broker in self.brokers.values() if broker.is_away)
         return Survey(infos, away, 4, True)
 
-    def read_log(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Chunk:
+    def read(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Work[Chunk]:
+        yield self, lambda: self.draw.random() < 0.9
         broker = self.brokers[name.broker]
         rows = broker.logs[name.epoch]
         if broker.is_away:
@@ -141,17 +149,20 @@ class World:
         parts: tuple[Any, ...] = (join_u32(places), part.topics, part.lengths, {}, False, part.records)
         return Row(row.first, len(places), row.time, row.origin, row.base, *parts)
 
-    def confirm(self) -> None:
-        self.is_connected = self.is_subscribed = True
-
     def subscribe(self, inbox: Inbox) -> Outcome:
         outcome = Outcome(1)
         outcome.settle()
-        self.confirm()
+        self._confirm()
         return outcome
 
-    def wait(self, done: Callable[[], bool]) -> bool:
-        return done()
+    def wait(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Whoever has no time finds that it has come, or has not."""
+        if not self.is_connected and self.is_subscribed:
+            self._confirm()
+        return done() or (seconds is None and self.wait(done))
+
+    def _confirm(self) -> None:
+        self.is_connected = self.is_subscribed = self.inbox.confirmed = True
 
     # --- what goes on ------------------------------------------------------------------------------------------------
 
@@ -189,6 +200,7 @@ class World:
         self.outbox.clear()
         self.is_connected = False
         if self.is_subscribed:
+            self.inbox.confirmed = False
             self.inbox.gap(Gap(1, 0, "the session ended"))
 
     def kill(self) -> None:
@@ -225,13 +237,14 @@ class Reader:
         self.told: list[Gap] = []
         world.inbox.on_gap = self.told.append
         self.replaying = Replaying(world, world.inbox, start, world.subscribe)  # type: ignore[arg-type]
-        self.replaying.until_confirmed = world.confirm
         self.seen: list[Id] = []
 
     def take(self) -> bool:
-        events = self.replaying.take(Event) or self.world.inbox.take()
+        events = self.replaying.take(Event, self.world.now)
+        if not events and not self.replaying.is_late:
+            events = self.world.inbox.take()
         self.seen += [(event.origin, event.sequence) for event in events]
-        return bool(events)
+        return bool(events) or self.replaying.is_late
 
     def look(self) -> None:
         """So much time has passed, and nobody knows what was on its way."""

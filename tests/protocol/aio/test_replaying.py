@@ -189,6 +189,25 @@ async def test_a_lost_connection_holds_it_up_and_nothing_more() -> None:
 
 
 @asynchronous
+async def test_what_was_delivered_need_not_wait_for_a_broker_to_be_back() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        past = await client.subscribe("a", start="now")
+        await past.until_confirmed()
+        waiting = asyncio.ensure_future(anext(past))
+        await publish(client, 0)
+        assert (await waiting).attributes["n"] == 0
+        await publish(client, 1)
+        await fake.close()
+        async with asyncio.timeout(5):
+            while client.connected:
+                await asyncio.sleep(0)
+            assert past._replaying is not None
+            past._replaying._rests_until = 0.0
+            assert (await anext(past)).attributes["n"] == 1
+        await fake.listen()
+
+
+@asynchronous
 async def test_who_waits_may_be_cancelled_at_any_moment() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await publish(client, *range(6))
