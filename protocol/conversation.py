@@ -239,6 +239,7 @@ class Conversation:
 
     def interrupted(self, reason: str) -> None:
         """The connection is gone. Questions that were sent get no answer; all else waits for the next connection."""
+        self.deliveries.hindered()
         for number, request in list(self._requests.items()):
             if request.perishable and request.sent:
                 del self._requests[number]
@@ -272,6 +273,7 @@ class Conversation:
         reason = MOVED.format(welcome.broker) if self.broker not in ("", welcome.broker) else NEW_SESSION
         self.broker = welcome.broker
         self._session_key = welcome.session
+        self.deliveries.hindered()
         if welcome.resumed:
             self.publications.resumed(welcome.accepted, welcome.window)
             self._credit_due = True

@@ -9,7 +9,7 @@ hostile publisher must not end anybody's loop.
 Credit is one window for the whole connection, counted in events since the session began. An event counts as received
 when it came, and as consumed when the first subscription named for it handed it over. The broker is told anew when
 half of the window was consumed. So what waits here is at most a window; and one subscription that is not read from
-holds up all others of its client once it has filled that window.
+holds up all others of its client once it has filled that window. A silence after that says nothing (`is_quiet`).
 
 Where a subscription can read again what it missed (`replay.py`), a gap is told of in its place among the events: `take`
 stops before it until `close_gap` was called.
@@ -163,6 +163,7 @@ class Inbox:
         self.covered: dict[str, int] = {}
         self.heard: Heard | None = None
         self._deliveries = deliveries
+        self._listens: int | None = None
         self._slices: deque[_Slice | _Gaps] = deque()
 
     @property
@@ -179,6 +180,15 @@ class Inbox:
     def at_gap(self) -> bool:
         """Whether what comes next is a gap."""
         return bool(self._slices) and isinstance(self._slices[0], _Gaps)
+
+    def listen(self) -> None:
+        """Perhaps a silence begins."""
+        self._listens = self._deliveries.unhindered
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing waits, and since `listen` was called the broker could deliver whatever it had."""
+        return not self._slices and self._listens is not None and self._listens == self._deliveries.unhindered
 
     def take(self, event: type[Event] = Event) -> list[Event]:
         """The events of the oldest slice, what is left of it; empty when nothing waits, or a gap comes next."""
@@ -277,11 +287,14 @@ class Deliveries:
         self._consumed = 0
         self._told = 0
         self._session = 1
+        self._hindrances = 0
 
     def deliver(self, message: Deliver) -> None:
         """Sort the rows of a DELIVER into the inboxes that they are for."""
         portion = message.portion
         self.received += portion.count
+        if self.unhindered is None:
+            self._hindrances += 1
         parcel = _Parcel(portion)
         start = 0
         for numbers, count in message.runs():
@@ -306,6 +319,15 @@ class Deliveries:
         """The application has these; those of an earlier session are no credit in this one."""
         if session == self._session:
             self._consumed += count
+
+    @property
+    def unhindered(self) -> int | None:
+        """The same number for as long as the broker may deliver whatever it has; None while it may not."""
+        return self._hindrances if self.received < self._told + self.window else None
+
+    def hindered(self) -> None:
+        """The connection was lost, or is a new one."""
+        self._hindrances += 1
 
     @property
     def credit_due(self) -> bool:

@@ -59,7 +59,7 @@ class Replaying:
         return max(0.0, self._rests_until - asyncio.get_running_loop().time())
 
     def rested(self, seconds: float) -> None:
-        """Nothing came for so long, though whoever waited could have had it."""
+        """Nothing came for so long since the inbox listened, though whoever waited could have had it."""
         self._was_quiet = seconds >= REPLAY_LATE_SECONDS
 
     def hasten(self) -> Outcome:
@@ -79,7 +79,7 @@ class Replaying:
     async def take(self, event: type[Event]) -> list[Event]:
         """The next events from the logs; none while what comes next was delivered, or is to come."""
         inbox, replay = self._inbox, self._replay
-        self._may_mark, self._was_quiet = self._was_quiet and not inbox.waiting, False
+        self._may_mark, self._was_quiet = self._was_quiet and inbox.is_quiet, False
         while not self._events:
             if inbox.ended:
                 self._give_up()
@@ -146,7 +146,7 @@ class Replaying:
             self._client.check_usable()
             return  # the client finds another broker, and that one is asked
         self._is_stored = survey.stored
-        self._replay.listed(survey.logs, survey.away, survey.copies, self._may_mark)
+        self._replay.listed(survey.logs, survey.away, survey.copies, self._may_mark and self._inbox.is_quiet)
 
     async def _chunk(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Chunk | None:
         """Of a log, or nothing when nobody can be asked: its time will come."""

@@ -180,6 +180,7 @@ class Subscription:
             await self._arrived.wait()
             return
         seconds = self._replaying.rest_seconds
+        self._inbox.listen()
         try:
             async with asyncio.timeout(seconds):
                 await self._arrived.wait()

@@ -64,7 +64,7 @@ class Replaying:
         return self._errand is not None
 
     def rested(self, seconds: float) -> None:
-        """Nothing came for so long, though whoever waited could have had it."""
+        """Nothing came for so long since the inbox listened, though whoever waited could have had it."""
         self._was_quiet = seconds >= REPLAY_LATE_SECONDS
 
     def hasten(self) -> Outcome:
@@ -84,7 +84,7 @@ class Replaying:
     def take(self, event: type[Event], deadline: float | None = None) -> list[Event]:
         """The next events from the logs; none while what comes next was delivered, or is to come, or `is_late`."""
         inbox, replay = self._inbox, self._replay
-        self._may_mark, self._was_quiet = self._was_quiet and not inbox.waiting, False
+        self._may_mark, self._was_quiet = self._was_quiet and inbox.is_quiet, False
         while not self._events:
             if inbox.ended:
                 self._errand = None
@@ -164,7 +164,7 @@ class Replaying:
             self._client.check_usable()
             return  # the client finds another broker, and that one is asked
         self._is_stored = survey.stored
-        self._replay.listed(survey.logs, survey.away, survey.copies, may_mark)
+        self._replay.listed(survey.logs, survey.away, survey.copies, may_mark and self._inbox.is_quiet)
 
     def _chunk(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Work[Chunk | None]:
         """Of a log, or nothing when nobody can be asked: its time will come."""

@@ -160,6 +160,7 @@ class Subscription:
         is_short = replaying is not None and (seconds is None or replaying.rest_seconds < seconds)
         if replaying is not None and is_short:
             seconds = replaying.rest_seconds
+            inbox.listen()
         came = self._client.wait(lambda: inbox.waiting or inbox.ended, seconds)
         if replaying is not None and is_short and not came:
             replaying.rested(seconds or 0.0)

@@ -85,9 +85,11 @@ class World:
         self.is_subscribed = False
         self.outbox: list[Deliver | Gap] = []
         self.now = 0.0
-        self.deliveries = Deliveries(100)
+        self.allowed = draw.choice((8, 30, 1000))
+        self.deliveries = Deliveries(self.allowed)
         self.inbox = Inbox(self.deliveries, Subscribe(1, 1, "q"))
-        self.deliveries.inboxes[1] = self.inbox
+        self.other = Inbox(self.deliveries, Subscribe(2, 2, "other"))  # mostly nobody reads it
+        self.deliveries.inboxes |= {1: self.inbox, 2: self.other}
 
     def monotonic(self) -> float:
         """In place of the clock."""
@@ -184,11 +186,25 @@ class World:
             self.outbox.append(Deliver([1, len(places)], batch.portion(places, row.origin, row.base, row.time)))
 
     def write(self, most: int) -> None:
-        """What waits at the home goes out."""
-        while self.outbox and most:
+        """What waits at the home goes out, as far as there is credit."""
+        if self.deliveries.credit_due:
+            self.allowed = self.deliveries.credit().allowed
+        while self.outbox and most and self.deliveries.received < self.allowed:
             said = self.outbox.pop(0)
             self.deliveries.deliver(said) if isinstance(said, Deliver) else self.deliveries.gap(said)
             most -= 1
+
+    def crowd(self) -> None:
+        """The other subscription of the client gets something, or is read at last."""
+        if self.draw.random() < 0.5:
+            batch = make_batch(["other"], {}, [b""] * 8)
+            self.outbox.append(Deliver([[2], 8], batch.portion(list(range(8)), "other", 0, 0)))
+        else:
+            self.relieve()
+
+    def relieve(self) -> None:
+        while self.other.take():
+            pass
 
     def drop(self) -> None:
         """The outbox is full: the oldest go."""
@@ -199,6 +215,9 @@ class World:
     def lose_session(self) -> None:
         self.outbox.clear()
         self.is_connected = False
+        self.deliveries.hindered()
+        self.deliveries.restarted()
+        self.allowed = self.deliveries.window
         if self.is_subscribed:
             self.inbox.confirmed = False
             self.inbox.gap(Gap(1, 0, "the session ended"))
@@ -258,9 +277,21 @@ class Reader:
         world.flush()
         while self.take():
             pass
+        world.inbox.listen()
         world.now += REPLAY_MARK_SECONDS
         self.replaying.rested(REPLAY_MARK_SECONDS)
         self.take()
+
+    def read_all(self) -> None:
+        """All is well, and the application takes until nothing comes any more."""
+        world = self.world
+        world.bring_back()
+        idle = 0
+        while idle < 20 or world.inbox.waiting or world.outbox:
+            world.relieve()
+            world.flush()
+            world.now += REPLAY_LOOK_SECONDS_MAX
+            idle = 0 if self.take() else idle + 1
 
 
 def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,16 +324,12 @@ def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
         (4, 20)
     )
     acts += [lambda: world.write(draw.randint(1, 4))] * (len(acts) // draw.choice((3, 9)))
-    acts += [reader.rest, reader.look, world.drop, world.lose_session, world.kill, world.lag, world.bring_back]
+    acts += [reader.rest, reader.look, world.crowd, world.drop, world.lose_session, world.kill, world.lag]
+    acts.append(world.bring_back)
     for _ in range(draw.randint(0, draw.choice((60, 250)))):
         world.now += draw.choice((0.0, 1.0, 4.0))
         draw.choice(acts)()
-    world.bring_back()
-    world.flush()
-    idle = 0
-    while idle < 20 or world.inbox.waiting:
-        world.now += REPLAY_LOOK_SECONDS_MAX
-        idle = 0 if reader.take() else idle + 1
+    reader.read_all()
     assert len(set(reader.seen)) == len(reader.seen), "once"
     wanted = {
         (row.origin, row.base + place)

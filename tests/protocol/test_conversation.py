@@ -127,6 +127,19 @@ def test_publishes_wait_while_paused_and_requests_do_not() -> None:
     assert conversation.publications.idle
 
 
+@pytest.mark.parametrize("resumed", [True, False])
+def test_no_silence_goes_over_a_lost_connection(resumed: bool) -> None:
+    conversation = begun()
+    inbox = conversation.deliveries.inboxes[subscribed(conversation)]
+    inbox.listen()
+    assert inbox.is_quiet
+    conversation.interrupted("reset")
+    assert not inbox.is_quiet
+    inbox.listen()
+    conversation.handle(welcome(resumed))
+    assert not inbox.is_quiet
+
+
 def test_interest_is_remembered_by_stream() -> None:
     conversation = begun()
     conversation.handle(Interest("a", ["x"]))

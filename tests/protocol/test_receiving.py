@@ -66,6 +66,36 @@ def test_a_malformed_record_is_skipped_and_counted() -> None:
     assert deliveries.credit().allowed == 13
 
 
+def test_silence_says_something_only_where_the_broker_could_have_spoken() -> None:
+    deliveries = Deliveries(10)
+    one, other = inbox(deliveries, 1), inbox(deliveries, 2)
+    assert not one.is_quiet, "it has not listened yet"
+    one.listen()
+    assert one.is_quiet
+    deliveries.deliver(Deliver([[1], 1], portion(1)))
+    assert not one.is_quiet
+    one.take()
+    assert one.is_quiet
+    deliveries.deliver(Deliver([[2], 8], portion(8)))
+    assert one.is_quiet, "what others get is not its own"
+    deliveries.deliver(Deliver([[2], 1], portion(1)))
+    assert not one.is_quiet, "the window is used up"
+    one.listen()
+    other.take()
+    deliveries.credit()
+    assert not one.is_quiet, "so it was when it began to listen"
+    one.listen()
+    assert one.is_quiet
+    deliveries.deliver(Deliver([[2], 9], portion(9)))
+    while other.take():
+        pass
+    deliveries.credit()
+    assert not one.is_quiet, "so it was in between"
+    one.listen()
+    deliveries.hindered()
+    assert not one.is_quiet, "there may have been no connection"
+
+
 def test_credit_is_due_at_half_the_window_and_counts_an_event_once() -> None:
     deliveries = Deliveries(10)
     first, second = inbox(deliveries, 1), inbox(deliveries, 2)

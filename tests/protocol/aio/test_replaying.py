@@ -10,6 +10,7 @@ import pytest
 from protocol.aio import Client, Event, Subscription, connect
 from protocol.errors import ConnectionLost, ErrorCode, LocalError, Refused
 from protocol.messages import Gap
+from protocol.replay import Replay
 from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.fake_broker_log import early
@@ -334,6 +335,27 @@ async def test_what_is_not_on_enough_disks_yet_holds_nothing_up(monkeypatch: pyt
         monkeypatch.setattr(fake.log, "read", read)
         assert [event.attributes["n"] for event in await take(past, 2)] == [2, 3]
         assert len(told) == 1
+
+
+@asynchronous
+async def test_a_silence_for_want_of_credit_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.aio.replaying.REPLAY_MARK_SECONDS", 0.01)
+    monkeypatch.setattr("protocol.aio.replaying.REPLAY_LATE_SECONDS", 0.0)
+    marks: list[bool] = []
+    listed = Replay.listed
+    monkeypatch.setattr(Replay, "listed", lambda self, *told: (marks.append(told[3]), listed(self, *told)))
+    async with fake_broker() as fake, await connect(fake.address, credit=10) as client:
+        past, unread = await client.subscribe("a", start="now"), await client.subscribe("b")
+        waiting = asyncio.ensure_future(anext(past))
+        await fake.until(lambda: any(marks))
+        await client.publish_batch("b", None, [b""] * 10)
+        await fake.until(lambda: not marks[-1])
+        marks.clear()
+        await fake.until(lambda: len(marks) > 2)
+        assert not any(marks)
+        await take(unread, 10)
+        await fake.until(lambda: marks[-1])
+        waiting.cancel()
 
 
 @asynchronous
