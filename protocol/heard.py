@@ -103,6 +103,15 @@ class Heard:
         source = self._sources.get(broker)
         return source is not None and source.settled is not None and (life, number) <= source.settled
 
+    def has_all(self, origin: str, start: int, stop: int) -> bool:
+        """Whether all of these numbers were handed out. There may be any number of them."""
+        broker, life = source_of(origin)
+        source = self._sources.get(broker)
+        if source is not None and source.settled is not None and source.settled[0] == life:
+            start = max(start, source.settled[1] + 1)
+        count = source.count if source is not None else 0
+        return stop - start <= count and not self.unheard(origin, range(start, stop))
+
     def unheard(self, origin: str, numbers: Sequence[int]) -> list[int]:
         """The indices of those of these numbers that were not handed out. They ascend."""
         broker, life = source_of(origin)

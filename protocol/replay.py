@@ -134,6 +134,7 @@ class Replay:
         self._unmet: dict[str, str] = {}  # brokers whose events were named, and no log of theirs was seen
         self._on_loss = on_loss
         self._places: dict[LogName, _Place] = {}
+        self._was_live = False
         self._is_whole = True  # every log is wanted up to its end, not only those that are back
         self._skipped: tuple[str, ...] = ()  # brokers that were away when it was to begin now
 
@@ -219,9 +220,12 @@ class Replay:
         """A chunk of `next_read` came: what is wanted of it."""
         place = self._places[name]
         asked = place.read
-        if chunk.first > max(place.wanted, place.read):
-            lost = chunk.first - max(place.wanted, place.read)
+        lost = chunk.first - max(place.wanted, place.read)
+        if lost > 0 and not self._was_live:
             self._on_loss(lost, f"retention took {lost} events of log {name.partition} before they were read")
+        elif lost > 0 and not (chunk.rows and self._is_known_before(chunk.rows[0])):
+            text = f"retention took events of log {name.partition} before they were read: some may have come, some not"
+            self._on_loss(0, text)
         rows = [row for row in map(self._unheard, map(self._fresh, chunk.rows)) if row is not None]
         piece = Piece(name, max(place.wanted, place.read), rows)
         place.read = max(chunk.next, chunk.first)
@@ -258,6 +262,13 @@ class Replay:
         """Look for where to go on, if there is something behind it and reading has not gone there by itself."""
         place.is_sought = place.read < place.end and not self.heard.is_complete
         place.probe, place.high = place.read, place.end
+
+    def _is_known_before(self, row: Row) -> bool:
+        """Whether all of its broker that is before this row was read or handed out live, or told of."""
+        if self.heard.settled(row.origin, row.base - 1):
+            return True
+        covered = self.covered.get(row.origin)
+        return covered is not None and self.heard.has_all(row.origin, covered + 1, row.base)
 
     def _fresh(self, row: Row) -> Row | None:
         """The row without the events that were read from another log before."""
@@ -343,6 +354,7 @@ class Replay:
         left = sum(max(0, place.end - place.read) for place in self._places.values())
         if left == 0:
             self.step = Step.LIVE if self.is_subscribed else Step.SUBSCRIBE
+            self._was_live |= self.is_subscribed
             self._is_whole = not self.is_subscribed
             self._told &= set(self.away)
         elif not self.is_subscribed and self.step is Step.READ and left <= REPLAY_NEAR_EVENTS:

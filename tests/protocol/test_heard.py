@@ -37,6 +37,16 @@ def test_what_was_handed_out_is_known_by_number() -> None:
     assert heard.is_complete and not heard.settled(ANN, 0)
 
 
+def test_whether_all_of_a_range_was_handed_out() -> None:
+    heard = Heard()
+    heard.add(ANN, 0, [3, 4, 5, 9])
+    assert heard.has_all(ANN, 3, 6) and heard.has_all(ANN, 7, 7)
+    assert not heard.has_all(ANN, 2, 6) and not heard.has_all(ANN, 3, 7) and not heard.has_all(LATER, 3, 4)
+    assert not heard.has_all(BOB, 0, 10**15)
+    heard.settle(ANN, 8)
+    assert heard.has_all(ANN, 0, 10) and not heard.has_all(ANN, 0, 10**15)
+
+
 def test_what_is_old_is_settled_up_to_its_last_number() -> None:
     heard = Heard()
     heard.add(ANN, 0, [3, 9])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from protocol.batch import join_u32, make_batch
@@ -186,7 +188,7 @@ def sought(replay: Replay, rows: list[Row]) -> int:
     looks = 0
     while step_of(replay) is Step.SEEK:
         name, position = replay.next_look
-        (row,) = [row for row in rows if row.first <= position < row.first + row.count]
+        row = next(row for row in rows if position < row.first + row.count)
         replay.looked(name, Chunk([row], 0, row.first + row.count, rows[-1].first + rows[-1].count, {}))
         looks += 1
     return looks
@@ -273,6 +275,35 @@ def test_after_a_loss_it_looks_for_where_to_go_on() -> None:
     assert replay.next_read == (LogName("ann", 1, 0, "q"), 3000)
     piece = replay.taken(replay.next_read[0], Chunk(LOG[300:301], 0, 3010, 10_000, {}))
     assert [list(row.places()) for row in piece.rows] == [[5, 6, 7, 8, 9]]
+
+
+@pytest.mark.parametrize(
+    ("heard", "settled", "told"),
+    [
+        (range(15, 2000), None, []),
+        (range(10, 1999), None, [0]),
+        ([*range(10, 1500), *range(1501, 4000)], None, [0]),
+        ([1999], 1998, []),
+        ([2001], 1998, [0]),
+    ],
+)
+def test_what_retention_took_after_it_was_handed_out_is_no_loss(
+    heard: Sequence[int], settled: int | None, told: list[int]
+) -> None:
+    replay = live_at(10, LOG[0])
+    replay.covered[ANN] = 14
+    counts: list[int] = []
+    replay._on_loss = lambda count, reason: counts.append(count)
+    if settled is not None:
+        replay.heard.settle(ANN, settled)
+    replay.heard.add(ANN, 0, heard)
+    replay.lost()
+    replay.subscribed()
+    replay.listed([info("ann", 1000, 10_000)])
+    sought(replay, LOG[100:])
+    name, _ = replay.next_read
+    replay.taken(name, Chunk(LOG[100:], 1000, 10_000, 10_000, {ANN: 7989}))
+    assert counts == told and step_of(replay) is Step.LIVE
 
 
 def test_what_came_before_a_silence_need_not_be_looked_through() -> None:
