@@ -10,7 +10,8 @@ brokers may have overtaken one another.
                                            settled
 
 The clock is that of the broker that accepted the events, and runs forward within a life. While logs of some broker
-cannot be read nothing is forgotten for its age, and what is lost of them can be found when it is back.
+cannot be read nothing is forgotten for its age, and what is lost of them can be found when it is back. What is
+forgotten because there is too much of it settles its own life only: of a former one a rest may have to be read yet.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .limits import HEARD_EVENTS_MAX, REPLAY_LATE_SECONDS
+from .limits import HEARD_EVENTS_MAX, HEARD_LIVES_MAX, REPLAY_LATE_SECONDS
 
 __all__ = ["Heard", "source_of"]
 
@@ -51,12 +52,35 @@ class _Run:
 
 @dataclass(slots=True)
 class _Source:
-    """What came of one broker."""
+    """What came of one broker. All up to `floor` is settled; of a later life all up to its number in `ends`."""
 
-    settled: Place | None = None
+    floor: Place = (-1, 0)
+    ends: dict[int, int] = field(default_factory=dict)
     runs: deque[_Run] = field(default_factory=deque)
     count: int = 0
     known: set[Place] | None = None
+
+    def end(self, life: int) -> int | None:
+        """Up to which number that life is settled, -1 if nothing of it is; None when all of it is."""
+        if life < self.floor[0]:
+            return None
+        return self.floor[1] if life == self.floor[0] else self.ends.get(life, -1)
+
+    def raise_floor(self, place: Place) -> None:
+        """All up to there is settled."""
+        life, number = place
+        self.floor = max(self.floor, (life, max(number, self.ends.get(life, -1))))
+        self.ends = {life: number for life, number in self.ends.items() if life > self.floor[0]}
+
+    def raise_end(self, life: int, number: int) -> None:
+        """All of that life is settled up to there, and nothing is said of others."""
+        if life <= self.floor[0]:
+            self.raise_floor((life, number))
+            return
+        self.ends[life] = max(number, self.ends.get(life, -1))
+        if len(self.ends) > HEARD_LIVES_MAX:
+            first = min(self.ends)
+            self.raise_floor((first, self.ends[first]))
 
 
 class Heard:
@@ -87,29 +111,35 @@ class Heard:
             run.time = max(run.time, time)
         else:
             source.runs.append(_Run(life, time, time, array("Q", numbers)))
-        while source.count > HEARD_EVENTS_MAX or (not self.keeps_old and source.runs[0].time < time - self._late):
-            self._forget(source)
+        while not self.keeps_old and source.runs[0].time < time - self._late:
+            source.raise_floor(self._forget(source))
+        while source.count > HEARD_EVENTS_MAX:
+            source.raise_end(*self._forget(source))
 
     def settle(self, origin: str, number: int) -> None:
         """All of this broker up to here counts as handed out."""
         broker, life = source_of(origin)
-        source = self._sources.setdefault(broker, _Source())
-        source.settled = max(source.settled or (life, number), (life, number))
+        self._sources.setdefault(broker, _Source()).raise_floor((life, number))
         self.is_complete = False
 
     def settled(self, origin: str, number: int) -> bool:
         """Whether all of this broker up to here was handed out, or told of, and need not be looked at."""
         broker, life = source_of(origin)
         source = self._sources.get(broker)
-        return source is not None and source.settled is not None and (life, number) <= source.settled
+        if source is None:
+            return False
+        if (life, number) <= source.floor:
+            return True
+        is_first = source.floor[0] < 0 and life == min(source.ends, default=-1)
+        return is_first and number <= source.ends[life] and all(run.life >= life for run in source.runs)
 
     def has_all(self, origin: str, start: int, stop: int) -> bool:
         """Whether all of these numbers were handed out. There may be any number of them."""
         broker, life = source_of(origin)
         source = self._sources.get(broker)
-        if source is not None and source.settled is not None and source.settled[0] == life:
-            start = max(start, source.settled[1] + 1)
-        count = source.count if source is not None else 0
+        end = -1 if source is None else source.end(life)
+        count = 0 if source is None else source.count
+        start = max(start, stop if end is None else end + 1)
         return stop - start <= count and not self.unheard(origin, range(start, stop))
 
     def unheard(self, origin: str, numbers: Sequence[int]) -> list[int]:
@@ -120,12 +150,12 @@ class Heard:
             return list(range(len(numbers)))
         if source.known is None:
             source.known = {(run.life, number) for run in source.runs for number in run.numbers}
-        known, settled = source.known, source.settled or (-1, 0)
-        return [at for at, one in enumerate(numbers) if (life, one) > settled and (life, one) not in known]
+        known, end = source.known, source.end(life)
+        return [at for at, one in enumerate(numbers) if end is not None and one > end and (life, one) not in known]
 
-    def _forget(self, source: _Source) -> None:
+    def _forget(self, source: _Source) -> Place:
+        """The oldest run; where it ended."""
         run = source.runs.popleft()
         source.count -= len(run.numbers)
-        last = (run.life, max(run.numbers, default=0))
-        source.settled = max(source.settled or last, last)
         self.is_complete = False
+        return run.life, max(run.numbers, default=0)

@@ -219,6 +219,10 @@ HEARD_EVENTS_MAX = 131_072
 """Live events of one broker that a replay remembers one by one: twice the window of credit, a megabyte. Who gets so
 many in less than REPLAY_LATE_SECONDS remembers those of a shorter time."""
 
+HEARD_LIVES_MAX = 64
+"""Lives of one broker of which a replay remembers one by one how far they are settled: as many starts while some broker
+is away. Of more, the rest of the oldest counts as settled too."""
+
 REPLAY_LOOK_SECONDS = 5.0
 """How often a replay looks whether brokers that it could not reach are back: well within REPLAY_LATE_SECONDS."""
 

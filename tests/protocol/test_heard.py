@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.heard import Heard, source_of
-from protocol.limits import HEARD_EVENTS_MAX, REPLAY_LATE_SECONDS
+from protocol.limits import HEARD_EVENTS_MAX, HEARD_LIVES_MAX, REPLAY_LATE_SECONDS
 
 ANN, LATER, BOB = "00000000000000aa-1", "00000000000000aa-2", "00000000000000bb-1"
 LATE_US = int(REPLAY_LATE_SECONDS * 1e6)
@@ -87,6 +87,34 @@ def test_so_many_are_kept_and_no_more() -> None:
         heard.add(ANN, 0, range(start, start + 4096))
     assert heard.settled(ANN, HEARD_EVENTS_MAX - 1) and not heard.settled(ANN, HEARD_EVENTS_MAX)
     assert heard.unheard(ANN, [0, 2 * HEARD_EVENTS_MAX - 1, 2 * HEARD_EVENTS_MAX]) == [2]
+
+
+def test_too_much_of_a_later_life_does_not_hide_the_rest_of_a_former_one() -> None:
+    heard = Heard()
+    heard.keeps_old = True
+    heard.add(ANN, 0, [1, 2, 3])
+    for start in range(0, 2 * HEARD_EVENTS_MAX, 4096):
+        heard.add(LATER, LATE_US, range(start, start + 4096))
+    assert heard.unheard(ANN, [1, 2, 3, 4, 5]) == [3, 4] and heard.unheard(LATER, [0, 4095]) == []
+    assert heard.settled(ANN, 3) and not heard.settled(ANN, 4)
+    assert not heard.settled(LATER, 0), "whoever skips to it skips what is before it in the log"
+    assert heard.has_all(ANN, 0, 4) and not heard.has_all(ANN, 0, 5) and heard.has_all(LATER, 0, 9000)
+    heard.keeps_old = False
+    heard.add(LATER, 3 * LATE_US, [2 * HEARD_EVENTS_MAX])
+    assert heard.settled(ANN, 5) and heard.unheard(ANN, [4, 5]) == [] and heard.has_all(ANN, 0, 10**15)
+
+
+def test_so_many_lives_are_told_apart_and_no_more() -> None:
+    heard = Heard()
+    heard.keeps_old = True
+    lives = [f"00000000000000aa-{life:x}" for life in range(1, HEARD_LIVES_MAX + 4)]
+    for origin in lives:
+        heard.add(origin, 0, [7])
+    heard.add(f"00000000000000aa-{999:x}", 0, range(HEARD_EVENTS_MAX))
+    assert [len(heard.unheard(origin, [7, 8])) for origin in lives] == [0, 0, 1] + [1] * HEARD_LIVES_MAX
+    assert heard.settled(lives[2], 7) and not heard.settled(lives[3], 7)
+    heard.settle(lives[9], 3)
+    assert heard.settled(lives[9], 7) and not heard.settled(lives[9], 8)
 
 
 def test_somebody_may_say_up_to_where_all_is_settled() -> None:
