@@ -223,8 +223,11 @@ HEARD_LIVES_MAX = 64
 """Lives of one broker of which a replay remembers one by one how far they are settled: as many starts while some broker
 is away. Of more, the rest of the oldest counts as settled too."""
 
+REPLAY_LOOK_SECONDS_MIN = 0.5
+"""The first pause before a replay looks whether brokers that it could not reach are back; each later one is longer."""
+
 REPLAY_LOOK_SECONDS = 5.0
-"""How often a replay looks whether brokers that it could not reach are back: well within REPLAY_LATE_SECONDS."""
+"""How often it looks in the long run: well within REPLAY_LATE_SECONDS."""
 
 REPLAY_LOOK_SECONDS_MAX = 60.0
 """The longest pause between two such looks: the longer one takes, the longer is the pause."""

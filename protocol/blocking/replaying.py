@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, LocalError, Refused
-from ..limits import REPLAY_LATE_SECONDS, REPLAY_LOOK_SECONDS, REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
+from ..limits import REPLAY_LATE_SECONDS
 from ..log_catalogue import Chunk
 from ..log_rows import LogName
 from ..messages import Gap
@@ -142,12 +142,9 @@ class Replaying:
             self._judge()
 
     def _rest(self) -> None:
-        """Until the next look. What a look takes is kept from what comes live: it shall not be most of the time."""
-        pause = REPLAY_MARK_SECONDS
+        """Until the next look."""
         now = time.monotonic()
-        if self._replay.away:
-            pause = min(REPLAY_LOOK_SECONDS + 3 * (now - self._began_at), REPLAY_LOOK_SECONDS_MAX)
-        self._rests_until = now + pause
+        self._rests_until = now + self._replay.pause(now - self._began_at)
 
     def _confirmed(self) -> Work[None]:
         """The broker of a new session has it too."""

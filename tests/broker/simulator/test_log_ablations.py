@@ -13,7 +13,7 @@ SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),
     "dedupe": (4, "OnlyOnce"),
     "epoch": (14, "PositionsStand"),
-    "promises": (6084, "OnlyOnce"),
+    "promises": (7087, "OnlyOnce"),
     "rollback": (1, ""),
     "safe": (1, "OnEnoughDisks"),
     "sync": (1, "OnEnoughDisks"),
@@ -30,6 +30,8 @@ def options_of(name: str) -> LogRunOptions:
     seed, _ = SEEDS[name]
     if name == "tails":
         return LogRunOptions(seed, nodes=2)
+    if name == "promises":
+        return LogRunOptions(seed, nodes=5, faults=("apart", "link", "slow", "cut", "pause"))
     return LogRunOptions(seed, faults=("harm",) if name == "epoch" else LogRunOptions(seed).faults)
 
 
