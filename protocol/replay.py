@@ -37,13 +37,7 @@ from enum import Enum
 
 from .errors import ErrorCode, LocalError, Refused
 from .heard import Heard, source_of
-from .limits import (
-    REPLAY_LOOK_SECONDS,
-    REPLAY_LOOK_SECONDS_MAX,
-    REPLAY_LOOK_SECONDS_MIN,
-    REPLAY_MARK_SECONDS,
-    REPLAY_NEAR_EVENTS,
-)
+from .limits import REPLAY_NEAR_EVENTS
 from .log_catalogue import Chunk, LogInfo
 from .log_rows import LogName, Row, cut_row
 from .spans import Spans
@@ -134,7 +128,6 @@ class Replay:
         self.repeated = 0
         self.is_subscribed = False
         self.away: tuple[str, ...] = ()  # brokers whose logs could not be had
-        self._looks = 0  # in a row, with brokers away
         self._told: set[str] = set()
         self._seen = Spans()
         self._start = parse_start(start)
@@ -189,18 +182,6 @@ class Replay:
         self.heard.keeps_old = bool(self.away) or any(place.missed for place in self._places.values())
         self._tell_who_is_away(copies)
         self._go_on()
-
-    def pause(self, took: float) -> float:
-        """Seconds until the next look, when this one took so many: that is kept from what comes live.
-
-        Brokers that are away may be on their way here, as after a restart of all, so the first looks are soon.
-        """
-        if not self.away:
-            self._looks = 0
-            return REPLAY_MARK_SECONDS
-        self._looks += 1
-        pause: float = min(REPLAY_LOOK_SECONDS_MIN * 2 ** min(self._looks - 1, 20), REPLAY_LOOK_SECONDS)
-        return min(pause + 3 * took, REPLAY_LOOK_SECONDS_MAX)
 
     def subscribed(self) -> None:
         """SUBACK came: whatever is accepted from now on comes live."""

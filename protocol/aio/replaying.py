@@ -13,6 +13,7 @@ from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, Re
 from ..limits import REPLAY_LATE_SECONDS
 from ..log_catalogue import Chunk
 from ..log_rows import LogName
+from ..looks import Looks
 from ..messages import Gap
 from ..outcome import Outcome
 from ..receiving import Event, Inbox
@@ -45,6 +46,7 @@ class Replaying:
         self._said: list[Gap] = []
         self._is_stored = True
         self._began_at = self._rests_until = 0.0
+        self._looks = Looks()
         self._was_quiet = self._may_mark = False
         inbox.covered, inbox.heard = self._replay.covered, self._replay.heard
 
@@ -134,7 +136,7 @@ class Replaying:
     def _rest(self) -> None:
         """Until the next look."""
         now = asyncio.get_running_loop().time()
-        self._rests_until = now + self._replay.pause(now - self._began_at)
+        self._rests_until = now + self._looks.pause(bool(self._replay.away), now - self._began_at)
 
     async def _list(self, stream: str) -> None:
         try:

@@ -14,6 +14,7 @@ from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, Lo
 from ..limits import REPLAY_LATE_SECONDS
 from ..log_catalogue import Chunk
 from ..log_rows import LogName
+from ..looks import Looks
 from ..messages import Gap
 from ..outcome import Outcome
 from ..receiving import Event, Inbox
@@ -45,6 +46,7 @@ class Replaying:
         self._is_stored = True
         self._errand: Errand[None] | None = None
         self._began_at = self._rests_until = 0.0
+        self._looks = Looks()
         self._was_quiet = self._may_mark = False
         inbox.covered, inbox.heard = self._replay.covered, self._replay.heard
 
@@ -144,7 +146,7 @@ class Replaying:
     def _rest(self) -> None:
         """Until the next look."""
         now = time.monotonic()
-        self._rests_until = now + self._replay.pause(now - self._began_at)
+        self._rests_until = now + self._looks.pause(bool(self._replay.away), now - self._began_at)
 
     def _confirmed(self) -> Work[None]:
         """The broker of a new session has it too."""

@@ -8,7 +8,7 @@ import pytest
 
 from protocol.batch import join_u32, make_batch
 from protocol.errors import ErrorCode, LocalError, Refused
-from protocol.limits import REPLAY_LOOK_SECONDS, REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS, REPLAY_NEAR_EVENTS
+from protocol.limits import REPLAY_NEAR_EVENTS
 from protocol.log_catalogue import Chunk, LogInfo
 from protocol.log_rows import LogName, Row
 from protocol.replay import Replay, Step, begins_in_the_past, parse_start
@@ -70,19 +70,6 @@ def test_now_is_not_the_past() -> None:
 def step_of(replay: Replay) -> Step:
     """What comes next; it changes with every word."""
     return replay.step
-
-
-def test_first_looks_for_brokers_that_are_away_are_soon_and_later_ones_are_not() -> None:
-    replay = Replay("start", lambda count, reason: None)
-    replay.listed([], ["bob"])
-    pauses = [replay.pause(0.0) for _ in range(6)]
-    assert pauses == [0.5, 1.0, 2.0, 4.0, REPLAY_LOOK_SECONDS, REPLAY_LOOK_SECONDS]
-    assert replay.pause(10.0) == REPLAY_LOOK_SECONDS + 30.0
-    assert replay.pause(1e6) == REPLAY_LOOK_SECONDS_MAX
-    replay.listed([])
-    assert replay.pause(0.0) == REPLAY_MARK_SECONDS
-    replay.listed([], ["bob"])
-    assert replay.pause(0.0) == 0.5
 
 
 def test_a_stream_without_a_log_is_subscribed_to_at_once() -> None:
