@@ -27,7 +27,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "schema": ("schema", "say what attributes a stream has"),
     "status": ("status", "what the broker holds and has done"),
     "ring": ("ring", "which brokers there are, drawn as their ring"),
-    "streams": ("streams", "the streams in use"),
+    "streams": ("streams", "the streams in use, and those that have a schema"),
     "subs": ("subs", "the subscriptions in force"),
     "explain": ("explain", "why a subscription would, or would not, get an event"),
     "demo": ("demo", "three brokers, a quote feed and subscribers, live; one broker is killed, and all is checked"),

@@ -322,4 +322,5 @@ CLOCKS_APART_SECONDS = 60.0
 
 VOUCH_SECONDS_MAX = 3.0
 """How long a broker that was started again asks its siblings whether they know more of its log than it does, before it
-writes on: longer than links take to be made."""
+writes on; and how long, when brokers meet again, rows that no other disk has wait for those that cannot be reached yet.
+Longer than links take to be made."""

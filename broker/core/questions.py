@@ -55,8 +55,7 @@ def _ring(node: Node, arguments: dict[str, Any], now: float) -> Any:
 def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
     """Those in use, and those that have a schema and were not used yet."""
     after = _after_name(arguments)
-    by_name = node.streams.by_name
-    unused = {name: Stream(name, settings=node.streams.settings_of(name)) for name in node.streams.schemas}
+    names = sorted(name for name in {**node.streams.by_name, **node.streams.schemas} if name > after)
     return _bounded(
         {
             "stream": stream.name,
@@ -71,9 +70,13 @@ def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "placement": stream.settings.placement,
             "audit": stream.settings.audit,
         }
-        for name, stream in sorted((unused | by_name).items())
-        if name > after
+        for stream in (_stream_of(node, name) for name in names)
     )
+
+
+def _stream_of(node: Node, name: str) -> Stream:
+    """The stream of that name; one that is only declared is made for this answer, and not kept."""
+    return node.streams.by_name.get(name) or Stream(name, settings=node.streams.settings_of(name))
 
 
 def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
