@@ -5,7 +5,7 @@ SHELL := /bin/sh
 
 VENV    := .venv
 BIN     := $(VENV)/bin
-CODE    := broker protocol matching ops headgate.py
+CODE    := broker protocol matching ops headgate
 SCRIPTS := docker/quotes.py
 FORMAT  := $(CODE) $(SCRIPTS) $(wildcard pyspark_headgate.py) tests
 INPUTS  := pyproject.toml constraints.txt
@@ -33,25 +33,26 @@ bench: $(VENV)/.dev ## measure (ARGS="compare" adds the peers found installed)
 	$(BIN)/headgate bench $(ARGS)
 
 chaos: $(VENV)/.dev ## kill and stop real brokers under traffic, check every promise (ARGS="--seconds 180 --seed 1")
-	$(BIN)/python -m ops.bench.chaos $(ARGS)
+	$(BIN)/python -m headgate.ops.bench.chaos $(ARGS)
 
 log-kills: $(VENV)/.dev ## kill brokers N times (N=50) while stored events are published, then count the log
-	$(BIN)/python -m ops.bench.log_kills --kills $(or $(N),50) $(ARGS)
+	$(BIN)/python -m headgate.ops.bench.log_kills --kills $(or $(N),50) $(ARGS)
 
 papers: $(VENV)/.dev ## print the papers' figures beside ours
-	$(BIN)/python -m ops.bench.papers $(ARGS)
+	$(BIN)/python -m headgate.ops.bench.papers $(ARGS)
 
 seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker, the ring, a cluster and its logs
-	$(BIN)/python -m broker.simulator --campaign $(or $(N),200)
-	$(BIN)/python -m broker.simulator.ring_campaign --seeds $(or $(N),200)
-	$(BIN)/python -m broker.simulator --nodes 3 --campaign $(or $(N),200) --faults all
-	$(BIN)/python -m broker.simulator --nodes 5 --campaign $(or $(N),200) --faults all
-	for nodes in 1 2 3 5; do $(BIN)/python -m broker.simulator --log --nodes $$nodes --campaign $(or $(N),200) || exit 1; done
+	$(BIN)/python -m headgate.broker.simulator --campaign $(or $(N),200)
+	$(BIN)/python -m headgate.broker.simulator.ring_campaign --seeds $(or $(N),200)
+	$(BIN)/python -m headgate.broker.simulator --nodes 3 --campaign $(or $(N),200) --faults all
+	$(BIN)/python -m headgate.broker.simulator --nodes 5 --campaign $(or $(N),200) --faults all
+	for nodes in 1 2 3 5; do $(BIN)/python -m headgate.broker.simulator --log --nodes $$nodes --campaign $(or $(N),200) || exit 1; done
 
 lint: $(VENV)/.dev ## ruff and mypy --strict, changing nothing
 	$(BIN)/ruff check $(FORMAT)
 	$(BIN)/ruff format --check $(FORMAT)
-	$(BIN)/mypy --strict $(CODE) $(SCRIPTS)
+	$(BIN)/mypy --strict --package headgate --module pyspark_headgate
+	$(BIN)/mypy --strict $(SCRIPTS)
 
 fmt: $(VENV)/.dev ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix $(FORMAT)
@@ -77,7 +78,7 @@ endef
 
 # A stamp per set of extras; a larger set also stamps the smaller ones it contains.
 $(VENV)/.base: $(INPUTS) | $(BIN)/python
-	$(INSTALL) --editable .
+	$(INSTALL) --editable '.[broker]'
 	@touch $@
 
 $(VENV)/.dev: $(INPUTS) | $(BIN)/python

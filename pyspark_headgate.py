@@ -28,30 +28,30 @@ class DefaultSource(DataSource):
 
     def schema(self) -> str:
         """The columns of the log that the options name."""
-        from protocol.spark.source import schema_of
+        from headgate.protocol.spark.source import schema_of
 
         return schema_of(self.options)
 
     def reader(self, schema: Any) -> Any:
         """For `spark.read`."""
-        from protocol.spark.source import make_reader
+        from headgate.protocol.spark.source import make_reader
 
         return make_reader(self.options, schema)
 
     def streamReader(self, schema: Any) -> Any:
         """For `spark.readStream`."""
-        from protocol.spark.source import make_stream_reader
+        from headgate.protocol.spark.source import make_stream_reader
 
         return make_stream_reader(self.options, schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
         """For `df.write`."""
-        from protocol.spark.source import make_writer
+        from headgate.protocol.spark.source import make_writer
 
         return make_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
         """For `df.writeStream`."""
-        from protocol.spark.source import make_stream_writer
+        from headgate.protocol.spark.source import make_stream_writer
 
         return make_stream_writer(self.options, schema, overwrite)

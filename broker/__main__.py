@@ -1,11 +1,11 @@
-"""`python -m broker` starts the daemon from the environment alone; `headgate serve` has the flags."""
+"""`python -m headgate.broker` starts the daemon from the environment alone; `headgate serve` has the flags."""
 
 from __future__ import annotations
 
 import sys
 
-from broker.daemon import run
-from broker.daemon.settings import SettingsError, load_settings
+from headgate.broker.daemon import run
+from headgate.broker.daemon.settings import SettingsError, load_settings
 
 
 def main() -> int:

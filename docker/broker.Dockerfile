@@ -8,12 +8,13 @@ FROM python:3.13.13-slim-bookworm AS install
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/headgate
 WORKDIR /source
-COPY pyproject.toml constraints.txt README.md LICENSE headgate.py pyspark_headgate.py ./
+COPY pyproject.toml constraints.txt README.md LICENSE pyspark_headgate.py ./
+COPY headgate headgate
 COPY broker broker
 COPY matching matching
 COPY ops ops
 COPY protocol protocol
-RUN /opt/headgate/bin/pip install --constraint constraints.txt .
+RUN /opt/headgate/bin/pip install --constraint constraints.txt '.[broker]'
 
 FROM python:3.13.13-slim-bookworm
 COPY --from=install /opt/headgate /opt/headgate

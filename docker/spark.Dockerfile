@@ -2,7 +2,7 @@
 #
 #   docker build --file docker/spark.Dockerfile --tag headgate-spark:0.1.0 .
 #   docker run --rm --volume ./lake:/lake:ro headgate-spark:0.1.0 \
-#     python -m ops.jobs.publish /lake/quotes --topic quotes/all --server broker-1:7400
+#     python -m headgate.ops.jobs.publish /lake/quotes --topic quotes/all --server broker-1:7400
 #
 # Why one image: Spark starts a source that it found by itself with the interpreter of the driver, by path, on every
 # executor. PySpark's minor version must be that of the cluster.
@@ -11,12 +11,13 @@ FROM python:3.13.13-slim-bookworm AS install
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/headgate
 WORKDIR /source
-COPY pyproject.toml constraints.txt README.md LICENSE headgate.py pyspark_headgate.py ./
+COPY pyproject.toml constraints.txt README.md LICENSE pyspark_headgate.py ./
+COPY headgate headgate
 COPY broker broker
 COPY matching matching
 COPY ops ops
 COPY protocol protocol
-RUN /opt/headgate/bin/pip install --constraint constraints.txt '.[spark]'
+RUN /opt/headgate/bin/pip install --constraint constraints.txt '.[broker,spark]'
 
 FROM python:3.13.13-slim-bookworm
 RUN apt-get update \

@@ -2,7 +2,7 @@
 
 A subscription is a topic pattern and, if it likes, a condition:
 
-    >>> from matching import Index, parse_condition, parse_pattern
+    >>> from headgate.matching import Index, parse_condition, parse_pattern
     >>> index = Index()
     >>> index.add(1, parse_pattern("quotes/*/OTE"), parse_condition("price BETWEEN 8.30 AND 8.70"))
     >>> index.add(2, parse_pattern("quotes"))
@@ -18,7 +18,7 @@ groups: these subscriptions, these rows.
 The language is SQL's WHERE clause (SPEC.md says exactly which part of it). A condition is a tree; one function gives
 its meaning, and everything fast must agree with it:
 
-    >>> from matching import compile_condition, evaluate, to_text
+    >>> from headgate.matching import compile_condition, evaluate, to_text
     >>> tree = parse_condition("volume > 1000 OR symbol IN ('OTE', 'IBM')")
     >>> evaluate(tree, {"symbol": "OTE"}), evaluate(tree, {"volume": 7}), evaluate(tree, {"volume": 7, "symbol": "X"})
     (True, None, False)
@@ -50,18 +50,18 @@ Bad text raises `ConditionError`, `TopicError` or `PatternError`, all of them `M
 
 from __future__ import annotations
 
-from matching.compiled import Compiled, compile_condition
-from matching.dumb import DumbIndex
-from matching.errors import ConditionError, MatchingError, PatternError, TopicError
-from matching.explain import Explanation, Verdict, explain
-from matching.index import Index, Matches, Statistics
-from matching.language import parse_condition
-from matching.meaning import evaluate
-from matching.spark_text import spark_columns, to_spark
-from matching.text import to_text
-from matching.topics import Pattern, check_topic, parse_pattern
-from matching.tree import Delta, Tree, XPath, attributes, conjuncts, cost, extensions, static_part
-from matching.values import Value
+from headgate.matching.compiled import Compiled, compile_condition
+from headgate.matching.dumb import DumbIndex
+from headgate.matching.errors import ConditionError, MatchingError, PatternError, TopicError
+from headgate.matching.explain import Explanation, Verdict, explain
+from headgate.matching.index import Index, Matches, Statistics
+from headgate.matching.language import parse_condition
+from headgate.matching.meaning import evaluate
+from headgate.matching.spark_text import spark_columns, to_spark
+from headgate.matching.text import to_text
+from headgate.matching.topics import Pattern, check_topic, parse_pattern
+from headgate.matching.tree import Delta, Tree, XPath, attributes, conjuncts, cost, extensions, static_part
+from headgate.matching.values import Value
 
 __all__ = [
     "Compiled",

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from math import inf, nextafter
 from typing import Any, Final, TypeAlias
 
-from matching.likes import literal_prefix
-from matching.limits import ALTERNATIVES_MAX, PREFIX_CHARACTERS_MAX
-from matching.tree import (
+from headgate.matching.likes import literal_prefix
+from headgate.matching.limits import ALTERNATIVES_MAX, PREFIX_CHARACTERS_MAX
+from headgate.matching.tree import (
     And,
     Attribute,
     Between,
@@ -42,7 +42,7 @@ from matching.tree import (
     conjuncts,
     disjunction,
 )
-from matching.values import EXACT_MAX, hash_key
+from headgate.matching.values import EXACT_MAX, hash_key
 
 __all__ = ["Anchor", "Key", "Keys", "Prefixes", "Range", "Ranges", "Term", "anchors", "key_of", "parts_of"]
 

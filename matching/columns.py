@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from matching.limits import INTEGER_MAX, INTEGER_MIN
-from matching.values import Value, known
+from headgate.matching.limits import INTEGER_MAX, INTEGER_MIN
+from headgate.matching.values import Value, known
 
 __all__ = ["Column", "Columns"]
 

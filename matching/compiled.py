@@ -23,10 +23,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from matching import values
-from matching.likes import compile_like, literal_prefix
-from matching.limits import INTEGER_MAX, INTEGER_MIN, SHAPES_MAX
-from matching.tree import (
+from headgate.matching import values
+from headgate.matching.likes import compile_like, literal_prefix
+from headgate.matching.limits import INTEGER_MAX, INTEGER_MIN, SHAPES_MAX
+from headgate.matching.tree import (
     And,
     Arithmetic,
     Attribute,
@@ -43,7 +43,7 @@ from matching.tree import (
     Tree,
     XPath,
 )
-from matching.values import EXACT_MAX
+from headgate.matching.values import EXACT_MAX
 
 __all__ = ["Compiled", "compile_condition", "shapes_kept"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from matching.range_blocks import Answers, Span
+from headgate.matching.range_blocks import Answers, Span
 
 if TYPE_CHECKING:
-    from matching.steps import LeafStep
+    from headgate.matching.steps import LeafStep
 
 __all__ = ["IDS", "PLACES", "Condition", "Place", "ids_with", "ids_without", "merged_ids"]
 

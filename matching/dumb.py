@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from matching.index import Matches
-from matching.meaning import evaluate
-from matching.topics import Pattern
-from matching.tree import Tree, attributes
-from matching.values import Value
+from headgate.matching.index import Matches
+from headgate.matching.meaning import evaluate
+from headgate.matching.topics import Pattern
+from headgate.matching.tree import Tree, attributes
+from headgate.matching.values import Value
 
 __all__ = ["DumbIndex"]
 

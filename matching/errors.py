@@ -10,7 +10,7 @@ All of them blame the text that came in; none of them is raised while events are
 
 from __future__ import annotations
 
-from matching.limits import EXCERPT_CHARACTERS_MAX
+from headgate.matching.limits import EXCERPT_CHARACTERS_MAX
 
 __all__ = ["ConditionError", "MatchingError", "PatternError", "TopicError"]
 

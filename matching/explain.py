@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from matching.meaning import evaluate
-from matching.text import to_text
-from matching.tree import And, Delta, Not, Or, Tree, XPath
+from headgate.matching.meaning import evaluate
+from headgate.matching.text import to_text
+from headgate.matching.tree import And, Delta, Not, Or, Tree, XPath
 
 __all__ = ["Explanation", "Verdict", "explain"]
 

@@ -19,17 +19,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-from matching.columns import Column, Columns
-from matching.compiled import shapes_kept
-from matching.conditions import Condition
-from matching.limits import RESOLVED_TOPICS_MAX
-from matching.predicates import PredicateIndex
-from matching.shrinking import ShrinkingDict
-from matching.steps import Found
-from matching.topic_masks import TopicMasks
-from matching.topic_table import TopicMemory, TopicTable
-from matching.topics import Pattern
-from matching.tree import Tree
+from headgate.matching.columns import Column, Columns
+from headgate.matching.compiled import shapes_kept
+from headgate.matching.conditions import Condition
+from headgate.matching.limits import RESOLVED_TOPICS_MAX
+from headgate.matching.predicates import PredicateIndex
+from headgate.matching.shrinking import ShrinkingDict
+from headgate.matching.steps import Found
+from headgate.matching.topic_masks import TopicMasks
+from headgate.matching.topic_table import TopicMemory, TopicTable
+from headgate.matching.topics import Pattern
+from headgate.matching.tree import Tree
 
 __all__ = ["Index", "Matches", "Statistics"]
 

@@ -16,9 +16,9 @@ from typing import Any, Final, cast
 from lark import Lark, Token, Transformer, UnexpectedToken, v_args
 from lark.lexer import Lexer
 
-from matching.errors import ConditionError
-from matching.likes import split_like
-from matching.limits import (
+from headgate.matching.errors import ConditionError
+from headgate.matching.likes import split_like
+from headgate.matching.limits import (
     CONDITION_BYTES_MAX,
     CONDITION_DEPTH_MAX,
     CONDITION_TERMS_MAX,
@@ -26,7 +26,7 @@ from matching.limits import (
     INTEGER_MAX,
     LIKE_PATTERN_CHARACTERS_MAX,
 )
-from matching.tree import (
+from headgate.matching.tree import (
     Arithmetic,
     Attribute,
     Between,
@@ -44,7 +44,7 @@ from matching.tree import (
     membership,
     opposite,
 )
-from matching.words import Refusal, Word, words
+from headgate.matching.words import Refusal, Word, words
 
 __all__ = ["parse_condition"]
 

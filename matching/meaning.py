@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from matching.likes import compile_like
-from matching.tree import (
+from headgate.matching.likes import compile_like
+from headgate.matching.tree import (
     And,
     Arithmetic,
     Attribute,
@@ -30,7 +30,7 @@ from matching.tree import (
     ValueNode,
     XPath,
 )
-from matching.values import ARITHMETIC, COMPARISONS, Value, equal, known, less_or_equal, negate
+from headgate.matching.values import ARITHMETIC, COMPARISONS, Value, equal, known, less_or_equal, negate
 
 __all__ = ["evaluate", "value_of"]
 

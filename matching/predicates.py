@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from matching.anchors import Anchor, Key, Keys, Ranges, Term, anchors, key_of, parts_of
-from matching.columns import Columns
-from matching.compiled import compile_condition
-from matching.conditions import Condition, Place
-from matching.language import parse_condition
-from matching.limits import (
+from headgate.matching.anchors import Anchor, Key, Keys, Ranges, Term, anchors, key_of, parts_of
+from headgate.matching.columns import Columns
+from headgate.matching.compiled import compile_condition
+from headgate.matching.conditions import Condition, Place
+from headgate.matching.language import parse_condition
+from headgate.matching.limits import (
     AMENDED_ITEMS_MAX,
     ANCHOR_DEPTH_MAX,
     ATTRIBUTE_SETS_MAX,
@@ -30,11 +30,11 @@ from matching.limits import (
     PLACES_MAX,
     REFILED_CONDITIONS_MAX,
 )
-from matching.shrinking import ShrinkingDict
-from matching.steps import Branch, Found, Keyed, Prefixed, Ranged, Scanned, Step, Tally
-from matching.text import to_text
-from matching.traffic import Traffic
-from matching.tree import Tree, attributes, conjunction, static_part
+from headgate.matching.shrinking import ShrinkingDict
+from headgate.matching.steps import Branch, Found, Keyed, Prefixed, Ranged, Scanned, Step, Tally
+from headgate.matching.text import to_text
+from headgate.matching.traffic import Traffic
+from headgate.matching.tree import Tree, attributes, conjunction, static_part
 
 __all__ = ["PredicateIndex"]
 

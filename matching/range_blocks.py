@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from struct import pack
 from typing import Any, Generic, TypeVar
 
-from matching.limits import AMENDED_ITEMS_MAX, BLOCK_CELL_ITEMS_MAX
+from headgate.matching.limits import AMENDED_ITEMS_MAX, BLOCK_CELL_ITEMS_MAX
 
 __all__ = ["Answers", "Block", "Span", "packed", "with_end", "without_end"]
 

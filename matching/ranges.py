@@ -24,9 +24,9 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Generic, TypeVar
 
-from matching.limits import AMENDED_BLOCKS_MAX, AMENDED_ITEMS_MAX, BLOCK_SPANS_MAX, COVERED_BLOCKS_MAX
-from matching.range_blocks import Answers, Block, Span, with_end, without_end
-from matching.wide_ranges import WideRanges
+from headgate.matching.limits import AMENDED_BLOCKS_MAX, AMENDED_ITEMS_MAX, BLOCK_SPANS_MAX, COVERED_BLOCKS_MAX
+from headgate.matching.range_blocks import Answers, Block, Span, with_end, without_end
+from headgate.matching.wide_ranges import WideRanges
 
 __all__ = ["Answers", "RangeTable", "Span"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from matching.limits import SHRINK_RATIO, SHRINK_SIZE_MIN
+from headgate.matching.limits import SHRINK_RATIO, SHRINK_SIZE_MIN
 
 __all__ = ["ShrinkingDict"]
 

@@ -23,8 +23,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from matching.text import quote_name
-from matching.tree import (
+from headgate.matching.text import quote_name
+from headgate.matching.tree import (
     And,
     Arithmetic,
     Attribute,

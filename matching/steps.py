@@ -19,11 +19,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from matching.anchors import Key, key_of
-from matching.columns import Columns
-from matching.conditions import IDS, PLACES, Place, merged_ids
-from matching.ranges import RangeTable
-from matching.shrinking import ShrinkingDict
+from headgate.matching.anchors import Key, key_of
+from headgate.matching.columns import Columns
+from headgate.matching.conditions import IDS, PLACES, Place, merged_ids
+from headgate.matching.ranges import RangeTable
+from headgate.matching.shrinking import ShrinkingDict
 
 __all__ = ["Branch", "Found", "Keyed", "LeafStep", "Prefixed", "Ranged", "Ready", "Scanned", "Step", "Tally"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from matching.tree import (
+from headgate.matching.tree import (
     And,
     Arithmetic,
     Attribute,
@@ -29,7 +29,7 @@ from matching.tree import (
     Or,
     XPath,
 )
-from matching.values import Value
+from headgate.matching.values import Value
 
 __all__ = ["quote_name", "quote_string", "to_text"]
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from matching.limits import HASH_LOOKUPS_MAX, TOPIC_LEVELS_MAX
-from matching.topics import WILDCARD, Pattern
+from headgate.matching.limits import HASH_LOOKUPS_MAX, TOPIC_LEVELS_MAX
+from headgate.matching.topics import WILDCARD, Pattern
 
 __all__ = ["TopicHash"]
 

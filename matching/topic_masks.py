@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
-from matching.limits import TOPIC_MASKS_MAX
-from matching.shrinking import ShrinkingDict
-from matching.topic_table import TopicTree
-from matching.topics import WILDCARD, Pattern
+from headgate.matching.limits import TOPIC_MASKS_MAX
+from headgate.matching.shrinking import ShrinkingDict
+from headgate.matching.topic_table import TopicTree
+from headgate.matching.topics import WILDCARD, Pattern
 
 __all__ = ["TopicMasks"]
 

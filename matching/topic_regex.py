@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Generic, TypeVar
 
-from matching.topics import WILDCARD, Pattern
+from headgate.matching.topics import WILDCARD, Pattern
 
 __all__ = ["TopicRegex"]
 

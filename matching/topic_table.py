@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from matching.limits import RESOLVED_TOPICS_MAX
-from matching.topics import WILDCARD, Pattern
+from headgate.matching.limits import RESOLVED_TOPICS_MAX
+from headgate.matching.topics import WILDCARD, Pattern
 
 __all__ = ["TopicMemory", "TopicTable", "TopicTree"]
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from matching.errors import PatternError, TopicError
-from matching.limits import TOPIC_BYTES_MAX, TOPIC_LEVELS_MAX
+from headgate.matching.errors import PatternError, TopicError
+from headgate.matching.limits import TOPIC_BYTES_MAX, TOPIC_LEVELS_MAX
 
 __all__ = ["WILDCARD", "Pattern", "check_topic", "parse_pattern"]
 

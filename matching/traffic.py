@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from matching.anchors import Anchor, Keys, Prefixes, Term, key_of
-from matching.columns import Columns
-from matching.limits import SAMPLED_ATTRIBUTES_MAX, SAMPLED_ROWS_INTERVAL, SAMPLED_VALUES_MAX
-from matching.values import Value
+from headgate.matching.anchors import Anchor, Keys, Prefixes, Term, key_of
+from headgate.matching.columns import Columns
+from headgate.matching.limits import SAMPLED_ATTRIBUTES_MAX, SAMPLED_ROWS_INTERVAL, SAMPLED_VALUES_MAX
+from headgate.matching.values import Value
 
 __all__ = ["Traffic", "holds"]
 

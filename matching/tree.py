@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from matching.limits import INTEGER_MAX, INTEGER_MIN
-from matching.values import Value
+from headgate.matching.limits import INTEGER_MAX, INTEGER_MIN
+from headgate.matching.values import Value
 
 __all__ = [
     "And",

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from matching.limits import INTEGER_MAX, INTEGER_MIN
+from headgate.matching.limits import INTEGER_MAX, INTEGER_MIN
 
 __all__ = [
     "ARITHMETIC",

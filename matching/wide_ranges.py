@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from math import floor, frexp, inf, ldexp
 from typing import Generic, Protocol, TypeVar
 
-from matching.limits import GRID_HALVINGS_MAX, RAYS_PER_CHUNK_MAX
-from matching.values import EXACT_MAX
+from headgate.matching.limits import GRID_HALVINGS_MAX, RAYS_PER_CHUNK_MAX
+from headgate.matching.values import EXACT_MAX
 
 __all__ = ["WideRanges"]
 

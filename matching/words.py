@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from matching.limits import ATTRIBUTE_NAME_BYTES_MAX, INTEGER_MAX
-from matching.values import Value
+from headgate.matching.limits import ATTRIBUTE_NAME_BYTES_MAX, INTEGER_MAX
+from headgate.matching.values import Value
 
 __all__ = ["KEYWORDS", "Refusal", "Word", "words"]
 

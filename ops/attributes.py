@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from protocol.columns import Scalar
+from headgate.protocol.columns import Scalar
 
 from .exits import UsageError
 

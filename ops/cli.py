@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from protocol.errors import HeadgateError
+from headgate.protocol.errors import HeadgateError
 
 from .exits import DONE, INTERRUPTED, USAGE, UsageError, exit_code
 from .server import add_server_arguments
@@ -88,7 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except ModuleNotFoundError as error:
-        print(f"headgate {arguments.verb}: the package {error.name} is not installed", file=sys.stderr)
+        print(
+            f"headgate {arguments.verb}: the package {error.name} is not installed: pip install 'headgate[broker]'",
+            file=sys.stderr,
+        )
         return USAGE
 
 
@@ -100,7 +103,7 @@ def _version() -> str:
 
 
 def _command(module: str) -> Any:
-    return importlib.import_module(f"ops.commands.{module}")
+    return importlib.import_module(f"headgate.ops.commands.{module}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.errors import CannotConnect, ConnectionLost, HeadgateError, LocalError
+from headgate.protocol.errors import CannotConnect, ConnectionLost, HeadgateError, LocalError
 
 __all__ = ["DONE", "INTERRUPTED", "REFUSED", "UNREACHABLE", "USAGE", "UsageError", "exit_code"]
 

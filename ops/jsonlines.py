@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from protocol.columns import Scalar
-from protocol.errors import LocalError
-from protocol.receiving import Event
-from protocol.records import flatten
+from headgate.protocol.columns import Scalar
+from headgate.protocol.errors import LocalError
+from headgate.protocol.receiving import Event
+from headgate.protocol.records import flatten
 
 from .exits import UsageError
 

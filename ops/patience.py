@@ -7,7 +7,7 @@ import sys
 from types import TracebackType
 from typing import Protocol
 
-from protocol.errors import HeadgateError
+from headgate.protocol.errors import HeadgateError
 
 from .limits import PATIENCE_SECONDS
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from protocol.log_rows import LogKind
+from headgate.protocol.log_rows import LogKind
 
 from .limits import PURGE_SECONDS_MAX
 
@@ -25,7 +25,7 @@ async def purge(
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[int, int]:
     """How many entries went, and how many are left because they came all the time. Raises Refused."""
-    from broker.core.limits import RETENTION_PAUSE_SECONDS, RETENTION_SECONDS_MIN
+    from headgate.broker.core.limits import RETENTION_PAUSE_SECONDS, RETENTION_SECONDS_MIN
 
     # After so long every broker has looked at its logs, the ones that hold copies as well.
     round_seconds = RETENTION_SECONDS_MIN + RETENTION_PAUSE_SECONDS + 1.0

@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from protocol.addresses import split_addresses
+from headgate.protocol.addresses import split_addresses
 
 from .exits import UsageError
 
 if TYPE_CHECKING:
-    from protocol.aio.client import Client
+    from headgate.protocol.aio.client import Client
 
 __all__ = [
     "SERVER_DEFAULT",
@@ -89,7 +89,7 @@ async def _converse(arguments: argparse.Namespace, talk: Callable[[Any], Awaitab
 
 async def connect_client(arguments: argparse.Namespace) -> Client:
     """A client of the broker that the arguments name; it carries the verb's name. Raises CannotConnect."""
-    from protocol.aio import client
+    from headgate.protocol.aio import client
 
     return await client.connect(server_address(arguments), name=f"headgate {arguments.verb}", shuffle=False)
 

@@ -42,7 +42,7 @@ def spellings(class_name: str) -> list[str]:
 
 
 def test_every_verb_is_in_the_readme() -> None:
-    from ops.cli import build_parser
+    from headgate.ops.cli import build_parser
 
     found = verbs(build_parser())
     assert "serve" in found
@@ -51,7 +51,7 @@ def test_every_verb_is_in_the_readme() -> None:
 
 
 def test_every_setting_is_in_the_runbook() -> None:
-    from broker.daemon.settings import Settings
+    from headgate.broker.daemon.settings import Settings
 
     prefix = str(Settings.model_config.get("env_prefix", ""))
     names = [f"{prefix}{name}".upper() for name in Settings.model_fields]
@@ -62,7 +62,7 @@ def test_every_setting_is_in_the_runbook() -> None:
 
 
 def test_every_metric_is_in_the_runbook() -> None:
-    from broker.daemon.metrics import METRICS
+    from headgate.broker.daemon.metrics import METRICS
 
     assert METRICS
     missing = absent(METRICS, document("ops/RUNBOOK.md"))
@@ -70,7 +70,7 @@ def test_every_metric_is_in_the_runbook() -> None:
 
 
 def test_every_message_is_in_the_specification() -> None:
-    from protocol.messages import MESSAGE_TYPES
+    from headgate.protocol.messages import MESSAGE_TYPES
 
     assert MESSAGE_TYPES
     text = document("protocol/SPEC.md")

@@ -13,7 +13,7 @@ import pytest
 from tests.support import tidy
 
 ROOT = Path(__file__).resolve().parent.parent
-CODE = ("broker", "protocol", "matching", "ops", "headgate.py", "pyspark_headgate.py")
+CODE = ("broker", "protocol", "matching", "ops", "headgate/__init__.py", "pyspark_headgate.py")
 
 
 def bound_names(tree: ast.Module) -> Iterator[tuple[str, bool]]:

@@ -18,7 +18,7 @@ def test_the_examples_of_the_manual_run_against_a_broker() -> None:
     # The broker of this process would log into what the examples print.
     with capture_logs(), in_thread(live_broker) as broker:
         text = manual.replace("127.0.0.1:7400", broker.thing.address)
-        examples = doctest.DocTestParser().get_doctest(text, {}, "headgate", "headgate.py", 0)
+        examples = doctest.DocTestParser().get_doctest(text, {}, "headgate", "headgate/__init__.py", 0)
         assert len(examples.examples) >= 8
         results = doctest.DocTestRunner().run(examples, out=sys.stdout.write)
     assert results.failed == 0

@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow")
 types = pytest.importorskip("pyspark.sql.types")
 
 import pyspark_headgate  # noqa: E402
-from protocol.spark.errors import UnknownOption  # noqa: E402
+from headgate.protocol.spark.errors import UnknownOption  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 GIVEN = {"headgate.bootstrap.servers": "one:7400", "topic": "q"}
@@ -36,11 +36,11 @@ def test_the_import_needs_nothing_but_spark() -> None:
     script = (
         "import sys; sys.modules['msgpack'] = sys.modules['pyarrow'] = None\n"
         "import pyspark_headgate\n"
-        "print(sorted(name for name in sys.modules if name.split('.')[0] in ('protocol', 'broker', 'asyncio')))"
+        "print(sorted(name for name in sys.modules if name.split('.')[0] in ('headgate', 'asyncio')))"
     )
     found = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
-    assert "protocol" not in found.stdout
+    assert "headgate" not in found.stdout
 
 
 def test_every_knock_reaches_its_room() -> None:

@@ -17,12 +17,12 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from broker.core import Node, NodeConfig
-from broker.daemon.driver import Driver
-from broker.daemon.records import Records
-from broker.daemon.server import Server
-from protocol import Role, Session
-from protocol.messages import Deliver, Hello, Message, Publish
+from headgate.broker.core import Node, NodeConfig
+from headgate.broker.daemon.driver import Driver
+from headgate.broker.daemon.records import Records
+from headgate.broker.daemon.server import Server
+from headgate.protocol import Role, Session
+from headgate.protocol.messages import Deliver, Hello, Message, Publish
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,7 +83,7 @@ class Steps:
 
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         path = frame.f_code.co_filename
-        name = path.removeprefix(f"{ROOT}/")
+        name = path.removeprefix(f"{ROOT}/headgate/")
         if WALK.get(name) != frame.f_code.co_name:
             return
         if event == "call" and name not in self.seen:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from protocol.errors import ProtocolViolation
+from headgate.protocol.errors import ProtocolViolation
 
 from .limits import CONTACTS_KEPT_MAX, STRANGER_SECONDS
 from .routing import MESH_BROKERS_MAX

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from protocol.columns import decode_column
-from protocol.errors import ProtocolViolation
-from protocol.limits import LOG_CHUNK_BYTES_MAX
-from protocol.log_rows import Row, decode_row
+from headgate.protocol.columns import decode_column
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX
+from headgate.protocol.log_rows import Row, decode_row
 
 from .inputs import RowsRead
 from .log import HeldLog, Log

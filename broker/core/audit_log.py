@@ -26,11 +26,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from matching import MatchingError, parse_condition, to_spark
-from protocol.columns import encode_column
-from protocol.limits import BATCH_EVENTS_MAX
-from protocol.log_rows import LogKind, Row
-from protocol.messages import Deliver
+from headgate.matching import MatchingError, parse_condition, to_spark
+from headgate.protocol.columns import encode_column
+from headgate.protocol.limits import BATCH_EVENTS_MAX
+from headgate.protocol.log_rows import LogKind, Row
+from headgate.protocol.messages import Deliver
 
 from .audit_history import open_subscriptions
 from .effects import Effect, Note

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from matching import (
+from headgate.matching import (
     ConditionError,
     MatchingError,
     Tree,
@@ -20,9 +20,9 @@ from matching import (
     parse_pattern,
     to_text,
 )
-from protocol.errors import ErrorCode, Refused
-from protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT
-from protocol.messages import (
+from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT
+from headgate.protocol.messages import (
     VERSION,
     Answer,
     Ask,

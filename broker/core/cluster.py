@@ -23,9 +23,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from protocol.errors import ProtocolViolation
-from protocol.messages import Control
-from protocol.messages import Letter as WireLetter
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.messages import Control
+from headgate.protocol.messages import Letter as WireLetter
 
 from .acquaintances import Acquaintances
 from .chord import Chord

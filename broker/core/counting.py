@@ -42,7 +42,7 @@ from enum import Enum
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from matching import Value
+from headgate.matching import Value
 
 from .keys import Domain, Span, equality_key
 

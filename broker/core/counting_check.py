@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from matching import Compiled, Pattern, Tree, compile_condition
-from protocol.batch import Batch
+from headgate.matching import Compiled, Pattern, Tree, compile_condition
+from headgate.protocol.batch import Batch
 
 __all__ = ["Check", "true_of"]
 

@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from protocol.batch import Batch
-from protocol.errors import ProtocolViolation
+from headgate.protocol.batch import Batch
+from headgate.protocol.errors import ProtocolViolation
 
 from .cluster import HERE, WAIT, Cluster
 from .counting import SubscriptionId, met

@@ -7,7 +7,7 @@ holds here, and what our own ones ask for as a whole.
 
 from __future__ import annotations
 
-from matching import Pattern, Tree
+from headgate.matching import Pattern, Tree
 
 from .counting import SubscriptionId
 from .counting_check import Check

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from protocol.errors import ProtocolViolation
-from protocol.messages import Control
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.messages import Control
 
 from .counting import SubscriptionId
 from .counting_limits import IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from matching import Pattern, Tree, Value
+from headgate.matching import Pattern, Tree, Value
 
 from .counting import Constraint
 from .keys import Domain, Span, equality_key

@@ -23,9 +23,9 @@ from itertools import accumulate, chain, repeat
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from matching import Value
-from protocol.batch import Batch, Portion, join_batches, join_u32
-from protocol.limits import BATCH_EVENTS_MAX
+from headgate.matching import Value
+from headgate.protocol.batch import Batch, Portion, join_batches, join_u32
+from headgate.protocol.limits import BATCH_EVENTS_MAX
 
 from .limits import (
     GATHERED_BYTES_MAX,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from protocol.log_rows import LogName
-from protocol.messages import Message
+from headgate.protocol.log_rows import LogName
+from headgate.protocol.messages import Message
 
 from .log_state import ProducerState
 

@@ -26,11 +26,11 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from matching import TopicError
-from protocol.batch import Batch
-from protocol.errors import ErrorCode, ProtocolViolation, Refused
-from protocol.limits import CONTROL_LENGTH_MAX, SHELVES_MAX
-from protocol.messages import Deliver, Forward, Gap
+from headgate.matching import TopicError
+from headgate.protocol.batch import Batch
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.limits import CONTROL_LENGTH_MAX, SHELVES_MAX
+from headgate.protocol.messages import Deliver, Forward, Gap
 
 from .allowed import Allowed
 from .cluster import HERE, WAIT, Cluster

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.messages import Message
+from headgate.protocol.messages import Message
 
 from .log_state import LogState, ProducerState
 

@@ -49,7 +49,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from protocol.errors import LocalError
+from headgate.protocol.errors import LocalError
 
 from .keyed_arcs import NOTHING, Scope, Stretch
 from .keyed_config import KeyedConfig, KeyedStatistics

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from protocol.errors import ProtocolViolation
+from headgate.protocol.errors import ProtocolViolation
 
 from .effects import Note
 from .identifiers import RING_SIZE

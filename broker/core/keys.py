@@ -36,8 +36,8 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from matching import Value
-from matching.values import order
+from headgate.matching import Value
+from headgate.matching.values import order
 
 from .identifiers import RING_SIZE, distance, hash_identifier
 from .multicast import Segment

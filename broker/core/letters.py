@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from protocol.errors import ProtocolViolation
-from protocol.messages import Letter as WireLetter
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.messages import Letter as WireLetter
 
 from .chord_config import MESH_MAX
 from .chord_messages import (

@@ -31,8 +31,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from protocol.errors import ErrorCode, Refused
-from protocol.log_rows import LogKind, LogName, Row, encode_row
+from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.log_rows import LogKind, LogName, Row, encode_row
 
 from .effects import Append, CutLog, Effect, FindIds, FindSize, FindTime, Halt, KeepProducer, Note, ReadRows, TrimLog
 from .inputs import Found, NotStored, Opened, RowsRead, Stored, Trimmed

@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from protocol.errors import ProtocolViolation
-from protocol.limits import CREDIT_MAX, TEXT_LENGTH_MAX
-from protocol.log_rows import LogKind, LogName, Row, decode_row
-from protocol.messages import Control
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.limits import CREDIT_MAX, TEXT_LENGTH_MAX
+from headgate.protocol.log_rows import LogKind, LogName, Row, decode_row
+from headgate.protocol.messages import Control
 
 from .cluster import Cluster
 from .inputs import RowsRead

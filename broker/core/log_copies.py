@@ -30,9 +30,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.errors import ProtocolViolation
-from protocol.log_rows import LogName, decode_row
-from protocol.messages import Control, Copy
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.log_rows import LogName, decode_row
+from headgate.protocol.messages import Control, Copy
 
 from .cluster import Cluster
 from .config import NodeConfig

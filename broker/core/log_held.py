@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.log_rows import LogKind, LogName
+from headgate.protocol.log_rows import LogKind, LogName
 
 from .log_state import LogState
 

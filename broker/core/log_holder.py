@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.errors import ProtocolViolation
-from protocol.limits import CREDIT_MAX, TEXT_LENGTH_MAX
-from protocol.log_rows import LogKind, LogName, Row, decode_row
-from protocol.messages import Control, Copy
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.limits import CREDIT_MAX, TEXT_LENGTH_MAX
+from headgate.protocol.log_rows import LogKind, LogName, Row, decode_row
+from headgate.protocol.messages import Control, Copy
 
 from .cluster import Cluster
 from .limits import COPY_RETRY_SECONDS, POSITIONS_MAX

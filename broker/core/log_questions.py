@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from protocol.batch import Batch
-from protocol.errors import ErrorCode, ProtocolViolation, Refused
-from protocol.limits import CREDIT_MAX
-from protocol.log_rows import LogKind, LogName, decode_row
+from headgate.protocol.batch import Batch
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.limits import CREDIT_MAX
+from headgate.protocol.log_rows import LogKind, LogName, decode_row
 
 from .later import Later
 from .limits import ANSWER_ROWS_MAX

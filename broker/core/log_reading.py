@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matching import ConditionError, Index, MatchingError, parse_condition, parse_pattern
-from protocol.batch import join_u32
-from protocol.errors import ErrorCode, ProtocolViolation, Refused
-from protocol.limits import LOG_CHUNK_BYTES_MAX, LOG_CHUNK_ROWS_MAX, LOG_ORIGINS_MAX
-from protocol.log_rows import LogKind, LogName, Row, decode_row, encode_row, row_batch
-from protocol.messages import Error, LogChunk, ReadLog, Scope
+from headgate.matching import ConditionError, Index, MatchingError, parse_condition, parse_pattern
+from headgate.protocol.batch import join_u32
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX, LOG_CHUNK_ROWS_MAX, LOG_ORIGINS_MAX
+from headgate.protocol.log_rows import LogKind, LogName, Row, decode_row, encode_row, row_batch
+from headgate.protocol.messages import Error, LogChunk, ReadLog, Scope
 
 from .dissemination import Columns
 from .effects import Effect, Send

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from protocol.log_rows import LogName, Row
+from headgate.protocol.log_rows import LogName, Row
 
 __all__ = ["GatheredSpans", "Span", "Spans"]
 

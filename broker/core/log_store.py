@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from protocol.log_rows import LogName
+from headgate.protocol.log_rows import LogName
 
 from .effects import FindIds, FindSize, FindTime, LogWrite
 from .inputs import Opened

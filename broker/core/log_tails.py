@@ -38,7 +38,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from protocol.log_rows import LogKind, Row, decode_row, encode_row
+from headgate.protocol.log_rows import LogKind, Row, decode_row, encode_row
 
 from .cluster import Cluster
 from .effects import Append, CutLog, Effect, Note

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from protocol.messages import Control
+from headgate.protocol.messages import Control
 
 from .cluster import Cluster
 from .limits import LOSSES_KEPT_MAX, ORPHAN_SECONDS

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from protocol.errors import ErrorCode
-from protocol.messages import Goodbye, Hello, Puback, Publish
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Goodbye, Hello, Puback, Publish
 
 from .audit_log import AuditLog
 from .clients import Clients

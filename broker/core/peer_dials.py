@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
-from protocol.messages import Control, Copy, Letter
+from headgate.protocol.messages import Control, Copy, Letter
 
 from .effects import Dial, Effect
 from .peer_limits import (

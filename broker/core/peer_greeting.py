@@ -5,8 +5,8 @@ The text of an objection is read by an operator on either side, so it names both
 
 from __future__ import annotations
 
-from protocol.errors import ErrorCode
-from protocol.messages import Error, Peer, Scope
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error, Peer, Scope
 
 from .identifiers import hash_identifier
 from .peer_info import PeerInfo

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from protocol.messages import Control, Copy, Deliver, Forward, Gap, Letter
+from headgate.protocol.messages import Control, Copy, Deliver, Forward, Gap, Letter
 
 from .subscribers import ClientSession
 

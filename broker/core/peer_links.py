@@ -27,8 +27,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from protocol.errors import ErrorCode, ProtocolViolation
-from protocol.messages import VERSION, Credit, Error, Gap, Goodbye, Message, Peer, Scope
+from headgate.protocol.errors import ErrorCode, ProtocolViolation
+from headgate.protocol.messages import VERSION, Credit, Error, Gap, Goodbye, Message, Peer, Scope
 
 from .config import NodeConfig
 from .effects import Close, Effect, Note, Send

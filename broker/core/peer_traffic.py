@@ -16,9 +16,9 @@ never too little.
 
 from __future__ import annotations
 
-from protocol.errors import ProtocolViolation
-from protocol.limits import CREDIT_MAX, PEER_CREDIT_DEFAULT
-from protocol.messages import Credit, Deliver, Forward
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.limits import CREDIT_MAX, PEER_CREDIT_DEFAULT
+from headgate.protocol.messages import Credit, Deliver, Forward
 
 from .config import NodeConfig
 from .effects import Effect, Send

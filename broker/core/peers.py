@@ -17,8 +17,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from protocol.errors import ErrorCode, ProtocolViolation
-from protocol.messages import Control, Copy, Credit, Deliver, Error, Forward, Gap, Goodbye, Letter, Scope
+from headgate.protocol.errors import ErrorCode, ProtocolViolation
+from headgate.protocol.messages import Control, Copy, Credit, Deliver, Error, Forward, Gap, Goodbye, Letter, Scope
 
 from .config import NodeConfig
 from .effects import Close, Effect, Note, Send

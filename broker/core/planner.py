@@ -32,10 +32,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from matching import Pattern, Tree, Value, static_part
-from matching.anchors import parts_of
-from matching.tree import And, Attribute, Between, Compare, In, Literal, Not, Or
-from matching.values import is_null
+from headgate.matching import Pattern, Tree, Value, static_part
+from headgate.matching.anchors import parts_of
+from headgate.matching.tree import And, Attribute, Between, Compare, In, Literal, Not, Or
+from headgate.matching.values import is_null
 
 from .counting import Constraint, CountingScheme, OneOf, Placement
 from .keys import Domain, Span, declared_domain, equality_key, prefix_key

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from matching import Value, to_text
-from matching.tree import Literal
+from headgate.matching import Value, to_text
+from headgate.matching.tree import Literal
 
 from .counting_plan import Counted, CountedPart, Resting
 from .keys import Domain

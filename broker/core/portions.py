@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
-from protocol.batch import Batch, Portion, join_u32
-from protocol.messages import Deliver
+from headgate.protocol.batch import Batch, Portion, join_u32
+from headgate.protocol.messages import Deliver
 
 __all__ = ["effort_of", "size_of", "without"]
 

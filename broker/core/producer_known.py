@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.errors import ErrorCode, Refused
-from protocol.limits import CREDIT_MAX
-from protocol.log_rows import Row
+from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.limits import CREDIT_MAX
+from headgate.protocol.log_rows import Row
 
 from .later import Later
 from .limits import PRODUCER_NAME_LENGTH_MAX

@@ -8,7 +8,7 @@ can have nothing on two disks that this broker would not know of.
 
 from __future__ import annotations
 
-from protocol.log_rows import Row
+from headgate.protocol.log_rows import Row
 
 from .cluster import Cluster
 from .limits import PRODUCERS_MAX

@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from protocol.errors import ErrorCode, ProtocolViolation, Refused
-from protocol.limits import CREDIT_MAX, DIGEST_LENGTH_MAX
-from protocol.log_rows import LogName, Row
-from protocol.messages import Control, Stamp
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.limits import CREDIT_MAX, DIGEST_LENGTH_MAX
+from headgate.protocol.log_rows import LogName, Row
+from headgate.protocol.messages import Control, Stamp
 
 from .cluster import Cluster
 from .effects import Append

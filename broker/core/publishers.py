@@ -16,12 +16,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from matching import TopicError, check_topic
-from protocol.batch import Batch
-from protocol.errors import ErrorCode, ProtocolViolation, Refused
-from protocol.limits import PUBLISH_WINDOW_DEFAULT
-from protocol.log_rows import LogKind, Row
-from protocol.messages import Error, Interest, Message, Mode, Puback, Publish, Scope, Stamp
+from headgate.matching import TopicError, check_topic
+from headgate.protocol.batch import Batch
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.limits import PUBLISH_WINDOW_DEFAULT
+from headgate.protocol.log_rows import LogKind, Row
+from headgate.protocol.messages import Error, Interest, Message, Mode, Puback, Publish, Scope, Stamp
 
 from .dissemination import Dissemination
 from .effects import Effect, Send

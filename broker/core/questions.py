@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from matching import (
+from headgate.matching import (
     ConditionError,
     MatchingError,
     attributes,
@@ -19,7 +19,7 @@ from matching import (
     to_spark,
     to_text,
 )
-from protocol.errors import ErrorCode, Refused
+from headgate.protocol.errors import ErrorCode, Refused
 
 from .later import Later
 from .limits import ANSWER_LENGTH_MAX, ANSWER_ROWS_MAX, SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX

@@ -30,8 +30,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from matching import MatchingError, Pattern, Tree, attributes, parse_condition, parse_pattern
-from protocol.errors import ProtocolViolation
+from headgate.matching import MatchingError, Pattern, Tree, attributes, parse_condition, parse_pattern
+from headgate.protocol.errors import ProtocolViolation
 
 from .cluster import Cluster
 from .config import NodeConfig

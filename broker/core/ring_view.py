@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from matching import Pattern, Tree
+from headgate.matching import Pattern, Tree
 
 from .identifiers import RING_SIZE, distance
 from .keyed_arcs import Stretch

@@ -31,10 +31,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from matching import Value
-from matching.values import known
-from protocol.errors import ProtocolViolation
-from protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, TOPIC_LEVELS_MAX
+from headgate.matching import Value
+from headgate.matching.values import known
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, TOPIC_LEVELS_MAX
 
 from .keys import Domain, declared_domain, equality_key, prefix_key
 

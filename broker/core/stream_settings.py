@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from protocol.errors import ErrorCode, Refused
+from headgate.protocol.errors import ErrorCode, Refused
 
 from .limits import RETENTION_BYTES_MIN, RETENTION_SECONDS_MIN
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from matching import Index, TopicError, check_topic
-from protocol.limits import INTEREST_ATTRIBUTES_MAX
+from headgate.matching import Index, TopicError, check_topic
+from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 
 from .limits import KNOWN_TOPICS_BYTES_MAX, STREAMS_MAX, TOPIC_OVERHEAD_BYTES
 from .stream_settings import DEFAULTS, StreamSettings, read_settings

@@ -27,10 +27,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from matching import Pattern
-from protocol.batch import Portion
-from protocol.errors import ErrorCode
-from protocol.messages import Deliver, Error, Gap, Goodbye, Subscribe
+from headgate.matching import Pattern
+from headgate.protocol.batch import Portion
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Deliver, Error, Gap, Goodbye, Subscribe
 
 from .config import NodeConfig
 from .effects import Close, Effect, Note, Send

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from protocol.limits import INTEREST_ATTRIBUTES_MAX
+from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 
 from .identifiers import RING_SIZE
 from .keyed_messages import Item

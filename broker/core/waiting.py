@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from protocol.batch import Batch
+from headgate.protocol.batch import Batch
 
 from .limits import WAITING_BYTES_MAX, WAITING_EVENTS_MAX
 from .peers import PeerInfo

@@ -18,12 +18,12 @@ from typing import Any, get_args
 
 import structlog
 
-from broker.core import Node
-from broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
-from broker.core.inputs import Input, LinkPaused, LinkResumed, Received, Wake, WallClock
-from protocol.aio.connection import Connection
-from protocol.errors import ErrorCode
-from protocol.messages import Goodbye
+from headgate.broker.core import Node
+from headgate.broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
+from headgate.broker.core.inputs import Input, LinkPaused, LinkResumed, Received, Wake, WallClock
+from headgate.protocol.aio.connection import Connection
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Goodbye
 
 from .limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_READS_MAX, TIMER_SECONDS_MIN
 from .records import Records, RecordsError

@@ -10,7 +10,7 @@ from operator import eq
 from pathlib import Path
 from typing import Any
 
-from protocol.log_rows import LogKind, LogName
+from headgate.protocol.log_rows import LogKind, LogName
 
 from .log_tables import ENTRY_COLUMNS, IDENTITY_PREFIX, LogRow, entry_check, place_of, save_logs
 

@@ -9,8 +9,8 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from broker.core.limits import POSITIONS_MAX
-from protocol.limits import BATCH_EVENTS_MAX
+from headgate.broker.core.limits import POSITIONS_MAX
+from headgate.protocol.limits import BATCH_EVENTS_MAX
 
 from .limits import LOG_IDS_BYTES
 from .log_check import described, entry_fault

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from broker.core.log_state import ProducerState
+from headgate.broker.core.log_state import ProducerState
 
 from .limits import LOG_CHECKED_BYTES, LOG_CHECKED_ROWS, LOG_PRODUCERS_MAX
 from .log_check import bad_from, check_marker, cut, described, foreign_wal, free_name

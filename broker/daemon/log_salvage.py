@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from broker.core.log_state import ProducerState
-from protocol.errors import ProtocolViolation
-from protocol.log_rows import decode_row
+from headgate.broker.core.log_state import ProducerState
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.log_rows import decode_row
 
 from .log_check import described, entry_fault, free_name
 from .log_errors import LogUnusable

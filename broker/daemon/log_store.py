@@ -25,12 +25,12 @@ from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 from typing import Any, NoReturn
 
-from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
-from broker.core.inputs import Opened
-from broker.core.limits import POSITIONS_MAX
-from broker.core.log_state import LogState
-from broker.core.log_store import StoreFailed, StoreFull
-from protocol.log_rows import LogName
+from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
+from headgate.broker.core.inputs import Opened
+from headgate.broker.core.limits import POSITIONS_MAX
+from headgate.broker.core.log_state import LogState
+from headgate.broker.core.log_store import StoreFailed, StoreFull
+from headgate.protocol.log_rows import LogName
 
 from .limits import LOG_CHECKPOINT_BYTES, LOG_PAGE_BYTES, LOG_PROBE_BYTES, LOG_SWEEP_ROWS
 from .log_check import check_marker, free_name, set_aside

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from broker.core.limits import POSITIONS_MAX
-from broker.core.log_state import LogState, ProducerState
-from protocol.log_rows import LogName
+from headgate.broker.core.limits import POSITIONS_MAX
+from headgate.broker.core.log_state import LogState, ProducerState
+from headgate.protocol.log_rows import LogName
 
 from .limits import LOG_CACHE_BYTES, LOG_PAGE_BYTES
 

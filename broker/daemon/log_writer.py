@@ -24,7 +24,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Protocol
 
-from broker.core.effects import (
+from headgate.broker.core.effects import (
     Append,
     CutLog,
     FindIds,
@@ -36,8 +36,8 @@ from broker.core.effects import (
     ReadRows,
     TrimLog,
 )
-from broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
-from broker.core.log_store import LogStore, StoreFull
+from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
+from headgate.broker.core.log_store import LogStore, StoreFull
 
 from .limits import (
     LOG_COMMIT_BYTES_MAX,

@@ -16,8 +16,8 @@ from typing import Any
 
 import structlog
 
-from broker.core import Node, NodeConfig
-from broker.core.inputs import Drain, Loaded, Reachable
+from headgate.broker.core import Node, NodeConfig
+from headgate.broker.core.inputs import Drain, Loaded, Reachable
 
 from .copied_folder import begin_epoch, least_epoch, note_births
 from .data_lock import DataLock

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from broker.core import NodeStatistics
+from headgate.broker.core import NodeStatistics
 
 from .driver import MATCH_BUCKETS_SECONDS, Driver
 from .limits import STREAM_SERIES_MAX

@@ -10,12 +10,12 @@ import asyncio
 
 import structlog
 
-from broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received
-from protocol.aio.connection import Connection
-from protocol.aio.limits import READ_BYTES
-from protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
-from protocol.messages import Error, Message, Scope
-from protocol.session import Role, Session, State
+from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received
+from headgate.protocol.aio.connection import Connection
+from headgate.protocol.aio.limits import READ_BYTES
+from headgate.protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
+from headgate.protocol.messages import Error, Message, Scope
+from headgate.protocol.session import Role, Session, State
 
 from .driver import Driver
 from .limits import BACKLOG, LARGE_READ_BYTES, REFUSALS_TOLD_MAX

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from broker.core.limits import (
+from headgate.broker.core.limits import (
     LOG_COPIES_DEFAULT,
     OUTBOX_BYTES_DEFAULT,
     OUTBOX_BYTES_TOTAL_DEFAULT,

@@ -1,11 +1,11 @@
 """The simulator: host 2 of the Node. Virtual time, one heap, one seed; the production code inside, faults around it.
 
-    python -m broker.simulator --seed 7                   one run: its digest and its verdict
-    python -m broker.simulator --campaign 200             many seeds, one line for each that fails
-    python -m broker.simulator --seed 7 --trace FILE      every input and effect, to read
-    python -m broker.simulator --seed 7 --ablate dedupe   the same without one safeguard: it must fail
+    python -m headgate.broker.simulator --seed 7                   one run: its digest and its verdict
+    python -m headgate.broker.simulator --campaign 200             many seeds, one line for each that fails
+    python -m headgate.broker.simulator --seed 7 --trace FILE      every input and effect, to read
+    python -m headgate.broker.simulator --seed 7 --ablate dedupe   the same without one safeguard: it must fail
 
-    python -m broker.simulator --nodes 5 --seed 7         a whole cluster, with its own faults (--nodes 5 --help)
+    python -m headgate.broker.simulator --nodes 5 --seed 7         a whole cluster, with its own faults
 
 Order of reading: `world` (time, and the twin of `daemon/driver.py`), `network`, `client`, `workload`, `faults`;
 `history` (what must come out, worked out by a dumb twin), `checkers` (one class a promise), `ablations` (do they

@@ -1,4 +1,4 @@
-"""`python -m broker.simulator --seed 7`: see `command.py`."""
+"""`python -m headgate.broker.simulator --seed 7`: see `command.py`."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.core import Node
-from protocol.messages import Hello, Mode, Publish
+from headgate.broker.core import Node
+from headgate.protocol.messages import Hello, Mode, Publish
 
 __all__ = ["ABLATIONS", "ablate"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.effects import Effect
-from broker.core.inputs import Drain, Input, Received
-from protocol.batch import Portion
-from protocol.errors import ErrorCode
-from protocol.messages import Error, Gap, Goodbye, Message, Subscribe
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import Drain, Input, Received
+from headgate.protocol.batch import Portion
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error, Gap, Goodbye, Message, Subscribe
 
 from .client import Client, Delivery
 from .history import History, SubscriptionLog

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from protocol.batch import Batch, Portion
-from protocol.errors import ErrorCode, HeadgateError
-from protocol.messages import (
+from headgate.protocol.batch import Batch, Portion
+from headgate.protocol.errors import ErrorCode, HeadgateError
+from headgate.protocol.messages import (
     Answer,
     Ask,
     Credit,
@@ -35,7 +35,7 @@ from protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from protocol.records import decode_record
+from headgate.protocol.records import decode_record
 
 from .history import History, SubscriptionLog
 from .limits import UNACKNOWLEDGED_MAX

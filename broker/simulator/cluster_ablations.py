@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.core import Node
-from broker.core.counting_check import Check
-from broker.core.counting_messages import ASK, list_messages, parse_ask
-from broker.core.keyed_arcs import Stretch
-from matching import parse_condition, parse_pattern
+from headgate.broker.core import Node
+from headgate.broker.core.counting_check import Check
+from headgate.broker.core.counting_messages import ASK, list_messages, parse_ask
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.matching import parse_condition, parse_pattern
 
 from .ring_ablations import ablate_ring
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.planner import plan
-from protocol.errors import ErrorCode
-from protocol.messages import Error, Gap, Goodbye, Message, Subscribe
+from headgate.broker.core.planner import plan
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error, Gap, Goodbye, Message, Subscribe
 
 from .checkers import (
     Checker,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from protocol.messages import Ask
+from headgate.protocol.messages import Ask
 
 from .client import Client, ClientWatcher
 from .cluster_history import ClusterHistory

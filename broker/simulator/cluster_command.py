@@ -80,7 +80,7 @@ def cluster_main(argv: Sequence[str], write: Callable[[str], object]) -> int:
 def command_of_cluster(options: ClusterRunOptions) -> str:
     """What to type to see this run again."""
     parts = [
-        "python -m broker.simulator",
+        "python -m headgate.broker.simulator",
         f"--nodes {options.nodes} --seed {options.seed} --seconds {options.seconds:g} --clients {options.clients}",
         f"--faults {','.join(options.faults) or 'none'}",
     ]
@@ -103,7 +103,7 @@ def _lines(verdict: ClusterVerdict) -> list[str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m broker.simulator --nodes N",
+        prog="python -m headgate.broker.simulator --nodes N",
         description="Run a cluster in virtual time under faults, and check every promise it makes.",
     )
     parser.add_argument("--nodes", type=within(1, NODES_MAX), required=True, help="brokers at the start")

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from broker.core.effects import Effect, Send
-from broker.core.inputs import Input, LinkDown, Received
-from protocol.errors import ErrorCode
-from protocol.messages import (
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.core.inputs import Input, LinkDown, Received
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import (
     Error,
     Goodbye,
     Hello,
@@ -26,7 +26,7 @@ from protocol.messages import (
     Subscribe,
     Unsubscribe,
 )
-from protocol.records import decode_record
+from headgate.protocol.records import decode_record
 
 from .history import Event, History, SessionLog, SubscriptionLog
 from .limits import LOST_ON_THE_WAY_SECONDS, LOST_WITH_STUCK_SECONDS

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.chord import Chord
-from broker.core.chord_messages import Letter, State
-from broker.core.cluster import LIFE_SHIFT
-from broker.core.effects import Effect, Send
-from broker.core.letters import from_wire
-from broker.core.members import Member
-from broker.core.ring_invariant import Snapshot, consequences, ideal_complaints, invariant
-from protocol.messages import Letter as WireLetter
+from headgate.broker.core.chord import Chord
+from headgate.broker.core.chord_messages import Letter, State
+from headgate.broker.core.cluster import LIFE_SHIFT
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.core.letters import from_wire
+from headgate.broker.core.members import Member
+from headgate.broker.core.ring_invariant import Snapshot, consequences, ideal_complaints, invariant
+from headgate.protocol.messages import Letter as WireLetter
 
 from .cluster_history import ClusterHistory
 from .cluster_state import StateChecker

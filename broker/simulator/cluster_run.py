@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from broker.core.effects import Effect, Send
-from broker.core.inputs import Input, Received
-from protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
-from protocol.messages import Suback
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.core.inputs import Input, Received
+from headgate.protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
+from headgate.protocol.messages import Suback
 
 from .checkers import Checker, Violation
 from .cluster_ablations import ablate_cluster

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from broker.core import Node, NodeConfig
-from broker.core.inputs import Drain, Loaded, Reachable, WallClock
-from protocol.errors import HeadgateError
+from headgate.broker.core import Node, NodeConfig
+from headgate.broker.core.inputs import Drain, Loaded, Reachable, WallClock
+from headgate.protocol.errors import HeadgateError
 
 from .limits import LEAVE_SECONDS
 from .log_host import LogHost

@@ -1,4 +1,4 @@
-"""The command `python -m broker.simulator`: one seed with its digest and verdict, or a campaign of many.
+"""The command `python -m headgate.broker.simulator`: one seed with its digest and verdict, or a campaign of many.
 
 With `--nodes` it is a whole cluster that runs, with arguments of its own (`cluster_command.py`); with `--log` one that
 keeps logs on disks that fail (`log_command.py`).
@@ -68,7 +68,7 @@ def _campaign(options: Options, seeds: Sequence[int], write: Callable[[str], obj
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m broker.simulator",
+        prog="python -m headgate.broker.simulator",
         description="Run the broker in virtual time under faults, and check every promise it makes.",
         epilog="With --nodes N a cluster of N brokers runs instead: see --nodes 3 --help. With --log it keeps logs.",
     )

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from broker.core.effects import Effect, Send
-from broker.core.inputs import Input, LinkDown, Received
-from matching import MatchingError, Pattern, Tree, evaluate, parse_condition, parse_pattern
-from protocol.batch import Batch
-from protocol.columns import Scalar
-from protocol.errors import ErrorCode
-from protocol.messages import (
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.core.inputs import Input, LinkDown, Received
+from headgate.matching import MatchingError, Pattern, Tree, evaluate, parse_condition, parse_pattern
+from headgate.protocol.batch import Batch
+from headgate.protocol.columns import Scalar
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import (
     Error,
     Goodbye,
     Hello,
@@ -31,7 +31,7 @@ from protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from protocol.records import decode_record
+from headgate.protocol.records import decode_record
 
 from .workload import event_name
 from .world import Host

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.core import Node
-from broker.core.log import HeldLog
-from protocol.messages import Stamp
+from headgate.broker.core import Node
+from headgate.broker.core.log import HeldLog
+from headgate.protocol.messages import Stamp
 
 __all__ = ["LOG_ABLATIONS", "ablate_log"]
 

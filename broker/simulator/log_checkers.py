@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.effects import Effect
-from broker.core.inputs import Input
-from protocol.log_rows import LogName, Row
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import Input
+from headgate.protocol.log_rows import LogName, Row
 
 from .checkers import Violation
 from .cluster_world import ClusterWorld, Server

@@ -62,7 +62,7 @@ def log_main(argv: Sequence[str], write: Callable[[str], object]) -> int:
 
 def command_of_log(options: LogRunOptions) -> str:
     """What to type to see this run again."""
-    text = f"python -m broker.simulator --log --nodes {options.nodes} --seed {options.seed} "
+    text = f"python -m headgate.broker.simulator --log --nodes {options.nodes} --seed {options.seed} "
     text += (
         f"--seconds {options.seconds:g} --producers {options.producers} --faults {','.join(options.faults) or 'none'}"
     )
@@ -75,7 +75,7 @@ def _happened(counts: dict[str, int]) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m broker.simulator --log",
+        prog="python -m headgate.broker.simulator --log",
         description="Run a cluster that keeps logs in virtual time, harm its disks, and check every promise it makes.",
     )
     parser.add_argument("--log", action="store_true", help="this one")

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from broker.core.effects import Append, CutLog, KeepProducer, LogEffect, LogWrite, ReadRows, TrimLog
-from broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
-from broker.core.log_store import StoreFailed, StoreFull
+from headgate.broker.core.effects import Append, CutLog, KeepProducer, LogEffect, LogWrite, ReadRows, TrimLog
+from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
+from headgate.broker.core.log_store import StoreFailed, StoreFull
 
 from .limits import DISK_ROWS_MAX, DISK_SECONDS_MAX, DISK_SECONDS_MIN
 from .log_store import ListStore

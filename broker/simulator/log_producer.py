@@ -10,9 +10,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from protocol.batch import Batch, make_batch
-from protocol.errors import ErrorCode, HeadgateError
-from protocol.messages import (
+from headgate.protocol.batch import Batch, make_batch
+from headgate.protocol.errors import ErrorCode, HeadgateError
+from headgate.protocol.messages import (
     Answer,
     Ask,
     Error,

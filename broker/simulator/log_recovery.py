@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.effects import Effect
-from broker.core.inputs import Input, Opened, Stored
-from protocol.log_rows import LogName
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import Input, Opened, Stored
+from headgate.protocol.log_rows import LogName
 
 from .log_checkers import LogChecker
 from .world import Host

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.effects import Effect
-from broker.core.inputs import Input
-from protocol.log_rows import LogKind, LogName, Row, decode_row
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import Input
+from headgate.protocol.log_rows import LogKind, LogName, Row, decode_row
 
 from .cluster_world import Server
 from .log_checkers import LogChecker

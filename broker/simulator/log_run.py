@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from broker.core import Node
-from broker.core.effects import Effect, Send
-from broker.core.inputs import Input, Received
-from protocol.errors import HeadgateError
-from protocol.log_rows import LogName, Row
+from headgate.broker.core import Node
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.core.inputs import Input, Received
+from headgate.protocol.errors import HeadgateError
+from headgate.protocol.log_rows import LogName, Row
 
 from .checkers import Violation
 from .cluster_world import ClusterOptions, ClusterWorld, Server

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
-from broker.core.inputs import Opened
-from broker.core.log_state import LogState, ProducerState
-from broker.core.log_store import StoreFailed, StoreFull
-from protocol.log_rows import LogName
+from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
+from headgate.broker.core.inputs import Opened
+from headgate.broker.core.log_state import LogState, ProducerState
+from headgate.broker.core.log_store import StoreFailed, StoreFull
+from headgate.protocol.log_rows import LogName
 
 from .limits import DISK_IDS_BYTES
 

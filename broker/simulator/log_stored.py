@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.effects import Effect, Send
-from broker.core.inputs import Input, Received
-from protocol.batch import Batch
-from protocol.messages import Answer, Error, Mode, Puback, Publish, Scope
-from protocol.records import decode_record
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.core.inputs import Input, Received
+from headgate.protocol.batch import Batch
+from headgate.protocol.messages import Answer, Error, Mode, Puback, Publish, Scope
+from headgate.protocol.records import decode_record
 
 from .log_checkers import LogChecker
 from .world import Host

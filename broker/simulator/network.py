@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received
-from protocol import Role, Session
-from protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
-from protocol.messages import Error, Goodbye, Message, Scope
+from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received
+from headgate.protocol import Role, Session
+from headgate.protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
+from headgate.protocol.messages import Error, Goodbye, Message, Scope
 
 from .limits import CLOSE_SECONDS_MAX
 from .world import Host, World

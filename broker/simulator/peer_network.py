@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from broker.core.inputs import DialFailed, LinkDown, LinkPaused, LinkResumed, PeerUp, Received
-from protocol import Role, Session
-from protocol.errors import HeadgateError
-from protocol.messages import Message
+from headgate.broker.core.inputs import DialFailed, LinkDown, LinkPaused, LinkResumed, PeerUp, Received
+from headgate.protocol import Role, Session
+from headgate.protocol.errors import HeadgateError
+from headgate.protocol.messages import Message
 
 from .limits import DIAL_SECONDS_MAX, PEER_CLOSE_SECONDS
 from .network import Pipe

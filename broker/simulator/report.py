@@ -13,7 +13,7 @@ def command_of(verdict: Verdict) -> str:
     """What to type to see this run again."""
     options = verdict.options
     parts = [
-        "python -m broker.simulator",
+        "python -m headgate.broker.simulator",
         f"--seed {options.seed} --steps {options.steps} --clients {options.clients}",
         f"--faults {','.join(options.faults) or 'none'}",
     ]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.core.chord import Chord
-from broker.core.joining import Joining
-from broker.core.members import Member, SuccessorList
-from broker.core.ring import Ring
+from headgate.broker.core.chord import Chord
+from headgate.broker.core.joining import Joining
+from headgate.broker.core.members import Member, SuccessorList
+from headgate.broker.core.ring import Ring
 
 __all__ = ["RING_ABLATIONS", "ablate_ring"]
 

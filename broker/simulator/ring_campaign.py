@@ -1,4 +1,4 @@
-"""The command `python -m broker.simulator.ring_campaign`: many seeds of the ring world, and what became of them.
+"""Runs many seeds of the ring world and reports them: `python -m headgate.broker.simulator.ring_campaign`.
 
 --seeds 1000 --steps 300 --nodes 8            churn within the assumptions: every seed must keep the invariant
 --kind storm | start | partition              other kinds of runs (`ring_run.py`)
@@ -120,7 +120,7 @@ def _table(options: RingOptions, seeds: Sequence[int], write: Callable[[str], ob
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m broker.simulator.ring_campaign",
+        prog="python -m headgate.broker.simulator.ring_campaign",
         description="Run the ring of brokers in virtual time under faults, and check its invariant at every change.",
     )
     parser.add_argument("--seeds", type=_positive, default=100, help="how many seeds (100)")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.chord_messages import ChordEffect, ChordInput, Notify, Owning, Post, State
-from broker.core.effects import Note
-from broker.core.identifiers import between
-from broker.core.members import Member
-from broker.core.ring_invariant import consequences, invariant
+from headgate.broker.core.chord_messages import ChordEffect, ChordInput, Notify, Owning, Post, State
+from headgate.broker.core.effects import Note
+from headgate.broker.core.identifiers import between
+from headgate.broker.core.members import Member
+from headgate.broker.core.ring_invariant import consequences, invariant
 
 from .checkers import Violation
 from .ring_world import RingHost, RingWorld

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.core.chord import Chord
-from broker.core.chord_messages import Letter, State
-from broker.core.members import Member, adopted
-from broker.core.ring_invariant import Pointers, Snapshot
+from headgate.broker.core.chord import Chord
+from headgate.broker.core.chord_messages import Letter, State
+from headgate.broker.core.members import Member, adopted
+from headgate.broker.core.ring_invariant import Pointers, Snapshot
 
 __all__ = ["outcome", "pointers_of", "snapshot_of"]
 

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from broker.core.chord import Chord
-from broker.core.chord_config import ChordConfig
-from broker.core.chord_messages import ChordEffect, ChordInput, Heard, Letter, Post, Reborn, State, Tick
-from broker.core.members import member_of
-from broker.core.ring_invariant import Snapshot
+from headgate.broker.core.chord import Chord
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.chord_messages import ChordEffect, ChordInput, Heard, Letter, Post, Reborn, State, Tick
+from headgate.broker.core.members import member_of
+from headgate.broker.core.ring_invariant import Snapshot
 
 from .ring_snapshot import pointers_of, snapshot_of
 from .world import World

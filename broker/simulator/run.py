@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from broker.core import NodeConfig
-from broker.core.effects import Effect
-from broker.core.inputs import Drain, Input, WallClock
-from protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
+from headgate.broker.core import NodeConfig
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import Drain, Input, WallClock
+from headgate.protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
 
 from .ablations import ablate
 from .checkers import CHECKERS, Checker, NothingLost, Violation

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from broker.core.effects import Effect
-from broker.core.inputs import Input
-from protocol.batch import Batch, Portion
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import Input
+from headgate.protocol.batch import Batch, Portion
 
 from .limits import TRACE_VALUE_LENGTH_MAX
 

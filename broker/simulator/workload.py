@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from protocol import Batch, make_batch
-from protocol.columns import Scalar
+from headgate.protocol import Batch, make_batch
+from headgate.protocol.columns import Scalar
 
 __all__ = ["STREAMS", "Traits", "Workload", "event_name"]
 

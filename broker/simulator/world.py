@@ -12,9 +12,9 @@ from itertools import count
 from random import Random
 from typing import Any, Protocol, get_args
 
-from broker.core import Node, NodeConfig
-from broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
-from broker.core.inputs import Input, Wake
+from headgate.broker.core import Node, NodeConfig
+from headgate.broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
+from headgate.broker.core.inputs import Input, Wake
 
 __all__ = ["BrokerEnd", "Host", "Watcher", "World"]
 

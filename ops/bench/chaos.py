@@ -1,6 +1,6 @@
 """Chaos: a cluster of real processes whose brokers are killed and stopped while everybody publishes and subscribes.
 
-    make chaos ARGS="--seconds 180 --seed 1"        or python -m ops.bench.chaos
+    make chaos ARGS="--seconds 180 --seed 1"        or python -m headgate.ops.bench.chaos
 
 Five brokers, 200 subscriptions on all of them, steady publishing at all of them. Every ten seconds a broker is killed
 with SIGKILL and started again; once, one of them is stopped for 20 seconds, while the killing goes on. Then the storm
@@ -28,8 +28,8 @@ from typing import Any
 
 from rich.table import Table
 
-from protocol.aio.client import connect
-from protocol.aio.tasks import Tasks
+from headgate.protocol.aio.client import connect
+from headgate.protocol.aio.tasks import Tasks
 
 from .chaos_audit import Ruling, disagreements, rule
 from .chaos_content import schemas, wanted, wishes

@@ -6,7 +6,9 @@ The ledger knows what clients saw; the audit knows nothing but three logs. They 
 * of the calm at the end nothing is missing with one of them and not with the other;
 * no more reached the clients than brokers say they sent, or had no time to say when they were killed (`boundary`).
 
-    python -m ops.bench.chaos_audit SERVERS CALM_FROM      CALM_FROM in seconds since 1970; prints one line of JSON
+    python -m headgate.ops.bench.chaos_audit SERVERS CALM_FROM
+
+CALM_FROM is in seconds since 1970. It prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from protocol.blocking import connect_blocking
+from headgate.protocol.blocking import connect_blocking
 
 from ..exits import UsageError
 from ..jobs.audit import add_arguments, audit_cluster
@@ -72,7 +74,7 @@ def disagreements(ruling: Ruling, account: Account) -> list[str]:
 
 async def rule(servers: str, calm_from: float) -> Ruling:
     """Run the audit in a process of its own, for Java and the event loop have nothing to say to each other."""
-    words = ("-m", "ops.bench.chaos_audit", servers, str(calm_from))
+    words = ("-m", "headgate.ops.bench.chaos_audit", servers, str(calm_from))
     process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=asyncio.subprocess.PIPE)
     try:
         async with asyncio.timeout(CHAOS_AUDIT_SECONDS_MAX):

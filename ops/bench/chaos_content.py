@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from matching import evaluate, parse_condition, parse_pattern
-from protocol.columns import Scalar
+from headgate.matching import evaluate, parse_condition, parse_pattern
+from headgate.protocol.columns import Scalar
 
 __all__ = ["SCHEMA", "STREAMS", "Occurrence", "Wish", "occurrence", "schemas", "wanted", "wishes"]
 

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from protocol.aio.client import Client, connect
-from protocol.aio.subscription import Subscription
-from protocol.aio.tasks import Tasks
-from protocol.errors import HeadgateError, Refused, UnknownOutcome
-from protocol.messages import Gap
+from headgate.protocol.aio.client import Client, connect
+from headgate.protocol.aio.subscription import Subscription
+from headgate.protocol.aio.tasks import Tasks
+from headgate.protocol.errors import HeadgateError, Refused, UnknownOutcome
+from headgate.protocol.messages import Gap
 
 from .chaos_content import Wish, occurrence
 from .chaos_ledger import Fate, Published, Told, Watch

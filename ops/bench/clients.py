@@ -15,9 +15,9 @@ from statistics import median
 
 from rich.table import Table
 
-from protocol.aio.client import Client, connect
-from protocol.blocking.client import BlockingClient, connect_blocking
-from protocol.columns import Scalar
+from headgate.protocol.aio.client import Client, connect
+from headgate.protocol.blocking.client import BlockingClient, connect_blocking
+from headgate.protocol.columns import Scalar
 
 from .harness import Child, Cores, MeasurementFailed, Server, cpu_seconds, running
 from .limits import CHUNK_EVENTS

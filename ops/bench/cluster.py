@@ -32,7 +32,7 @@ from typing import cast
 
 from rich.table import Table
 
-from protocol.aio.client import connect
+from headgate.protocol.aio.client import connect
 
 from . import limits
 from .cluster_profile import read
@@ -48,7 +48,7 @@ __all__ = ["Cost", "add_arguments", "measure", "run"]
 
 _WORKLOAD = "e1k"
 _SEED = 7400
-_PROFILER = "ops.bench.cluster_profile"
+_PROFILER = "headgate.ops.bench.cluster_profile"
 _PROFILE_SECONDS_MAX = 10.0
 _BETWEEN = ("events_forwarded", "events_relayed")
 

@@ -1,6 +1,6 @@
 """Where a broker's CPU time goes, by layer: a broker that looks at itself now and then, and the reading of that.
 
-    python -m ops.bench.cluster_profile FILE -m ops.cli serve ...
+    python -m headgate.ops.bench.cluster_profile FILE -m headgate.ops.cli serve ...
 
 runs the module behind -m as it would run without. SIGUSR1 begins the profile, SIGUSR1 ends it and writes the file.
 In between, after every few milliseconds of its own CPU time, the broker notes in which of our files it is: samples,
@@ -51,7 +51,7 @@ def main(words: list[str]) -> None:
     """Run a module under a profile that SIGUSR1 begins and ends."""
     place, dash, module, *arguments = words
     if dash != "-m":
-        raise SystemExit("usage: python -m ops.bench.cluster_profile FILE -m MODULE ARGUMENTS")
+        raise SystemExit("usage: python -m headgate.ops.bench.cluster_profile FILE -m MODULE ARGUMENTS")
     samples: Counter[str] = Counter()
     running = False
 

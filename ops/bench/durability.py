@@ -25,8 +25,8 @@ from tempfile import TemporaryDirectory
 
 from rich.table import Table
 
-from protocol.aio.client import Client, connect
-from protocol.errors import HeadgateError
+from headgate.protocol.aio.client import Client, connect
+from headgate.protocol.errors import HeadgateError
 
 from .fleet import fleet
 from .harness import MeasurementFailed

@@ -25,10 +25,10 @@ from statistics import median
 
 from rich.table import Table
 
-from protocol.aio.client import Client, connect
-from protocol.aio.subscription import Subscription
-from protocol.aio.tasks import Tasks
-from protocol.errors import HeadgateError
+from headgate.protocol.aio.client import Client, connect
+from headgate.protocol.aio.subscription import Subscription
+from headgate.protocol.aio.tasks import Tasks
+from headgate.protocol.errors import HeadgateError
 
 from .fleet import Fleet, Member, fleet
 from .harness import MeasurementFailed

@@ -21,8 +21,8 @@ from socket import create_server
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from protocol.aio.client import connect
-from protocol.errors import HeadgateError
+from headgate.protocol.aio.client import connect
+from headgate.protocol.errors import HeadgateError
 
 from .harness import MeasurementFailed
 from .limits import SETTLE_SECONDS_MAX, START_SECONDS_MAX
@@ -65,7 +65,7 @@ class Member:
     def start(self, *wrapper: str) -> None:
         """Begin a life. `wrapper` are words before the module, such as those that profile it."""
         self.lives += 1
-        command = [sys.executable, *wrapper, "-m", "ops.cli", "serve", "--name", self.name]
+        command = [sys.executable, *wrapper, "-m", "headgate.ops.cli", "serve", "--name", self.name]
         command += ["--listen", self.address, "--peer-listen", self.peer_address, "--admin", self.admin]
         command += ["--data", str(self._folder / self.name), "--log-format", "json"]
         for seed in self._seeds:

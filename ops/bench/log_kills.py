@@ -1,6 +1,6 @@
 """SIGKILL at random moments while stored events are published: what was acknowledged is in the log, once.
 
-    make log-kills N=50        or python -m ops.bench.log_kills --kills 50 --seed 1
+    make log-kills N=50        or python -m headgate.ops.bench.log_kills --kills 50 --seed 1
 
 A publisher with a producer's name publishes numbered events without pause. First one broker is killed and started again
 so many times, sometimes before it has even recovered. Then the same is done to three, each event on two disks before it
@@ -27,11 +27,11 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from protocol.aio.client import Client, connect
-from protocol.aio.tasks import Tasks
-from protocol.errors import HeadgateError, Refused, UnknownOutcome
-from protocol.log_catalogue import catalogue
-from protocol.log_rows import LogName, Row
+from headgate.protocol.aio.client import Client, connect
+from headgate.protocol.aio.tasks import Tasks
+from headgate.protocol.errors import HeadgateError, Refused, UnknownOutcome
+from headgate.protocol.log_catalogue import catalogue
+from headgate.protocol.log_rows import LogName, Row
 
 from .fleet import Fleet, Member, fleet
 from .harness import MeasurementFailed
@@ -293,7 +293,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """`python -m ops.bench.log_kills`."""
+    """`python -m headgate.ops.bench.log_kills`."""
     parser = argparse.ArgumentParser(prog="make log-kills", description=(__doc__ or "").splitlines()[0])
     add_arguments(parser)
     return run(parser.parse_args(words))

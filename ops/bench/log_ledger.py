@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from protocol.log_catalogue import LogInfo
-from protocol.log_rows import LogName, Row, row_batch
-from protocol.records import decode_record
+from headgate.protocol.log_catalogue import LogInfo
+from headgate.protocol.log_rows import LogName, Row, row_batch
+from headgate.protocol.records import decode_record
 
 __all__ = ["Findings", "Plan", "Report", "judge", "look", "number_of", "spared"]
 

@@ -18,11 +18,11 @@ from queue import SimpleQueue
 
 from rich.table import Table
 
-from broker.core.effects import Append
-from broker.core.inputs import LogInput, Stored
-from broker.daemon.log_store import SqliteLogStore
-from broker.daemon.log_writer import LogWriter
-from protocol.log_rows import LogKind, LogName
+from headgate.broker.core.effects import Append
+from headgate.broker.core.inputs import LogInput, Stored
+from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.broker.daemon.log_writer import LogWriter
+from headgate.protocol.log_rows import LogKind, LogName
 
 from .harness import MeasurementFailed
 from .limits import LOG_CLOSE_SECONDS, LOG_EVENT_BYTES, LOG_IN_FLIGHT_BYTES, LOG_SYNCHRONISATIONS

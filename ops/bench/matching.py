@@ -20,7 +20,7 @@ from typing import Any
 
 from rich.table import Table
 
-from matching.ranges import Answers, RangeTable, Span
+from headgate.matching.ranges import Answers, RangeTable, Span
 
 from .matching_flux import disturbed_row, flux_row, fluxes
 from .matching_measure import Rates, built, bytes_each, rates, seconds

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from matching import Index
+from headgate.matching import Index
 
 from .matching_measure import Batch, Subscriptions, built, frozen, single_rows
 from .matching_workloads import batches_of, selective

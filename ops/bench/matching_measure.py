@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from broker.daemon.limits import GC_THRESHOLDS
-from matching import Index, Pattern, Tree, Value
+from headgate.broker.daemon.limits import GC_THRESHOLDS
+from headgate.matching import Index, Pattern, Tree, Value
 
 __all__ = [
     "MEASURED_BYTES_MAX",

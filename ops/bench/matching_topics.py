@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from matching import Pattern
-from matching.topic_hash import TopicHash
-from matching.topic_masks import TopicMasks
-from matching.topic_regex import TopicRegex
-from matching.topic_table import TopicTable, TopicTree
+from headgate.matching import Pattern
+from headgate.matching.topic_hash import TopicHash
+from headgate.matching.topic_masks import TopicMasks
+from headgate.matching.topic_regex import TopicRegex
+from headgate.matching.topic_table import TopicTable, TopicTree
 
 from .matching_measure import MEASURED_BYTES_MAX, frozen, seconds
 from .matching_workloads import topic_patterns, topics

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from matching import Pattern, Tree, parse_condition
-from matching.topics import parse_pattern
-from matching.tree import Attribute, Between, Compare, Literal, conjunction
+from headgate.matching import Pattern, Tree, parse_condition
+from headgate.matching.topics import parse_pattern
+from headgate.matching.tree import Attribute, Between, Compare, Literal, conjunction
 
 from .matching_measure import Batch
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from matching import Index, Pattern, Tree, Value, parse_condition
-from matching.limits import TOPIC_LEVELS_MAX, TOPIC_MASKS_MAX
-from matching.topic_hash import TopicHash
-from matching.topic_masks import TopicMasks
-from matching.topic_table import TopicTable
-from matching.tree import Attribute, Compare, Literal
+from headgate.matching import Index, Pattern, Tree, Value, parse_condition
+from headgate.matching.limits import TOPIC_LEVELS_MAX, TOPIC_MASKS_MAX
+from headgate.matching.topic_hash import TopicHash
+from headgate.matching.topic_masks import TopicMasks
+from headgate.matching.topic_table import TopicTable
+from headgate.matching.tree import Attribute, Compare, Literal
 
 from .matching_measure import frozen, seconds
 from .matching_workloads import STREAM

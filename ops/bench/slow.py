@@ -14,8 +14,8 @@ from statistics import median
 
 from rich.table import Table
 
-from broker.core.limits import OUTBOX_BYTES_DEFAULT, OUTBOX_BYTES_TOTAL_DEFAULT
-from protocol.aio.limits import WRITE_BUFFER_HIGH
+from headgate.broker.core.limits import OUTBOX_BYTES_DEFAULT, OUTBOX_BYTES_TOTAL_DEFAULT
+from headgate.protocol.aio.limits import WRITE_BUFFER_HIGH
 
 from .harness import Cores, MeasurementFailed, raise_open_files
 from .load import Outcome, measure

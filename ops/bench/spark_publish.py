@@ -25,7 +25,7 @@ from typing import Any
 
 from rich.table import Table
 
-from protocol.blocking import connect_blocking
+from headgate.protocol.blocking import connect_blocking
 
 from ..jobs.audit_session import missing_parts, start_session
 from .harness import MeasurementFailed, Server, cpu_seconds, free_port, running
@@ -95,7 +95,7 @@ def _headgate() -> Iterator[Server]:
     def command(port: int, folder: Path) -> list[str]:
         peers, admin = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
         places = ["--listen", f"127.0.0.1:{port}", "--peer-listen", peers, "--admin", admin]
-        return [sys.executable, "-m", "ops.cli", "serve", *places, "--data", str(folder / "data")]
+        return [sys.executable, "-m", "headgate.ops.cli", "serve", *places, "--data", str(folder / "data")]
 
     with running("headgate", command, None) as server:
         with connect_blocking(f"127.0.0.1:{server.port}") as client:

@@ -42,4 +42,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _module(bench: str) -> Any:
-    return importlib.import_module(f"ops.bench.{bench}")
+    return importlib.import_module(f"headgate.ops.bench.{bench}")

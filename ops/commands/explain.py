@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from protocol.records import flatten
+from headgate.protocol.records import flatten
 
 from ..exits import DONE, UsageError
 from ..jsonlines import read_attributes

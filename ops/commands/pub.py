@@ -9,8 +9,8 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from protocol.columns import Scalar
-from protocol.errors import HeadgateError, LocalError
+from headgate.protocol.columns import Scalar
+from headgate.protocol.errors import HeadgateError, LocalError
 
 from ..attributes import parse_attributes
 from ..exits import DONE, UsageError

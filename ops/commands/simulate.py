@@ -9,6 +9,6 @@ __all__ = ["run"]
 
 def run(arguments: argparse.Namespace) -> int:
     """Hand everything after the verb to the simulator."""
-    from broker.simulator import main
+    from headgate.broker.simulator import main
 
     return int(main(arguments.others))

@@ -10,11 +10,11 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from protocol.errors import LocalError, Refused
-from protocol.log_catalogue import is_stored
-from protocol.messages import Gap
-from protocol.receiving import Event
-from protocol.replay import begins_in_the_past, parse_start
+from headgate.protocol.errors import LocalError, Refused
+from headgate.protocol.log_catalogue import is_stored
+from headgate.protocol.messages import Gap
+from headgate.protocol.receiving import Event
+from headgate.protocol.replay import begins_in_the_past, parse_start
 
 from ..bookmark import Bookmark
 from ..exits import DONE, REFUSED, UsageError
@@ -25,7 +25,7 @@ from ..server import add_server_arguments, connect_client
 from ..tables import plain
 
 if TYPE_CHECKING:
-    from protocol.aio.client import Client
+    from headgate.protocol.aio.client import Client
 
 __all__ = ["Printer", "add_arguments", "human_text", "run"]
 

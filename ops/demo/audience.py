@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from protocol.receiving import Event
+from headgate.protocol.receiving import Event
 
 from .limits import LATENCY_SAMPLES
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from protocol.aio.client import Client, connect
-from protocol.aio.subscription import Subscription
-from protocol.aio.tasks import Tasks
+from headgate.protocol.aio.client import Client, connect
+from headgate.protocol.aio.subscription import Subscription
+from headgate.protocol.aio.tasks import Tasks
 
 from ..jobs.audit_session import missing_parts
 from .audience import WISHES, Wish
@@ -100,7 +100,7 @@ async def _audit(servers: str) -> dict[str, Any]:
     words = ("audit", "--server", servers, "--stream", STREAM, *bounds, "--json")
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "ops.cli", *words),
+        *("-m", "headgate.ops.cli", *words),
         cwd=_ROOT,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

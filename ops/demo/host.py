@@ -18,9 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from protocol.aio.client import connect
-from protocol.aio.tasks import Tasks
-from protocol.errors import CannotConnect
+from headgate.protocol.aio.client import connect
+from headgate.protocol.aio.tasks import Tasks
+from headgate.protocol.errors import CannotConnect
 
 from .limits import LOG_LINES_KEPT, SETTLE_SECONDS, START_SECONDS, TICK_SECONDS
 
@@ -46,7 +46,7 @@ async def running_brokers(count: int) -> AsyncIterator[list[BrokerProcess]]:
 
 
 class BrokerProcess:
-    """`python -m broker` and what it says. `peer` is its own address among `peers`."""
+    """`python -m headgate.broker` and what it says. `peer` is its own address among `peers`."""
 
     def __init__(self, name: str, peer: str, peers: Sequence[str]) -> None:
         self.name = name
@@ -69,7 +69,7 @@ class BrokerProcess:
         # In a session of its own, so that Ctrl-C reaches the demo alone, which then stops the broker in order.
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "broker"),
+            *("-m", "headgate.broker"),
             env=self._environment(folder),
             stdin=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,

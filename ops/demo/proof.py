@@ -78,7 +78,7 @@ def wanted_by(wishes: Sequence[Wish], seed: int, count: int) -> list[bytes]:
 
 def expected_numbers(wish: Wish, seed: int, count: int) -> bytes:
     """One byte a quote: 1 where the pattern matches and the condition is true."""
-    from matching import evaluate, parse_condition, parse_pattern
+    from headgate.matching import evaluate, parse_condition, parse_pattern
 
     pattern = parse_pattern(wish.pattern)
     condition = parse_condition(wish.where) if wish.where else None

@@ -12,11 +12,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from protocol.aio.client import Client, connect
-from protocol.aio.subscription import Subscription
-from protocol.aio.tasks import Tasks
-from protocol.errors import ConnectionLost, HeadgateError, UnknownOutcome
-from protocol.messages import Gap
+from headgate.protocol.aio.client import Client, connect
+from headgate.protocol.aio.subscription import Subscription
+from headgate.protocol.aio.tasks import Tasks
+from headgate.protocol.errors import ConnectionLost, HeadgateError, UnknownOutcome
+from headgate.protocol.messages import Gap
 
 from ..exits import DONE, INTERRUPTED, REFUSED
 from .accident import NOTHING_EXCUSED, Accident

@@ -3,5 +3,5 @@
     audit       what should have been delivered, recomputed from the brokers' logs, and what was
     publish     rows of Parquet, CSV or JSON files as events
 
-Both run in local mode as well: `headgate audit`, `python -m ops.jobs.publish`.
+Both run in local mode as well: `headgate audit`, `python -m headgate.ops.jobs.publish`.
 """

@@ -28,17 +28,17 @@ from typing import Any
 if not __package__:  # started by its path, as spark-submit does: the packages are two folders up
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from ops.exits import REFUSED, USAGE, UsageError, exit_code
-from ops.jobs.audit_batch import Question, audit_stream
-from ops.jobs.audit_history import Bounds
-from ops.jobs.audit_limits import BOUNDARY_SECONDS, LATE_SECONDS, ROUND_SECONDS, SETTLE_SECONDS, WINDOW_SECONDS
-from ops.jobs.audit_report import Report, json_line, print_report
-from ops.jobs.audit_session import missing_parts, start_session
-from ops.jobs.audit_source import LogSource
-from ops.jobs.audit_verdict import Window
-from ops.jobs.audit_windows import audit_windows
-from protocol.blocking import connect_blocking
-from protocol.errors import HeadgateError
+from headgate.ops.exits import REFUSED, USAGE, UsageError, exit_code
+from headgate.ops.jobs.audit_batch import Question, audit_stream
+from headgate.ops.jobs.audit_history import Bounds
+from headgate.ops.jobs.audit_limits import BOUNDARY_SECONDS, LATE_SECONDS, ROUND_SECONDS, SETTLE_SECONDS, WINDOW_SECONDS
+from headgate.ops.jobs.audit_report import Report, json_line, print_report
+from headgate.ops.jobs.audit_session import missing_parts, start_session
+from headgate.ops.jobs.audit_source import LogSource
+from headgate.ops.jobs.audit_verdict import Window
+from headgate.ops.jobs.audit_windows import audit_windows
+from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.errors import HeadgateError
 
 __all__ = ["add_arguments", "audit_cluster", "main", "moment_of", "run_audit"]
 

@@ -28,9 +28,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from matching.errors import MatchingError
-from matching.topics import Pattern, parse_pattern
-from matching.tree import Tree, extensions
+from headgate.matching.errors import MatchingError
+from headgate.matching.topics import Pattern, parse_pattern
+from headgate.matching.tree import Tree, extensions
 
 from .audit_limits import BOUNDARY_SECONDS, CRASH_SECONDS, GAP_SECONDS, OUTSIDE_SECONDS, SESSION_SECONDS
 from .audit_text import condition_tree

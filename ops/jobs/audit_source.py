@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.core.config import broker_id
-from protocol.blocking import BlockingClient
-from protocol.log_catalogue import LogInfo
+from headgate.broker.core.config import broker_id
+from headgate.protocol.blocking import BlockingClient
+from headgate.protocol.log_catalogue import LogInfo
 
 from .audit_batch import Frames
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from matching.language import parse_condition
-from matching.limits import CANONICAL_BYTES_MAX
-from matching.spark_text import to_spark
-from matching.topics import WILDCARD, Pattern
-from matching.tree import Tree
+from headgate.matching.language import parse_condition
+from headgate.matching.limits import CANONICAL_BYTES_MAX
+from headgate.matching.spark_text import to_spark
+from headgate.matching.topics import WILDCARD, Pattern
+from headgate.matching.tree import Tree
 
 __all__ = ["condition_text", "condition_tree", "pattern_expression"]
 

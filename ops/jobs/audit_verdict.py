@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, Final
 
-from matching.spark_text import SPARK_TYPES, spark_columns
-from matching.tree import attributes
+from headgate.matching.spark_text import SPARK_TYPES, spark_columns
+from headgate.matching.tree import attributes
 
 from .audit_history import Disturbance, Span, Wanted
 from .audit_limits import CHUNK_CONDITIONS, PERCENTILE_ACCURACY

@@ -1,6 +1,6 @@
 """The publish job: rows of Parquet, CSV or JSON files become events in the log of a stream.
 
-    python -m ops.jobs.publish quotes.parquet --topic quotes/all                     in local mode
+    python -m headgate.ops.jobs.publish quotes.parquet --topic quotes/all                     in local mode
     spark-submit ops/jobs/publish.py s3a://lake/quotes --server b1:7400 \\
         --topic-expr "concat('quotes/', exchange, '/', symbol)" --attr "price=CAST(price AS DOUBLE)"
 
@@ -24,14 +24,14 @@ from typing import Any
 if not __package__:  # started by its path, as spark-submit does: the packages are two folders up
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from ops.exits import DONE, REFUSED, UNREACHABLE, USAGE, UsageError, exit_code
-from ops.jobs.audit_session import missing_parts, start_session
-from ops.jobs.publish_pace import paced
-from ops.jobs.publish_progress import Progress
-from ops.jobs.publish_rows import Mapping, mapped, read_files
-from ops.server import add_server_arguments, server_address
-from protocol.blocking import connect_blocking
-from protocol.errors import HeadgateError
+from headgate.ops.exits import DONE, REFUSED, UNREACHABLE, USAGE, UsageError, exit_code
+from headgate.ops.jobs.audit_session import missing_parts, start_session
+from headgate.ops.jobs.publish_pace import paced
+from headgate.ops.jobs.publish_progress import Progress
+from headgate.ops.jobs.publish_rows import Mapping, mapped, read_files
+from headgate.ops.server import add_server_arguments, server_address
+from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.errors import HeadgateError
 
 __all__ = ["add_arguments", "main", "mapping_of", "reason_of", "run_publish", "write_frame"]
 

@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import Any, Protocol, TextIO
 
-from protocol.errors import HeadgateError
+from headgate.protocol.errors import HeadgateError
 
 __all__ = ["Logs", "Progress"]
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from matching.errors import ConditionError
-from matching.language import parse_condition
-from matching.meaning import evaluate
+from headgate.matching.errors import ConditionError
+from headgate.matching.language import parse_condition
+from headgate.matching.meaning import evaluate
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("HEADGATE_DATA", ROOT.parent / "shared" / "data"))

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from protocol.aio import connect
-from protocol.blocking import connect_blocking
-from protocol.errors import CannotConnect, ErrorCode, LocalError, Refused
+from headgate.protocol.aio import connect
+from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.errors import CannotConnect, ErrorCode, LocalError, Refused
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.threaded import Threaded, in_thread
 

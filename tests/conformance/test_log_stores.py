@@ -13,15 +13,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepProducer
-from broker.core.inputs import Opened
-from broker.core.log_state import ProducerState
-from broker.core.log_store import LogStore
-from broker.daemon import log_lookups
-from broker.daemon.log_store import SqliteLogStore
-from broker.simulator import log_store as simulated
-from broker.simulator.log_store import Disk, ListStore
-from protocol.log_rows import LogKind, LogName
+from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepProducer
+from headgate.broker.core.inputs import Opened
+from headgate.broker.core.log_state import ProducerState
+from headgate.broker.core.log_store import LogStore
+from headgate.broker.daemon import log_lookups
+from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.broker.simulator import log_store as simulated
+from headgate.broker.simulator.log_store import Disk, ListStore
+from headgate.protocol.log_rows import LogKind, LogName
 from tests.support.store_twin import StoreTwin
 
 NOW = 1_700_000_000

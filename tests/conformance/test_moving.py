@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol.aio import connect
-from protocol.blocking import connect_blocking
-from protocol.errors import UnknownOutcome
-from protocol.messages import Gap
+from headgate.protocol.aio import connect
+from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.errors import UnknownOutcome
+from headgate.protocol.messages import Gap
 from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.threaded import Threaded, in_thread

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from matching.language import parse_condition
-from matching.limits import CANONICAL_BYTES_MAX
-from matching.meaning import evaluate
-from matching.spark_text import SPARK_TYPES, spark_columns, to_spark
-from matching.text import to_text
-from matching.tree import Tree
-from matching.values import Value
+from headgate.matching.language import parse_condition
+from headgate.matching.limits import CANONICAL_BYTES_MAX
+from headgate.matching.meaning import evaluate
+from headgate.matching.spark_text import SPARK_TYPES, spark_columns, to_spark
+from headgate.matching.text import to_text
+from headgate.matching.tree import Tree
+from headgate.matching.values import Value
 from tests.matching.samples import NAMES, random_row, random_tree
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

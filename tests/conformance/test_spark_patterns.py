@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from matching.topics import Pattern
-from ops.jobs.audit_text import pattern_expression
+from headgate.matching.topics import Pattern
+from headgate.ops.jobs.audit_text import pattern_expression
 from tests.support.local_spark import local_spark
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from matching.tree import (
+from headgate.matching.tree import (
     And,
     Arithmetic,
     Attribute,
@@ -22,7 +22,7 @@ from matching.tree import (
     membership,
     opposite,
 )
-from matching.values import Value
+from headgate.matching.values import Value
 
 __all__ = ["NAMES", "random_row", "random_tree", "random_value"]
 

@@ -6,10 +6,10 @@ from math import inf, nextafter
 
 import pytest
 
-from matching.anchors import Keys, Prefixes, Ranges, anchors, key_of, parts_of
-from matching.language import parse_condition
-from matching.limits import ALTERNATIVES_MAX, PREFIX_CHARACTERS_MAX
-from matching.text import to_text
+from headgate.matching.anchors import Keys, Prefixes, Ranges, anchors, key_of, parts_of
+from headgate.matching.language import parse_condition
+from headgate.matching.limits import ALTERNATIVES_MAX, PREFIX_CHARACTERS_MAX
+from headgate.matching.text import to_text
 
 
 def after(number: float) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.columns import Columns
-from matching.values import known
+from headgate.matching.columns import Columns
+from headgate.matching.values import known
 
 CELLS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.binary(max_size=2), st.just([1])

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from matching import compiled
-from matching.compiled import compile_condition, shapes_kept
-from matching.language import parse_condition
-from matching.limits import CONDITION_DEPTH_MAX, SHAPES_MAX
-from matching.meaning import evaluate
-from matching.tree import Attribute, Compare, Literal
+from headgate.matching import compiled
+from headgate.matching.compiled import compile_condition, shapes_kept
+from headgate.matching.language import parse_condition
+from headgate.matching.limits import CONDITION_DEPTH_MAX, SHAPES_MAX
+from headgate.matching.meaning import evaluate
+from headgate.matching.tree import Attribute, Compare, Literal
 
 EDGES: tuple[object, ...] = (
     None, True, False, 0, 1, -1, 5, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 2**80,

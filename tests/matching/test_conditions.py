@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matching.conditions import Condition, Place, ids_with, ids_without, merged_ids
+from headgate.matching.conditions import Condition, Place, ids_with, ids_without, merged_ids
 
 
 def of(*identities: int) -> Condition:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from matching.dumb import DumbIndex
-from matching.language import parse_condition
-from matching.topics import parse_pattern
+from headgate.matching.dumb import DumbIndex
+from headgate.matching.language import parse_condition
+from headgate.matching.topics import parse_pattern
 
 
 def test_it_evaluates_everything() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from matching.errors import ConditionError, MatchingError, PatternError, TopicError
-from matching.limits import EXCERPT_CHARACTERS_MAX
+from headgate.matching.errors import ConditionError, MatchingError, PatternError, TopicError
+from headgate.matching.limits import EXCERPT_CHARACTERS_MAX
 
 
 def test_condition_error_points_a_caret_at_the_column() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from matching.explain import Verdict, explain
-from matching.language import parse_condition
+from headgate.matching.explain import Verdict, explain
+from headgate.matching.language import parse_condition
 
 
 def test_each_predicate_has_its_verdict_and_the_whole_has_one() -> None:

@@ -7,11 +7,11 @@ import tracemalloc
 
 import pytest
 
-from matching.compiled import compile_condition
-from matching.index import Index, Matches
-from matching.language import parse_condition
-from matching.topics import Pattern, parse_pattern
-from matching.tree import Tree
+from headgate.matching.compiled import compile_condition
+from headgate.matching.index import Index, Matches
+from headgate.matching.language import parse_condition
+from headgate.matching.topics import Pattern, parse_pattern
+from headgate.matching.tree import Tree
 
 
 def made(*subscriptions: tuple[str, str | None]) -> Index:

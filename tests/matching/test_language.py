@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from matching.errors import ConditionError
-from matching.language import parse_condition
-from matching.limits import CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_TERMS_MAX
-from matching.tree import (
+from headgate.matching.errors import ConditionError
+from headgate.matching.language import parse_condition
+from headgate.matching.limits import CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_TERMS_MAX
+from headgate.matching.tree import (
     And,
     Arithmetic,
     Attribute,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.likes import compile_like, literal_prefix, split_like
+from headgate.matching.likes import compile_like, literal_prefix, split_like
 
 
 def dumb_like(pattern: str, text: str) -> bool:

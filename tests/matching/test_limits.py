@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from matching import limits
+from headgate.matching import limits
 
 
 def test_every_public_bound_is_a_positive_number_except_the_least_integer() -> None:

@@ -7,10 +7,10 @@ from itertools import product
 
 import pytest
 
-from matching.language import parse_condition
-from matching.meaning import evaluate, value_of
-from matching.tree import Attribute, Literal, Negate, Tree
-from matching.values import Value
+from headgate.matching.language import parse_condition
+from headgate.matching.meaning import evaluate, value_of
+from headgate.matching.tree import Attribute, Literal, Negate, Tree
+from headgate.matching.values import Value
 
 NAN = math.nan
 THREE = (True, False, None)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from matching.columns import Columns
-from matching.language import parse_condition
-from matching.limits import AMENDED_ITEMS_MAX
-from matching.predicates import PredicateIndex
-from matching.steps import Found
-from matching.values import Value
+from headgate.matching.columns import Columns
+from headgate.matching.language import parse_condition
+from headgate.matching.limits import AMENDED_ITEMS_MAX
+from headgate.matching.predicates import PredicateIndex
+from headgate.matching.steps import Found
+from headgate.matching.values import Value
 
 
 def match(index: PredicateIndex, rows: Sequence[int] | None = None, **columns: Sequence[Value]) -> Found:

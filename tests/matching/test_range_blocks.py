@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from matching import range_blocks
-from matching.limits import AMENDED_ITEMS_MAX, BLOCK_CELL_ITEMS_MAX
-from matching.range_blocks import Answers, Block, Span, packed, with_end, without_end
+from headgate.matching import range_blocks
+from headgate.matching.limits import AMENDED_ITEMS_MAX, BLOCK_CELL_ITEMS_MAX
+from headgate.matching.range_blocks import Answers, Block, Span, packed, with_end, without_end
 
 ANSWERS: Answers[Span, Span] = Answers(
     tuple,

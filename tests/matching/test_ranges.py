@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from matching import range_blocks, ranges
-from matching.ranges import Answers, RangeTable, Span
+from headgate.matching import range_blocks, ranges
+from headgate.matching.ranges import Answers, RangeTable, Span
 
 NUMBERS = st.one_of(
     st.integers(-12, 12), st.floats(-12, 12), st.sampled_from([0.0, -0.0, inf, -inf, nan, 2**53, 1e300])

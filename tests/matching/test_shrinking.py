@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.limits import SHRINK_SIZE_MIN
-from matching.shrinking import ShrinkingDict
+from headgate.matching.limits import SHRINK_SIZE_MIN
+from headgate.matching.shrinking import ShrinkingDict
 
 
 def test_memory_comes_back_as_entries_go() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.language import parse_condition
-from matching.spark_text import spark_columns, to_spark
+from headgate.matching.language import parse_condition
+from headgate.matching.spark_text import spark_columns, to_spark
 
 
 @pytest.mark.parametrize(

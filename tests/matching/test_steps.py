@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from matching.columns import Columns
-from matching.conditions import Condition, Place
-from matching.steps import Branch, Found, Hits, LeafStep, Tally
-from matching.values import Value
+from headgate.matching.columns import Columns
+from headgate.matching.conditions import Condition, Place
+from headgate.matching.steps import Branch, Found, Hits, LeafStep, Tally
+from headgate.matching.values import Value
 
 
 def condition(identity: int) -> Condition:

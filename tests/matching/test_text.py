@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.language import parse_condition
-from matching.text import to_text
+from headgate.matching.language import parse_condition
+from headgate.matching.text import to_text
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.topic_hash import TopicHash
-from matching.topics import Pattern, parse_pattern
+from headgate.matching.topic_hash import TopicHash
+from headgate.matching.topics import Pattern, parse_pattern
 
 
 def test_a_pattern_and_its_exact_twin_are_two() -> None:

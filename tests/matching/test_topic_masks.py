@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from matching.limits import TOPIC_MASKS_MAX
-from matching.topic_masks import TopicMasks
-from matching.topics import Pattern
+from headgate.matching.limits import TOPIC_MASKS_MAX
+from headgate.matching.topic_masks import TopicMasks
+from headgate.matching.topics import Pattern
 
 ALL_MASKS = [Pattern(("s", *("*" if mask >> bit & 1 else "x" for bit in range(8)))) for mask in range(256)]
 

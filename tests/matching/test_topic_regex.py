@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.topic_regex import TopicRegex, expression
-from matching.topics import parse_pattern
+from headgate.matching.topic_regex import TopicRegex, expression
+from headgate.matching.topics import parse_pattern
 
 
 @pytest.mark.parametrize(

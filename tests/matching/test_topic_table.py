@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching import topic_hash, topic_masks
-from matching.topic_hash import TopicHash
-from matching.topic_masks import TopicMasks
-from matching.topic_regex import TopicRegex
-from matching.topic_table import TopicMemory, TopicTable, TopicTree
-from matching.topics import Pattern
+from headgate.matching import topic_hash, topic_masks
+from headgate.matching.topic_hash import TopicHash
+from headgate.matching.topic_masks import TopicMasks
+from headgate.matching.topic_regex import TopicRegex
+from headgate.matching.topic_table import TopicMemory, TopicTable, TopicTree
+from headgate.matching.topics import Pattern
 
 LEVELS = st.sampled_from(["a", "b", "c"])
 TOPICS = st.lists(LEVELS, min_size=1, max_size=4).map("/".join)

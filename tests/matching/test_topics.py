@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.errors import PatternError, TopicError
-from matching.topics import Pattern, check_topic, parse_pattern
+from headgate.matching.errors import PatternError, TopicError
+from headgate.matching.topics import Pattern, check_topic, parse_pattern
 
 
 def test_a_topic_is_cut_into_levels() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from matching.anchors import anchors, parts_of
-from matching.columns import Columns
-from matching.language import parse_condition
-from matching.limits import SAMPLED_ATTRIBUTES_MAX, SAMPLED_ROWS_INTERVAL, SAMPLED_VALUES_MAX
-from matching.traffic import Traffic
+from headgate.matching.anchors import anchors, parts_of
+from headgate.matching.columns import Columns
+from headgate.matching.language import parse_condition
+from headgate.matching.limits import SAMPLED_ATTRIBUTES_MAX, SAMPLED_ROWS_INTERVAL, SAMPLED_VALUES_MAX
+from headgate.matching.traffic import Traffic
 
 
 def share(traffic: Traffic, text: str, keys_in_use: int = 0) -> float:

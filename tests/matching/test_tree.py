@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from matching.language import parse_condition
-from matching.limits import INTEGER_MIN
-from matching.tree import (
+from headgate.matching.language import parse_condition
+from headgate.matching.limits import INTEGER_MIN
+from headgate.matching.tree import (
     And,
     Attribute,
     Compare,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching import values
-from matching.limits import INTEGER_MAX, INTEGER_MIN
-from matching.values import ARITHMETIC, COMPARISONS, Value, hash_key, is_null, known, order
+from headgate.matching import values
+from headgate.matching.limits import INTEGER_MAX, INTEGER_MIN
+from headgate.matching.values import ARITHMETIC, COMPARISONS, Value, hash_key, is_null, known, order
 
 NAN = math.nan
 ANY = st.one_of(

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from matching.limits import RAYS_PER_CHUNK_MAX
-from matching.ranges import Span
-from matching.wide_ranges import WideRanges
+from headgate.matching.limits import RAYS_PER_CHUNK_MAX
+from headgate.matching.ranges import Span
+from headgate.matching.wide_ranges import WideRanges
 
 VALUES = (-inf, -1e300, -7.5, -0.0, 0, 3, 3.0, 499.5, 500, 2**53, inf, nan)
 

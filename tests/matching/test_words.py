@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matching.words import KEYWORDS, Refusal, words
+from headgate.matching.words import KEYWORDS, Refusal, words
 
 
 def kinds(text: str) -> list[str]:

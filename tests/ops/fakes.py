@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import CannotConnect, HeadgateError
-from protocol.log_catalogue import LogInfo
-from protocol.messages import Gap
-from protocol.receiving import Event
+from headgate.protocol.errors import CannotConnect, HeadgateError
+from headgate.protocol.log_catalogue import LogInfo
+from headgate.protocol.messages import Gap
+from headgate.protocol.receiving import Event
 
 __all__ = ["FakeClient", "event", "no_broker", "use_client"]
 
@@ -110,7 +110,7 @@ def use_client(monkeypatch: pytest.MonkeyPatch, client: FakeClient) -> FakeClien
         client.address, client.name = address, name
         return client
 
-    monkeypatch.setattr("protocol.aio.client.connect", connect)
+    monkeypatch.setattr("headgate.protocol.aio.client.connect", connect)
     return client
 
 
@@ -120,4 +120,4 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     async def connect(address: str, name: str = "", shuffle: bool = True) -> FakeClient:
         raise CannotConnect(address, "connection refused")
 
-    monkeypatch.setattr("protocol.aio.client.connect", connect)
+    monkeypatch.setattr("headgate.protocol.aio.client.connect", connect)

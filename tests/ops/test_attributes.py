@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.attributes import parse_attributes, parse_value
-from ops.exits import UsageError
+from headgate.ops.attributes import parse_attributes, parse_value
+from headgate.ops.exits import UsageError
 
 
 @pytest.mark.parametrize(

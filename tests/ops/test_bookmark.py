@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ops.bookmark import Bookmark
-from protocol.receiving import Event
-from protocol.replay import parse_start
+from headgate.ops.bookmark import Bookmark
+from headgate.protocol.receiving import Event
+from headgate.protocol.replay import parse_start
 
 ANN, BOB = "00000000000000aa-1", "00000000000000bb-1"
 

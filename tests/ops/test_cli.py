@@ -8,8 +8,8 @@ from argparse import Namespace
 
 import pytest
 
-from ops import cli
-from protocol.errors import ErrorCode, Refused
+from headgate.ops import cli
+from headgate.protocol.errors import ErrorCode, Refused
 from tests.ops.fakes import FakeClient, no_broker, use_client
 
 
@@ -80,7 +80,7 @@ def test_other_ends_without_traceback(monkeypatch: pytest.MonkeyPatch, error: Ba
     def run(arguments: Namespace) -> int:
         raise error
 
-    monkeypatch.setattr("ops.commands.status.run", run)
+    monkeypatch.setattr("headgate.ops.commands.status.run", run)
     assert cli.main(["status"]) == code
 
 
@@ -94,10 +94,19 @@ def test_only_the_verb_that_is_called_brings_its_arguments() -> None:
 @pytest.mark.parametrize("verb", ["pub", "sub"])
 def test_scripts_start_quickly(verb: str) -> None:
     program = (
-        "import sys; from ops.cli import main\n"
+        "import sys; from headgate.ops.cli import main\n"
         f"try: main(['{verb}', 'a', '--server', '127.0.0.1:1'])\n"
         "finally: print(*sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    heavy = {"lark", "pydantic", "rich", "aiohttp", "structlog", "matching", "broker", "multiprocessing"}
+    heavy = {
+        "lark",
+        "pydantic",
+        "rich",
+        "aiohttp",
+        "structlog",
+        "headgate.matching",
+        "headgate.broker",
+        "multiprocessing",
+    }
     assert heavy & set(found.stdout.split()) == set()

@@ -17,10 +17,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from broker.daemon.settings import Settings, load_settings, split_address
-from ops.cli import build_parser
-from ops.jsonlines import parse_line
-from protocol.addresses import split_addresses
+import headgate
+from headgate.broker.daemon.settings import Settings, load_settings, split_address
+from headgate.ops.cli import build_parser
+from headgate.ops.jsonlines import parse_line
+from headgate.protocol.addresses import split_addresses
 from tests.support.deployment import (
     BROKERS,
     COMPOSE,
@@ -199,10 +200,10 @@ def test_versions_agree_with_pyproject_and_constraints() -> None:
     python = arguments("FROM")[0].removeprefix("python:").split("-")[0]
     assert python in SpecifierSet(project["requires-python"])
     assert f"Programming Language :: Python :: {'.'.join(python.split('.')[:2])}" in project["classifiers"]
-    assert {service["image"] for service in OURS.values()} == {f"headgate:{project['version']}"}
+    assert {service["image"] for service in OURS.values()} == {f"headgate:{headgate.__version__}"}
     pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", text("constraints.txt"), flags=re.MULTILINE))
     normal = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in pins.items()}
-    for line in project["dependencies"]:
+    for line in [*project["dependencies"], *project["optional-dependencies"]["broker"]]:
         wanted = Requirement(line)
         assert normal[re.sub(r"[-_.]+", "-", wanted.name).lower()] in wanted.specifier
     assert any("--constraint constraints.txt" in rest for rest in arguments("RUN"))
@@ -214,7 +215,7 @@ def test_the_image_of_spark_is_built_as_the_broker_s_is() -> None:
     assert arguments("COPY", "spark") == arguments("COPY")
     assert arguments("USER", "spark") == arguments("USER")
     (*_, install) = [rest for rest in arguments("RUN", "spark") if "--constraint constraints.txt" in rest]
-    assert "'.[spark]'" in install
+    assert "'.[broker,spark]'" in install
     found = image_environment("spark")
     assert found["PYSPARK_PYTHON"] == found["PYSPARK_DRIVER_PYTHON"], "driver and executors have one interpreter"
     assert found["PYSPARK_PYTHON"].startswith("/opt/headgate/")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ops.exits import UsageError, exit_code
-from protocol.errors import (
+from headgate.ops.exits import UsageError, exit_code
+from headgate.protocol.errors import (
     CannotConnect,
     ConnectionLost,
     ErrorCode,

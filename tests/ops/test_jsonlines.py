@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.exits import UsageError
-from ops.jsonlines import event_text, parse_line
+from headgate.ops.exits import UsageError
+from headgate.ops.jsonlines import event_text, parse_line
 from tests.ops.fakes import event
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.exits import UsageError
-from ops.limits import LINE_BYTES_MAX, PIPE_WRITE_BYTES
-from ops.lines import Output, read_lines
+from headgate.ops.exits import UsageError
+from headgate.ops.limits import LINE_BYTES_MAX, PIPE_WRITE_BYTES
+from headgate.ops.lines import Output, read_lines
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from ops import patience as module
-from ops.patience import Patience
-from protocol.errors import HeadgateError, LocalError
+from headgate.ops import patience as module
+from headgate.ops.patience import Patience
+from headgate.protocol.errors import HeadgateError, LocalError
 from tests.support.waiting import wait_until
 
 

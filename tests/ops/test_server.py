@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.exits import UsageError
-from ops.server import answer_of, server_address
-from protocol.errors import ErrorCode, LocalError, Refused
+from headgate.ops.exits import UsageError
+from headgate.ops.server import answer_of, server_address
+from headgate.protocol.errors import ErrorCode, LocalError, Refused
 from tests.ops.fakes import FakeClient, use_client
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.daemon.limits import CONNECTIONS_MAX_DEFAULT, DESCRIPTORS_RESERVED
-from broker.daemon.settings import load_settings, split_address
-from ops.cli import build_parser
+from headgate.broker.daemon.limits import CONNECTIONS_MAX_DEFAULT, DESCRIPTORS_RESERVED
+from headgate.broker.daemon.settings import load_settings, split_address
+from headgate.ops.cli import build_parser
 from tests.support.deployment import (
     BROKERS,
     DEFAULTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ops.tables import plain, print_json, print_map, print_table
+from headgate.ops.tables import plain, print_json, print_map, print_table
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.chord_config import ChordConfig
-from broker.core.chord_messages import Busy, Fenced, Heard, Letter, Notify, Ping, Pong, Post, Query, State
-from broker.core.members import Member, after, ideal
-from broker.core.ring_invariant import Pointers, Snapshot, consequences, invariant
-from broker.simulator.ring_campaign import campaign
-from broker.simulator.ring_run import RingOptions, RingRun
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.chord_messages import Busy, Fenced, Heard, Letter, Notify, Ping, Pong, Post, Query, State
+from headgate.broker.core.members import Member, after, ideal
+from headgate.broker.core.ring_invariant import Pointers, Snapshot, consequences, invariant
+from headgate.broker.simulator.ring_campaign import campaign
+from headgate.broker.simulator.ring_run import RingOptions, RingRun
 from tests.support.chord_parts import at, letter, machine_at, said
 
 

@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
-from matching.errors import PatternError
-from matching.topic_hash import TopicHash, _Values
-from matching.topic_masks import TopicMasks
-from matching.topic_regex import TopicRegex, expression
-from matching.topic_table import TopicTable, TopicTree
-from matching.topics import Pattern, parse_pattern
+from headgate.matching.errors import PatternError
+from headgate.matching.topic_hash import TopicHash, _Values
+from headgate.matching.topic_masks import TopicMasks
+from headgate.matching.topic_regex import TopicRegex, expression
+from headgate.matching.topic_table import TopicTable, TopicTree
+from headgate.matching.topics import Pattern, parse_pattern
 
 TABLES: list[Callable[[], TopicTable[str]]] = [TopicTree, TopicRegex, TopicHash, TopicMasks]
 EVERY_TABLE = pytest.mark.parametrize("make", TABLES)

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from broker.core.counting import (
+from headgate.broker.core.counting import (
     Collection,
     Constraint,
     CountingScheme,
@@ -18,11 +18,11 @@ from broker.core.counting import (
     SubscriptionId,
     difference,
 )
-from broker.core.identifiers import RING_SIZE, successor
-from broker.core.keys import Domain, Span, attribute_start, declared_domain, order_preserving_key
-from broker.core.multicast import Segment, spread_segment
-from broker.core.routing import ONE_WAY_BASE_2, Hops, RoutingTable, ideal_table, travel
-from matching import Value
+from headgate.broker.core.identifiers import RING_SIZE, successor
+from headgate.broker.core.keys import Domain, Span, attribute_start, declared_domain, order_preserving_key
+from headgate.broker.core.multicast import Segment, spread_segment
+from headgate.broker.core.routing import ONE_WAY_BASE_2, Hops, RoutingTable, ideal_table, travel
+from headgate.matching import Value
 from tests.support.rings import ideal_ring, random_members
 
 

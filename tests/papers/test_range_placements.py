@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from broker.core.counting import SubscriptionId
-from broker.core.counting import met as counted_met
-from broker.core.counting_home import CountingHome, counted_items
-from broker.core.counting_plan import Counted, plan_counting
-from broker.core.identifiers import successor
-from broker.core.multicast import spread_segment
-from broker.core.planner import Anchor, constraints_of, counting_scheme, plan
-from broker.core.shelves import Shelf, key_of
-from matching import Tree, Value, evaluate, parse_condition, parse_pattern
-from ops.bench.papers.placements import PLACEMENT_SIZES, WORKLOADS, compare
-from ops.bench.papers.routing import range_cost
+from headgate.broker.core.counting import SubscriptionId
+from headgate.broker.core.counting import met as counted_met
+from headgate.broker.core.counting_home import CountingHome, counted_items
+from headgate.broker.core.counting_plan import Counted, plan_counting
+from headgate.broker.core.identifiers import successor
+from headgate.broker.core.multicast import spread_segment
+from headgate.broker.core.planner import Anchor, constraints_of, counting_scheme, plan
+from headgate.broker.core.shelves import Shelf, key_of
+from headgate.matching import Tree, Value, evaluate, parse_condition, parse_pattern
+from headgate.ops.bench.papers.placements import PLACEMENT_SIZES, WORKLOADS, compare
+from headgate.ops.bench.papers.routing import range_cost
 from tests.support.rings import ideal_ring, random_members
 
 FIGURE_1 = {"type": "float", "min": 0.0, "max": 20.0, "precision": 0.01}

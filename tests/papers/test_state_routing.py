@@ -8,10 +8,19 @@ from random import Random
 
 import pytest
 
-from broker.core.identifiers import RING_SIZE, absolute_distance, distance, successor
-from broker.core.multicast import Segment, split_set, spread_segment, spread_set
-from broker.core.routing import BOTH_WAYS_BASE_4, ONE_WAY_BASE_2, RoutingTable, Step, Way, fingers, ideal_table, travel
-from ops.bench.papers.routing import STATE_SIZES, WITHIN, measure
+from headgate.broker.core.identifiers import RING_SIZE, absolute_distance, distance, successor
+from headgate.broker.core.multicast import Segment, split_set, spread_segment, spread_set
+from headgate.broker.core.routing import (
+    BOTH_WAYS_BASE_4,
+    ONE_WAY_BASE_2,
+    RoutingTable,
+    Step,
+    Way,
+    fingers,
+    ideal_table,
+    travel,
+)
+from headgate.ops.bench.papers.routing import STATE_SIZES, WITHIN, measure
 from tests.support.rings import ideal_ring, random_members
 
 # --- 4.1: bi-directional Chord ----------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from matching import Pattern, evaluate, parse_condition, parse_pattern
-from protocol.messages import Answer, Ask, Error, Gap, Suback, Unsuback, Unsubscribe
+from headgate.matching import Pattern, evaluate, parse_condition, parse_pattern
+from headgate.protocol.messages import Answer, Ask, Error, Gap, Suback, Unsuback, Unsubscribe
 from tests.support.builders import quote_batch
 from tests.support.node_cluster import NodeCluster, events_of
 

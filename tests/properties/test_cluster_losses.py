@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from protocol.messages import Gap
+from headgate.protocol.messages import Gap
 from tests.support.builders import quote_batch
 from tests.support.node_cluster import Client, NodeCluster, events_of
 

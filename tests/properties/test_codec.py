@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.batch import Batch, Portion, join_u32, make_batch, split_u32
-from protocol.codec import decode, encode, encode_chunks
-from protocol.columns import decode_column, encode_column
-from protocol.frames import FrameReader, frame
-from protocol.limits import CREDIT_MAX, FRAME_LENGTH_MAX
-from protocol.messages import (
+from headgate.protocol.batch import Batch, Portion, join_u32, make_batch, split_u32
+from headgate.protocol.codec import decode, encode, encode_chunks
+from headgate.protocol.columns import decode_column, encode_column
+from headgate.protocol.frames import FrameReader, frame
+from headgate.protocol.limits import CREDIT_MAX, FRAME_LENGTH_MAX
+from headgate.protocol.messages import (
     Answer,
     Ask,
     Credit,
@@ -35,7 +35,7 @@ from protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from protocol.records import decode_record, encode_record
+from headgate.protocol.records import decode_record, encode_record
 
 counters = st.integers(0, CREDIT_MAX)
 texts = st.text(max_size=40)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from protocol.messages import Answer, Ask
+from headgate.protocol.messages import Answer, Ask
 from tests.properties.test_cluster_delivers import Run
 from tests.support.node_cluster import events_of
 

@@ -7,17 +7,17 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.anchors import anchors, parts_of
-from matching.compiled import compile_condition
-from matching.errors import ConditionError
-from matching.language import parse_condition
-from matching.limits import CANONICAL_BYTES_MAX
-from matching.meaning import evaluate
-from matching.spark_text import to_spark
-from matching.text import to_text
-from matching.traffic import holds
-from matching.tree import attributes, cost
-from matching.values import known
+from headgate.matching.anchors import anchors, parts_of
+from headgate.matching.compiled import compile_condition
+from headgate.matching.errors import ConditionError
+from headgate.matching.language import parse_condition
+from headgate.matching.limits import CANONICAL_BYTES_MAX
+from headgate.matching.meaning import evaluate
+from headgate.matching.spark_text import to_spark
+from headgate.matching.text import to_text
+from headgate.matching.traffic import holds
+from headgate.matching.tree import attributes, cost
+from headgate.matching.values import known
 from tests.matching.samples import random_row, random_tree
 
 RANDOMS = st.randoms(use_true_random=False)

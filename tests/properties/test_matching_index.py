@@ -9,12 +9,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from matching import predicates, range_blocks, ranges, traffic
-from matching.dumb import DumbIndex
-from matching.index import Index, Matches
-from matching.language import parse_condition
-from matching.topics import Pattern
-from matching.tree import Tree
+from headgate.matching import predicates, range_blocks, ranges, traffic
+from headgate.matching.dumb import DumbIndex
+from headgate.matching.index import Index, Matches
+from headgate.matching.language import parse_condition
+from headgate.matching.topics import Pattern
+from headgate.matching.tree import Tree
 from tests.matching.samples import NAMES, random_tree, random_value
 
 ROOM = pytest.MonkeyPatch()

@@ -12,7 +12,7 @@ from math import nan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching import Index, Value, evaluate, parse_condition, parse_pattern
+from headgate.matching import Index, Value, evaluate, parse_condition, parse_pattern
 
 NUMBERS = ("0", "1", "1.5", "2", "-1")
 LEAVES = st.one_of(

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching import evaluate, parse_condition, parse_pattern
-from protocol.messages import Unsubscribe
+from headgate.matching import evaluate, parse_condition, parse_pattern
+from headgate.protocol.messages import Unsubscribe
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from broker.core.peers import PeerInfo
-from protocol.messages import Forward
+from headgate.broker.core.peers import PeerInfo
+from headgate.protocol.messages import Forward
 from tests.support.peer_events import deliver, forward
 from tests.support.peer_net import PeerNet, Station
 

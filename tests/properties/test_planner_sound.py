@@ -16,11 +16,21 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.counting import Placement
-from broker.core.planner import Anchor, constraints_of, counting_scheme, plan
-from broker.core.shelves import EQUAL, RANGE, RowKeys, Shelf, key_of
-from matching import Pattern, Tree, Value, evaluate, parse_condition, to_text
-from matching.tree import Attribute, Between, Compare, Literal, Not, children, conjunction, disjunction, membership
+from headgate.broker.core.counting import Placement
+from headgate.broker.core.planner import Anchor, constraints_of, counting_scheme, plan
+from headgate.broker.core.shelves import EQUAL, RANGE, RowKeys, Shelf, key_of
+from headgate.matching import Pattern, Tree, Value, evaluate, parse_condition, to_text
+from headgate.matching.tree import (
+    Attribute,
+    Between,
+    Compare,
+    Literal,
+    Not,
+    children,
+    conjunction,
+    disjunction,
+    membership,
+)
 from tests.matching.samples import NAMES, random_row, random_tree, random_value
 from tests.properties.test_matching_small_worlds import CONDITIONS
 

@@ -16,16 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.batch import Batch, join_u32, make_batch
-from protocol.blocking.errand import Work
-from protocol.blocking.replaying import Replaying
-from protocol.errors import CannotConnect, ErrorCode, Refused
-from protocol.limits import REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
-from protocol.log_catalogue import Chunk, LogInfo, Survey
-from protocol.log_rows import LogName, Row
-from protocol.messages import Deliver, Gap, Subscribe
-from protocol.outcome import Outcome
-from protocol.receiving import Deliveries, Event, Inbox
+from headgate.protocol.batch import Batch, join_u32, make_batch
+from headgate.protocol.blocking.errand import Work
+from headgate.protocol.blocking.replaying import Replaying
+from headgate.protocol.errors import CannotConnect, ErrorCode, Refused
+from headgate.protocol.limits import REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
+from headgate.protocol.log_catalogue import Chunk, LogInfo, Survey
+from headgate.protocol.log_rows import LogName, Row
+from headgate.protocol.messages import Deliver, Gap, Subscribe
+from headgate.protocol.outcome import Outcome
+from headgate.protocol.receiving import Deliveries, Event, Inbox
 
 STEP_US = 4_000_000
 OVERTAKEN_MAX = 3
@@ -296,9 +296,9 @@ class Reader:
 
 def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
     """A random history; at the end the subscriber has seen each event from its beginning on once, and no gap."""
-    monkeypatch.setattr("protocol.replay.REPLAY_NEAR_EVENTS", draw.randint(0, 6))
+    monkeypatch.setattr("headgate.protocol.replay.REPLAY_NEAR_EVENTS", draw.randint(0, 6))
     world = World(draw, draw.choice((1, 1, 2, 5)))
-    monkeypatch.setattr("protocol.blocking.replaying.time", world)
+    monkeypatch.setattr("headgate.protocol.blocking.replaying.time", world)
     for _ in range(draw.randint(0, 6)):
         draw.choice(list(world.brokers.values())).append(draw)
     old = [row for broker in world.brokers.values() for rows in broker.logs.values() for row in rows]

@@ -7,10 +7,10 @@ from itertools import cycle
 
 import pytest
 
-import protocol.addresses
-from protocol.addresses import Addresses, split_address, split_addresses
-from protocol.errors import LocalError
-from protocol.limits import ADDRESSES_MAX
+from headgate.protocol import addresses
+from headgate.protocol.addresses import Addresses, split_address, split_addresses
+from headgate.protocol.errors import LocalError
+from headgate.protocol.limits import ADDRESSES_MAX
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_a_single_address_is_kept_as_it_was_written() -> None:
 
 
 def test_the_example_holds() -> None:
-    assert doctest.testmod(protocol.addresses).failed == 0
+    assert doctest.testmod(addresses).failed == 0

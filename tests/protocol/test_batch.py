@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.batch import Batch, Portion, join_batches, join_u32, make_batch, split_u32
-from protocol.columns import encode_column
-from protocol.errors import LocalError, ProtocolViolation
-from protocol.limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, RECORD_LENGTH_MAX
-from protocol.records import decode_record
+from headgate.protocol.batch import Batch, Portion, join_batches, join_u32, make_batch, split_u32
+from headgate.protocol.columns import encode_column
+from headgate.protocol.errors import LocalError, ProtocolViolation
+from headgate.protocol.limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, RECORD_LENGTH_MAX
+from headgate.protocol.records import decode_record
 
 
 def plain(topics: str = "a\nb\nc", sizes: tuple[int, ...] = (1, 0, 2), records: bytes = b"xyz", **more: Any) -> Batch:

@@ -10,10 +10,10 @@ from typing import Any
 import msgpack
 import pytest
 
-from protocol.batch import Portion, join_u32
-from protocol.codec import decode, encode, encode_chunks, kind_of
-from protocol.errors import ErrorCode, LocalError, ProtocolViolation
-from protocol.limits import (
+from headgate.protocol.batch import Portion, join_u32
+from headgate.protocol.codec import decode, encode, encode_chunks, kind_of
+from headgate.protocol.errors import ErrorCode, LocalError, ProtocolViolation
+from headgate.protocol.limits import (
     ATTRIBUTES_MAX,
     BATCH_EVENTS_MAX,
     CONTROL_LENGTH_MAX,
@@ -23,7 +23,7 @@ from protocol.limits import (
     PUBLISH_LENGTH_MAX,
     TEXT_LENGTH_MAX,
 )
-from protocol.messages import MESSAGE_TYPES, Answer, Ask, Deliver, Goodbye, Interest, Message, Ping, Publish
+from headgate.protocol.messages import MESSAGE_TYPES, Answer, Ask, Deliver, Goodbye, Interest, Message, Ping, Publish
 from tests.support.samples import MESSAGES, deliver, name_of
 
 BY_NAME = {name_of(message): message for message in MESSAGES}

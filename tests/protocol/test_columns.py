@@ -11,8 +11,8 @@ from typing import Any
 import msgpack
 import pytest
 
-from protocol.columns import Scalar, decode_column, encode_column, has_wide_integer
-from protocol.errors import LocalError, ProtocolViolation
+from headgate.protocol.columns import Scalar, decode_column, encode_column, has_wide_integer
+from headgate.protocol.errors import LocalError, ProtocolViolation
 
 MIXED: list[Scalar] = [None, True, False, 0, -1, 2**63 - 1, -(2**63), 1.5, -0.0, math.inf, "", "naïve", "a\x00b", "𝄞"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from protocol.conversation import ClientOptions, Conversation
-from protocol.errors import ConnectionLost, ErrorCode, Fenced, LocalError, ProtocolViolation, Refused
-from protocol.messages import (
+from headgate.protocol.conversation import ClientOptions, Conversation
+from headgate.protocol.errors import ConnectionLost, ErrorCode, Fenced, LocalError, ProtocolViolation, Refused
+from headgate.protocol.messages import (
     Answer,
     Ask,
     Credit,
@@ -27,7 +27,7 @@ from protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from protocol.outcome import Outcome
+from headgate.protocol.outcome import Outcome
 
 
 def welcome(resumed: bool, accepted: int = 0, key: bytes = b"k", broker: str = "b") -> Welcome:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.addresses import Addresses
-from protocol.dialling import Attempt, Dialling
-from protocol.errors import ConnectionLost
-from protocol.limits import DIAL_SECONDS_MAX, HANDSHAKE_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
-from protocol.retry import Retry
+from headgate.protocol.addresses import Addresses
+from headgate.protocol.dialling import Attempt, Dialling
+from headgate.protocol.errors import ConnectionLost
+from headgate.protocol.limits import DIAL_SECONDS_MAX, HANDSHAKE_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
+from headgate.protocol.retry import Retry
 
 PAUSE = RETRY_DELAY_SECONDS_MIN / 2
 

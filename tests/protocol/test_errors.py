@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol import errors
-from protocol.errors import (
+from headgate.protocol import errors
+from headgate.protocol.errors import (
     CannotConnect,
     ConnectionLost,
     ErrorCode,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ProtocolViolation
-from protocol.fields import FIELDS, check_fields, is_attribute_name, is_counter, is_name
-from protocol.limits import CREDIT_MAX, LOG_CHUNK_ROWS_MAX
-from protocol.messages import MESSAGE_TYPES, LogChunk, Ping, ReadLog, wire_name
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.fields import FIELDS, check_fields, is_attribute_name, is_counter, is_name
+from headgate.protocol.limits import CREDIT_MAX, LOG_CHUNK_ROWS_MAX
+from headgate.protocol.messages import MESSAGE_TYPES, LogChunk, Ping, ReadLog, wire_name
 
 WRITTEN_OUT = {12, 14, 19, 35}
 

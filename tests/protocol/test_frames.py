@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import ErrorCode, LocalError, ProtocolViolation
-from protocol.frames import FrameReader, frame
-from protocol.limits import FRAME_LENGTH_MAX, HANDSHAKE_FRAME_LENGTH_MAX
+from headgate.protocol.errors import ErrorCode, LocalError, ProtocolViolation
+from headgate.protocol.frames import FrameReader, frame
+from headgate.protocol.limits import FRAME_LENGTH_MAX, HANDSHAKE_FRAME_LENGTH_MAX
 
 BODIES = [b"a", b"bc" * 100, b"\x00" * 4, bytes(range(256))]
 STREAM = b"".join(b"".join(frame([body])) for body in BODIES)

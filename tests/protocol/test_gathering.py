@@ -6,14 +6,14 @@ from array import array
 
 import pytest
 
-from protocol.batch import make_batch
-from protocol.codec import encode
-from protocol.errors import LocalError
-from protocol.gathering import OpenBatch, cut_batches, cut_columns, encoded_size
-from protocol.limits import ENTRY_OVERHEAD_BYTES, PUBLISH_LENGTH_MAX
-from protocol.messages import Mode, Publish
-from protocol.outcome import Outcome
-from protocol.records import encode_record
+from headgate.protocol.batch import make_batch
+from headgate.protocol.codec import encode
+from headgate.protocol.errors import LocalError
+from headgate.protocol.gathering import OpenBatch, cut_batches, cut_columns, encoded_size
+from headgate.protocol.limits import ENTRY_OVERHEAD_BYTES, PUBLISH_LENGTH_MAX
+from headgate.protocol.messages import Mode, Publish
+from headgate.protocol.outcome import Outcome
+from headgate.protocol.records import encode_record
 
 
 def test_cutting_keeps_typed_arrays_and_order() -> None:

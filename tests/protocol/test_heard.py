@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.heard import Heard, source_of
-from protocol.limits import HEARD_EVENTS_MAX, HEARD_LIVES_MAX, REPLAY_LATE_SECONDS
+from headgate.protocol.heard import Heard, source_of
+from headgate.protocol.limits import HEARD_EVENTS_MAX, HEARD_LIVES_MAX, REPLAY_LATE_SECONDS
 
 ANN, LATER, BOB = "00000000000000aa-1", "00000000000000aa-2", "00000000000000bb-1"
 LATE_US = int(REPLAY_LATE_SECONDS * 1e6)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import LocalError, ProtocolViolation
-from protocol.log_catalogue import (
+from headgate.protocol.errors import LocalError, ProtocolViolation
+from headgate.protocol.log_catalogue import (
     brokers_away,
     catalogue,
     client_addresses,
@@ -17,8 +17,8 @@ from protocol.log_catalogue import (
     kind_word,
     open_chunk,
 )
-from protocol.log_rows import LogName, encode_row
-from protocol.messages import LogChunk
+from headgate.protocol.log_rows import LogName, encode_row
+from headgate.protocol.messages import LogChunk
 from tests.support.samples import row
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.codec import decode, encode, encode_chunks, kind_of
-from protocol.errors import LocalError, ProtocolViolation
-from protocol.limits import CREDIT_MAX, DIGEST_LENGTH_MAX
-from protocol.log_codec import decode_stamp, encode_stamp
-from protocol.messages import Mode, Publish, Stamp
+from headgate.protocol.codec import decode, encode, encode_chunks, kind_of
+from headgate.protocol.errors import LocalError, ProtocolViolation
+from headgate.protocol.limits import CREDIT_MAX, DIGEST_LENGTH_MAX
+from headgate.protocol.log_codec import decode_stamp, encode_stamp
+from headgate.protocol.messages import Mode, Publish, Stamp
 from tests.support.samples import batch
 
 PRODUCE: list[Any] = [19, 1, 2, "job", 2, 100, b"\x01", b"", "a", bytes(4), {}, True, b""]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from protocol.codec import decode, encode
-from protocol.log_messages import Copy, LogChunk, ReadLog, Stamp
-from protocol.messages import Mode, Publish
+from headgate.protocol.codec import decode, encode
+from headgate.protocol.log_messages import Copy, LogChunk, ReadLog, Stamp
+from headgate.protocol.messages import Mode, Publish
 from tests.support.samples import batch
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.batch import join_u32
-from protocol.errors import LocalError, ProtocolViolation
-from protocol.limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, CREDIT_MAX, DIGEST_LENGTH_MAX
-from protocol.log_rows import LogKind, LogName, Row, cut_row, decode_row, encode_row, row_batch
+from headgate.protocol.batch import join_u32
+from headgate.protocol.errors import LocalError, ProtocolViolation
+from headgate.protocol.limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, CREDIT_MAX, DIGEST_LENGTH_MAX
+from headgate.protocol.log_rows import LogKind, LogName, Row, cut_row, decode_row, encode_row, row_batch
 from tests.support.samples import batch, row
 
 DELIVERIES = Row(0, 3, 5, "ann", 0, b"", "bob", b"", {"sequence": b"m\x93\x01\x02\x03"}, True, b"")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocol.limits import REPLAY_LOOK_SECONDS, REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
-from protocol.looks import Looks
+from headgate.protocol.limits import REPLAY_LOOK_SECONDS, REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
+from headgate.protocol.looks import Looks
 
 
 def test_first_looks_for_brokers_that_are_away_are_soon_and_later_ones_are_not() -> None:

@@ -7,8 +7,8 @@ import typing
 
 import pytest
 
-from protocol.codec import decode, encode
-from protocol.messages import MESSAGE_TYPES, VERSION, Hello, Message, Mode, Scope, Subscribe
+from headgate.protocol.codec import decode, encode
+from headgate.protocol.messages import MESSAGE_TYPES, VERSION, Hello, Message, Mode, Scope, Subscribe
 from tests.support.samples import MESSAGES
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import Refused
-from protocol.outcome import Outcome
+from headgate.protocol.errors import Refused
+from headgate.protocol.outcome import Outcome
 
 
 def test_the_first_decision_counts() -> None:

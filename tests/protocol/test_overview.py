@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from protocol.addresses import Addresses
-from protocol.conversation import ClientOptions, Conversation
-from protocol.errors import LocalError
-from protocol.messages import Gap, Welcome
-from protocol.outcome import Outcome
-from protocol.overview import Overview
-from protocol.producing import Producer
+from headgate.protocol.addresses import Addresses
+from headgate.protocol.conversation import ClientOptions, Conversation
+from headgate.protocol.errors import LocalError
+from headgate.protocol.messages import Gap, Welcome
+from headgate.protocol.outcome import Outcome
+from headgate.protocol.overview import Overview
+from headgate.protocol.producing import Producer
 
 
 class Link:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.batch import join_u32
-from protocol.codec import decode, encode
-from protocol.errors import ErrorCode, ProtocolViolation
-from protocol.limits import (
+from headgate.protocol.batch import join_u32
+from headgate.protocol.codec import decode, encode
+from headgate.protocol.errors import ErrorCode, ProtocolViolation
+from headgate.protocol.limits import (
     BATCH_EVENTS_MAX,
     HANDSHAKE_FRAME_LENGTH_MAX,
     HOPS_MAX,
@@ -24,7 +24,7 @@ from protocol.limits import (
     SHELF_LENGTH_MAX,
     SHELVES_MAX,
 )
-from protocol.messages import Control, Forward, Letter, Peer
+from headgate.protocol.messages import Control, Forward, Letter, Peer
 from tests.support.samples import forward
 
 ZERO = bytes(4)

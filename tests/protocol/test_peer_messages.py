@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocol.batch import make_batch
-from protocol.messages import Forward
+from headgate.protocol.batch import make_batch
+from headgate.protocol.messages import Forward
 from tests.support.samples import forward
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.batch import make_batch
-from protocol.errors import (
+from headgate.protocol.batch import make_batch
+from headgate.protocol.errors import (
     ConnectionLost,
     ErrorCode,
     Fenced,
@@ -21,11 +21,11 @@ from protocol.errors import (
     Refused,
     UnknownOutcome,
 )
-from protocol.limits import OPEN_ATTEMPTS_MAX, PUBLISH_LENGTH_MAX, RETRY_DELAY_SECONDS_MAX, STORE_ATTEMPTS_MAX
-from protocol.messages import Mode, Publish
-from protocol.outcome import Outcome
-from protocol.producing import Producer, ProducerState
-from protocol.publishing import Publications
+from headgate.protocol.limits import OPEN_ATTEMPTS_MAX, PUBLISH_LENGTH_MAX, RETRY_DELAY_SECONDS_MAX, STORE_ATTEMPTS_MAX
+from headgate.protocol.messages import Mode, Publish
+from headgate.protocol.outcome import Outcome
+from headgate.protocol.producing import Producer, ProducerState
+from headgate.protocol.publishing import Publications
 
 
 def made(strict: bool = False, batch_events: int = 1) -> tuple[Publications, Producer]:

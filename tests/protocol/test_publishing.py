@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol import publishing
-from protocol.batch import Batch
-from protocol.codec import encode
-from protocol.errors import ConnectionLost, LocalError, Refused, UnknownOutcome
-from protocol.limits import PUBLISH_LENGTH_MAX
-from protocol.messages import Publish
-from protocol.outcome import Outcome
-from protocol.publishing import Publications
+from headgate.protocol import publishing
+from headgate.protocol.batch import Batch
+from headgate.protocol.codec import encode
+from headgate.protocol.errors import ConnectionLost, LocalError, Refused, UnknownOutcome
+from headgate.protocol.limits import PUBLISH_LENGTH_MAX
+from headgate.protocol.messages import Publish
+from headgate.protocol.outcome import Outcome
+from headgate.protocol.publishing import Publications
 
 
 def made(batch_events: int = 500, window: int = 256) -> Publications:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.batch import Portion, join_u32, make_batch
-from protocol.errors import Refused
-from protocol.heard import Heard
-from protocol.limits import GAPS_KEPT_MAX
-from protocol.log_rows import LogName, Row
-from protocol.messages import Deliver, Gap, Subscribe
-from protocol.receiving import Deliveries, Event, Inbox
-from protocol.replay import Piece
+from headgate.protocol.batch import Portion, join_u32, make_batch
+from headgate.protocol.errors import Refused
+from headgate.protocol.heard import Heard
+from headgate.protocol.limits import GAPS_KEPT_MAX
+from headgate.protocol.log_rows import LogName, Row
+from headgate.protocol.messages import Deliver, Gap, Subscribe
+from headgate.protocol.receiving import Deliveries, Event, Inbox
+from headgate.protocol.replay import Piece
 
 
 def inbox(deliveries: Deliveries, number: int) -> Inbox:

@@ -9,9 +9,9 @@ from typing import Any
 import msgpack
 import pytest
 
-from protocol.errors import LocalError, ProtocolViolation
-from protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, ATTRIBUTES_MAX, RECORD_LENGTH_MAX
-from protocol.records import decode_record, encode_record, flatten
+from headgate.protocol.errors import LocalError, ProtocolViolation
+from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, ATTRIBUTES_MAX, RECORD_LENGTH_MAX
+from headgate.protocol.records import decode_record, encode_record, flatten
 
 
 @pytest.mark.parametrize("content_type", ["", "text/plain"])

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from protocol.batch import join_u32, make_batch
-from protocol.errors import ErrorCode, LocalError, Refused
-from protocol.limits import REPLAY_NEAR_EVENTS
-from protocol.log_catalogue import Chunk, LogInfo
-from protocol.log_rows import LogName, Row
-from protocol.replay import Replay, Step, begins_in_the_past, parse_start
+from headgate.protocol.batch import join_u32, make_batch
+from headgate.protocol.errors import ErrorCode, LocalError, Refused
+from headgate.protocol.limits import REPLAY_NEAR_EVENTS
+from headgate.protocol.log_catalogue import Chunk, LogInfo
+from headgate.protocol.log_rows import LogName, Row
+from headgate.protocol.replay import Replay, Step, begins_in_the_past, parse_start
 
 
 def nothing_lost(count: int, reason: str) -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import ConnectionLost, ProtocolViolation
-from protocol.limits import RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
-from protocol.retry import Retry, reason_of
+from headgate.protocol.errors import ConnectionLost, ProtocolViolation
+from headgate.protocol.limits import RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
+from headgate.protocol.retry import Retry, reason_of
 
 
 def test_pauses_double_up_to_the_longest() -> None:

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from protocol.codec import encode
-from protocol.errors import ErrorCode, LocalError, ProtocolViolation
-from protocol.limits import (
+from headgate.protocol.codec import encode
+from headgate.protocol.errors import ErrorCode, LocalError, ProtocolViolation
+from headgate.protocol.limits import (
     CONTROL_LENGTH_MAX,
     FRAME_LENGTH_MAX,
     FRAME_SECONDS_MAX,
     HANDSHAKE_FRAME_LENGTH_MAX,
     HANDSHAKE_SECONDS_MAX,
 )
-from protocol.messages import (
+from headgate.protocol.messages import (
     Answer,
     Ask,
     Error,
@@ -30,7 +30,7 @@ from protocol.messages import (
     Welcome,
     wire_name,
 )
-from protocol.session import Role, Session, State
+from headgate.protocol.session import Role, Session, State
 from tests.support.pair import (
     OTHER,
     Pair,

@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
-from protocol.errors import ErrorCode, LocalError
-from protocol.limits import HEARTBEAT_SECONDS_DEFAULT, PEER_HEARTBEAT_SECONDS
-from protocol.messages import Control, Copy, Credit, Deliver, Forward, Gap, Hello, Letter
-from protocol.session import Role, Session
+from headgate.protocol.errors import ErrorCode, LocalError
+from headgate.protocol.limits import HEARTBEAT_SECONDS_DEFAULT, PEER_HEARTBEAT_SECONDS
+from headgate.protocol.messages import Control, Copy, Credit, Deliver, Forward, Gap, Hello, Letter
+from headgate.protocol.session import Role, Session
 from tests.support.pair import PEER, PeerPair, byte_by_byte, opened, whole
 from tests.support.samples import MESSAGES
 from tests.support.session_ends import framed, greeting, last_error

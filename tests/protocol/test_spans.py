@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol import spans
-from protocol.spans import Spans
+from headgate.protocol import spans
+from headgate.protocol.spans import Spans
 
 ranges = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.integers(1, 8)), max_size=20)
 

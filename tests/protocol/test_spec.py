@@ -10,17 +10,17 @@ from typing import Any
 import msgpack
 import pytest
 
-from protocol import codec, limits, session
-from protocol.batch import join_u32, split_u32
-from protocol.codec import decode, encode
-from protocol.columns import decode_column
-from protocol.errors import ErrorCode
-from protocol.fields import FIELDS
-from protocol.frames import FrameReader, frame
-from protocol.log_rows import Row, decode_row, encode_row
-from protocol.messages import MESSAGE_TYPES, Deliver, Forward, Publish, Stamp, wire_name
-from protocol.records import decode_record, encode_record
-from protocol.session import Role, State
+from headgate.protocol import codec, limits, session
+from headgate.protocol.batch import join_u32, split_u32
+from headgate.protocol.codec import decode, encode
+from headgate.protocol.columns import decode_column
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.fields import FIELDS
+from headgate.protocol.frames import FrameReader, frame
+from headgate.protocol.log_rows import Row, decode_row, encode_row
+from headgate.protocol.messages import MESSAGE_TYPES, Deliver, Forward, Publish, Stamp, wire_name
+from headgate.protocol.records import decode_record, encode_record
+from headgate.protocol.session import Role, State
 from tests.support.samples import MESSAGES, name_of, row
 
 TEXT = (Path(__file__).resolve().parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
@@ -213,7 +213,7 @@ def test_numbers_in_sentences_are_those_of_the_code(sentence: str, value: int) -
 
 
 def test_the_questions_are_those_of_the_broker() -> None:
-    from broker.core.questions import VERBS
+    from headgate.broker.core.questions import VERBS
 
     about_logs = {row[0].strip("`") for row in table_after("### 19.4 ")}
     assert {row[0].strip("`") for row in table_after("## 14. ")} == set(VERBS) - about_logs

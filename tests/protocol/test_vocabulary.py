@@ -8,9 +8,9 @@ from typing import Any
 import numpy
 import pytest
 
-from protocol import vocabulary as module
-from protocol.errors import LocalError
-from protocol.vocabulary import Vocabulary, body_bytes, check_names, mode_number, subscribe_options
+from headgate.protocol import vocabulary as module
+from headgate.protocol.errors import LocalError
+from headgate.protocol.vocabulary import Vocabulary, body_bytes, check_names, mode_number, subscribe_options
 
 
 @pytest.mark.parametrize(("topic", "stream"), [("a", "a"), ("a/b", "a"), ("é/+/#", "é"), ("a" * 1024, "a" * 1024)])

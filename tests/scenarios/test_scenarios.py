@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.inputs import Drain, LinkPaused, LinkResumed
-from protocol.errors import ErrorCode
-from protocol.messages import (
+from headgate.broker.core.inputs import Drain, LinkPaused, LinkResumed
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import (
     Credit,
     Deliver,
     Error,

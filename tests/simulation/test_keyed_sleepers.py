@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from broker.core.keyed import Keyed
-from broker.core.keyed_messages import View
+from headgate.broker.core.keyed import Keyed
+from headgate.broker.core.keyed_messages import View
 from tests.support.keyed_ablations import ABLATIONS
 from tests.support.keyed_parts import item
 from tests.support.keyed_world import Host, World

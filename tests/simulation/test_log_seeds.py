@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.simulator.log_command import log_campaign
-from broker.simulator.log_run import LogRunOptions, run_log
+from headgate.broker.simulator.log_command import log_campaign
+from headgate.broker.simulator.log_run import LogRunOptions, run_log
 
 PINNED = [
     (LogRunOptions(2), "after a lost connection PUBACK passed a batch whose refusal had not been heard"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.simulator.ring_campaign import campaign
-from broker.simulator.ring_run import RingOptions, run_ring
+from headgate.broker.simulator.ring_campaign import campaign
+from headgate.broker.simulator.ring_run import RingOptions, run_ring
 
 PINNED = [
     (RingOptions(46), "an appendage beyond the last principal took its own ring for another one, and moved"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.simulator import Options, run_seed
+from headgate.broker.simulator import Options, run_seed
 
 PINNED = [
     (Options(5), "an unsubscription left runs for nobody in waiting portions, and the client refused them"),

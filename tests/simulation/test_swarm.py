@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.simulator import Options, main, run_seed
+from headgate.broker.simulator import Options, main, run_seed
 
 
 def test_a_few_seeds_keep_every_promise() -> None:

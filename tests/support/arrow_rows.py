@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from protocol.spark.layout import HEADERS_PREFIX, Layout
+from headgate.protocol.spark.layout import HEADERS_PREFIX, Layout
 
 __all__ = ["LAYOUT", "batches", "expected_attributes", "schema"]
 

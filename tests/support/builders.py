@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from protocol.batch import Batch, Portion, make_batch
-from protocol.columns import Scalar
-from protocol.messages import Deliver, Mode, Publish, Subscribe
-from protocol.records import decode_record
+from headgate.protocol.batch import Batch, Portion, make_batch
+from headgate.protocol.columns import Scalar
+from headgate.protocol.messages import Deliver, Mode, Publish, Subscribe
+from headgate.protocol.records import decode_record
 
 __all__ = ["deliveries_of", "make_publish", "make_subscribe", "quote_batch"]
 

@@ -1,4 +1,4 @@
-"""`python -m broker` as a child process, for what only a process can show: signals, exit codes, death."""
+"""`python -m headgate.broker` as a child process, for what only a process can show: signals, exit codes, death."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def child_broker(folder: Path, before: tuple[str, ...] = (), **settings: A
     for name in [name for name in settings if name.isupper()]:
         environment[name] = str(settings[name])
     with log.open("wb") as stderr:
-        command = [*before, sys.executable, "-m", "broker"]
+        command = [*before, sys.executable, "-m", "headgate.broker"]
         process = subprocess.Popen(command, stderr=stderr, env=environment, cwd=folder)
     child = Child(process, log)
     try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from broker.core.chord import Chord
-from broker.core.chord_config import ChordConfig
-from broker.core.chord_messages import Body, Letter, Post
-from broker.core.identity import Identity
-from broker.core.members import Member
+from headgate.broker.core.chord import Chord
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.chord_messages import Body, Letter, Post
+from headgate.broker.core.identity import Identity
+from headgate.broker.core.members import Member
 
 __all__ = ["CONFIG", "at", "letter", "machine_at", "new_identity", "said"]
 

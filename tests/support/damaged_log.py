@@ -7,12 +7,12 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from broker.core.effects import Append, FindIds
-from broker.core.inputs import Opened
-from broker.core.log_state import ProducerState
-from broker.daemon.log_errors import LogUnusable
-from broker.daemon.log_store import SqliteLogStore
-from protocol.log_rows import LogKind, LogName, Row, encode_row
+from headgate.broker.core.effects import Append, FindIds
+from headgate.broker.core.inputs import Opened
+from headgate.broker.core.log_state import ProducerState
+from headgate.broker.daemon.log_errors import LogUnusable
+from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.protocol.log_rows import LogKind, LogName, Row, encode_row
 
 __all__ = ["FAST", "LogKit", "NOW"]
 

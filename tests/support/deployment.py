@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from broker.daemon.settings import Settings, split_address
+from headgate.broker.daemon.settings import Settings, split_address
 from tests.system.processes import ROOT
 
 __all__ = [

@@ -6,15 +6,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, cast
 
-from broker.core import Node, NodeConfig
-from broker.core.effects import Effect
-from broker.core.inputs import Input, Received
-from broker.daemon.driver import Driver
-from broker.daemon.records import Records
-from protocol.aio import Connection
-from protocol.batch import make_batch
-from protocol.errors import LocalError
-from protocol.messages import Goodbye, Hello, Message, Mode, Publish, Subscribe, Welcome
+from headgate.broker.core import Node, NodeConfig
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import Input, Received
+from headgate.broker.daemon.driver import Driver
+from headgate.broker.daemon.records import Records
+from headgate.protocol.aio import Connection
+from headgate.protocol.batch import make_batch
+from headgate.protocol.errors import LocalError
+from headgate.protocol.messages import Goodbye, Hello, Message, Mode, Publish, Subscribe, Welcome
 
 __all__ = ["Bench", "Breakable", "Wire"]
 

@@ -23,10 +23,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.aio.connection import Connection
-from protocol.batch import Batch
-from protocol.errors import ErrorCode, HeadgateError, Refused
-from protocol.messages import (
+from headgate.protocol.aio.connection import Connection
+from headgate.protocol.batch import Batch
+from headgate.protocol.errors import ErrorCode, HeadgateError, Refused
+from headgate.protocol.messages import (
     VERSION,
     Answer,
     Ask,
@@ -47,7 +47,7 @@ from protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from protocol.session import Role, Session
+from headgate.protocol.session import Role, Session
 from tests.support.fake_broker_log import FakeBrokerLog
 
 __all__ = ["FakeBroker", "FakeSession", "fake_broker"]

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.batch import Batch, join_u32
-from protocol.errors import ErrorCode, Refused
-from protocol.log_rows import Row, decode_row, encode_row
-from protocol.messages import LogChunk, Publish, ReadLog, Stamp
+from headgate.protocol.batch import Batch, join_u32
+from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.log_rows import Row, decode_row, encode_row
+from headgate.protocol.messages import LogChunk, Publish, ReadLog, Stamp
 
 __all__ = ["FakeBrokerLog", "early"]
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.batch import Batch
-from protocol.columns import decode_column
-from protocol.errors import Fenced, OutOfSequence
-from protocol.records import decode_record
+from headgate.protocol.batch import Batch
+from headgate.protocol.columns import decode_column
+from headgate.protocol.errors import Fenced, OutOfSequence
+from headgate.protocol.records import decode_record
 
 __all__ = ["FakeClient", "FakeLog", "FakeProducer"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from protocol.batch import make_batch
-from protocol.log_catalogue import Chunk, LogInfo
-from protocol.log_rows import LogKind, LogName, Row
+from headgate.protocol.batch import make_batch
+from headgate.protocol.log_catalogue import Chunk, LogInfo
+from headgate.protocol.log_rows import LogKind, LogName, Row
 
 __all__ = ["FakeLogs"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from protocol.addresses import split_address
+from headgate.protocol.addresses import split_address
 
 __all__ = ["Answer", "get", "request"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.core.keyed import Keyed
+from headgate.broker.core.keyed import Keyed
 
 __all__ = ["ABLATIONS"]
 

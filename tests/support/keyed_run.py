@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed import Keyed
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_messages import Item
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed import Keyed
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_messages import Item
 
 from .keyed_world import Host, World
 

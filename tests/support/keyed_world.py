@@ -17,8 +17,8 @@ from typing import Any
 
 import msgpack
 
-from broker.core.keyed import Keyed, KeyedConfig
-from broker.core.keyed_messages import Kind, Placed, Route, Tell, Unplaced, View
+from headgate.broker.core.keyed import Keyed, KeyedConfig
+from headgate.broker.core.keyed_messages import Kind, Placed, Route, Tell, Unplaced, View
 
 __all__ = ["Host", "Membership", "World"]
 

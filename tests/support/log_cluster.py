@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from broker.core.effects import Effect, LogEffect
-from broker.core.inputs import Input, WallClock
-from protocol.log_rows import LogKind, LogName, Row
-from protocol.messages import Answer, Ask, Error, Mode, Puback
+from headgate.broker.core.effects import Effect, LogEffect
+from headgate.broker.core.inputs import Input, WallClock
+from headgate.protocol.log_rows import LogKind, LogName, Row
+from headgate.protocol.messages import Answer, Ask, Error, Mode, Puback
 from tests.support.builders import make_publish, quote_batch
 from tests.support.log_disk import EPOCH, Disk
 from tests.support.node_cluster import Client, Host, NodeCluster

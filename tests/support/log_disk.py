@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from broker.core.effects import (
+from headgate.broker.core.effects import (
     Append,
     CutLog,
     Effect,
@@ -23,9 +23,9 @@ from broker.core.effects import (
     ReadRows,
     TrimLog,
 )
-from broker.core.inputs import Found, Input, NotStored, Opened, RowsRead, Stored, Trimmed
-from broker.core.log_state import LogState, ProducerState
-from protocol.log_rows import LogName, Row, decode_row
+from headgate.broker.core.inputs import Found, Input, NotStored, Opened, RowsRead, Stored, Trimmed
+from headgate.broker.core.log_state import LogState, ProducerState
+from headgate.protocol.log_rows import LogName, Row, decode_row
 
 __all__ = ["Disk"]
 

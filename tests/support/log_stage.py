@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.simulator.cluster_world import ClusterOptions, ClusterWorld, Server
-from broker.simulator.log_checkers import LogChecker
-from broker.simulator.log_disks import Disks
-from broker.simulator.log_history import LogHistory
-from broker.simulator.log_store import Entry, LogList
-from protocol.batch import make_batch
-from protocol.log_rows import LogKind, LogName, Row, encode_row
+from headgate.broker.simulator.cluster_world import ClusterOptions, ClusterWorld, Server
+from headgate.broker.simulator.log_checkers import LogChecker
+from headgate.broker.simulator.log_disks import Disks
+from headgate.broker.simulator.log_history import LogHistory
+from headgate.broker.simulator.log_store import Entry, LogList
+from headgate.protocol.batch import make_batch
+from headgate.protocol.log_rows import LogKind, LogName, Row, encode_row
 
 __all__ = ["LogStage"]
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from broker.core import Node
-from broker.core.effects import Effect
-from broker.core.inputs import Input, LinkDown
-from broker.core.streams import Stream
-from protocol.log_rows import LogKind, LogName, Row
-from protocol.messages import Answer, Ask, Error, Mode, Publish, Stamp
+from headgate.broker.core import Node
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import Input, LinkDown
+from headgate.broker.core.streams import Stream
+from headgate.protocol.log_rows import LogKind, LogName, Row
+from headgate.protocol.messages import Answer, Ask, Error, Mode, Publish, Stamp
 from tests.support.builders import quote_batch
 from tests.support.log_disk import Disk
 from tests.support.node_world import NodeWorld

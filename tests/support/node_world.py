@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any, TypeVar
 
-from broker.core import Node, NodeConfig
-from broker.core.effects import Close, Effect, Note, Send
-from broker.core.inputs import Input, LinkDown, Received, Wake
-from protocol.codec import decode, encode
-from protocol.messages import Credit, Hello, Message, Welcome
+from headgate.broker.core import Node, NodeConfig
+from headgate.broker.core.effects import Close, Effect, Note, Send
+from headgate.broker.core.inputs import Input, LinkDown, Received, Wake
+from headgate.protocol.codec import decode, encode
+from headgate.protocol.messages import Credit, Hello, Message, Welcome
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 
 __all__ = ["NodeWorld"]

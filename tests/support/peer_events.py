@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocol.batch import Portion, make_batch
-from protocol.messages import Deliver, Forward
+from headgate.protocol.batch import Portion, make_batch
+from headgate.protocol.messages import Deliver, Forward
 
 __all__ = ["deliver", "forward"]
 

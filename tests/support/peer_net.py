@@ -14,15 +14,24 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from broker.core.config import NodeConfig
-from broker.core.effects import Close, Dial, Effect, Note, Send
-from broker.core.inputs import DialFailed, Input, LinkDown, LinkPaused, LinkResumed, PeerUp, Reachable, Received
-from broker.core.peer_info import PeerHooks, PeerInfo
-from broker.core.peers import Peers
-from broker.core.subscribers import Subscribers
-from protocol.errors import ProtocolViolation
-from protocol.messages import Control, Copy, Deliver, Forward, Gap, Letter
-from protocol.session import Role, Session
+from headgate.broker.core.config import NodeConfig
+from headgate.broker.core.effects import Close, Dial, Effect, Note, Send
+from headgate.broker.core.inputs import (
+    DialFailed,
+    Input,
+    LinkDown,
+    LinkPaused,
+    LinkResumed,
+    PeerUp,
+    Reachable,
+    Received,
+)
+from headgate.broker.core.peer_info import PeerHooks, PeerInfo
+from headgate.broker.core.peers import Peers
+from headgate.broker.core.subscribers import Subscribers
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.messages import Control, Copy, Deliver, Forward, Gap, Letter
+from headgate.protocol.session import Role, Session
 
 __all__ = ["PeerNet", "Station", "Wire"]
 

@@ -7,10 +7,10 @@ import socket
 import struct
 from typing import Any
 
-from protocol.addresses import split_address
-from protocol.codec import decode, encode_chunks
-from protocol.frames import frame
-from protocol.messages import Error, Hello, Message, Suback, Subscribe, Welcome
+from headgate.protocol.addresses import split_address
+from headgate.protocol.codec import decode, encode_chunks
+from headgate.protocol.frames import frame
+from headgate.protocol.messages import Error, Hello, Message, Suback, Subscribe, Welcome
 
 __all__ = ["RawClient", "framed"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from protocol.batch import Batch, Portion, join_u32, split_u32
-from protocol.columns import encode_column
-from protocol.log_rows import Row, encode_row
-from protocol.messages import (
+from headgate.protocol.batch import Batch, Portion, join_u32, split_u32
+from headgate.protocol.columns import encode_column
+from headgate.protocol.log_rows import Row, encode_row
+from headgate.protocol.messages import (
     Answer,
     Ask,
     Control,
@@ -37,7 +37,7 @@ from protocol.messages import (
     Welcome,
     wire_name,
 )
-from protocol.records import encode_record
+from headgate.protocol.records import encode_record
 
 __all__ = ["MESSAGES", "RECORDS", "batch", "deliver", "forward", "name_of", "row"]
 

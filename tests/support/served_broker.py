@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from protocol.blocking import connect_blocking
+from headgate.protocol.blocking import connect_blocking
 from tests.system.processes import COMMAND, environment
 
 __all__ = ["ServedBroker", "free_address", "served_broker"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.codec import decode, encode_chunks
-from protocol.errors import LocalError, ProtocolViolation
-from protocol.frames import frame
-from protocol.messages import Error, Hello, Message, Ping, Scope
-from protocol.session import Role, Session
+from headgate.protocol.codec import decode, encode_chunks
+from headgate.protocol.errors import LocalError, ProtocolViolation
+from headgate.protocol.frames import frame
+from headgate.protocol.messages import Error, Hello, Message, Ping, Scope
+from headgate.protocol.session import Role, Session
 
 from .pair import PEER
 from .samples import MESSAGES

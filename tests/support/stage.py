@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from broker.core.cluster import WAIT
-from broker.core.keyed_arcs import Scope
-from broker.core.keys import equality_key
+from headgate.broker.core.cluster import WAIT
+from headgate.broker.core.keyed_arcs import Scope
+from headgate.broker.core.keys import equality_key
 from tests.support.builders import quote_batch
 from tests.support.node_cluster import NodeCluster
 

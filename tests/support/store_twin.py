@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
-from broker.core.log_state import LogState, ProducerState
-from protocol.log_rows import LogName
+from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
+from headgate.broker.core.log_state import LogState, ProducerState
+from headgate.protocol.log_rows import LogName
 
 __all__ = ["StoreTwin"]
 

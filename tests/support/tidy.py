@@ -16,16 +16,12 @@ from pathlib import Path
 __all__ = [
     "Room",
     "asynchronous_complaints",
-    "body_lengths",
     "import_complaints",
     "imported_names",
-    "mirror_complaints",
-    "mirror_of",
     "package_complaints",
     "print_complaints",
     "python_files",
     "randomness_complaints",
-    "ratchet_complaints",
     "set_order_complaints",
     "sleep_complaints",
     "swallowing_complaints",
@@ -56,7 +52,8 @@ class Room:
 
 def imported_names(path: str, tree: ast.AST) -> Iterator[tuple[int, str, bool]]:
     """Every import as (line, whole dotted name, inside a function?); those under TYPE_CHECKING count as well."""
-    package = list(Path(path).parent.parts)
+    folders = list(Path(path).parent.parts)
+    package = folders if folders[:1] in ([], ["headgate"], ["tests"]) else ["headgate", *folders]
     inside = {id(inner) for outer in ast.walk(tree) if isinstance(outer, Function) for inner in ast.walk(outer)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -81,7 +78,7 @@ def import_complaints(path: str, tree: ast.AST, room: Room) -> Iterator[str]:
 
 def room_hint(room: Room) -> str:
     """What a file of this room may import, short enough for one line."""
-    ours = sorted(name for name in room.allowed if name.split(".")[0] in {"matching", "protocol", "broker", "ops"})
+    ours = sorted(name for name in room.allowed if name.startswith("headgate."))
     return f"this folder sees only {', '.join(ours) or 'itself'} and a short list (ROOMS in tests/test_tidy.py)"
 
 
@@ -95,30 +92,6 @@ def called_name(call: ast.Call) -> str:
 def calls(tree: ast.AST) -> Iterator[ast.Call]:
     """Every call in the tree."""
     return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-
-
-def body_lengths(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """(qualified name, lines of the body without signature and docstring) of every function."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, Function):
-            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-            lines = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
-            yield prefix + node.name, lines
-        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        yield from body_lengths(node, f"{prefix}{getattr(node, 'name', '')}." if named else prefix)
-
-
-def ratchet_complaints(actual: dict[str, int], limit: int, listed: dict[str, int], advice: str) -> Iterator[str]:
-    """What is over the limit and not listed, or has outgrown, shrunk below or no longer needs its listed number."""
-    for name, size in sorted(actual.items()):
-        if size > listed.get(name, limit):
-            yield f"{name}: {size} lines, at most {listed.get(name, limit)}: {advice}"
-    for name, number in sorted(listed.items()):
-        size = actual.get(name, 0)
-        if size <= limit:
-            yield f"{name}: {size} lines, within {limit}: take it off the list of exceptions"
-        elif size < number:
-            yield f"{name}: has shrunk to {size} lines: lower its exception from {number}"
 
 
 def swallowing_complaints(path: str, tree: ast.AST) -> Iterator[str]:
@@ -213,26 +186,6 @@ def randomness_complaints(path: str, tree: ast.AST) -> Iterator[str]:
     for call in calls(tree):
         if called_name(call) == "Random":
             yield f"{path}:{call.lineno}: the host makes the random.Random and hands it in, so that one seed decides"
-
-
-def mirror_of(path: str) -> str:
-    """The one test file of a source file: broker/core/node.py -> tests/broker/core/test_node.py."""
-    source = Path(path)
-    return (Path("tests") / source.parent / f"test_{source.name}").as_posix()
-
-
-def mirror_complaints(sources: Iterable[str], files: set[str], listed: dict[str, str]) -> Iterator[str]:
-    """Sources without their test file, and exceptions that are no longer needed."""
-    known = set()
-    for path in sources:
-        known.add(path)
-        if Path(path).stem in {"__init__", "__main__", "limits"} or path in listed:
-            continue
-        if mirror_of(path) not in files:
-            yield f"{path}: has no test file: write {mirror_of(path)}"
-    for path in sorted(listed):
-        if path not in known or mirror_of(path) in files:
-            yield f"{path}: is gone or has its test file: take it off the list of exceptions"
 
 
 def package_complaints(files: Iterable[str], docker_files: Iterable[str]) -> Iterator[str]:

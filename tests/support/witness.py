@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import headgate
-from protocol.aio import Client, Subscription
+from headgate.protocol.aio import Client, Subscription
 
 from .live_broker import LiveBroker, live_broker
 from .waiting import wait_until

@@ -14,7 +14,7 @@ from pathlib import Path
 __all__ = ["COMMAND", "ROOT", "Broker", "environment", "headgate", "running_broker", "start", "wait_until"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COMMAND = (sys.executable, "-m", "ops.cli")
+COMMAND = (sys.executable, "-m", "headgate.ops.cli")
 SECONDS_MAX = 30.0
 
 

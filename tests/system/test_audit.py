@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import Append
-from broker.daemon.log_store import SqliteLogStore
-from ops.jobs.audit_session import missing_parts
-from protocol.blocking import connect_blocking
-from protocol.columns import decode_column, encode_column
-from protocol.log_rows import LogKind, LogName, Row, decode_row, encode_row
+from headgate.broker.core.effects import Append
+from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.ops.jobs.audit_session import missing_parts
+from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.columns import decode_column, encode_column
+from headgate.protocol.log_rows import LogKind, LogName, Row, decode_row, encode_row
 from tests.support.served_broker import ServedBroker, served_broker
 from tests.system.processes import COMMAND, environment
 
@@ -60,7 +60,7 @@ def traffic(broker: ServedBroker) -> int:
 
 
 def expected(where: str) -> int:
-    from matching import evaluate, parse_condition
+    from headgate.matching import evaluate, parse_condition
 
     rows = [{"price": n % 10, "symbol": f"S{n % 9}", "halted": n % 3 == 0} for n in range(EVENTS)]
     return EVENTS if not where else sum(evaluate(parse_condition(where), row) is True for row in rows)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import headgate
-from ops.bench import cluster as cluster_bench
-from ops.bench.failover import failover
-from ops.bench.fleet import fleet, ring_of
-from ops.bench.limits import FAILOVER_SECONDS_MAX
+from headgate.ops.bench import cluster as cluster_bench
+from headgate.ops.bench.failover import failover
+from headgate.ops.bench.fleet import fleet, ring_of
+from headgate.ops.bench.limits import FAILOVER_SECONDS_MAX
 from tests.support.asynchronous import asynchronous
 
 pytestmark = pytest.mark.slow

@@ -300,7 +300,7 @@ def test_ctrl_c_leaves_no_traceback(broker: Broker) -> None:
     ],
 )
 def test_a_closed_stream_is_told(broker: Broker, closed: str, words: str, text: str) -> None:
-    line = f'"{sys.executable}" -m ops.cli {words} --server {broker.address} {closed}'
+    line = f'"{sys.executable}" -m headgate.ops.cli {words} --server {broker.address} {closed}'
     done = subprocess.run(["sh", "-c", line], stderr=subprocess.PIPE, env=environment(), timeout=20, check=False)
     assert (done.returncode, done.stderr.decode()) == (2, text)
 

@@ -11,11 +11,11 @@ import asyncio
 import pytest
 import structlog
 
-from protocol import session
-from protocol.batch import make_batch
-from protocol.errors import ErrorCode
-from protocol.limits import FRAME_LENGTH_MAX, HANDSHAKE_FRAME_LENGTH_MAX
-from protocol.messages import (
+from headgate.protocol import session
+from headgate.protocol.batch import make_batch
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.limits import FRAME_LENGTH_MAX, HANDSHAKE_FRAME_LENGTH_MAX
+from headgate.protocol.messages import (
     VERSION,
     Ask,
     Credit,

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import headgate
-from protocol.batch import Batch, join_u32, make_batch
-from protocol.columns import encode_column
-from protocol.errors import ErrorCode
-from protocol.limits import CREDIT_MAX
-from protocol.messages import (
+from headgate.protocol.batch import Batch, join_u32, make_batch
+from headgate.protocol.columns import encode_column
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.limits import CREDIT_MAX
+from headgate.protocol.messages import (
     Answer,
     Ask,
     Credit,

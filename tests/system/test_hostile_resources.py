@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import headgate
-from protocol import session
-from protocol.batch import make_batch
-from protocol.errors import ErrorCode
-from protocol.messages import (
+from headgate.protocol import session
+from headgate.protocol.batch import make_batch
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import (
     Deliver,
     Error,
     Goodbye,
@@ -195,7 +195,7 @@ async def test_connections_that_come_and_go_leave_nothing_behind() -> None:
 
 @asynchronous
 async def test_streams_without_end_meet_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.streams.STREAMS_MAX", 100)
+    monkeypatch.setattr("headgate.broker.core.streams.STREAMS_MAX", 100)
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
         for sequence in range(1, 201):

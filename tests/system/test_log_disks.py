@@ -16,9 +16,9 @@ from random import Random
 import pytest
 
 import headgate
-from broker.daemon.log_store import SqliteLogStore
-from protocol.errors import UnknownOutcome
-from protocol.log_rows import LogKind, LogName
+from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.protocol.errors import UnknownOutcome
+from headgate.protocol.log_rows import LogKind, LogName
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.support.damaged_log import LogKit
@@ -88,7 +88,7 @@ def test_what_may_not_be_written_is_told_in_one_line(tmp_path: Path, script: str
     data = Path(shutil.copytree(kit.copy(), tmp_path / "data"))
     kit.end()
     flags = ["--data", str(data), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--name", "ann"]
-    command = [*mounted(script, data), sys.executable, "-m", "ops.cli", "serve", *flags]
+    command = [*mounted(script, data), sys.executable, "-m", "headgate.ops.cli", "serve", *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
@@ -98,10 +98,10 @@ def test_what_may_not_be_written_is_told_in_one_line(tmp_path: Path, script: str
 _WRITER = """
 import sys
 from pathlib import Path
-from broker.core.effects import Append
-from broker.core.log_state import ProducerState
-from broker.daemon.log_store import SqliteLogStore
-from protocol.log_rows import LogName
+from headgate.broker.core.effects import Append
+from headgate.broker.core.log_state import ProducerState
+from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.protocol.log_rows import LogName
 
 store = SqliteLogStore(Path(sys.argv[1]), "ann", lambda: 7)
 opened = store.open()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import headgate
-from broker.daemon.copied_folder import birth_of
+from headgate.broker.daemon.copied_folder import birth_of
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import Child, child_broker
 

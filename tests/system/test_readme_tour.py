@@ -68,7 +68,7 @@ class Terminal:
     def __init__(self, folder: Path, **settings: str) -> None:
         (folder / "bin").mkdir()
         shim = folder / "bin" / "headgate"
-        shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ops.cli "$@"\n')
+        shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m headgate.ops.cli "$@"\n')
         shim.chmod(0o755)
         self._screen = folder / "screen"
         self._screen.touch()

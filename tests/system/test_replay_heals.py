@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import headgate
-from ops.bench.fleet import fleet
-from protocol.messages import Gap
+from headgate.ops.bench.fleet import fleet
+from headgate.protocol.messages import Gap
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.system.processes import headgate as command

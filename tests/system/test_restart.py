@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import headgate
-from protocol.messages import Goodbye
+from headgate.protocol.messages import Goodbye
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.support.raw_client import RawClient

@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 import headgate
-from broker.core import Node
-from protocol.aio import Client, Subscription, connection
-from protocol.errors import ErrorCode
-from protocol.messages import Credit, Deliver, Gap, Goodbye, Message
+from headgate.broker.core import Node
+from headgate.protocol.aio import Client, Subscription, connection
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Credit, Deliver, Gap, Goodbye, Message
 from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.raw_client import RawClient

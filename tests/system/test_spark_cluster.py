@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ops.bench.fleet import Fleet, fleet
-from protocol.blocking import connect_blocking
-from protocol.errors import HeadgateError
+from headgate.ops.bench.fleet import Fleet, fleet
+from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.errors import HeadgateError
 from tests.support.spark_run import options_of, spark_session
 from tests.support.threaded import in_thread
 from tests.system.processes import wait_until

@@ -34,8 +34,10 @@ def test_py_files_and_register(tmp_path: Path) -> None:
     pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
     archive = tmp_path / "headgate.zip"
     with zipfile.ZipFile(archive, "w") as packed:
-        for path in [ROOT / "pyspark_headgate.py", *sorted((ROOT / "protocol").rglob("*.py"))]:
+        for path in [ROOT / "pyspark_headgate.py", ROOT / "headgate" / "__init__.py"]:
             packed.write(path, path.relative_to(ROOT))
+        for path in sorted((ROOT / "protocol").rglob("*.py")):
+            packed.write(path, "headgate" / path.relative_to(ROOT))
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

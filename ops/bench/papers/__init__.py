@@ -1,11 +1,12 @@
 """The papers' own figures beside ours: the code of the broker's core, at the papers' sizes, no sockets and no clock.
 
-    python -m ops.bench.papers            every paper
-    python -m ops.bench.papers routing    hops, tables and ranges of RANGE and STATE     routing.py
-    python -m ops.bench.papers placements one anchor a subscription beside RANGE's counting    placements.py
-    python -m ops.bench.papers nodes      the same through Nodes of the product, up to 100     node_placements.py
-    python -m ops.bench.papers delivery   direct links beside multicast trees, up to 64 brokers      delivery.py
-    python -m ops.bench.papers replication subscriptions reached when brokers fail (BLOOM)      replication.py
+`python -m headgate.ops.bench.papers [NAME]`, with no name every paper, or one of these:
+
+    routing    hops, tables and ranges of RANGE and STATE     routing.py
+    placements one anchor a subscription beside RANGE's counting    placements.py
+    nodes      the same through Nodes of the product, up to 100     node_placements.py
+    delivery   direct links beside multicast trees, up to 64 brokers      delivery.py
+    replication subscriptions reached when brokers fail (BLOOM)      replication.py
 
 Each is a module with `add_arguments(parser)` and `run(arguments) -> exit code`. Everything is drawn from one seed,
 which is printed, so that a table can be made again to the last digit.

@@ -1,4 +1,4 @@
-"""`python -m ops.bench.papers [name] [options]`: one paper's tables, or all of them."""
+"""`python -m headgate.ops.bench.papers [name] [options]`: one paper's tables, or all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAPERS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[arg
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run what is named, or everything; the exit code is the worst of all."""
-    parser = argparse.ArgumentParser(prog="python -m ops.bench.papers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m headgate.ops.bench.papers", description=__doc__)
     parser.add_argument("paper", nargs="?", choices=sorted(PAPERS), help="which tables; all when not given")
     for add_arguments, _ in PAPERS.values():
         add_arguments(parser)

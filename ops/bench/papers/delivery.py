@@ -18,8 +18,8 @@ from random import Random
 
 from rich.table import Table
 
-from broker.core.multicast import split_set, spread_set
-from broker.core.routing import BOTH_WAYS_BASE_4, MESH_BROKERS_MAX, RoutingTable
+from headgate.broker.core.multicast import split_set, spread_set
+from headgate.broker.core.routing import BOTH_WAYS_BASE_4, MESH_BROKERS_MAX, RoutingTable
 
 from ..report import console
 from .routing import members_of, ring

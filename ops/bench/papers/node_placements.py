@@ -19,10 +19,10 @@ from typing import Any
 
 from rich.table import Table
 
-from protocol.batch import Batch, make_batch
-from protocol.columns import Scalar
-from protocol.messages import Answer, Ask, Deliver, Mode, Publish, Suback, Subscribe, Unsuback, Unsubscribe
-from protocol.records import decode_record
+from headgate.protocol.batch import Batch, make_batch
+from headgate.protocol.columns import Scalar
+from headgate.protocol.messages import Answer, Ask, Deliver, Mode, Publish, Suback, Subscribe, Unsuback, Unsubscribe
+from headgate.protocol.records import decode_record
 
 from ..report import console
 from .node_ring import NodeClient, NodeRing

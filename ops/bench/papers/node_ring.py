@@ -23,13 +23,13 @@ from heapq import heappop, heappush
 from itertools import count
 from random import Random
 
-from broker.core import Node, NodeConfig
-from broker.core.counting_messages import ASK, LISTS
-from broker.core.effects import Close, Dial, Effect, Send
-from broker.core.inputs import DialFailed, Input, LinkDown, PeerUp, Reachable, Received, Wake
-from broker.core.keyed_messages import Kind
-from protocol.codec import decode, encode
-from protocol.messages import Control, Deliver, Forward, Hello, Message
+from headgate.broker.core import Node, NodeConfig
+from headgate.broker.core.counting_messages import ASK, LISTS
+from headgate.broker.core.effects import Close, Dial, Effect, Send
+from headgate.broker.core.inputs import DialFailed, Input, LinkDown, PeerUp, Reachable, Received, Wake
+from headgate.broker.core.keyed_messages import Kind
+from headgate.protocol.codec import decode, encode
+from headgate.protocol.messages import Control, Deliver, Forward, Hello, Message
 
 __all__ = ["NodeClient", "NodeRing", "word_of"]
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from rich.table import Table
 
-from broker.core.counting import (
+from headgate.broker.core.counting import (
     Collection,
     Constraint,
     CountingScheme,
@@ -34,13 +34,13 @@ from broker.core.counting import (
     Placement,
     SubscriptionId,
 )
-from broker.core.identifiers import successor
-from broker.core.multicast import spread_segment, spread_set
-from broker.core.planner import Anchor, constraints_of, counting_scheme, plan
-from broker.core.routing import BOTH_WAYS_BASE_4, RoutingTable, travel
-from broker.core.shelves import Shelf, key_of
-from matching import Index, Tree, Value, evaluate, parse_pattern, to_text
-from matching.tree import Attribute, Compare, Literal, conjunction, membership
+from headgate.broker.core.identifiers import successor
+from headgate.broker.core.multicast import spread_segment, spread_set
+from headgate.broker.core.planner import Anchor, constraints_of, counting_scheme, plan
+from headgate.broker.core.routing import BOTH_WAYS_BASE_4, RoutingTable, travel
+from headgate.broker.core.shelves import Shelf, key_of
+from headgate.matching import Index, Tree, Value, evaluate, parse_pattern, to_text
+from headgate.matching.tree import Attribute, Compare, Literal, conjunction, membership
 
 from ..report import console
 from .routing import members_of, ring

@@ -22,10 +22,10 @@ from typing import Any
 
 from rich.table import Table
 
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed import Keyed
-from broker.core.keyed_config import KeyedConfig
-from broker.core.keyed_messages import Item, Kind, Route, Tell, View
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed import Keyed
+from headgate.broker.core.keyed_config import KeyedConfig
+from headgate.broker.core.keyed_messages import Item, Kind, Route, Tell, View
 
 from ..report import console
 

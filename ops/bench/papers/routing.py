@@ -20,10 +20,10 @@ from random import Random
 from rich.console import Console
 from rich.table import Table
 
-from broker.core.identifiers import RING_SIZE, successor
-from broker.core.keys import Domain, Span, declared_domain, equality_key
-from broker.core.multicast import spread_segment, spread_set
-from broker.core.routing import (
+from headgate.broker.core.identifiers import RING_SIZE, successor
+from headgate.broker.core.keys import Domain, Span, declared_domain, equality_key
+from headgate.broker.core.multicast import spread_segment, spread_set
+from headgate.broker.core.routing import (
     BOTH_WAYS_BASE_2,
     BOTH_WAYS_BASE_4,
     ONE_WAY_BASE_2,

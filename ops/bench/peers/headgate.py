@@ -20,12 +20,12 @@ from typing import ClassVar
 
 import msgpack
 
-from protocol.batch import make_batch
-from protocol.codec import decode, encode, encode_chunks
-from protocol.columns import Scalar
-from protocol.frames import FrameReader, frame
-from protocol.limits import CREDIT_DEFAULT, FRAME_LENGTH_MAX, HEARTBEAT_SECONDS_MAX
-from protocol.messages import (
+from headgate.protocol.batch import make_batch
+from headgate.protocol.codec import decode, encode, encode_chunks
+from headgate.protocol.columns import Scalar
+from headgate.protocol.frames import FrameReader, frame
+from headgate.protocol.limits import CREDIT_DEFAULT, FRAME_LENGTH_MAX, HEARTBEAT_SECONDS_MAX
+from headgate.protocol.messages import (
     Credit,
     Error,
     Gap,
@@ -272,7 +272,7 @@ class Headgate(Peer):
             f"HEADGATE_LISTEN=127.0.0.1:{port}",
             f"HEADGATE_ADMIN=127.0.0.1:{free_port()}",
             f"HEADGATE_DATA={folder / 'data'}",
-            *(sys.executable, "-m", "broker"),
+            *(sys.executable, "-m", "headgate.broker"),
         ]
 
     def publisher(self, port: int) -> HeadgatePublisher:

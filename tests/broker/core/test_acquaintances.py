@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from broker.core.acquaintances import Acquaintances
-from broker.core.limits import CONTACTS_KEPT_MAX, STRANGER_SECONDS
-from broker.core.routing import MESH_BROKERS_MAX
-from protocol.errors import ProtocolViolation
+from headgate.broker.core.acquaintances import Acquaintances
+from headgate.broker.core.limits import CONTACTS_KEPT_MAX, STRANGER_SECONDS
+from headgate.broker.core.routing import MESH_BROKERS_MAX
+from headgate.protocol.errors import ProtocolViolation
 
 
 def test_who_is_told_of_is_known_for_a_while() -> None:

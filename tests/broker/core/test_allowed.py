@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.allowed import Allowed
-from broker.core.shelves import Shelf, equal_shelf, topic_shelf
+from headgate.broker.core.allowed import Allowed
+from headgate.broker.core.shelves import Shelf, equal_shelf, topic_shelf
 
 SHELVES = [topic_shelf(1), topic_shelf(2), equal_shelf("x"), equal_shelf("y")]
 ROWS = 6
@@ -63,7 +63,7 @@ def test_what_is_left_is_what_looking_at_each_row_and_subscription_says(
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.allowed.ALLOWED_MAX", 2)
+    monkeypatch.setattr("headgate.broker.core.allowed.ALLOWED_MAX", 2)
     memory: dict[tuple[int, ...], tuple[Shelf, ...]] = {}
     allowed = Allowed(dict.fromkeys(range(9), SHELVES[0]), memory)
     allowed.whole = {SHELVES[0]}

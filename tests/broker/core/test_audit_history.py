@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.audit_history import Left, open_subscriptions
-from broker.core.effects import Effect, ReadRows
-from broker.core.inputs import Opened, RowsRead
-from broker.core.log import Log
-from broker.core.log_state import LogState
-from protocol.columns import encode_column
-from protocol.log_rows import LogKind, LogName, Row, encode_row
+from headgate.broker.core.audit_history import Left, open_subscriptions
+from headgate.broker.core.effects import Effect, ReadRows
+from headgate.broker.core.inputs import Opened, RowsRead
+from headgate.broker.core.log import Log
+from headgate.broker.core.log_state import LogState
+from headgate.protocol.columns import encode_column
+from headgate.protocol.log_rows import LogKind, LogName, Row, encode_row
 
 NAME = LogName("ann", 1, int(LogKind.SUBSCRIPTIONS), "quotes")
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from broker.core.audit_log import DROPPED, LOST, SENT
-from broker.core.effects import Note
-from broker.core.inputs import WallClock
-from broker.core.limits import AUDIT_SECONDS
-from protocol.columns import decode_column
-from protocol.log_rows import LogKind, Row
-from protocol.messages import Credit, Deliver, Goodbye, Mode, Unsubscribe
+from headgate.broker.core.audit_log import DROPPED, LOST, SENT
+from headgate.broker.core.effects import Note
+from headgate.broker.core.inputs import WallClock
+from headgate.broker.core.limits import AUDIT_SECONDS
+from headgate.protocol.columns import decode_column
+from headgate.protocol.log_rows import LogKind, Row
+from headgate.protocol.messages import Credit, Deliver, Goodbye, Mode, Unsubscribe
 from tests.support.builders import make_publish, make_subscribe, quote_batch
 from tests.support.log_world import LogWorld
 
@@ -129,7 +129,7 @@ def test_what_did_not_come_in_has_a_second_line() -> None:
 
 
 def test_what_is_remembered_of_deliveries_on_their_way_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.audit_log.AUDIT_FLIGHT_EVENTS_MAX", 2)
+    monkeypatch.setattr("headgate.broker.core.audit_log.AUDIT_FLIGHT_EVENTS_MAX", 2)
     world = Audit()
     subscriber, publisher = world.subscriber(("quotes", "")), world.connect()
     for price in range(4):
@@ -261,7 +261,7 @@ def test_what_the_disk_does_not_take_is_written_again() -> None:
 
 
 def test_what_cannot_be_kept_either_is_said_with_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.audit_log.AUDIT_ROWS_KEPT_MAX", 0)
+    monkeypatch.setattr("headgate.broker.core.audit_log.AUDIT_ROWS_KEPT_MAX", 0)
     world = Audit()
     world.subscriber(("quotes", ""))
     world.prompt = False
@@ -283,7 +283,7 @@ def test_without_a_disk_nothing_is_gathered() -> None:
 
 
 def test_many_lines_are_several_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.audit_log.BATCH_EVENTS_MAX", 32)
+    monkeypatch.setattr("headgate.broker.core.audit_log.BATCH_EVENTS_MAX", 32)
     world = Audit()
     world.subscriber(*[("quotes", "")] * 5)
     world.quote(world.connect(), *range(20))

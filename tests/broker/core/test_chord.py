@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.core.chord import Chord
-from broker.core.chord_messages import (
+from headgate.broker.core.chord import Chord
+from headgate.broker.core.chord_messages import (
     Body,
     Busy,
     Fenced,
@@ -25,8 +25,8 @@ from broker.core.chord_messages import (
     State,
     Tick,
 )
-from broker.core.effects import Note
-from broker.core.members import Member, after
+from headgate.broker.core.effects import Note
+from headgate.broker.core.members import Member, after
 from tests.support.chord_parts import at, letter, machine_at, said
 
 A, B, C, D = at(10), at(20), at(30), at(40)

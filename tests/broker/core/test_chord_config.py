@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.chord_config import ChordConfig
+from headgate.broker.core.chord_config import ChordConfig
 
 
 def test_the_defaults_are_those_of_the_design() -> None:

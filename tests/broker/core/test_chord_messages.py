@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import is_dataclass
 from typing import get_args
 
-from broker.core import chord_messages
-from broker.core.chord_messages import Body, ChordEffect, ChordInput, Letter, Look
-from broker.core.members import Member
+from headgate.broker.core import chord_messages
+from headgate.broker.core.chord_messages import Body, ChordEffect, ChordInput, Letter, Look
+from headgate.broker.core.members import Member
 
 OTHERS = {"Body", "ChordEffect", "ChordInput", "Letter"}
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import Close
-from broker.core.inputs import LinkPaused, LinkResumed, Received
-from protocol.errors import ErrorCode
-from protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT, TEXT_LENGTH_MAX
-from protocol.messages import (
+from headgate.broker.core.effects import Close
+from headgate.broker.core.inputs import LinkPaused, LinkResumed, Received
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT, TEXT_LENGTH_MAX
+from headgate.protocol.messages import (
     Answer,
     Ask,
     Credit,
@@ -104,7 +104,7 @@ def test_more_received_than_was_sent_is_refused_and_the_session_stays() -> None:
 
 
 def test_too_many_sessions_are_turned_away_and_old_ones_may_still_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.clients.SESSIONS_MAX", 2)
+    monkeypatch.setattr("headgate.broker.core.clients.SESSIONS_MAX", 2)
     world = NodeWorld()
     first = world.connect()
     key = world.key(first)
@@ -172,7 +172,7 @@ def test_stored_is_refused_until_there_is_a_log_and_the_sequence_goes_on() -> No
 
 
 def test_too_many_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.streams.STREAMS_MAX", 1)
+    monkeypatch.setattr("headgate.broker.core.streams.STREAMS_MAX", 1)
     world = NodeWorld()
     link = world.connect()
     world.publish(link, "a")
@@ -311,7 +311,7 @@ def test_two_clients_may_use_the_same_number() -> None:
 
 @pytest.mark.parametrize("bound", ["SUBSCRIPTIONS_PER_SESSION_MAX", "SUBSCRIPTIONS_MAX"])
 def test_too_many_subscriptions_are_refused(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"broker.core.clients.{bound}", 2)
+    monkeypatch.setattr(f"headgate.broker.core.clients.{bound}", 2)
     world = NodeWorld()
     link = world.subscriber(("quotes", ""), ("quotes", ""))
     assert error_in(world.say(link, make_subscribe(3))).code == ErrorCode.LIMIT

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from broker.core.chord import Chord
-from broker.core.chord_messages import Greet, Heard, Letter, Ringed
-from broker.core.chord_messages import Post as Posted
-from broker.core.members import member_of
-from protocol.errors import ErrorCode
-from protocol.messages import Error, Suback, Subscribe
+from headgate.broker.core.chord import Chord
+from headgate.broker.core.chord_messages import Greet, Heard, Letter, Ringed
+from headgate.broker.core.chord_messages import Post as Posted
+from headgate.broker.core.members import member_of
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error, Suback, Subscribe
 from tests.support.node_cluster import NodeCluster
 
 

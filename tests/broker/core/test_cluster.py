@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from broker.core import Node, NodeConfig
-from broker.core.chord_messages import Gone, Letter
-from broker.core.cluster import HERE, WAIT
-from broker.core.effects import Dial
-from broker.core.identifiers import RING_SIZE, distance, hash_identifier
-from broker.core.inputs import Loaded, Reachable, Wake
-from broker.core.keyed_limits import TICKETS_MAX
-from broker.core.keyed_messages import Item, Kind, written
-from broker.core.letters import to_wire
-from broker.core.limits import ALONE_SECONDS, ROUTE_HOPS_MAX
-from broker.core.routing import Way
-from protocol.messages import Control, Error, Message
+from headgate.broker.core import Node, NodeConfig
+from headgate.broker.core.chord_messages import Gone, Letter
+from headgate.broker.core.cluster import HERE, WAIT
+from headgate.broker.core.effects import Dial
+from headgate.broker.core.identifiers import RING_SIZE, distance, hash_identifier
+from headgate.broker.core.inputs import Loaded, Reachable, Wake
+from headgate.broker.core.keyed_limits import TICKETS_MAX
+from headgate.broker.core.keyed_messages import Item, Kind, written
+from headgate.broker.core.letters import to_wire
+from headgate.broker.core.limits import ALONE_SECONDS, ROUTE_HOPS_MAX
+from headgate.broker.core.routing import Way
+from headgate.protocol.messages import Control, Error, Message
 from tests.support.node_cluster import NodeCluster
 
 STORE, ROUTE, ROSTER = 1, 2, 3

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from broker.core import acquaintances, cluster, peers
-from broker.core.peer_limits import IDLE_SECONDS_MAX
-from ops.bench.papers.node_ring import NodeRing
-from protocol.messages import Answer, Ask, Gap, Suback
+from headgate.broker.core import acquaintances, cluster, peers
+from headgate.broker.core.peer_limits import IDLE_SECONDS_MAX
+from headgate.ops.bench.papers.node_ring import NodeRing
+from headgate.protocol.messages import Answer, Ask, Gap, Suback
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 from tests.support.peer_events import forward
 from tests.support.peer_net import PeerNet

@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from broker.core.config import NodeConfig, broker_id
+from headgate.broker.core.config import NodeConfig, broker_id
 
 
 def test_a_broker_is_the_first_eight_bytes_of_the_hash_of_its_name() -> None:

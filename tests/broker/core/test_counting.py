@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.counting import (
+from headgate.broker.core.counting import (
     ENTRIES_MAX,
     Collection,
     Constraint,
@@ -22,9 +22,9 @@ from broker.core.counting import (
     difference,
     met,
 )
-from broker.core.identifiers import successor
-from broker.core.keys import Span, declared_domain
-from matching.values import Value, equal
+from headgate.broker.core.identifiers import successor
+from headgate.broker.core.keys import Span, declared_domain
+from headgate.matching.values import Value, equal
 from tests.support.rings import identifiers
 
 PRICE = declared_domain("quotes", "price", 0.0, 4.0, 0.1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.counting_check import Check, true_of
-from matching import parse_condition, parse_pattern
-from protocol.batch import Batch
-from protocol.errors import ProtocolViolation
+from headgate.broker.core.counting_check import Check, true_of
+from headgate.matching import parse_condition, parse_pattern
+from headgate.protocol.batch import Batch
+from headgate.protocol.errors import ProtocolViolation
 from tests.support.builders import quote_batch
 
 

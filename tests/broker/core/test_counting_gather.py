@@ -6,15 +6,27 @@ from typing import Any
 
 import pytest
 
-from broker.core.counting import SubscriptionId
-from broker.core.counting_limits import ASK_AGAIN_SECONDS
-from broker.core.counting_messages import ASK, LISTS, Piece, Spot, parse_ask, parse_lists
-from broker.core.keyed_arcs import NOTHING
-from broker.core.keys import equality_key
-from broker.core.limits import WAITING_SECONDS_MAX
-from broker.core.shelves import count_shelf
-from protocol.errors import ErrorCode
-from protocol.messages import Answer, Ask, Control, Deliver, Error, Forward, Gap, Puback, Suback, Unsuback, Unsubscribe
+from headgate.broker.core.counting import SubscriptionId
+from headgate.broker.core.counting_limits import ASK_AGAIN_SECONDS
+from headgate.broker.core.counting_messages import ASK, LISTS, Piece, Spot, parse_ask, parse_lists
+from headgate.broker.core.keyed_arcs import NOTHING
+from headgate.broker.core.keys import equality_key
+from headgate.broker.core.limits import WAITING_SECONDS_MAX
+from headgate.broker.core.shelves import count_shelf
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import (
+    Answer,
+    Ask,
+    Control,
+    Deliver,
+    Error,
+    Forward,
+    Gap,
+    Puback,
+    Suback,
+    Unsuback,
+    Unsubscribe,
+)
 from tests.support.builders import quote_batch
 from tests.support.node_cluster import Client, NodeCluster
 
@@ -194,7 +206,7 @@ def test_a_list_that_nobody_gives_makes_its_rows_lost_and_the_others_go_out() ->
 
 
 def test_a_long_list_comes_in_pieces_and_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.counting_messages.IDENTITIES_PER_MESSAGE_MAX", 2)
+    monkeypatch.setattr("headgate.broker.core.counting_messages.IDENTITIES_PER_MESSAGE_MAX", 2)
     cluster = counted_cluster()
     (origin, *_), _ = cast(cluster, ("symbol", "OTE"))
     subscriber, publisher = cluster.connect(origin), cluster.connect(origin)
@@ -319,7 +331,7 @@ def test_what_cannot_be_read_when_its_turn_comes_ends_nothing_but_itself(monkeyp
 
 
 def test_more_than_may_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.counting_gather.WAITING_EVENTS_MAX", 3)
+    monkeypatch.setattr("headgate.broker.core.counting_gather.WAITING_EVENTS_MAX", 3)
     cluster = counted_cluster()
     (origin, *_), (owner,) = cast(cluster, ("symbol", "OTE"))
     subscriber, publisher = cluster.connect(origin), cluster.connect(origin)
@@ -334,7 +346,7 @@ def test_more_than_may_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_more_batches_ask_at_a_time_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.counting_gather.BATCHES_ASKING_MAX", 2)
+    monkeypatch.setattr("headgate.broker.core.counting_gather.BATCHES_ASKING_MAX", 2)
     cluster = counted_cluster()
     (origin, *_), (owner,) = cast(cluster, ("symbol", "OTE"))
     subscriber, publisher = cluster.connect(origin), cluster.connect(origin)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from broker.core.counting import SubscriptionId
-from broker.core.counting_home import COUNTED, CountingHome, counted_items, read_counted
-from broker.core.counting_plan import Counted, plan_counting
-from broker.core.keyed_messages import Item
-from broker.core.shelves import count_shelf
-from matching import parse_condition, parse_pattern
-from protocol.errors import ProtocolViolation
+from headgate.broker.core.counting import SubscriptionId
+from headgate.broker.core.counting_home import COUNTED, CountingHome, counted_items, read_counted
+from headgate.broker.core.counting_plan import Counted, plan_counting
+from headgate.broker.core.keyed_messages import Item
+from headgate.broker.core.shelves import count_shelf
+from headgate.matching import parse_condition, parse_pattern
+from headgate.protocol.errors import ProtocolViolation
 
 SCHEMA: dict[str, Any] = {
     "attributes": {"price": {"type": "float", "min": 0, "max": 20, "precision": 0.01}, "symbol": {"type": "string"}}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.core import counting_limits as limits
-from broker.core.limits import WAITING_SECONDS_MAX
-from protocol.limits import LIST_LENGTH_MAX
+from headgate.broker.core import counting_limits as limits
+from headgate.broker.core.limits import WAITING_SECONDS_MAX
+from headgate.protocol.limits import LIST_LENGTH_MAX
 
 
 def test_keys_and_identities_fit_the_lists_of_a_message() -> None:

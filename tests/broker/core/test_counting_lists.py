@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.counting import CountingStore, Entry, SubscriptionId
-from broker.core.counting_lists import CountingLists
-from broker.core.keys import declared_domain
-from broker.core.shelves import count_shelf, equal_shelf, range_shelf
+from headgate.broker.core.counting import CountingStore, Entry, SubscriptionId
+from headgate.broker.core.counting_lists import CountingLists
+from headgate.broker.core.keys import declared_domain
+from headgate.broker.core.shelves import count_shelf, equal_shelf, range_shelf
 
 DOMAINS = [declared_domain("quotes", "price", 0, cells - 1, 1) for cells in (2, 3, 8, 13)]
 SYMBOL = count_shelf("symbol")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.counting import SubscriptionId
-from broker.core.counting_limits import IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX
-from broker.core.counting_messages import (
+from headgate.broker.core.counting import SubscriptionId
+from headgate.broker.core.counting_limits import IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX
+from headgate.broker.core.counting_messages import (
     ASK,
     LISTS,
     Piece,
@@ -21,12 +21,12 @@ from broker.core.counting_messages import (
     parse_ask,
     parse_lists,
 )
-from broker.core.keys import declared_domain
-from broker.core.shelves import Shelf, count_shelf
-from protocol.codec import decode, encode
-from protocol.errors import ProtocolViolation
-from protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, PAGE_LENGTH_MAX
-from protocol.messages import Control
+from headgate.broker.core.keys import declared_domain
+from headgate.broker.core.shelves import Shelf, count_shelf
+from headgate.protocol.codec import decode, encode
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, PAGE_LENGTH_MAX
+from headgate.protocol.messages import Control
 
 PRICE = declared_domain("quotes", "price", 0, 20, 0.01)
 SHELVES = (count_shelf("symbol"), count_shelf("price", PRICE))

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.counting_plan import Counted, plan_counting, plan_resting
-from broker.core.keys import declared_domain, equality_key
-from broker.core.planner import Anchor
-from broker.core.shelves import Shelf, count_shelf, equal_shelf, key_of, topic_shelf
-from matching import Value, evaluate, parse_condition, parse_pattern
+from headgate.broker.core.counting_plan import Counted, plan_counting, plan_resting
+from headgate.broker.core.keys import declared_domain, equality_key
+from headgate.broker.core.planner import Anchor
+from headgate.broker.core.shelves import Shelf, count_shelf, equal_shelf, key_of, topic_shelf
+from headgate.matching import Value, evaluate, parse_condition, parse_pattern
 
 SCHEMA: dict[str, Any] = {
     "attributes": {
@@ -109,7 +109,7 @@ def test_where_a_subscription_rests() -> None:
 
 
 def test_the_bound_of_shelves_holds_for_lists_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.counting_plan.SHELVES_MAX", 3)
+    monkeypatch.setattr("headgate.broker.core.counting_plan.SHELVES_MAX", 3)
     condition = parse_condition("symbol = 'OTE' AND price < 1")
     for used, counted in (
         ([SYMBOL, VOLUMES], True),

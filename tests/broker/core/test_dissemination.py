@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core import dissemination
-from broker.core.dissemination import _all_routes, _by_session
-from broker.core.subscribers import ClientSession
-from protocol.batch import Batch
-from protocol.codec import encode
-from protocol.errors import ErrorCode
-from protocol.limits import CONTROL_LENGTH_MAX, FRAME_LENGTH_MAX
-from protocol.messages import Deliver, Error, Mode, Puback, Scope, Subscribe, Unsubscribe
+from headgate.broker.core import dissemination
+from headgate.broker.core.dissemination import _all_routes, _by_session
+from headgate.broker.core.subscribers import ClientSession
+from headgate.protocol.batch import Batch
+from headgate.protocol.codec import encode
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.limits import CONTROL_LENGTH_MAX, FRAME_LENGTH_MAX
+from headgate.protocol.messages import Deliver, Error, Mode, Puback, Scope, Subscribe, Unsubscribe
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 

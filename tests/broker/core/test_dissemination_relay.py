@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.streams import Plan
-from protocol.batch import Batch
-from protocol.messages import Deliver, Unsubscribe
+from headgate.broker.core.streams import Plan
+from headgate.protocol.batch import Batch
+from headgate.protocol.messages import Deliver, Unsubscribe
 from tests.support.builders import make_publish, quote_batch
 from tests.support.node_cluster import events_of
 from tests.support.node_world import NodeWorld

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import get_args
 
-from broker.core import effects
-from broker.core.effects import Effect, Send
-from broker.simulator.world import Host, World
-from protocol.messages import Ping
+from headgate.broker.core import effects
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.simulator.world import Host, World
+from headgate.protocol.messages import Ping
 from tests.support.node_world import NodeWorld
 
 

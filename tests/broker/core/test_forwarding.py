@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.keyed_arcs import NOTHING
-from broker.core.limits import WAITING_SECONDS_MAX
-from protocol.batch import Batch
-from protocol.errors import ErrorCode
-from protocol.messages import Error, Forward, Gap, Puback, Scope
+from headgate.broker.core.keyed_arcs import NOTHING
+from headgate.broker.core.limits import WAITING_SECONDS_MAX
+from headgate.protocol.batch import Batch
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error, Forward, Gap, Puback, Scope
 from tests.support.builders import quote_batch
 from tests.support.node_cluster import NodeCluster, events_of
 from tests.support.stage import OTE, Stage
@@ -128,7 +128,7 @@ def test_over_the_bound_publishers_are_refused_and_in_time_taken_again(
 ) -> None:
     stage = Stage()
     size = len(quote_batch("quotes/a", ["a"], symbol=["OTE"]).records)
-    monkeypatch.setattr(f"broker.core.waiting.WAITING_{bound}_MAX", 2 if bound == "EVENTS" else 2 * size)
+    monkeypatch.setattr(f"headgate.broker.core.waiting.WAITING_{bound}_MAX", 2 if bound == "EVENTS" else 2 * size)
     with stage.silence(OTE):
         stage.publish("a")
         stage.publish("b")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker.core.inputs import LinkPaused, LinkResumed, Received
-from broker.core.limits import FORWARD_HOPS_MAX
-from broker.core.losses import LOSS
-from protocol.batch import Batch, Portion
-from protocol.messages import Control, Deliver, Error, Forward, Gap, Message, Unsubscribe
+from headgate.broker.core.inputs import LinkPaused, LinkResumed, Received
+from headgate.broker.core.limits import FORWARD_HOPS_MAX
+from headgate.broker.core.losses import LOSS
+from headgate.protocol.batch import Batch, Portion
+from headgate.protocol.messages import Control, Deliver, Error, Forward, Gap, Message, Unsubscribe
 from tests.support.builders import quote_batch
 from tests.support.node_cluster import events_of
 from tests.support.stage import OTE, Stage
@@ -65,7 +65,7 @@ def test_many_shelves_travel_in_several_messages(
     bound: str, value: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One message names a bounded number of them, and fewer when each has thousands of rows: it must fit a frame."""
-    monkeypatch.setattr(f"broker.core.forwarding.{bound}", value)
+    monkeypatch.setattr(f"headgate.broker.core.forwarding.{bound}", value)
     names = "abcdefg"
     stage = Stage(*[f"{name} = 1" for name in names])
     columns: dict[str, Any] = {name: list(range(30)) for name in names}
@@ -120,7 +120,7 @@ def test_what_is_not_answered_for_here_is_passed_on_and_ends_somewhere() -> None
 
 def test_what_came_from_brokers_over_the_bound_is_lost_said_and_done_with(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage()
-    monkeypatch.setattr("broker.core.waiting.WAITING_EVENTS_MAX", 3)
+    monkeypatch.setattr("headgate.broker.core.waiting.WAITING_EVENTS_MAX", 3)
     with stage.silence(OTE):
         for _ in range(3):
             stage.cluster.tell(stage.owner, stage.source, forward([[["equal", "symbol"], [0, 1]]]))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.core.chord_messages import Fenced, Heard, Look, Meet, Post, Seen
-from broker.core.healing import Healing
-from broker.simulator.ring_run import RingOptions, run_ring
+from headgate.broker.core.chord_messages import Fenced, Heard, Look, Meet, Post, Seen
+from headgate.broker.core.healing import Healing
+from headgate.broker.simulator.ring_run import RingOptions, run_ring
 from tests.support.chord_parts import at, letter, machine_at, new_identity, said
 
 

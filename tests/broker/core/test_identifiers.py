@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.config import broker_id
-from broker.core.identifiers import (
+from headgate.broker.core.config import broker_id
+from headgate.broker.core.identifiers import (
     BITS,
     RING_SIZE,
     absolute_distance,

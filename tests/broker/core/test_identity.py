@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.core.chord_config import CONTACTS_MAX, FENCED_MAX
-from broker.core.chord_messages import Letter, Look, Lost, Post, Reborn
-from broker.core.members import after
+from headgate.broker.core.chord_config import CONTACTS_MAX, FENCED_MAX
+from headgate.broker.core.chord_messages import Letter, Look, Lost, Post, Reborn
+from headgate.broker.core.members import after
 from tests.support.chord_parts import at, new_identity
 
 

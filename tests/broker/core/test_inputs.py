@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-from broker.core import inputs
-from broker.core.inputs import Input, LinkDown, LinkPaused, LinkResumed, Loaded, Received
+from headgate.broker.core import inputs
+from headgate.broker.core.inputs import Input, LinkDown, LinkPaused, LinkResumed, Loaded, Received
 from tests.support.node_world import NodeWorld
 
 

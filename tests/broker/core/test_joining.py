@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.core.chord_config import ChordConfig
-from broker.core.chord_messages import Busy, Query, Seen, State
-from broker.core.identity import Identity
-from broker.core.joining import Joining
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.chord_messages import Busy, Query, Seen, State
+from headgate.broker.core.identity import Identity
+from headgate.broker.core.joining import Joining
 from tests.support.chord_parts import CONFIG, at, letter, new_identity, said
 
 A, B, C, D, ME = at(10), at(20), at(30), at(40), at(25)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed import Keyed
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_config import KeyedConfig
-from broker.core.keyed_limits import ITEM_BYTES_MAX, LEASE_SECONDS
-from broker.core.keyed_messages import Added, Copied, Item, Kind, Placed, Removed, Tell, View, written
-from protocol.errors import LocalError, ProtocolViolation
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed import Keyed
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_config import KeyedConfig
+from headgate.broker.core.keyed_limits import ITEM_BYTES_MAX, LEASE_SECONDS
+from headgate.broker.core.keyed_messages import Added, Copied, Item, Kind, Placed, Removed, Tell, View, written
+from headgate.protocol.errors import LocalError, ProtocolViolation
 from tests.support.keyed_parts import item
 from tests.support.keyed_world import World
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed_arcs import NOTHING, Scope, Stretch
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed_arcs import NOTHING, Scope, Stretch
 
 EDGE = 6
 keys = st.one_of(st.integers(0, EDGE), st.integers(RING_SIZE - EDGE, RING_SIZE - 1))

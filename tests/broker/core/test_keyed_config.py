@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.keyed_config import KeyedConfig
-from broker.core.keyed_limits import (
+from headgate.broker.core.keyed_config import KeyedConfig
+from headgate.broker.core.keyed_limits import (
     FORMER_SECONDS,
     LEASE_SECONDS,
     LIVES_MAX,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core import keyed_fetches, keyed_messages
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_fetches import Fetches
-from broker.core.keyed_items import Items
-from broker.core.keyed_messages import Kind, Verdict
+from headgate.broker.core import keyed_fetches, keyed_messages
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_fetches import Fetches
+from headgate.broker.core.keyed_items import Items
+from headgate.broker.core.keyed_messages import Kind, Verdict
 from tests.support.keyed_parts import Sent, item
 
 ALL = Stretch(0, 1000)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_former import Comers, Former
-from broker.core.keyed_limits import FORMER_SECONDS
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_former import Comers, Former
+from headgate.broker.core.keyed_limits import FORMER_SECONDS
 
 LEASE = 2.5
 OWNER, ANOTHER = 80, 30

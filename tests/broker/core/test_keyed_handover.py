@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.keyed import Keyed
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_config import KeyedConfig
-from broker.core.keyed_messages import Copied, Item, Kind, Tell, Verdict, View, written
+from headgate.broker.core.keyed import Keyed
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_config import KeyedConfig
+from headgate.broker.core.keyed_messages import Copied, Item, Kind, Tell, Verdict, View, written
 from tests.support.keyed_parts import item
 
 ME, BEFORE, AFTER, NEWCOMER = 100, 50, 200, 80

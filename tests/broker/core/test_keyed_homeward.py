@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_homeward import Homeward
-from broker.core.keyed_items import Items
-from broker.core.keyed_messages import Item
-from broker.core.keyed_puts import Puts
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_homeward import Homeward
+from headgate.broker.core.keyed_items import Items
+from headgate.broker.core.keyed_messages import Item
+from headgate.broker.core.keyed_puts import Puts
 from tests.support.keyed_parts import item
 
 

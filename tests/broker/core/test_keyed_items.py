@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core import keyed_items
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_items import Items, Merged, digest_of
-from broker.core.keyed_messages import Added, Item, KeyedEffect, Removed
+from headgate.broker.core import keyed_items
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_items import Items, Merged, digest_of
+from headgate.broker.core.keyed_messages import Added, Item, KeyedEffect, Removed
 from tests.support.keyed_parts import item
 
 small = st.builds(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_leases import Leases
-from broker.core.keyed_messages import Kind, Renewal
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_leases import Leases
+from headgate.broker.core.keyed_messages import Kind, Renewal
 from tests.support.keyed_parts import Sent
 
 ME, FIRST, SECOND = 100, 200, 300

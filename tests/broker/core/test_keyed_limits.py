@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.core import keyed_limits as limits
-from protocol import limits as wire
+from headgate.broker.core import keyed_limits as limits
+from headgate.protocol import limits as wire
 
 
 def test_a_page_and_its_last_item_fit_a_message_of_512_kibibytes() -> None:

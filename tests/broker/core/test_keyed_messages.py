@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed_limits import ITEM_BYTES_MAX, NAME_PARTS_MAX, NAME_TEXT_LENGTH_MAX, PAGE_ITEMS_MAX
-from broker.core.keyed_messages import Item, Kind, checked_body, item_bytes, items_of, pages, written
-from protocol.errors import ProtocolViolation
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed_limits import ITEM_BYTES_MAX, NAME_PARTS_MAX, NAME_TEXT_LENGTH_MAX, PAGE_ITEMS_MAX
+from headgate.broker.core.keyed_messages import Item, Kind, checked_body, item_bytes, items_of, pages, written
+from headgate.protocol.errors import ProtocolViolation
 from tests.support.keyed_parts import item
 
 numbers = st.integers(0, RING_SIZE - 1)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_limits import FETCH_AGAIN_SECONDS, FETCH_ANSWER_SECONDS, HANDOVER_SECONDS, SETTLE_SECONDS
-from broker.core.keyed_messages import Kind, Verdict, View
-from broker.core.keyed_ownership import Ownership
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_limits import (
+    FETCH_AGAIN_SECONDS,
+    FETCH_ANSWER_SECONDS,
+    HANDOVER_SECONDS,
+    SETTLE_SECONDS,
+)
+from headgate.broker.core.keyed_messages import Kind, Verdict, View
+from headgate.broker.core.keyed_ownership import Ownership
 from tests.support.keyed_parts import Sent
 
 ME, BEFORE, FIRST, SECOND, THIRD = 100, 50, 200, 300, 400

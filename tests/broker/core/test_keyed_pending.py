@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core import keyed_pending
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_pending import Pending, Pendings
+from headgate.broker.core import keyed_pending
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_pending import Pending, Pendings
 from tests.support.keyed_parts import item
 
 HERE = Stretch(4, 9)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core import keyed_puts
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed_limits import PAGE_ITEMS_MAX, PUT_SECONDS_MAX, TICKETS_MAX
-from broker.core.keyed_messages import Item
-from broker.core.keyed_puts import Part, Puts
+from headgate.broker.core import keyed_puts
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed_limits import PAGE_ITEMS_MAX, PUT_SECONDS_MAX, TICKETS_MAX
+from headgate.broker.core.keyed_messages import Item
+from headgate.broker.core.keyed_puts import Part, Puts
 from tests.support.keyed_parts import item
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core import keyed_messages
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_items import Items
-from broker.core.keyed_messages import Copied, Item, Kind
-from broker.core.keyed_siblings import Siblings
+from headgate.broker.core import keyed_messages
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_items import Items
+from headgate.broker.core.keyed_messages import Copied, Item, Kind
+from headgate.broker.core.keyed_siblings import Siblings
 from tests.support.keyed_parts import Sent, item
 
 ME, NEXT, OTHER = 100, 200, 300

@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed import Keyed
-from broker.core.keyed_config import KeyedConfig
-from broker.core.keyed_limits import PUT_HOPS_MAX
-from broker.core.keyed_messages import Copied, Item, Kind, Placed, Renewal, Route, Tell, Verdict, View, written
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed import Keyed
+from headgate.broker.core.keyed_config import KeyedConfig
+from headgate.broker.core.keyed_limits import PUT_HOPS_MAX
+from headgate.broker.core.keyed_messages import Copied, Item, Kind, Placed, Renewal, Route, Tell, Verdict, View, written
 from tests.support.keyed_parts import item
 
 ME, BEFORE, FIRST, SECOND, ORIGIN = 100, 50, 200, 300, 900

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from broker.core.identifiers import RING_SIZE, distance
-from broker.core.keys import (
+from headgate.broker.core.identifiers import RING_SIZE, distance
+from headgate.broker.core.keys import (
     CELLS_MAX,
     Domain,
     Span,
@@ -21,8 +21,8 @@ from broker.core.keys import (
     prefix_keys,
     record_key,
 )
-from broker.core.multicast import Segment
-from matching.values import equal, less, less_or_equal
+from headgate.broker.core.multicast import Segment
+from headgate.matching.values import equal, less, less_or_equal
 
 values = st.one_of(
     st.none(),

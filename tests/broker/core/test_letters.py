@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.chord_messages import (
+from headgate.broker.core.chord_messages import (
     Agree,
     Body,
     Busy,
@@ -29,10 +29,10 @@ from broker.core.chord_messages import (
     Shrunk,
     State,
 )
-from broker.core.letters import from_wire, to_wire
-from broker.core.members import Member, after, member_of
-from protocol.errors import ProtocolViolation
-from protocol.messages import Letter as WireLetter
+from headgate.broker.core.letters import from_wire, to_wire
+from headgate.broker.core.members import Member, after, member_of
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.messages import Letter as WireLetter
 
 ANNA, BERT, CARL = (member_of(name, life, f"{name}:7401") for life, name in enumerate(("anna", "bert", "carl")))
 LIST = (BERT, CARL, after(CARL), after(after(CARL)))

@@ -9,14 +9,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from broker.core.effects import Append, Effect, Halt
-from broker.core.inputs import NotStored, Opened, Received, Stored, Wake
-from broker.core.limits import STORE_SECONDS_MAX
-from broker.core.log import HeldLog, Log
-from broker.core.log_state import LogState
-from protocol.errors import ErrorCode, Refused
-from protocol.log_rows import LogKind, LogName, Row
-from protocol.messages import Error, Mode, Puback
+from headgate.broker.core.effects import Append, Effect, Halt
+from headgate.broker.core.inputs import NotStored, Opened, Received, Stored, Wake
+from headgate.broker.core.limits import STORE_SECONDS_MAX
+from headgate.broker.core.log import HeldLog, Log
+from headgate.broker.core.log_state import LogState
+from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.log_rows import LogKind, LogName, Row
+from headgate.protocol.messages import Error, Mode, Puback
 from tests.support.builders import make_publish
 from tests.support.log_disk import EPOCH, Disk
 from tests.support.log_world import LogWorld
@@ -173,7 +173,7 @@ def test_a_batch_that_disks_are_too_slow_for_is_refused_and_delivered_when_it_is
 
 def test_room_is_bounded_in_bytes_and_in_waiters(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
-    monkeypatch.setattr("broker.core.log.LOG_PENDING_BYTES_MAX", 1_000)
+    monkeypatch.setattr("headgate.broker.core.log.LOG_PENDING_BYTES_MAX", 1_000)
     bench.log.check_room(400)
     bench.append(bench.events)
     with pytest.raises(Refused, match="try again") as caught:
@@ -181,7 +181,7 @@ def test_room_is_bounded_in_bytes_and_in_waiters(monkeypatch: pytest.MonkeyPatch
     assert caught.value.code == ErrorCode.NOT_STORED
     bench.sync()
     bench.log.check_room(400)
-    monkeypatch.setattr("broker.core.log.LOG_WAITERS_MAX", 1)
+    monkeypatch.setattr("headgate.broker.core.log.LOG_WAITERS_MAX", 1)
     unsafe, told = [(bench.events, 9)], list[Refused | None]()
     for _ in range(3):
         bench.log.wait(unsafe, lambda refused, now: told.append(refused), 1.0)

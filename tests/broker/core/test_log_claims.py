@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker.core.limits import CLOCKS_APART_SECONDS
-from broker.core.log_claims import CLAIM, CLAIMED, Owner
-from broker.core.log_spans import Span
-from protocol.errors import ErrorCode
-from protocol.messages import Answer, Ask, Control, Error
+from headgate.broker.core.limits import CLOCKS_APART_SECONDS
+from headgate.broker.core.log_claims import CLAIM, CLAIMED, Owner
+from headgate.broker.core.log_spans import Span
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Answer, Ask, Control, Error
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH
 from tests.support.log_world import stamped
@@ -68,7 +68,7 @@ def test_producers_that_take_turns_are_told_of_in_a_span_each() -> None:
 
 
 def test_however_much_there_is_all_of_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.log_claims.CLAIM_SPANS_MAX", 2)
+    monkeypatch.setattr("headgate.broker.core.log_claims.CLAIM_SPANS_MAX", 2)
     cluster, heard = LogCluster(2), list[list[Span]]()
     told = [Span("p", number, number + 1, 5, False, "b7") for number in range(10, 17, 2)]
     for much in (0, 1, 2, 3, 4):
@@ -88,7 +88,7 @@ def test_however_much_there_is_all_of_it_is_told(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_answer_without_end_ends_the_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.log_claims.CLAIM_ANSWER_SPANS_MAX", 3)
+    monkeypatch.setattr("headgate.broker.core.log_claims.CLAIM_ANSWER_SPANS_MAX", 3)
     cluster, heard = LogCluster(2), list[list[Span]]()
     node = cluster.node("b0")
     (info,) = node.cluster.linked()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.core.limits import STORE_SECONDS_MAX, VOUCH_SECONDS_MAX
-from protocol.errors import ErrorCode
-from protocol.messages import Control, Copy, Error, LogChunk, Mode, ReadLog
+from headgate.broker.core.limits import STORE_SECONDS_MAX, VOUCH_SECONDS_MAX
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Control, Copy, Error, LogChunk, Mode, ReadLog
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH
 
@@ -151,8 +151,8 @@ def test_a_sibling_whose_disk_is_full_is_asked_again_until_it_is_not() -> None:
 def test_only_a_window_is_on_its_way_to_a_slow_sibling_and_the_rest_is_read_from_disk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("broker.core.log_copies.COPY_WINDOW_BYTES", 2_000)
-    monkeypatch.setattr("broker.core.log_copies.COPY_CHUNK_BYTES", 1_000)
+    monkeypatch.setattr("headgate.broker.core.log_copies.COPY_WINDOW_BYTES", 2_000)
+    monkeypatch.setattr("headgate.broker.core.log_copies.COPY_CHUNK_BYTES", 1_000)
     cluster = LogCluster(2)
     client = cluster.connect("b0")
     cluster.slow["b1"] = None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.log_held import HeldLog
-from broker.core.log_state import LogState
-from protocol.log_rows import LogKind, LogName
+from headgate.broker.core.log_held import HeldLog
+from headgate.broker.core.log_state import LogState
+from headgate.protocol.log_rows import LogKind, LogName
 
 
 def log(kind: LogKind = LogKind.EVENTS, own: bool = True) -> HeldLog:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.limits import POSITIONS_MAX
-from protocol.errors import ErrorCode, ProtocolViolation
-from protocol.log_rows import LogKind, LogName, Row, encode_row
-from protocol.messages import Control, Copy, Error
+from headgate.broker.core.limits import POSITIONS_MAX
+from headgate.protocol.errors import ErrorCode, ProtocolViolation
+from headgate.protocol.log_rows import LogKind, LogName, Row, encode_row
+from headgate.protocol.messages import Control, Copy, Error
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH
 from tests.support.log_world import stamped
@@ -102,7 +102,7 @@ def test_what_a_row_says_of_its_producer_is_known_here_too() -> None:
 
 
 def test_on_every_link_each_side_says_what_it_holds_of_the_other_ones_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.log_holder._HELD_AT_A_TIME", 2)
+    monkeypatch.setattr("headgate.broker.core.log_holder._HELD_AT_A_TIME", 2)
     cluster = LogCluster(2)
     assert [one.body for *_, one in cluster.said if isinstance(one, Control) and one.kind == HELD] == [[True]] * 2
     for stream in "abc":

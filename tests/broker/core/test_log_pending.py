@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from broker.core.log_pending import PENDING_OVERHEAD_BYTES, Pending
+from headgate.broker.core.log_pending import PENDING_OVERHEAD_BYTES, Pending
 
 
 def test_it_counts_for_its_bytes_and_what_is_around_them() -> None:

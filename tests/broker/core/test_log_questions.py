@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from broker.core import log_questions
-from broker.core.inputs import Opened
-from broker.core.limits import ASKS_PER_SESSION_MAX
-from broker.core.log_state import LogState
-from protocol.columns import encode_column
-from protocol.errors import ErrorCode
-from protocol.log_catalogue import catalogue
-from protocol.log_rows import LogName
-from protocol.messages import Answer, Ask, Error, Mode
+from headgate.broker.core import log_questions
+from headgate.broker.core.inputs import Opened
+from headgate.broker.core.limits import ASKS_PER_SESSION_MAX
+from headgate.broker.core.log_state import LogState
+from headgate.protocol.columns import encode_column
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.log_catalogue import catalogue
+from headgate.protocol.log_rows import LogName
+from headgate.protocol.messages import Answer, Ask, Error, Mode
 from tests.support.builders import make_publish
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.inputs import RowsRead
-from protocol.errors import ErrorCode
-from protocol.limits import LOG_CHUNK_BYTES_MAX
-from protocol.log_rows import LogKind, Row, decode_row, row_batch
-from protocol.messages import Error, LogChunk, Mode, ReadLog
-from protocol.records import decode_record
+from headgate.broker.core.inputs import RowsRead
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX
+from headgate.protocol.log_rows import LogKind, Row, decode_row, row_batch
+from headgate.protocol.messages import Error, LogChunk, Mode, ReadLog
+from headgate.protocol.records import decode_record
 from tests.support.builders import make_publish, quote_batch
 from tests.support.log_disk import EPOCH
 from tests.support.log_world import LogWorld, stamped

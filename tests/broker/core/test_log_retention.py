@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import FindSize, FindTime, TrimLog
-from broker.core.inputs import Opened
-from broker.core.limits import RETENTION_BYTES_MIN, RETENTION_PAUSE_SECONDS
-from broker.core.log_state import LogState
-from protocol.log_rows import LogKind, LogName
-from protocol.messages import Mode
+from headgate.broker.core.effects import FindSize, FindTime, TrimLog
+from headgate.broker.core.inputs import Opened
+from headgate.broker.core.limits import RETENTION_BYTES_MIN, RETENTION_PAUSE_SECONDS
+from headgate.broker.core.log_state import LogState
+from headgate.protocol.log_rows import LogKind, LogName
+from headgate.protocol.messages import Mode
 from tests.support.builders import make_publish, quote_batch
 from tests.support.log_disk import EPOCH
 from tests.support.log_world import LogWorld

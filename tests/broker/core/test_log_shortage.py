@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from broker.core.identifiers import hash_identifier
-from broker.core.limits import STORE_SECONDS_MAX
-from broker.core.log_shortage import shortage
-from protocol.errors import ErrorCode
-from protocol.messages import Error
+from headgate.broker.core.identifiers import hash_identifier
+from headgate.broker.core.limits import STORE_SECONDS_MAX
+from headgate.broker.core.log_shortage import shortage
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error
 from tests.support.log_cluster import LogCluster
 from tests.support.log_world import stamped
 from tests.support.node_cluster import address_of

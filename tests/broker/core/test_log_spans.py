@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.log_spans import GatheredSpans, Span, Spans
-from protocol.log_rows import LogKind, LogName, Row
+from headgate.broker.core.log_spans import GatheredSpans, Span, Spans
+from headgate.protocol.log_rows import LogKind, LogName, Row
 
 ANN = LogName("ann", 1, int(LogKind.EVENTS), "quotes")
 

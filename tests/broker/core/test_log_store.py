@@ -6,9 +6,9 @@ import inspect
 
 import pytest
 
-from broker.core.log_store import LogStore, LogStoreError, StoreFailed, StoreFull
-from broker.daemon.log_store import SqliteLogStore
-from broker.simulator.log_store import ListStore
+from headgate.broker.core.log_store import LogStore, LogStoreError, StoreFailed, StoreFull
+from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.broker.simulator.log_store import ListStore
 
 CALLS = ("open", "append", "read", "trim", "find", "close")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import TrimLog
-from broker.core.limits import RETENTION_PAUSE_SECONDS, VOUCH_SECONDS_MAX
-from protocol.errors import ErrorCode
-from protocol.log_rows import LogKind, LogName
-from protocol.messages import Answer, Error, LogChunk, Mode, Puback, ReadLog
+from headgate.broker.core.effects import TrimLog
+from headgate.broker.core.limits import RETENTION_PAUSE_SECONDS, VOUCH_SECONDS_MAX
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.log_rows import LogKind, LogName
+from headgate.protocol.messages import Answer, Error, LogChunk, Mode, Puback, ReadLog
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH, _Rows
 from tests.support.log_world import stamped
@@ -116,7 +116,7 @@ def opened_apart(cluster: LogCluster) -> Client:
 
 
 def test_what_is_told_in_several_pieces_is_taken_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.log_claims.CLAIM_SPANS_MAX", 1)
+    monkeypatch.setattr("headgate.broker.core.log_claims.CLAIM_SPANS_MAX", 1)
     cluster, _ = torn()
     opened_apart(cluster)
     moved(cluster)
@@ -265,7 +265,7 @@ def test_what_is_taken_back_later_may_be_let_go_of_meanwhile(trimmed: int) -> No
 
 
 def test_a_tail_that_is_too_long_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.log_tails.TAIL_BYTES_MAX", 1)
+    monkeypatch.setattr("headgate.broker.core.log_tails.TAIL_BYTES_MAX", 1)
     cluster, _ = torn()
     moved(cluster)
     meet(cluster)

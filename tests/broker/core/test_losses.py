@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.core.limits import ORPHAN_SECONDS
-from broker.core.losses import LOSS
-from protocol.messages import Control, Gap
+from headgate.broker.core.limits import ORPHAN_SECONDS
+from headgate.broker.core.losses import LOSS
+from headgate.protocol.messages import Control, Gap
 from tests.support.node_cluster import Client, NodeCluster
 
 
@@ -91,7 +91,7 @@ def test_a_newcomer_and_another_life_have_nobody_to_tell() -> None:
 
 
 def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.losses.LOSSES_KEPT_MAX", 5)
+    monkeypatch.setattr("headgate.broker.core.losses.LOSSES_KEPT_MAX", 5)
     cluster = NodeCluster(2)
     losses = cluster.node("b0").forwarding.losses
     for count in range(1, 9):

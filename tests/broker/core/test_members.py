@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.identifiers import between, hash_identifier
-from broker.core.members import RING_TOP, Member, adopted, after, ideal, member_of, without_head
+from headgate.broker.core.identifiers import between, hash_identifier
+from headgate.broker.core.members import RING_TOP, Member, adopted, after, ideal, member_of, without_head
 
 lives = st.tuples(st.integers(0, 3), st.integers(0, 3)).map(lambda pair: Member(*pair))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.core.chord_messages import Agree, Body, Gone, Greet, Letter, Open, Propose, Query
-from broker.core.identity import Identity
-from broker.core.members import Member
-from broker.core.mesh import Mesh
+from headgate.broker.core.chord_messages import Agree, Body, Gone, Greet, Letter, Open, Propose, Query
+from headgate.broker.core.identity import Identity
+from headgate.broker.core.members import Member
+from headgate.broker.core.mesh import Mesh
 from tests.support.chord_parts import at, letter, new_identity, said
 
 A, B, C = at(10), at(20), at(30)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.identifiers import RING_SIZE, distance
-from broker.core.multicast import (
+from headgate.broker.core.identifiers import RING_SIZE, distance
+from headgate.broker.core.multicast import (
     Arc,
     Segment,
     SegmentShare,
@@ -21,7 +21,7 @@ from broker.core.multicast import (
     spread_set,
     start_segment,
 )
-from broker.core.routing import BOTH_WAYS_BASE_4, ONE_WAY_BASE_2, FingerPlan, RoutingTable, Way, travel
+from headgate.broker.core.routing import BOTH_WAYS_BASE_4, ONE_WAY_BASE_2, FingerPlan, RoutingTable, Way, travel
 from tests.support.rings import HostileRing, hostile_rings, ideal_ring, identifiers, random_members
 
 

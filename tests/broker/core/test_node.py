@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.effects import Close, Send, Store
-from broker.core.inputs import Drain, LinkPaused, LinkResumed, Loaded, Received, Wake, WallClock
-from broker.core.limits import STORE_SECONDS_MAX
-from protocol.errors import ErrorCode
-from protocol.messages import (
+from headgate.broker.core.effects import Close, Send, Store
+from headgate.broker.core.inputs import Drain, LinkPaused, LinkResumed, Loaded, Received, Wake, WallClock
+from headgate.broker.core.limits import STORE_SECONDS_MAX
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import (
     Answer,
     Ask,
     Credit,
@@ -153,7 +153,7 @@ def test_everybody_is_told_goodbye_and_nobody_is_taken_any_more() -> None:
 
 
 def test_what_may_still_be_sent_is_sent_before_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.subscribers.DRAIN_BYTES_PER_STEP", 1)
+    monkeypatch.setattr("headgate.broker.core.subscribers.DRAIN_BYTES_PER_STEP", 1)
     world = NodeWorld()
     subscriber, publisher = world.subscriber(), world.connect()
     world.feed(LinkPaused(subscriber))
@@ -228,7 +228,7 @@ def test_the_same_inputs_give_the_same_effects() -> None:
 def test_ending_many_subscriptions_unread_costs_what_waits_and_not_the_time_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("broker.core.subscribers.WITHDRAWN_MAX", 2)
+    monkeypatch.setattr("headgate.broker.core.subscribers.WITHDRAWN_MAX", 2)
     world = NodeWorld()
     subscriber, publisher = world.subscriber(*[("quotes", "")] * 4, credit=0), world.connect()
     world.publish(publisher, "a")

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from broker.core.effects import Dial, Effect
-from broker.core.peer_dials import Dials
-from broker.core.peer_limits import (
+from headgate.broker.core.effects import Dial, Effect
+from headgate.broker.core.peer_dials import Dials
+from headgate.broker.core.peer_limits import (
     COMPLAINTS_MAX,
     DIALS_MAX,
     PENDING_PER_ADDRESS_MAX,
@@ -16,7 +16,7 @@ from broker.core.peer_limits import (
     REDIAL_SECONDS_MAX,
     REDIAL_SECONDS_MIN,
 )
-from protocol.messages import Control
+from headgate.protocol.messages import Control
 
 
 class Desk:

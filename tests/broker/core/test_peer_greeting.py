@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from broker.core import peer_greeting as module
-from broker.core.identifiers import hash_identifier
-from broker.core.peer_greeting import is_same_broker, objection
-from broker.core.peer_info import PeerInfo
-from broker.core.subscribers import ClientSession
-from protocol.errors import ErrorCode
-from protocol.messages import VERSION, Peer, Scope
+from headgate.broker.core import peer_greeting as module
+from headgate.broker.core.identifiers import hash_identifier
+from headgate.broker.core.peer_greeting import is_same_broker, objection
+from headgate.broker.core.peer_info import PeerInfo
+from headgate.broker.core.subscribers import ClientSession
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import VERSION, Peer, Scope
 
 MINE = Peer(VERSION, "ann", 3, "ann:1", "ann:2", {"replicas": 2, "list_length": 4})
 THEIRS = replace(MINE, name="bob", life=7, address="bob:1", client_address="bob:2")

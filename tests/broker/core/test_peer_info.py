@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.core.peer_info import Entry, PeerInfo
-from broker.core.subscribers import ClientSession
+from headgate.broker.core.peer_info import Entry, PeerInfo
+from headgate.broker.core.subscribers import ClientSession
 from tests.support.peer_net import PeerNet
 
 

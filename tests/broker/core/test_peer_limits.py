@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.core import peer_limits as limits
-from protocol.limits import HANDSHAKE_SECONDS_MAX, PEER_HEARTBEAT_SECONDS
+from headgate.broker.core import peer_limits as limits
+from headgate.protocol.limits import HANDSHAKE_SECONDS_MAX, PEER_HEARTBEAT_SECONDS
 
 
 def test_a_broken_link_is_dialled_several_times_before_its_events_are_given_up() -> None:

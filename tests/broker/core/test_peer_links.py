@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from broker.core.chord_config import ChordConfig
-from broker.core.peer_limits import FORGET_SECONDS, HALF_OPEN_SECONDS_MAX
-from protocol.codec import encode_chunks
-from protocol.errors import ErrorCode
-from protocol.frames import frame
-from protocol.messages import VERSION, Control, Credit, Message, Peer
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.peer_limits import FORGET_SECONDS, HALF_OPEN_SECONDS_MAX
+from headgate.protocol.codec import encode_chunks
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.frames import frame
+from headgate.protocol.messages import VERSION, Control, Credit, Message, Peer
 from tests.support.peer_events import forward
 from tests.support.peer_net import PeerNet, Station, Wire
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from broker.core.config import NodeConfig
-from broker.core.effects import Effect, Send
-from broker.core.peer_info import PeerHooks, PeerInfo
-from broker.core.peer_limits import ACKNOWLEDGE_SECONDS
-from broker.core.peer_traffic import PeerTraffic
-from broker.core.subscribers import ClientSession, Subscribers
-from protocol.errors import ProtocolViolation
-from protocol.limits import CREDIT_MAX, PEER_CREDIT_DEFAULT
-from protocol.messages import Credit, Forward
+from headgate.broker.core.config import NodeConfig
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.core.peer_info import PeerHooks, PeerInfo
+from headgate.broker.core.peer_limits import ACKNOWLEDGE_SECONDS
+from headgate.broker.core.peer_traffic import PeerTraffic
+from headgate.broker.core.subscribers import ClientSession, Subscribers
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.limits import CREDIT_MAX, PEER_CREDIT_DEFAULT
+from headgate.protocol.messages import Credit, Forward
 from tests.support.peer_events import forward
 
 HALF = PEER_CREDIT_DEFAULT // 2

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received, Wake
-from broker.core.peer_limits import FORGET_SECONDS, IDLE_SECONDS_MAX, LOSS_SECONDS_MAX, PAUSED_TELLS_MAX
-from broker.core.subscribers import Subscription
-from matching import parse_pattern
-from protocol.errors import ErrorCode
-from protocol.messages import Control, Error, Letter, Scope
+from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received, Wake
+from headgate.broker.core.peer_limits import FORGET_SECONDS, IDLE_SECONDS_MAX, LOSS_SECONDS_MAX, PAUSED_TELLS_MAX
+from headgate.broker.core.subscribers import Subscription
+from headgate.matching import parse_pattern
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Control, Error, Letter, Scope
 from tests.support.peer_events import deliver, forward
 from tests.support.peer_net import PeerNet, Station
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker.core.counting import Constraint, OneOf, Placement
-from broker.core.keys import Span, declared_domain, equality_key, prefix_key
-from broker.core.multicast import Segment
-from broker.core.planner import CLASSES, IN_KEYS_MAX, Anchor, constraints_of, counting_scheme, declared, plan
-from broker.core.shelves import EQUAL, RANGE, TOPIC, equal_shelf, range_shelf, topic_shelf
-from matching import Value, parse_condition, parse_pattern
+from headgate.broker.core.counting import Constraint, OneOf, Placement
+from headgate.broker.core.keys import Span, declared_domain, equality_key, prefix_key
+from headgate.broker.core.multicast import Segment
+from headgate.broker.core.planner import CLASSES, IN_KEYS_MAX, Anchor, constraints_of, counting_scheme, declared, plan
+from headgate.broker.core.shelves import EQUAL, RANGE, TOPIC, equal_shelf, range_shelf, topic_shelf
+from headgate.matching import Value, parse_condition, parse_pattern
 
 PRICE = declared_domain("quotes", "price", 0.0, 20.0, 0.01)
 assert PRICE is not None

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker.core.counting_plan import Counted, plan_counting
-from broker.core.keys import equality_key
-from broker.core.planner import plan
-from broker.core.planner_words import explain_resting
-from matching import parse_condition, parse_pattern
+from headgate.broker.core.counting_plan import Counted, plan_counting
+from headgate.broker.core.keys import equality_key
+from headgate.broker.core.planner import plan
+from headgate.broker.core.planner_words import explain_resting
+from headgate.matching import parse_condition, parse_pattern
 
 SCHEMA = {"attributes": {"price": {"type": "float", "min": 0, "max": 20, "precision": 0.01}}}
 

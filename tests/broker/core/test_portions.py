@@ -7,9 +7,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.portions import _cut, effort_of, size_of, without
-from protocol.batch import Portion
-from protocol.messages import Deliver
+from headgate.broker.core.portions import _cut, effort_of, size_of, without
+from headgate.protocol.batch import Portion
+from headgate.protocol.messages import Deliver
 from tests.support.builders import deliveries_of, quote_batch
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.log_state import ProducerState
-from broker.core.producer_known import KnownProducer, check_producer, fenced
-from protocol.errors import ErrorCode, Refused
-from protocol.limits import CREDIT_MAX
-from protocol.log_rows import Row
+from headgate.broker.core.log_state import ProducerState
+from headgate.broker.core.producer_known import KnownProducer, check_producer, fenced
+from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.limits import CREDIT_MAX
+from headgate.protocol.log_rows import Row
 
 
 def row(number: int, count: int, digest: bytes = b"") -> Row:

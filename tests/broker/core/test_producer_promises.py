@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from broker.core import producer_promises
-from broker.core.producer_promises import Promises
-from protocol.log_rows import Row
+from headgate.broker.core import producer_promises
+from headgate.broker.core.producer_promises import Promises
+from headgate.protocol.log_rows import Row
 
 OPENER, OWNER = 7, 8
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.core.limits import STORE_SECONDS_MAX
-from protocol.errors import ErrorCode
-from protocol.messages import Ask, Error, Mode, Puback
+from headgate.broker.core.limits import STORE_SECONDS_MAX
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Ask, Error, Mode, Puback
 from tests.support.log_world import LogWorld, answer_in, stamped
 
 

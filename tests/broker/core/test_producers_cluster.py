@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages import Ask, Control, Error, Puback
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Ask, Control, Error, Puback
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH, Disk
 from tests.support.log_world import stamped

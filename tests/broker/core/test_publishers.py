@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from broker.core.inputs import LinkPaused
-from protocol.errors import ErrorCode
-from protocol.messages import Deliver, Error, Interest, Mode, Puback, Publish, Stamp
-from protocol.records import pack_record
+from headgate.broker.core.inputs import LinkPaused
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Deliver, Error, Interest, Mode, Puback, Publish, Stamp
+from headgate.protocol.records import pack_record
 from tests.support.builders import deliveries_of, make_publish, quote_batch
 from tests.support.log_world import LogWorld, stamped
 
@@ -148,7 +148,7 @@ def test_a_verified_stream_does_not_take_the_publishers_word_for_columns(durabil
 
 
 def test_more_than_may_wait_for_the_disk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.log.LOG_PENDING_BYTES_MAX", 2_000)
+    monkeypatch.setattr("headgate.broker.core.log.LOG_PENDING_BYTES_MAX", 2_000)
     world = LogWorld()
     publisher = world.connect()
     said = world.say(publisher, *(stored(number, "x" * 100) for number in range(1, 5)))
@@ -292,7 +292,7 @@ def test_what_comes_before_a_broker_knows_its_streams_waits_until_it_does() -> N
 def test_what_comes_too_early_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     world = LogWorld(prompt=True)
     publisher = world.connect()
-    monkeypatch.setattr("broker.core.publishers.EARLY_BYTES_MAX", 10)
+    monkeypatch.setattr("headgate.broker.core.publishers.EARLY_BYTES_MAX", 10)
     world.node.publishers._knows = False
     world.node.publishers.knows_streams = lambda now: False
     said = world.say(publisher, stored(1, "x" * 20, topics="news", mode=Mode.ACCEPTED))

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker.core import questions
-from broker.core.questions import VERBS
-from protocol.codec import encode
-from protocol.errors import ErrorCode
-from protocol.limits import FRAME_LENGTH_MAX
-from protocol.messages import Answer, Ask, Error
+from headgate.broker.core import questions
+from headgate.broker.core.questions import VERBS
+from headgate.protocol.codec import encode
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.limits import FRAME_LENGTH_MAX
+from headgate.protocol.messages import Answer, Ask, Error
 from tests.support.builders import make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 

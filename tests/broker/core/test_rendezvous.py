@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed_messages import Item
-from broker.core.keys import equality_key
-from broker.core.shelves import equal_shelf, topic_shelf
-from protocol.errors import ErrorCode
-from protocol.messages import Error, Goodbye, Suback, Unsuback, Unsubscribe
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed_messages import Item
+from headgate.broker.core.keys import equality_key
+from headgate.broker.core.shelves import equal_shelf, topic_shelf
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error, Goodbye, Suback, Unsuback, Unsubscribe
 from tests.support.builders import make_subscribe, quote_batch
 from tests.support.node_cluster import Client, NodeCluster
 
@@ -155,7 +155,7 @@ def test_a_client_that_filters_on_everything_harms_nobody() -> None:
 
 
 def test_beyond_so_many_shelves_a_subscription_rests_at_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.counting_plan.SHELVES_MAX", 2)
+    monkeypatch.setattr("headgate.broker.core.counting_plan.SHELVES_MAX", 2)
     cluster = NodeCluster(1)
     client = cluster.connect("b0")
     for number, condition in enumerate(["a = 1", "b = 1", "c = 1", "a = 2"], 1):
@@ -170,7 +170,7 @@ def test_beyond_so_many_shelves_a_subscription_rests_at_its_topic(monkeypatch: p
 
 def stuck(monkeypatch: pytest.MonkeyPatch) -> tuple[NodeCluster, Client]:
     """A client of a broker that reaches nobody, and puts that are given up after a second."""
-    monkeypatch.setattr("broker.core.keyed_puts.PUT_SECONDS_MAX", 1.0)
+    monkeypatch.setattr("headgate.broker.core.keyed_puts.PUT_SECONDS_MAX", 1.0)
     cluster = NodeCluster(5)
     home = places(cluster)[-1]
     client = cluster.connect(home)
@@ -251,7 +251,7 @@ def test_what_a_disaster_took_is_put_again_within_half_a_minute() -> None:
 
 
 def test_a_refresh_of_many_goes_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.rendezvous.REFRESH_ITEMS", 2)
+    monkeypatch.setattr("headgate.broker.core.rendezvous.REFRESH_ITEMS", 2)
     cluster = NodeCluster(2)
     client = cluster.connect("b1")
     for number in range(1, 6):

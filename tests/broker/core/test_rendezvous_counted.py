@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.limits import REFRESH_SECONDS
-from broker.core.shelves import count_shelf, equal_shelf, topic_shelf
-from protocol.errors import ErrorCode
-from protocol.messages import Answer, Ask, Goodbye
+from headgate.broker.core.limits import REFRESH_SECONDS
+from headgate.broker.core.shelves import count_shelf, equal_shelf, topic_shelf
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Answer, Ask, Goodbye
 from tests.broker.core.test_rendezvous import ASKED, KEY, acknowledged, delivered, places, resting
 from tests.support.node_cluster import NodeCluster
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core import replicas as module
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed_arcs import Stretch
-from broker.core.keyed_items import Items
-from broker.core.keyed_messages import Copied, Kind, written
-from broker.core.replicas import Replicas, is_covered, remember
+from headgate.broker.core import replicas as module
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.keyed_items import Items
+from headgate.broker.core.keyed_messages import Copied, Kind, written
+from headgate.broker.core.replicas import Replicas, is_covered, remember
 from tests.support.keyed_parts import Sent, item
 
 OWNER, ARC = 100, Stretch(0, 100)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.chord_config import ChordConfig
-from broker.core.chord_messages import Busy, Fenced, Letter, Lost, Notify, Ping, Pong, Query, State
-from broker.core.identity import Identity
-from broker.core.members import Member, SuccessorList, after
-from broker.core.ring import Ring
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.chord_messages import Busy, Fenced, Letter, Lost, Notify, Ping, Pong, Query, State
+from headgate.broker.core.identity import Identity
+from headgate.broker.core.members import Member, SuccessorList, after
+from headgate.broker.core.ring import Ring
 from tests.support.chord_parts import CONFIG, at, new_identity, said
 
 A, B, C, D = at(10), at(20), at(30), at(40)

@@ -7,9 +7,16 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.identifiers import between
-from broker.core.members import Member, after, ideal
-from broker.core.ring_invariant import Pointers, Snapshot, consequences, ideal_complaints, invariant, principals
+from headgate.broker.core.identifiers import between
+from headgate.broker.core.members import Member, after, ideal
+from headgate.broker.core.ring_invariant import (
+    Pointers,
+    Snapshot,
+    consequences,
+    ideal_complaints,
+    invariant,
+    principals,
+)
 from tests.support.chord_parts import at
 
 A, B, C, D, E = RING = [at(place) for place in (10, 20, 30, 40, 50)]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.core.identifiers import RING_SIZE, hash_identifier
-from broker.core.keys import equality_key, prefix_key
-from protocol.messages import Answer, Ask
+from headgate.broker.core.identifiers import RING_SIZE, hash_identifier
+from headgate.broker.core.keys import equality_key, prefix_key
+from headgate.protocol.messages import Answer, Ask
 from tests.support.node_cluster import Client, NodeCluster
 
 SCHEMA = {"attributes": {"price": {"type": "float", "min": 0, "max": 100, "precision": 0.25}}}

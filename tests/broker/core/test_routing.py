@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.identifiers import RING_SIZE, absolute_distance, distance, successor
-from broker.core.routing import (
+from headgate.broker.core.identifiers import RING_SIZE, absolute_distance, distance, successor
+from headgate.broker.core.routing import (
     BOTH_WAYS_BASE_2,
     BOTH_WAYS_BASE_4,
     MESH_BROKERS_MAX,

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import Effect, Store
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed import Keyed, KeyedConfig
-from broker.core.keyed_messages import Added, Item, Removed, View
-from broker.core.schemas import Schemas
-from broker.core.streams import Streams
-from broker.core.usage import Then
-from protocol.errors import ErrorCode
-from protocol.messages import Answer, Ask, Error
+from headgate.broker.core.effects import Effect, Store
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed import Keyed, KeyedConfig
+from headgate.broker.core.keyed_messages import Added, Item, Removed, View
+from headgate.broker.core.schemas import Schemas
+from headgate.broker.core.streams import Streams
+from headgate.broker.core.usage import Then
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Answer, Ask, Error
 from tests.support.node_cluster import Client, NodeCluster
 
 ONE = {"attributes": {"price": {"type": "float", "min": 0, "max": 10, "precision": 0.5}}}
@@ -114,7 +114,7 @@ def test_another_word_is_written_once() -> None:
 
 
 def test_deletions_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.schemas.SCHEMAS_DELETED_MAX", 1)
+    monkeypatch.setattr("headgate.broker.core.schemas.SCHEMAS_DELETED_MAX", 1)
     shelf = Shelf()
     shelf.schemas.load("other", [7, None], 0.0)
     shelf.write(ONE, 1.0)
@@ -205,7 +205,8 @@ def test_the_whole_cluster_may_stop_and_the_newest_word_on_any_disk_stays() -> N
 
 
 def test_when_brokers_do_not_answer_the_client_hears_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.keyed_puts.PUT_SECONDS_MAX", 1.0)  # before who is alone believes that he is
+    # Before a broker that is alone knows that it is alone.
+    monkeypatch.setattr("headgate.broker.core.keyed_puts.PUT_SECONDS_MAX", 1.0)
     cluster = NodeCluster(3)
     client = cluster.connect("b0")
     cluster.hold("b0", "b1", "b2")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.keys import declared_domain, equality_key, prefix_key
-from broker.core.shelves import (
+from headgate.broker.core.keys import declared_domain, equality_key, prefix_key
+from headgate.broker.core.shelves import (
     REMEMBERED_BYTES,
     KeyMemory,
     RowKeys,
@@ -24,8 +24,8 @@ from broker.core.shelves import (
     range_shelf,
     topic_shelf,
 )
-from matching import Value
-from protocol.errors import ProtocolViolation
+from headgate.matching import Value
+from headgate.protocol.errors import ProtocolViolation
 
 PRICE = declared_domain("quotes", "price", 0, 20, 0.01)
 assert PRICE is not None

@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from broker.core.acquaintances import Acquaintances
-from broker.core.chord import Chord
-from broker.core.chord_config import ChordConfig
-from broker.core.config import NodeConfig
-from broker.core.keyed_messages import View
-from broker.core.limits import ALONE_SECONDS, STILL_SECONDS
-from broker.core.members import member_of
-from broker.core.standing import Standing
+from headgate.broker.core.acquaintances import Acquaintances
+from headgate.broker.core.chord import Chord
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.config import NodeConfig
+from headgate.broker.core.keyed_messages import View
+from headgate.broker.core.limits import ALONE_SECONDS, STILL_SECONDS
+from headgate.broker.core.members import member_of
+from headgate.broker.core.standing import Standing
 
 ME = member_of("anna", 1, "anna:1")
 

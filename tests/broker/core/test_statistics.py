@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from broker.core.inputs import Drain
-from protocol import make_batch
+from headgate.broker.core.inputs import Drain
+from headgate.protocol import make_batch
 from tests.support.builders import make_publish, quote_batch
 from tests.support.node_world import NodeWorld
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.limits import RETENTION_BYTES_MIN
-from broker.core.stream_settings import DEFAULTS, SETTINGS, StreamSettings, check_settings, read_settings
-from protocol.errors import Refused
+from headgate.broker.core.limits import RETENTION_BYTES_MIN
+from headgate.broker.core.stream_settings import DEFAULTS, SETTINGS, StreamSettings, check_settings, read_settings
+from headgate.protocol.errors import Refused
 
 
 @pytest.mark.parametrize("schema", [{}, {"attributes": {"price": {"type": "int"}}}, None, [1]])

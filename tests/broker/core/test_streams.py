@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core import streams
-from broker.core.stream_settings import DEFAULTS, StreamSettings
-from broker.core.streams import Stream, Streams
-from matching import TopicError, parse_pattern
+from headgate.broker.core import streams
+from headgate.broker.core.stream_settings import DEFAULTS, StreamSettings
+from headgate.broker.core.streams import Stream, Streams
+from headgate.matching import TopicError, parse_pattern
 
 
 def test_a_stream_takes_well_formed_topics_of_its_own() -> None:

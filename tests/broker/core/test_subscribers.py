@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.inputs import LinkPaused, LinkResumed, Received, Wake
-from broker.core.portions import size_of
-from protocol.batch import Portion
-from protocol.errors import ErrorCode
-from protocol.messages import Deliver, Gap, Goodbye, Unsubscribe, Welcome
+from headgate.broker.core.inputs import LinkPaused, LinkResumed, Received, Wake
+from headgate.broker.core.portions import size_of
+from headgate.protocol.batch import Portion
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Deliver, Gap, Goodbye, Unsubscribe, Welcome
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 
@@ -61,7 +61,7 @@ def test_new_events_do_not_overtake_those_that_wait() -> None:
 
 
 def test_a_long_outbox_flows_in_steps_with_others_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.core.subscribers.DRAIN_BYTES_PER_STEP", 1)
+    monkeypatch.setattr("headgate.broker.core.subscribers.DRAIN_BYTES_PER_STEP", 1)
     world = NodeWorld()
     subscriber, publisher = world.subscriber(), world.connect()
     world.feed(LinkPaused(subscriber))

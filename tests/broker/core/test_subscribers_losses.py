@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.inputs import LinkPaused, LinkResumed
-from protocol.messages import Gap, Message
+from headgate.broker.core.inputs import LinkPaused, LinkResumed
+from headgate.protocol.messages import Gap, Message
 from tests.support.node_world import NodeWorld
 
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.identifiers import RING_SIZE
-from broker.core.keyed_messages import Item
-from broker.core.shelves import Shelf, count_shelf, equal_shelf, parse_shelf, topic_shelf
-from broker.core.streams import Streams
-from broker.core.usage import Then, Usage
-from protocol.limits import INTEREST_ATTRIBUTES_MAX
-from protocol.messages import Interest, Unsubscribe
+from headgate.broker.core.identifiers import RING_SIZE
+from headgate.broker.core.keyed_messages import Item
+from headgate.broker.core.shelves import Shelf, count_shelf, equal_shelf, parse_shelf, topic_shelf
+from headgate.broker.core.streams import Streams
+from headgate.broker.core.usage import Then, Usage
+from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
+from headgate.protocol.messages import Interest, Unsubscribe
 from tests.support.builders import quote_batch
 from tests.support.node_cluster import NodeCluster
 

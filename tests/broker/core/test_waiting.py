@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core import waiting as module
-from broker.core.shelves import Shelf, topic_shelf
-from broker.core.streams import Stream
-from broker.core.waiting import Task, Waiting
-from protocol.batch import make_batch
+from headgate.broker.core import waiting as module
+from headgate.broker.core.shelves import Shelf, topic_shelf
+from headgate.broker.core.streams import Stream
+from headgate.broker.core.waiting import Task, Waiting
+from headgate.protocol.batch import make_batch
 
 STREAM = Stream("quotes")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.chord_config import WALK_HOPS_MAX
-from broker.core.chord_messages import Letter, Seen
-from broker.core.identifiers import between
-from broker.core.members import RING_TOP, Member, SuccessorList, after, ideal
-from broker.core.walk import Walk
+from headgate.broker.core.chord_config import WALK_HOPS_MAX
+from headgate.broker.core.chord_messages import Letter, Seen
+from headgate.broker.core.identifiers import between
+from headgate.broker.core.members import RING_TOP, Member, SuccessorList, after, ideal
+from headgate.broker.core.walk import Walk
 from tests.support.chord_parts import at, new_identity
 
 PLACES = (100, 200, 300, 400, 500, 600, 700, 800)

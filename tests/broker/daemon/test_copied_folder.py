@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from broker.daemon import copied_folder
-from broker.daemon.copied_folder import begin_epoch, birth_of, least_epoch, note_births
-from broker.daemon.records import Records, RecordsError
+from headgate.broker.daemon import copied_folder
+from headgate.broker.daemon.copied_folder import begin_epoch, birth_of, least_epoch, note_births
+from headgate.broker.daemon.records import Records, RecordsError
 
 
 class Folder:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.daemon.data_lock import DataLock
-from broker.daemon.records import RecordsError
+from headgate.broker.daemon.data_lock import DataLock
+from headgate.broker.daemon.records import RecordsError
 
 
 def test_a_directory_is_had_once_and_given_back(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import resource
 
 import pytest
 
-from broker.daemon.descriptors import connections_possible
-from broker.daemon.limits import DESCRIPTORS_RESERVED
+from headgate.broker.daemon.descriptors import connections_possible
+from headgate.broker.daemon.limits import DESCRIPTORS_RESERVED
 
 INFINITY = resource.RLIM_INFINITY
 

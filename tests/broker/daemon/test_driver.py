@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import structlog
 
-from broker.core.effects import Close, FindTime, Halt, Note, Send, Store
-from broker.core.inputs import Drain, LinkDown, LinkPaused, Received, Wake
-from broker.daemon.driver import MATCH_BUCKETS_SECONDS
-from broker.daemon.limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_READS_MAX
-from protocol.batch import make_batch, split_u32
-from protocol.errors import ErrorCode
-from protocol.log_rows import LogName
-from protocol.messages import Deliver, Gap, Goodbye, Mode, Puback, Publish
+from headgate.broker.core.effects import Close, FindTime, Halt, Note, Send, Store
+from headgate.broker.core.inputs import Drain, LinkDown, LinkPaused, Received, Wake
+from headgate.broker.daemon.driver import MATCH_BUCKETS_SECONDS
+from headgate.broker.daemon.limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_READS_MAX
+from headgate.protocol.batch import make_batch, split_u32
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.log_rows import LogName
+from headgate.protocol.messages import Deliver, Gap, Goodbye, Mode, Puback, Publish
 from tests.support.asynchronous import asynchronous
 from tests.support.driver_bench import Bench, Wire
 from tests.support.waiting import wait_until

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.inputs import Drain
-from broker.daemon.health import Health
-from broker.daemon.limits import ADMIN_LINE_LENGTH_MAX
+from headgate.broker.core.inputs import Drain
+from headgate.broker.daemon.health import Health
+from headgate.broker.daemon.limits import ADMIN_LINE_LENGTH_MAX
 from tests.support.asynchronous import asynchronous
 from tests.support.http import get, request
 from tests.support.live_broker import live_broker

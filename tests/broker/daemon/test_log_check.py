@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.daemon.log_check import bad_from, check_marker, cut, described, entry_fault, foreign_wal, free_name
-from broker.daemon.log_tables import (
+from headgate.broker.daemon.log_check import bad_from, check_marker, cut, described, entry_fault, foreign_wal, free_name
+from headgate.broker.daemon.log_tables import (
     VERSION,
     LogRow,
     Meta,
@@ -22,7 +22,7 @@ from broker.daemon.log_tables import (
     save_entries,
     save_meta,
 )
-from protocol.log_rows import LogKind, LogName
+from headgate.protocol.log_rows import LogKind, LogName
 
 META = Meta(VERSION, new_identity(), "ann", 7, 0)
 NAME = LogName("ann", 7, LogKind.EVENTS, "quotes")

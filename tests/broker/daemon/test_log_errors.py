@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.daemon.log_errors import ForeignLog, ForeignWal, LogUnusable, LogUnwritable, NoFile
+from headgate.broker.daemon.log_errors import ForeignLog, ForeignWal, LogUnusable, LogUnwritable, NoFile
 
 PATH = Path("data/log.db")
 

@@ -8,9 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from broker.daemon.log_lookups import Lookups
-from broker.daemon.log_tables import VERSION, LogRow, Meta, connect, create, entry_check, place_of, save_entries
-from protocol.log_rows import LogKind, LogName
+from headgate.broker.daemon.log_lookups import Lookups
+from headgate.broker.daemon.log_tables import (
+    VERSION,
+    LogRow,
+    Meta,
+    connect,
+    create,
+    entry_check,
+    place_of,
+    save_entries,
+)
+from headgate.protocol.log_rows import LogKind, LogName
 
 META = Meta(VERSION, b"HGID0123456789abcdef", "ann", 7, 0)
 LOG = LogRow(1, LogName("ann", 7, LogKind.EVENTS, "quotes"), 0, 20, 0, 100, 50, 59)
@@ -86,7 +95,7 @@ def test_a_hole_is_no_answer(lookups: Lookups, connection: sqlite3.Connection) -
 def test_ids_come_in_the_order_of_their_producer(
     lookups: Lookups, connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.daemon.log_lookups.LOG_IDS_BYTES", 25)
+    monkeypatch.setattr("headgate.broker.daemon.log_lookups.LOG_IDS_BYTES", 25)
     assert lookups.ids("p", 0, {}) == ([ROW] * 3, 6)
     assert lookups.ids("p", 15, {}) == ([ROW] * 3, None), "the row that has the event 15 begins with 14"
     assert lookups.ids("p", 20, {}) == lookups.ids("p", 99, {}) == ([], None)
@@ -101,7 +110,7 @@ def test_ids_that_two_logs_have_bring_nobody_into_a_circle(
 ) -> None:
     fields = (place_of(2, 0), 5, 50, 10, "p", 0)
     save_entries(connection, [(*fields, entry_check(META.seed, *fields, b"other"), b"other")])
-    monkeypatch.setattr("broker.daemon.log_lookups.LOG_IDS_BYTES", 1)
+    monkeypatch.setattr("headgate.broker.daemon.log_lookups.LOG_IDS_BYTES", 1)
     found: list[bytes] = []
     upto: int | None = 0
     while upto is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.daemon.log_mark import Mark, MarkFile
+from headgate.broker.daemon.log_mark import Mark, MarkFile
 
 MARK = Mark(b"HGID0123456789abcdef", 7, 1_700_000_000)
 
@@ -48,7 +48,7 @@ def test_any_flipped_bit_and_any_missing_byte_is_noticed(file: MarkFile) -> None
 
 
 def test_a_sound_file_of_something_else_is_none(file: MarkFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.daemon.log_mark._MAGIC", b"OTHER..\n")
+    monkeypatch.setattr("headgate.broker.daemon.log_mark._MAGIC", b"OTHER..\n")
     file.write(MARK)
     monkeypatch.undo()
     assert file.read() is None

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from broker.daemon import log_recovery
-from broker.daemon.log_errors import LogUnusable, LogUnwritable, NoFile
-from broker.daemon.log_mark import Mark, MarkFile
-from broker.daemon.log_store import SqliteLogStore
+from headgate.broker.daemon import log_recovery
+from headgate.broker.daemon.log_errors import LogUnusable, LogUnwritable, NoFile
+from headgate.broker.daemon.log_mark import Mark, MarkFile
+from headgate.broker.daemon.log_store import SqliteLogStore
 from tests.support.damaged_log import NOW, LogKit
 
 FILES = ("log.db", "log.db-wal", "log.mark")

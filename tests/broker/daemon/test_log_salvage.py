@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import FindIds
-from broker.core.log_state import ProducerState
-from broker.daemon import log_salvage
-from broker.daemon.log_errors import LogUnusable
-from broker.daemon.log_mark import Mark, MarkFile
-from broker.daemon.log_salvage import Recovered, salvage
-from broker.daemon.log_store import SqliteLogStore
-from broker.daemon.log_tables import Meta, load_meta, place_of
-from protocol.log_rows import decode_row
+from headgate.broker.core.effects import FindIds
+from headgate.broker.core.log_state import ProducerState
+from headgate.broker.daemon import log_salvage
+from headgate.broker.daemon.log_errors import LogUnusable
+from headgate.broker.daemon.log_mark import Mark, MarkFile
+from headgate.broker.daemon.log_salvage import Recovered, salvage
+from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.broker.daemon.log_tables import Meta, load_meta, place_of
+from headgate.protocol.log_rows import decode_row
 from tests.support.damaged_log import NOW, LogKit
 
 

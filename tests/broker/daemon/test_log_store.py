@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepProducer
-from broker.core.log_state import LogState, ProducerState
-from broker.core.log_store import StoreFailed, StoreFull
-from broker.daemon import log_store as module
-from broker.daemon.log_mark import MarkFile
-from broker.daemon.log_store import SqliteLogStore
-from protocol.log_rows import LogKind, LogName
+from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepProducer
+from headgate.broker.core.log_state import LogState, ProducerState
+from headgate.broker.core.log_store import StoreFailed, StoreFull
+from headgate.broker.daemon import log_store as module
+from headgate.broker.daemon.log_mark import MarkFile
+from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.protocol.log_rows import LogKind, LogName
 
 NOW = 1_700_000_000
 LOG = LogName("ann", NOW, LogKind.EVENTS, "quotes")

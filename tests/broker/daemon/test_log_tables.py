@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from broker.core.limits import POSITIONS_MAX
-from broker.core.log_state import LogState, ProducerState
-from broker.daemon.limits import LOG_PAGE_BYTES
-from broker.daemon.log_tables import (
+from headgate.broker.core.limits import POSITIONS_MAX
+from headgate.broker.core.log_state import LogState, ProducerState
+from headgate.broker.daemon.limits import LOG_PAGE_BYTES
+from headgate.broker.daemon.log_tables import (
     IDENTITY_PREFIX,
     VERSION,
     LogRow,
@@ -31,7 +31,7 @@ from broker.daemon.log_tables import (
     save_meta,
     save_producers,
 )
-from protocol.log_rows import LogKind, LogName
+from headgate.protocol.log_rows import LogKind, LogName
 
 META = Meta(VERSION, b"HGID0123456789abcdef", "ann", 1_700_000_000, 0)
 LOG = LogRow(3, LogName("ann", 1_700_000_000, LogKind.EVENTS, "quotes"), 5, 9, 100, 250, 11, 12)

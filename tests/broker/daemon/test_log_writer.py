@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import Append, CutLog, FindTime, KeepProducer, LogWrite, ReadRows, TrimLog
-from broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
-from broker.core.log_state import LogState, ProducerState
-from broker.core.log_store import StoreFailed, StoreFull
-from broker.daemon import log_writer as module
-from broker.daemon.log_writer import LogWriter
-from protocol.log_rows import LogKind, LogName
+from headgate.broker.core.effects import Append, CutLog, FindTime, KeepProducer, LogWrite, ReadRows, TrimLog
+from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
+from headgate.broker.core.log_state import LogState, ProducerState
+from headgate.broker.core.log_store import StoreFailed, StoreFull
+from headgate.broker.daemon import log_writer as module
+from headgate.broker.daemon.log_writer import LogWriter
+from headgate.protocol.log_rows import LogKind, LogName
 
 SECONDS = 10.0
 LOG = LogName("ann", 7, LogKind.EVENTS, "quotes")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import structlog
 
-from broker.daemon.limits import LOG_EVENTS_MAX, LOG_LINES_PER_SECOND_MAX, LOG_TEXT_LENGTH_MAX
-from broker.daemon.logs import FloodGate, configure_logs, redact, tame
-from protocol.messages import Hello
+from headgate.broker.daemon.limits import LOG_EVENTS_MAX, LOG_LINES_PER_SECOND_MAX, LOG_TEXT_LENGTH_MAX
+from headgate.broker.daemon.logs import FloodGate, configure_logs, redact, tame
+from headgate.protocol.messages import Hello
 
 
 @pytest.fixture(autouse=True)

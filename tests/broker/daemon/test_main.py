@@ -16,14 +16,14 @@ import pytest
 import structlog
 
 import headgate
-from broker.daemon import copied_folder
-from broker.daemon import main as module
-from broker.daemon.main import AddressError, Daemon, run
-from broker.daemon.settings import Settings, load_settings
-from protocol.aio import connection
-from protocol.batch import make_batch
-from protocol.errors import ErrorCode
-from protocol.messages import Deliver, Error, Gap, Goodbye, Hello, Message, Mode, Publish
+from headgate.broker.daemon import copied_folder
+from headgate.broker.daemon import main as module
+from headgate.broker.daemon.main import AddressError, Daemon, run
+from headgate.broker.daemon.settings import Settings, load_settings
+from headgate.protocol.aio import connection
+from headgate.protocol.batch import make_batch
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Deliver, Error, Gap, Goodbye, Hello, Message, Mode, Publish
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.support.damaged_log import NOW, LogKit

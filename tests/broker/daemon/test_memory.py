@@ -6,8 +6,8 @@ import platform
 
 import pytest
 
-from broker.daemon.limits import FREED_BYTES_KEPT, MAPPED_BYTES_MIN
-from broker.daemon.memory import keep_freed_memory
+from headgate.broker.daemon.limits import FREED_BYTES_KEPT, MAPPED_BYTES_MIN
+from headgate.broker.daemon.memory import keep_freed_memory
 
 
 class Library:

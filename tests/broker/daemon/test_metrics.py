@@ -9,8 +9,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import headgate
-from broker.daemon import metrics as module
-from broker.daemon.metrics import METRICS
+from headgate.broker.daemon import metrics as module
+from headgate.broker.daemon.metrics import METRICS
 from tests.support.asynchronous import asynchronous
 from tests.support.http import get
 from tests.support.live_broker import LiveBroker, live_broker

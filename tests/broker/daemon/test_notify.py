@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.daemon.notify import notify, watchdog_seconds
+from headgate.broker.daemon.notify import notify, watchdog_seconds
 
 
 @pytest.fixture

@@ -10,20 +10,30 @@ from typing import Any
 import pytest
 import structlog
 
-from broker.core import NodeConfig
-from broker.core.effects import Dial, Effect
-from broker.core.inputs import DialFailed, Drain, Input, LinkDown, LinkPaused, LinkResumed, PeerUp, Reachable, Received
-from broker.core.peer_info import PeerHooks
-from broker.core.peers import Peers
-from broker.core.subscribers import Subscribers
-from broker.daemon import peers as module
-from broker.daemon.driver import Driver
-from broker.daemon.limits import DIALS_UNTOLD
-from broker.daemon.peers import PeerServer
-from broker.daemon.records import Records
-from protocol.errors import ErrorCode
-from protocol.limits import PAGE_LENGTH_MAX
-from protocol.messages import VERSION, Control, Error, Hello, Peer
+from headgate.broker.core import NodeConfig
+from headgate.broker.core.effects import Dial, Effect
+from headgate.broker.core.inputs import (
+    DialFailed,
+    Drain,
+    Input,
+    LinkDown,
+    LinkPaused,
+    LinkResumed,
+    PeerUp,
+    Reachable,
+    Received,
+)
+from headgate.broker.core.peer_info import PeerHooks
+from headgate.broker.core.peers import Peers
+from headgate.broker.core.subscribers import Subscribers
+from headgate.broker.daemon import peers as module
+from headgate.broker.daemon.driver import Driver
+from headgate.broker.daemon.limits import DIALS_UNTOLD
+from headgate.broker.daemon.peers import PeerServer
+from headgate.broker.daemon.records import Records
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.limits import PAGE_LENGTH_MAX
+from headgate.protocol.messages import VERSION, Control, Error, Hello, Peer
 from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import live_broker
 from tests.support.peer_events import forward

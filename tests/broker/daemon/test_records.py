@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from broker.daemon import records as module
-from broker.daemon.records import Records, RecordsError, make_directory
+from headgate.broker.daemon import records as module
+from headgate.broker.daemon.records import Records, RecordsError, make_directory
 
 
 def damaged(directory: Path, content: bytes) -> str:

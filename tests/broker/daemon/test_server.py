@@ -8,10 +8,10 @@ import pytest
 import structlog
 
 import headgate
-from broker.core.inputs import Input, LinkDown
-from broker.daemon import server as module
-from protocol.errors import ErrorCode
-from protocol.messages import Error, Goodbye, Hello, Scope, Welcome
+from headgate.broker.core.inputs import Input, LinkDown
+from headgate.broker.daemon import server as module
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error, Goodbye, Hello, Scope, Welcome
 from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.raw_client import RawClient, framed
@@ -138,7 +138,7 @@ async def test_only_broken_rules_count_as_violations() -> None:
 @asynchronous
 async def test_silence_is_told_and_is_no_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     async with live_broker() as broker:
-        monkeypatch.setattr("protocol.session.HANDSHAKE_SECONDS_MAX", 0.05)
+        monkeypatch.setattr("headgate.protocol.session.HANDSHAKE_SECONDS_MAX", 0.05)
         with structlog.testing.capture_logs() as lines:
             silent = await RawClient.connect(broker.address)
             assert (await silent.refusal()).code == ErrorCode.TIMEOUT

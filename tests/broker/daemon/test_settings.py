@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.daemon.settings import Settings, SettingsError, load_settings, split_address
+from headgate.broker.daemon.settings import Settings, SettingsError, load_settings, split_address
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from broker.core import Node
-from broker.simulator.ablations import ABLATIONS, ablate
-from broker.simulator.run import Options, run_seed
+from headgate.broker.core import Node
+from headgate.broker.simulator.ablations import ABLATIONS, ablate
+from headgate.broker.simulator.run import Options, run_seed
 from tests.support.node_world import NodeWorld
 
 FOUND_BY = {

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from broker.simulator.arguments import within
+from headgate.broker.simulator.arguments import within
 
 
 @pytest.mark.parametrize("text", ["1", "3"])

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from broker.core.inputs import Drain, Received, Wake
-from broker.simulator.checkers import (
+from headgate.broker.core.inputs import Drain, Received, Wake
+from headgate.broker.simulator.checkers import (
     CHECKERS,
     AllAnswered,
     BoundedOutboxes,
@@ -26,11 +26,11 @@ from broker.simulator.checkers import (
     SoundNode,
     Violation,
 )
-from broker.simulator.client import Delivery
-from broker.simulator.history import History, SubscriptionLog
-from broker.simulator.run import Options, Run
-from protocol.errors import ErrorCode
-from protocol.messages import Ask, Error, Gap, Goodbye, Scope, Subscribe
+from headgate.broker.simulator.client import Delivery
+from headgate.broker.simulator.history import History, SubscriptionLog
+from headgate.broker.simulator.run import Options, Run
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Ask, Error, Gap, Goodbye, Scope, Subscribe
 from tests.support.builders import quote_batch
 
 

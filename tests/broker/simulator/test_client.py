@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from broker.core import NodeConfig
-from broker.core.inputs import Input, Received
-from broker.simulator.checkers import Checker
-from broker.simulator.client import Client
-from broker.simulator.history import History
-from broker.simulator.network import Network, NetworkOptions
-from broker.simulator.workload import Traits, Workload
-from broker.simulator.world import Host, World
-from protocol.messages import Credit, Hello, Message, Publish, Subscribe
+from headgate.broker.core import NodeConfig
+from headgate.broker.core.inputs import Input, Received
+from headgate.broker.simulator.checkers import Checker
+from headgate.broker.simulator.client import Client
+from headgate.broker.simulator.history import History
+from headgate.broker.simulator.network import Network, NetworkOptions
+from headgate.broker.simulator.workload import Traits, Workload
+from headgate.broker.simulator.world import Host, World
+from headgate.protocol.messages import Credit, Hello, Message, Publish, Subscribe
 
 TRAITS = Traits(bad_probability=0.0, batch_events_max=1)
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from broker.simulator.cluster_ablations import CLUSTER_ABLATIONS, ablate_cluster
-from broker.simulator.cluster_run import ClusterRunOptions, run_cluster
+from headgate.broker.simulator.cluster_ablations import CLUSTER_ABLATIONS, ablate_cluster
+from headgate.broker.simulator.cluster_run import ClusterRunOptions, run_cluster
 from tests.broker.simulator.test_cluster_world import new_world
 
 FIND = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.simulator.checkers import Violation
-from broker.simulator.client import Delivery
-from broker.simulator.cluster_checkers import (
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.client import Delivery
+from headgate.broker.simulator.cluster_checkers import (
     CLUSTER_CHECKERS,
     AcceptedOnce,
     Answered,
@@ -17,11 +17,11 @@ from broker.simulator.cluster_checkers import (
     OnlyAsked,
     OrderOfOneAnchor,
 )
-from broker.simulator.cluster_history import ClusterHistory
-from broker.simulator.history import Event, SubscriptionLog
-from matching import parse_condition, parse_pattern
-from protocol.errors import ErrorCode
-from protocol.messages import Error, Gap, Goodbye, Scope, Subscribe
+from headgate.broker.simulator.cluster_history import ClusterHistory
+from headgate.broker.simulator.history import Event, SubscriptionLog
+from headgate.matching import parse_condition, parse_pattern
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error, Gap, Goodbye, Scope, Subscribe
 
 
 class FakeClient:

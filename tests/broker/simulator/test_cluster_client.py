@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.simulator.cluster_client import ClusterClient
-from broker.simulator.cluster_history import ClusterHistory
-from broker.simulator.cluster_world import ClusterWorld
-from broker.simulator.workload import STREAMS, Traits, Workload
+from headgate.broker.simulator.cluster_client import ClusterClient
+from headgate.broker.simulator.cluster_history import ClusterHistory
+from headgate.broker.simulator.cluster_world import ClusterWorld
+from headgate.broker.simulator.workload import STREAMS, Traits, Workload
 from tests.broker.simulator.test_cluster_world import new_world
 
 

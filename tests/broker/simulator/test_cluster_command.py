@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.simulator import main
-from broker.simulator.cluster_command import cluster_campaign, command_of_cluster
-from broker.simulator.cluster_run import ClusterRunOptions, run_cluster
+from headgate.broker.simulator import main
+from headgate.broker.simulator.cluster_command import cluster_campaign, command_of_cluster
+from headgate.broker.simulator.cluster_run import ClusterRunOptions, run_cluster
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = ("--nodes", "3", "--seed", "7", "--seconds", "3", "--clients", "3", "--faults", "crash")
@@ -33,7 +33,7 @@ def test_a_run_tells_what_it_was_and_how_it_ended() -> None:
 
 def test_the_command_it_prints_runs_the_same(tmp_path: Path) -> None:
     command = command_of_cluster(OPTIONS).split()
-    assert command[:3] == ["python", "-m", "broker.simulator"]
+    assert command[:3] == ["python", "-m", "headgate.broker.simulator"]
     trace = tmp_path / "trace"
     code, text = run(*command[3:], "--trace", str(trace))
     assert code == 0 and run_cluster(OPTIONS).digest in text
@@ -68,7 +68,7 @@ def test_the_digest_does_not_depend_on_the_hash_seed() -> None:
     texts = []
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
-        command = [sys.executable, "-m", "broker.simulator", *QUICK]
+        command = [sys.executable, "-m", "headgate.broker.simulator", *QUICK]
         texts.append(subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True).stdout)
     assert texts[0] == texts[1]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from broker.simulator.cluster_faults import (
+from headgate.broker.simulator.cluster_faults import (
     CLUSTER_FAULTS,
     ClusterFaultOptions,
     ClusterNemesis,
     parse_cluster_faults,
 )
-from broker.simulator.cluster_history import ClusterHistory
-from broker.simulator.cluster_world import ClusterWorld
+from headgate.broker.simulator.cluster_history import ClusterHistory
+from headgate.broker.simulator.cluster_world import ClusterWorld
 from tests.broker.simulator.test_cluster_world import new_world
 
 

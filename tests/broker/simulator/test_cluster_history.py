@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from broker.core.effects import Send
-from broker.core.inputs import LinkDown, Received
-from broker.simulator.cluster_history import ClusterHistory, Incidents
-from broker.simulator.history import Event, SubscriptionLog
-from broker.simulator.world import Host
-from protocol import make_batch
-from protocol.messages import Hello, Mode, Publish, Suback, Subscribe, Unsubscribe, Welcome
+from headgate.broker.core.effects import Send
+from headgate.broker.core.inputs import LinkDown, Received
+from headgate.broker.simulator.cluster_history import ClusterHistory, Incidents
+from headgate.broker.simulator.history import Event, SubscriptionLog
+from headgate.broker.simulator.world import Host
+from headgate.protocol import make_batch
+from headgate.protocol.messages import Hello, Mode, Publish, Suback, Subscribe, Unsubscribe, Welcome
 from tests.broker.simulator.test_cluster_world import new_world
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core import Node
-from broker.core.chord import Chord
-from broker.core.inputs import Drain
-from broker.core.members import after
-from broker.simulator.checkers import Violation
-from broker.simulator.cluster_history import ClusterHistory
-from broker.simulator.cluster_ring import RingKept
-from broker.simulator.cluster_world import ClusterWorld
-from broker.simulator.limits import CALM_SECONDS
+from headgate.broker.core import Node
+from headgate.broker.core.chord import Chord
+from headgate.broker.core.inputs import Drain
+from headgate.broker.core.members import after
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.cluster_history import ClusterHistory
+from headgate.broker.simulator.cluster_ring import RingKept
+from headgate.broker.simulator.cluster_world import ClusterWorld
+from headgate.broker.simulator.limits import CALM_SECONDS
 from tests.broker.simulator.test_cluster_world import new_world
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core import Node
-from broker.core.shelves import count_shelf
-from broker.simulator.checkers import Violation
-from broker.simulator.cluster_client import ClusterClient
-from broker.simulator.cluster_history import ClusterHistory
-from broker.simulator.cluster_ring import RingKept
-from broker.simulator.cluster_state import (
+from headgate.broker.core import Node
+from headgate.broker.core.shelves import count_shelf
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.cluster_client import ClusterClient
+from headgate.broker.simulator.cluster_history import ClusterHistory
+from headgate.broker.simulator.cluster_ring import RingKept
+from headgate.broker.simulator.cluster_state import (
     STATE_CHECKERS,
     FreshScopes,
     NothingWaits,
@@ -20,8 +20,8 @@ from broker.simulator.cluster_state import (
     StateChecker,
     scope_of,
 )
-from broker.simulator.cluster_world import ClusterWorld
-from broker.simulator.workload import Traits, Workload
+from headgate.broker.simulator.cluster_world import ClusterWorld
+from headgate.broker.simulator.workload import Traits, Workload
 from tests.broker.simulator.test_cluster_world import new_world
 
 

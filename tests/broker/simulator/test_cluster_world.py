@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from broker.core.effects import Append, Halt
-from broker.core.inputs import Drain
-from broker.simulator.cluster_world import ClusterOptions, ClusterWorld
-from protocol.errors import HeadgateError
-from protocol.log_rows import LogName
+from headgate.broker.core.effects import Append, Halt
+from headgate.broker.core.inputs import Drain
+from headgate.broker.simulator.cluster_world import ClusterOptions, ClusterWorld
+from headgate.protocol.errors import HeadgateError
+from headgate.protocol.log_rows import LogName
 
 
 def new_world(count: int, seconds: float = 8.0, seed: int = 1) -> ClusterWorld:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.simulator import main
-from broker.simulator.ablations import ABLATIONS
-from broker.simulator.report import command_of
-from broker.simulator.run import Options, run_seed
+from headgate.broker.simulator import main
+from headgate.broker.simulator.ablations import ABLATIONS
+from headgate.broker.simulator.report import command_of
+from headgate.broker.simulator.run import Options, run_seed
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -79,7 +79,7 @@ def test_help_names_every_ablation_and_fault(capsys: pytest.CaptureFixture[str])
 def test_two_hash_seeds_give_one_digest() -> None:
     texts = []
     for hash_seed in ("1", "2"):
-        command = [sys.executable, "-m", "broker.simulator", "--seed", "9", "--steps", "1500"]
+        command = [sys.executable, "-m", "headgate.broker.simulator", "--seed", "9", "--steps", "1500"]
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
         ended = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True

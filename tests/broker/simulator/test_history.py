@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from broker.core import NodeConfig
-from broker.core.inputs import Input, LinkDown, Received
-from broker.simulator.history import History, SubscriptionLog
-from broker.simulator.world import Host, World
-from protocol.batch import Batch
-from protocol.messages import Goodbye, Hello, Message, Mode, Publish, Subscribe, Unsubscribe, Welcome
+from headgate.broker.core import NodeConfig
+from headgate.broker.core.inputs import Input, LinkDown, Received
+from headgate.broker.simulator.history import History, SubscriptionLog
+from headgate.broker.simulator.world import Host, World
+from headgate.protocol.batch import Batch
+from headgate.protocol.messages import Goodbye, Hello, Message, Mode, Publish, Subscribe, Unsubscribe, Welcome
 from tests.support.builders import quote_batch
 
 

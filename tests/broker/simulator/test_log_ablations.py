@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from broker.simulator.log_ablations import LOG_ABLATIONS
-from broker.simulator.log_run import LogRunOptions, run_log
+from headgate.broker.simulator.log_ablations import LOG_ABLATIONS
+from headgate.broker.simulator.log_run import LogRunOptions, run_log
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.simulator.checkers import Violation
-from broker.simulator.log_checkers import LogChecker
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.log_checkers import LogChecker
 from tests.support.log_stage import LogStage
 
 

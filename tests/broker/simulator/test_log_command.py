@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.simulator.command import main
-from broker.simulator.log_command import command_of_log, log_campaign
-from broker.simulator.log_run import LogRunOptions
+from headgate.broker.simulator.command import main
+from headgate.broker.simulator.log_command import command_of_log, log_campaign
+from headgate.broker.simulator.log_run import LogRunOptions
 
 SHORT = ["--log", "--seconds", "2", "--producers", "1"]
 
@@ -18,7 +18,10 @@ def test_one_seed_prints_its_verdict_and_can_be_traced(tmp_path: Path) -> None:
     trace = tmp_path / "trace.txt"
     assert main([*SHORT, "--faults", "none", "--trace", str(trace)], said.append) == 0
     assert "verdict  every promise was kept" in "".join(said)
-    assert "python -m broker.simulator --log --nodes 3 --seed 1 --seconds 2 --producers 1 --faults none" in said[0]
+    assert (
+        "python -m headgate.broker.simulator --log --nodes 3 --seed 1 --seconds 2 --producers 1 --faults none"
+        in said[0]
+    )
     assert trace.read_text()
 
 

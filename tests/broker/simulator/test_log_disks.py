@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.simulator.log_disks import names_of
-from protocol.log_rows import decode_row
+from headgate.broker.simulator.log_disks import names_of
+from headgate.protocol.log_rows import decode_row
 from tests.support.log_stage import LogStage
 
 

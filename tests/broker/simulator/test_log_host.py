@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from broker.core.effects import Append, CutLog, FindTime, LogEffect, ReadRows, TrimLog
-from broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
-from broker.simulator.limits import DISK_ROWS_MAX, DISK_SECONDS_MAX
-from broker.simulator.log_host import LogHost
-from broker.simulator.log_store import Disk, ListStore
-from broker.simulator.world import World
-from protocol.log_rows import LogKind, LogName
+from headgate.broker.core.effects import Append, CutLog, FindTime, LogEffect, ReadRows, TrimLog
+from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
+from headgate.broker.simulator.limits import DISK_ROWS_MAX, DISK_SECONDS_MAX
+from headgate.broker.simulator.log_host import LogHost
+from headgate.broker.simulator.log_store import Disk, ListStore
+from headgate.broker.simulator.world import World
+from headgate.protocol.log_rows import LogKind, LogName
 
 NOW = 1_700_000_000
 LOG = LogName("ann", NOW, LogKind.EVENTS, "quotes")

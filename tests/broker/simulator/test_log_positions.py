@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.simulator.checkers import Violation
-from broker.simulator.log_positions import PositionsStand
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.log_positions import PositionsStand
 from tests.support.log_stage import LogStage
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker.simulator.checkers import Violation
-from broker.simulator.log_run import LogRun, LogRunOptions
-from protocol.errors import ErrorCode
-from protocol.messages import Answer, Error, Goodbye, Puback, Publish, Scope
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.log_run import LogRun, LogRunOptions
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Answer, Error, Goodbye, Puback, Publish, Scope
 
 
 def run_of(seconds: float = 4.0) -> LogRun:

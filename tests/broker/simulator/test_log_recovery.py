@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core import NodeConfig
-from broker.core.inputs import Opened, Stored
-from broker.core.log_state import LogState
-from broker.simulator.checkers import Violation
-from broker.simulator.log_recovery import ComesBackWhole
-from broker.simulator.world import Host, World
+from headgate.broker.core import NodeConfig
+from headgate.broker.core.inputs import Opened, Stored
+from headgate.broker.core.log_state import LogState
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.log_recovery import ComesBackWhole
+from headgate.broker.simulator.world import Host, World
 from tests.support.log_stage import LogStage
 
 

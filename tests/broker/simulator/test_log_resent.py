@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker.simulator.checkers import Violation
-from broker.simulator.log_resent import OnlyOnce
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.log_resent import OnlyOnce
 from tests.support.log_stage import LogStage
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core import Node, NodeConfig
-from broker.core.effects import Effect, Send
-from broker.core.inputs import Received
-from broker.simulator.checkers import Violation
-from broker.simulator.log_stored import OnEnoughDisks
-from broker.simulator.world import Host, World
-from protocol.messages import Answer, Error, Hello, Mode, Puback, Publish, Scope
+from headgate.broker.core import Node, NodeConfig
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.core.inputs import Received
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.log_stored import OnEnoughDisks
+from headgate.broker.simulator.world import Host, World
+from headgate.protocol.messages import Answer, Error, Hello, Mode, Puback, Publish, Scope
 from tests.support.builders import quote_batch
 from tests.support.log_stage import LogStage
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core import NodeConfig
-from broker.core.inputs import Input, LinkDown, LinkPaused, LinkResumed, Received
-from broker.simulator.network import Connection, Network, NetworkOptions, PlainSession
-from broker.simulator.world import Host, World
-from protocol.errors import HeadgateError
-from protocol.messages import Answer, Ask, Error, Goodbye, Hello, Message, Ping, Welcome
+from headgate.broker.core import NodeConfig
+from headgate.broker.core.inputs import Input, LinkDown, LinkPaused, LinkResumed, Received
+from headgate.broker.simulator.network import Connection, Network, NetworkOptions, PlainSession
+from headgate.broker.simulator.world import Host, World
+from headgate.protocol.errors import HeadgateError
+from headgate.protocol.messages import Answer, Ask, Error, Goodbye, Hello, Message, Ping, Welcome
 
 
 class FakeClient:

@@ -8,14 +8,23 @@ from typing import Any
 
 import pytest
 
-from broker.core import NodeConfig
-from broker.core.effects import Effect
-from broker.core.inputs import DialFailed, Input, LinkDown, LinkPaused, LinkResumed, PeerUp, Reachable, Received
-from broker.simulator.limits import DIAL_SECONDS_MAX
-from broker.simulator.peer_network import PeerNetwork, PeerNetworkOptions
-from broker.simulator.world import Host, World
-from protocol.errors import HeadgateError
-from protocol.messages import Control
+from headgate.broker.core import NodeConfig
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import (
+    DialFailed,
+    Input,
+    LinkDown,
+    LinkPaused,
+    LinkResumed,
+    PeerUp,
+    Reachable,
+    Received,
+)
+from headgate.broker.simulator.limits import DIAL_SECONDS_MAX
+from headgate.broker.simulator.peer_network import PeerNetwork, PeerNetworkOptions
+from headgate.broker.simulator.world import Host, World
+from headgate.protocol.errors import HeadgateError
+from headgate.protocol.messages import Control
 from tests.support.peer_events import forward
 
 

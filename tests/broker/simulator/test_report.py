@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from broker.simulator.report import Summary, command_of, verdict_lines
-from broker.simulator.run import Options, Verdict
+from headgate.broker.simulator.report import Summary, command_of, verdict_lines
+from headgate.broker.simulator.run import Options, Verdict
 
 FINE = Verdict(Options(7), "d" * 64, "", "", 12.5, {"events": 1_000, "cuts": 0})
 BROKEN = replace(FINE, failure="NothingLost: 3 missing", details="Traceback\n  line")
@@ -30,7 +30,7 @@ def test_a_bad_run_says_how_to_see_it_again() -> None:
 def test_the_command_has_every_option_that_made_the_run() -> None:
     options = Options(3, steps=50, clients=2, faults=(), checked=False, ablation="gap")
     assert command_of(replace(FINE, options=options)) == (
-        "python -m broker.simulator --seed 3 --steps 50 --clients 2 --faults none --ablate gap --fast"
+        "python -m headgate.broker.simulator --seed 3 --steps 50 --clients 2 --faults none --ablate gap --fast"
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.chord_config import ChordConfig
-from broker.simulator.ring_ablations import RING_ABLATIONS, ablate_ring
-from broker.simulator.ring_campaign import campaign
-from broker.simulator.ring_run import RingOptions
-from broker.simulator.ring_world import NetworkOptions, RingWorld
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.simulator.ring_ablations import RING_ABLATIONS, ablate_ring
+from headgate.broker.simulator.ring_campaign import campaign
+from headgate.broker.simulator.ring_run import RingOptions
+from headgate.broker.simulator.ring_world import NetworkOptions, RingWorld
 
 EXPECTED = {
     "busy": ("OneQuery",),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.simulator.ring_campaign import VARIANTS, campaign, main
-from broker.simulator.ring_run import RingOptions
+from headgate.broker.simulator.ring_campaign import VARIANTS, campaign, main
+from headgate.broker.simulator.ring_run import RingOptions
 
 
 def run(*arguments: str) -> tuple[int, str]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker.core.chord_config import ChordConfig
-from broker.core.chord_messages import Letter, Notify, Owning, Post, State, Tick
-from broker.core.effects import Note
-from broker.core.members import after
-from broker.simulator.checkers import Violation
-from broker.simulator.ring_checkers import (
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.chord_messages import Letter, Notify, Owning, Post, State, Tick
+from headgate.broker.core.effects import Note
+from headgate.broker.core.members import after
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.ring_checkers import (
     Consequences,
     InvariantHolds,
     NobodyStartsOver,
@@ -19,7 +19,7 @@ from broker.simulator.ring_checkers import (
     RingChecker,
     ServesWhenAdopted,
 )
-from broker.simulator.ring_world import NetworkOptions, RingHost, RingWorld
+from headgate.broker.simulator.ring_world import NetworkOptions, RingHost, RingWorld
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from broker.core.chord_config import ChordConfig
-from broker.core.ring_invariant import Pointers
-from broker.simulator.ring_faults import RingFaultOptions, RingNemesis, may_crash
-from broker.simulator.ring_world import NetworkOptions, RingWorld
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.ring_invariant import Pointers
+from headgate.broker.simulator.ring_faults import RingFaultOptions, RingNemesis, may_crash
+from headgate.broker.simulator.ring_world import NetworkOptions, RingWorld
 
 
 def new_world(count: int) -> RingWorld:

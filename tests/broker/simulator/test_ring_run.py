@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.simulator.ring_run import KINDS, RingOptions, RingRun, run_ring
-from broker.simulator.ring_world import RingHost
+from headgate.broker.simulator.ring_run import KINDS, RingOptions, RingRun, run_ring
+from headgate.broker.simulator.ring_world import RingHost
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -63,7 +63,7 @@ def test_one_seed_tells_one_story_and_another_another() -> None:
 @pytest.mark.slow
 def test_a_seed_tells_the_same_story_under_every_hash_seed() -> None:
     program = (
-        "from broker.simulator.ring_run import *\n"
+        "from headgate.broker.simulator.ring_run import *\n"
         "print([run_ring(RingOptions(4, kind=kind, steps=100)).digest for kind in KINDS])"
     )
     digests = set()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.core.chord import Chord
-from broker.core.chord_messages import Heard, Pong, Query, Ringed, Seen, State, Tick
-from broker.simulator.ring_snapshot import outcome, pointers_of, snapshot_of
+from headgate.broker.core.chord import Chord
+from headgate.broker.core.chord_messages import Heard, Pong, Query, Ringed, Seen, State, Tick
+from headgate.broker.simulator.ring_snapshot import outcome, pointers_of, snapshot_of
 from tests.support.chord_parts import at, letter, machine_at, said
 
 A, B, C, D, ME = at(10), at(20), at(30), at(40), at(25)

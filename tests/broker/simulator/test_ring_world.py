@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.core.chord_config import ChordConfig
-from broker.core.chord_messages import Greet, Letter, Look, Post, State
-from broker.core.members import Member
-from broker.simulator.ring_world import NetworkOptions, RingHost, RingWorld
+from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.chord_messages import Greet, Letter, Look, Post, State
+from headgate.broker.core.members import Member
+from headgate.broker.simulator.ring_world import NetworkOptions, RingHost, RingWorld
 from tests.support.chord_parts import at
 
 CONFIG = ChordConfig(list_length=2)

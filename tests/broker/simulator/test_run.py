@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.inputs import Drain, Received, WallClock
-from broker.simulator.ablations import ABLATIONS
-from broker.simulator.checkers import Violation
-from broker.simulator.faults import FAULTS
-from broker.simulator.limits import QUIET_SECONDS
-from broker.simulator.run import Options, Run, run_seed
-from protocol.messages import Hello
+from headgate.broker.core.inputs import Drain, Received, WallClock
+from headgate.broker.simulator.ablations import ABLATIONS
+from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.faults import FAULTS
+from headgate.broker.simulator.limits import QUIET_SECONDS
+from headgate.broker.simulator.run import Options, Run, run_seed
+from headgate.protocol.messages import Hello
 
 
 def test_a_seed_has_one_digest_and_another_seed_another() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from broker.core.effects import Send
-from broker.core.inputs import Received
-from broker.simulator.trace import Trace, as_text
-from protocol.messages import Ask, Deliver, Ping, Puback
+from headgate.broker.core.effects import Send
+from headgate.broker.core.inputs import Received
+from headgate.broker.simulator.trace import Trace, as_text
+from headgate.protocol.messages import Ask, Deliver, Ping, Puback
 from tests.support.builders import make_publish, quote_batch
 
 

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from broker.simulator.workload import Traits, Workload, event_name
-from matching import MatchingError, check_topic, extensions, parse_condition, parse_pattern
-from protocol.batch import Batch
-from protocol.errors import ProtocolViolation
-from protocol.records import decode_record
+from headgate.broker.simulator.workload import Traits, Workload, event_name
+from headgate.matching import MatchingError, check_topic, extensions, parse_condition, parse_pattern
+from headgate.protocol.batch import Batch
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.records import decode_record
 
 
 def refusal_of(pattern: str, condition: str, exact: bool) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from broker.core import NodeConfig
-from broker.core.effects import Close, Effect, FindTime, Halt, Send, Store
-from broker.core.inputs import Input, LinkDown, LinkPaused, LinkResumed, Received, Wake
-from broker.simulator.world import Host, World
-from protocol.log_rows import LogName
-from protocol.messages import Ask, Hello, Welcome
+from headgate.broker.core import NodeConfig
+from headgate.broker.core.effects import Close, Effect, FindTime, Halt, Send, Store
+from headgate.broker.core.inputs import Input, LinkDown, LinkPaused, LinkResumed, Received, Wake
+from headgate.broker.simulator.world import Host, World
+from headgate.protocol.log_rows import LogName
+from headgate.protocol.messages import Ask, Hello, Welcome
 from tests.support.builders import deliveries_of, make_publish, make_subscribe
 
 

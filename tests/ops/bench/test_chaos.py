@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ops.bench import chaos
-from ops.bench.chaos import Plan, Report, Spread
-from ops.bench.chaos_ledger import Account, Death
-from ops.bench.harness import MeasurementFailed
+from headgate.ops.bench import chaos
+from headgate.ops.bench.chaos import Plan, Report, Spread
+from headgate.ops.bench.chaos_ledger import Account, Death
+from headgate.ops.bench.harness import MeasurementFailed
 
 
 def arguments(*words: str) -> argparse.Namespace:

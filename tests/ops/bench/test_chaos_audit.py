@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from ops.bench import chaos_audit
-from ops.bench.chaos_audit import Ruling, disagreements, main, rule
-from ops.bench.chaos_ledger import Account
-from ops.bench.harness import MeasurementFailed
-from ops.exits import UsageError
-from ops.jobs.audit_history import Disturbance
-from ops.jobs.audit_report import Finding, Line, Report, StreamReport
-from ops.jobs.audit_verdict import Window
+from headgate.ops.bench import chaos_audit
+from headgate.ops.bench.chaos_audit import Ruling, disagreements, main, rule
+from headgate.ops.bench.chaos_ledger import Account
+from headgate.ops.bench.harness import MeasurementFailed
+from headgate.ops.exits import UsageError
+from headgate.ops.jobs.audit_history import Disturbance
+from headgate.ops.jobs.audit_report import Finding, Line, Report, StreamReport
+from headgate.ops.jobs.audit_verdict import Window
 from tests.support.asynchronous import asynchronous
 
 ACCOUNT = Account(delivered=90, calm_wanted=20)

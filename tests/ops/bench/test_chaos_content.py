@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching import parse_condition, parse_pattern
-from ops.bench.chaos_content import SCHEMA, STREAMS, Wish, occurrence, schemas, wanted, wishes
+from headgate.matching import parse_condition, parse_pattern
+from headgate.ops.bench.chaos_content import SCHEMA, STREAMS, Wish, occurrence, schemas, wanted, wishes
 
 
 def test_an_event_is_made_from_its_number_alone() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from ops.bench.chaos_content import Wish, wanted
-from ops.bench.chaos_crowd import Books, Publisher, Reader
-from ops.bench.chaos_ledger import Fate, Told, Watch, judge
-from protocol.messages import Gap
+from headgate.ops.bench.chaos_content import Wish, wanted
+from headgate.ops.bench.chaos_crowd import Books, Publisher, Reader
+from headgate.ops.bench.chaos_ledger import Fate, Told, Watch, judge
+from headgate.protocol.messages import Gap
 from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import live_broker
 from tests.support.waiting import wait_until

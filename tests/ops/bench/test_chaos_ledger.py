@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.bench.chaos_ledger import Account, Death, Fate, Published, Told, Watch, judge, unexplained
-from ops.bench.limits import CHAOS_GAP_SECONDS_MAX
+from headgate.ops.bench.chaos_ledger import Account, Death, Fate, Published, Told, Watch, judge, unexplained
+from headgate.ops.bench.limits import CHAOS_GAP_SECONDS_MAX
 
 
 def accepted(at: float, broker: str = "b0") -> Published:

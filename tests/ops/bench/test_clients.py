@@ -6,9 +6,9 @@ import argparse
 
 import pytest
 
-from ops.bench import clients
-from ops.bench.harness import Cores, MeasurementFailed
-from ops.bench.peers import Headgate
+from headgate.ops.bench import clients
+from headgate.ops.bench.harness import Cores, MeasurementFailed
+from headgate.ops.bench.peers import Headgate
 
 
 def test_a_cell_is_a_median_with_the_brokers_share(

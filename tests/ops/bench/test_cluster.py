@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ops.bench import cluster
-from ops.bench.cluster import Cost
-from ops.bench.harness import Cores, MeasurementFailed
-from ops.bench.peers import headgate
-from ops.bench.workloads import Want
+from headgate.ops.bench import cluster
+from headgate.ops.bench.cluster import Cost
+from headgate.ops.bench.harness import Cores, MeasurementFailed
+from headgate.ops.bench.peers import headgate
+from headgate.ops.bench.workloads import Want
 
 COST = Cost(3, 1000, 800, 0, 2.0, (0.1, 0.2, 0.1), 0.4, 0.5)
 

@@ -9,8 +9,8 @@ from types import FrameType
 
 import pytest
 
-from ops.bench import cluster_profile
-from ops.bench.cluster_profile import LAYERS, OTHER, layer_at, layer_of, main, read
+from headgate.ops.bench import cluster_profile
+from headgate.ops.bench.cluster_profile import LAYERS, OTHER, layer_at, layer_of, main, read
 
 ROOT = Path(cluster_profile.__file__).resolve().parents[2]
 

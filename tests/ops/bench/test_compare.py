@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ops.bench import compare, latency, load
-from ops.bench.compare import Comparison, chosen_peers
-from ops.bench.harness import Cores, MeasurementFailed
-from ops.bench.latency import Latency
-from ops.bench.load import Outcome, Shares
-from ops.bench.peers import PEERS, Headgate, Peer
-from ops.bench.workloads import Workload, build
+from headgate.ops.bench import compare, latency, load
+from headgate.ops.bench.compare import Comparison, chosen_peers
+from headgate.ops.bench.harness import Cores, MeasurementFailed
+from headgate.ops.bench.latency import Latency
+from headgate.ops.bench.load import Outcome, Shares
+from headgate.ops.bench.peers import PEERS, Headgate, Peer
+from headgate.ops.bench.workloads import Workload, build
 
 CORES = Cores(None, None, None)
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from ops.bench import durability
-from ops.bench.durability import CASES, Case, Cost, batches_under_way, measure, ratio
-from ops.bench.harness import MeasurementFailed
-from protocol.aio.client import Client
-from protocol.limits import PUBLISH_WINDOW_DEFAULT, QUEUE_BYTES_MAX
+from headgate.ops.bench import durability
+from headgate.ops.bench.durability import CASES, Case, Cost, batches_under_way, measure, ratio
+from headgate.ops.bench.harness import MeasurementFailed
+from headgate.protocol.aio.client import Client
+from headgate.protocol.limits import PUBLISH_WINDOW_DEFAULT, QUEUE_BYTES_MAX
 from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import live_broker
 
@@ -91,7 +91,7 @@ def test_a_run_prints_every_case_and_its_ratio(
         ]
 
     monkeypatch.setattr(durability, "measure", measured)
-    monkeypatch.setattr("ops.bench.log_store.LOG_SYNCHRONISATIONS", 3)
+    monkeypatch.setattr("headgate.ops.bench.log_store.LOG_SYNCHRONISATIONS", 3)
     file = tmp_path / "costs.json"
     words = ("--seconds", "0.5", "--directory", str(tmp_path), "--json", str(file))
     assert durability.run(parsed(*words)) == 0
@@ -108,7 +108,7 @@ def test_what_was_not_acknowledged_is_a_failure(
         raise MeasurementFailed("stored-stored-1", "5 events were acknowledged, 4 are in the log")
 
     monkeypatch.setattr(durability, "measure", broken)
-    monkeypatch.setattr("ops.bench.log_store.LOG_SYNCHRONISATIONS", 3)
+    monkeypatch.setattr("headgate.ops.bench.log_store.LOG_SYNCHRONISATIONS", 3)
     assert durability.run(parsed("--directory", str(tmp_path))) == 1
     assert "4 are in the log" in capsys.readouterr().err
 

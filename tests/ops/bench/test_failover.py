@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from ops.bench import failover
-from ops.bench.failover import Times, owned_by, summary
-from ops.bench.harness import MeasurementFailed
-from protocol.aio.client import Client
+from headgate.ops.bench import failover
+from headgate.ops.bench.failover import Times, owned_by, summary
+from headgate.ops.bench.harness import MeasurementFailed
+from headgate.protocol.aio.client import Client
 from tests.support.asynchronous import asynchronous
 
 TIMES = Times(0.1, 2.0, 1.5, 4.5, 4.0, 4.6)

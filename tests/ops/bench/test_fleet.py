@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ops.bench import fleet
-from ops.bench.fleet import Fleet, Member, ring_of
-from ops.bench.harness import MeasurementFailed
+from headgate.ops.bench import fleet
+from headgate.ops.bench.fleet import Fleet, Member, ring_of
+from headgate.ops.bench.harness import MeasurementFailed
 from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import live_broker
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.bench.harness import (
+from headgate.ops.bench.harness import (
     Child,
     Cores,
     MeasurementFailed,

@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from ops.bench import latency
-from ops.bench.harness import Cores
-from ops.bench.peers import PEERS, Headgate, Peer
+from headgate.ops.bench import latency
+from headgate.ops.bench.harness import Cores
+from headgate.ops.bench.peers import PEERS, Headgate, Peer
 
 INSTALLED = [peer for peer in (Headgate(1), *(kind() for kind in PEERS.values())) if peer.version()]
 

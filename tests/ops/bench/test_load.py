@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from ops.bench import load
-from ops.bench.harness import Cores, MeasurementFailed
-from ops.bench.load import Outcome, Shares, bottleneck, measure
-from ops.bench.peers import PEERS, Chunk, Headgate, Peer
-from ops.bench.peers.headgate import HeadgateSubscriber, Line
-from ops.bench.workloads import Want, build
-from protocol.messages import Subscribe
+from headgate.ops.bench import load
+from headgate.ops.bench.harness import Cores, MeasurementFailed
+from headgate.ops.bench.load import Outcome, Shares, bottleneck, measure
+from headgate.ops.bench.peers import PEERS, Chunk, Headgate, Peer
+from headgate.ops.bench.peers.headgate import HeadgateSubscriber, Line
+from headgate.ops.bench.workloads import Want, build
+from headgate.protocol.messages import Subscribe
 
 OUTCOME = Outcome(1000, 50_000, 50_000, 50_000, 2.0, Shares(1.0, 0.2, 0.3), 1 << 20)
 INSTALLED = [peer for peer in (Headgate(), Headgate(1), *(kind() for kind in PEERS.values())) if peer.version()]

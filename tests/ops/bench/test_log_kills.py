@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ops.bench import log_kills
-from ops.bench.harness import MeasurementFailed
-from ops.bench.log_kills import main
-from ops.bench.log_ledger import Plan, Report
+from headgate.ops.bench import log_kills
+from headgate.ops.bench.harness import MeasurementFailed
+from headgate.ops.bench.log_kills import main
+from headgate.ops.bench.log_ledger import Plan, Report
 
 
 def test_the_exit_code_is_the_verdict(

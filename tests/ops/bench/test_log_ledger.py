@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ops.bench.log_ledger import Findings, Plan, Report, judge, look, number_of, spared
-from protocol.batch import make_batch
-from protocol.log_catalogue import LogInfo
-from protocol.log_rows import LogName, Row
+from headgate.ops.bench.log_ledger import Findings, Plan, Report, judge, look, number_of, spared
+from headgate.protocol.batch import make_batch
+from headgate.protocol.log_catalogue import LogInfo
+from headgate.protocol.log_rows import LogName, Row
 
 ANN, BOB = (LogName(broker, 7, 0, "quotes") for broker in ("ann", "bob"))
 

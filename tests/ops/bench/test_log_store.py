@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.log_store import StoreFull
-from broker.daemon.log_store import SqliteLogStore
-from ops.bench import log_store
-from ops.bench.harness import MeasurementFailed
-from ops.bench.log_store import measure, percentile, synchronisation_seconds
+from headgate.broker.core.log_store import StoreFull
+from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.ops.bench import log_store
+from headgate.ops.bench.harness import MeasurementFailed
+from headgate.ops.bench.log_store import measure, percentile, synchronisation_seconds
 
 
 def test_percentiles_are_of_the_values_in_order() -> None:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ops.bench import matching
+from headgate.ops.bench import matching
 
 
 def arguments(*words: str) -> argparse.Namespace:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from ops.bench.matching_flux import Flux, flux, flux_row
+from headgate.ops.bench.matching_flux import Flux, flux, flux_row
 
 
 @pytest.mark.parametrize(("batch", "matches"), [(1, 200), (100, 20)])

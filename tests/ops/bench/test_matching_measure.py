@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 
-from matching import Pattern, parse_condition
-from ops.bench.matching_measure import built, bytes_each, frozen, rates, seconds, single_rows
+from headgate.matching import Pattern, parse_condition
+from headgate.ops.bench.matching_measure import built, bytes_each, frozen, rates, seconds, single_rows
 
 WANTED = [(Pattern(("q",)), parse_condition(f"a = {number}")) for number in range(50)]
 BATCHES = [{"a": [1, 2, 99]}, {"a": [3, 3, 3]}]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from ops.bench.matching_topics import ALGORITHMS, measure_topics, topic_rows
-from ops.bench.matching_workloads import topic_patterns
+from headgate.ops.bench.matching_topics import ALGORITHMS, measure_topics, topic_rows
+from headgate.ops.bench.matching_workloads import topic_patterns
 
 
 def test_each_algorithm_has_a_line_and_the_tree_is_the_measure() -> None:

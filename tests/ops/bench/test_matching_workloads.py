@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from matching import Index, to_text
-from ops.bench.matching_workloads import (
+from headgate.matching import Index, to_text
+from headgate.ops.bench.matching_workloads import (
     PADRES_MIX,
     Quote,
     batches_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ops.bench.matching_worst import CASES, worst_rows
+from headgate.ops.bench.matching_worst import CASES, worst_rows
 
 
 def test_every_case_has_a_cost_and_a_bound() -> None:

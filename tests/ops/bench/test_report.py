@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
-from ops.bench import report
-from ops.bench.latency import Latency
-from ops.bench.load import Outcome, Shares
-from ops.bench.workloads import build
+from headgate.ops.bench import report
+from headgate.ops.bench.latency import Latency
+from headgate.ops.bench.load import Outcome, Shares
+from headgate.ops.bench.workloads import build
 
 
 def outcome(rate: float, lost: int = 0) -> Outcome:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from broker.core.limits import OUTBOX_BYTES_DEFAULT, OUTBOX_BYTES_TOTAL_DEFAULT
-from ops.bench import slow
-from ops.bench.harness import Cores
-from ops.bench.load import Outcome, Shares
-from ops.bench.peers import Peer
-from ops.bench.workloads import Workload
+from headgate.broker.core.limits import OUTBOX_BYTES_DEFAULT, OUTBOX_BYTES_TOTAL_DEFAULT
+from headgate.ops.bench import slow
+from headgate.ops.bench.harness import Cores
+from headgate.ops.bench.load import Outcome, Shares
+from headgate.ops.bench.peers import Peer
+from headgate.ops.bench.workloads import Workload
 
 MIB = 1 << 20
 

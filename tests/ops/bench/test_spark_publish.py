@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ops.bench import spark_publish
-from ops.bench.limits import SPARK_MQTT_RATIO_MIN, SPARK_ROWS_PER_SECOND_MIN
-from ops.bench.peers.mosquitto import Mosquitto
-from ops.bench.spark_publish import Rate, missing_for_mqtt, verdict, write_rows
-from ops.jobs.audit_session import missing_parts
+from headgate.ops.bench import spark_publish
+from headgate.ops.bench.limits import SPARK_MQTT_RATIO_MIN, SPARK_ROWS_PER_SECOND_MIN
+from headgate.ops.bench.peers.mosquitto import Mosquitto
+from headgate.ops.bench.spark_publish import Rate, missing_for_mqtt, verdict, write_rows
+from headgate.ops.jobs.audit_session import missing_parts
 
 
 def arguments(*words: str) -> argparse.Namespace:

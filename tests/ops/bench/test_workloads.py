@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ops.bench.limits import RING_EVENTS
-from ops.bench.workloads import WORKLOADS, Occurrence, Want, Workload, build
+from headgate.ops.bench.limits import RING_EVENTS
+from headgate.ops.bench.workloads import WORKLOADS, Occurrence, Want, Workload, build
 
 
 def small(workload: Workload) -> Workload:

@@ -6,8 +6,8 @@ import argparse
 
 import pytest
 
-from ops.cli import main
-from ops.jobs import audit
+from headgate.ops.cli import main
+from headgate.ops.jobs import audit
 
 
 def test_the_job_gets_the_options_and_the_address(monkeypatch: pytest.MonkeyPatch) -> None:

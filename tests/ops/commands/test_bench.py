@@ -6,8 +6,8 @@ import argparse
 
 import pytest
 
-from ops.cli import main
-from ops.commands.bench import BENCHES
+from headgate.ops.cli import main
+from headgate.ops.commands.bench import BENCHES
 
 
 class Recorder:
@@ -27,7 +27,7 @@ class Recorder:
 @pytest.fixture
 def recorders(monkeypatch: pytest.MonkeyPatch) -> dict[str, Recorder]:
     made = {bench: Recorder() for bench in BENCHES}
-    monkeypatch.setattr("ops.commands.bench._module", made.__getitem__)
+    monkeypatch.setattr("headgate.ops.commands.bench._module", made.__getitem__)
     return made
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ops.cli import main
-from ops.demo.limits import BROKERS_DEFAULT, RATE_DEFAULT, SECONDS_DEFAULT
-from ops.demo.scene import Plot
+from headgate.ops.cli import main
+from headgate.ops.demo.limits import BROKERS_DEFAULT, RATE_DEFAULT, SECONDS_DEFAULT
+from headgate.ops.demo.scene import Plot
 
 
 def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,7 +16,7 @@ def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
         played.append(details)
         return 1
 
-    monkeypatch.setattr("ops.demo.scene.play", play)
+    monkeypatch.setattr("headgate.ops.demo.scene.play", play)
     assert main(["demo", "--seconds", "0.5", "--rate", "100", "--seed", "3", "--plain", "--json"]) == 1
     assert main(["demo", "--brokers", "5", "--no-kill", "--no-audit"]) == 1
     assert played == [

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ops.cli import main
-from ops.commands.explain import read_event
-from ops.exits import UsageError
-from protocol.errors import ErrorCode, Refused
+from headgate.ops.cli import main
+from headgate.ops.commands.explain import read_event
+from headgate.ops.exits import UsageError
+from headgate.protocol.errors import ErrorCode, Refused
 from tests.ops.fakes import FakeClient, use_client
 
 ANSWER: dict[str, Any] = {

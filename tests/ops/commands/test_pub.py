@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ops.cli import main
-from ops.commands.pub import Publishing
-from ops.exits import UsageError
-from protocol.errors import ErrorCode, LocalError, Refused, UnknownOutcome
+from headgate.ops.cli import main
+from headgate.ops.commands.pub import Publishing
+from headgate.ops.exits import UsageError
+from headgate.protocol.errors import ErrorCode, LocalError, Refused, UnknownOutcome
 from tests.ops.fakes import FakeClient, use_client
 
 
@@ -161,7 +161,7 @@ def test_an_unknown_outcome_is_told_and_is_no_success(client: FakeClient, capsys
 
 
 def test_standard_input_is_published_as_it_comes() -> None:
-    from ops.lines import read_lines
+    from headgate.ops.lines import read_lines
 
     client = FakeClient()
     publishing = Publishing(client, "standard input")

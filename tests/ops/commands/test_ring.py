@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.cli import main
-from ops.commands.ring import bar_of, summary_of
+from headgate.ops.cli import main
+from headgate.ops.commands.ring import bar_of, summary_of
 from tests.ops.fakes import FakeClient, use_client
 
 QUARTER = 1 << 62

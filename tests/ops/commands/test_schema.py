@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ops.cli import main
-from protocol.errors import ErrorCode, Refused
+from headgate.ops.cli import main
+from headgate.protocol.errors import ErrorCode, Refused
 from tests.ops.fakes import FakeClient, use_client
 
 SCHEMA = {"attributes": {"price": {"type": "float", "min": 0, "max": 10.5}, "symbol": {"type": "string"}}}
@@ -92,7 +92,7 @@ def test_purge(
         assert (found, stream) == (client, "quotes")
         return 1_200, left
 
-    monkeypatch.setattr("ops.commands.schema.purge", purge)
+    monkeypatch.setattr("headgate.ops.commands.schema.purge", purge)
     assert main(["schema", "rm", "quotes", "--purge"]) == code
     told = capsys.readouterr().err
     assert "1,200 entries of its logs are gone" in told

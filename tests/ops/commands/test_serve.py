@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.daemon.settings import Settings
-from ops.cli import main
-from ops.commands.serve import FLAGS
+from headgate.broker.daemon.settings import Settings
+from headgate.ops.cli import main
+from headgate.ops.commands.serve import FLAGS
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         found.append(settings)
         return 0
 
-    monkeypatch.setattr("broker.daemon.run", run)
+    monkeypatch.setattr("headgate.broker.daemon.run", run)
     monkeypatch.delenv("HEADGATE_CONFIG", raising=False)
     return found
 

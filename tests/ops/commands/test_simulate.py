@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from ops.cli import main
+from headgate.ops.cli import main
 
 
 def test_everything_after_the_verb_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,8 +17,8 @@ def test_everything_after_the_verb_goes_on(monkeypatch: pytest.MonkeyPatch) -> N
         passed.append(words)
         return 1
 
-    module = ModuleType("broker.simulator")
+    module = ModuleType("headgate.broker.simulator")
     module.main = simulate  # type: ignore[attr-defined]  # a stand-in for the real one
-    monkeypatch.setitem(sys.modules, "broker.simulator", module)
+    monkeypatch.setitem(sys.modules, "headgate.broker.simulator", module)
     assert main(["simulate", "--seed", "7", "--help", "more"]) == 1
     assert passed == [["--seed", "7", "--help", "more"]]

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from ops.cli import main
-from ops.commands.sub import human_text
-from protocol.errors import ConnectionLost, ErrorCode, Refused
-from protocol.log_catalogue import LogInfo
-from protocol.log_rows import LogKind, LogName
-from protocol.messages import Gap
-from protocol.receiving import Event
+from headgate.ops.cli import main
+from headgate.ops.commands.sub import human_text
+from headgate.protocol.errors import ConnectionLost, ErrorCode, Refused
+from headgate.protocol.log_catalogue import LogInfo
+from headgate.protocol.log_rows import LogKind, LogName
+from headgate.protocol.messages import Gap
+from headgate.protocol.receiving import Event
 from tests.ops.fakes import FakeClient, FakeSubscription, event, use_client
 
 Capture = pytest.CaptureFixture[str]
@@ -163,7 +163,7 @@ def endless(monkeypatch: Patch, then: Exception | int | None = None) -> None:
         return Endless(then)
 
     monkeypatch.setattr(client, "subscribe", subscribe)
-    monkeypatch.setattr("ops.commands.sub.DRAIN_SECONDS", 0.02)
+    monkeypatch.setattr("headgate.ops.commands.sub.DRAIN_SECONDS", 0.02)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

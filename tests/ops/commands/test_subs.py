@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ops.cli import main
+from headgate.ops.cli import main
 from tests.ops.fakes import FakeClient, use_client
 
 ROWS = [

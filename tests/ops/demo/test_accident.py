@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ops.demo.accident import Accident
-from ops.demo.audience import WISHES, Listener, Told
+from headgate.ops.demo.accident import Accident
+from headgate.ops.demo.audience import WISHES, Listener, Told
 
 PUBLISHED = 5000
 DISTURBED = range(900, 1300)

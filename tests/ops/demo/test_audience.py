@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from matching import extensions, parse_condition, parse_pattern
-from ops.demo.audience import WISHES, Listener, Told
-from protocol.receiving import Event
+from headgate.matching import extensions, parse_condition, parse_pattern
+from headgate.ops.demo.audience import WISHES, Listener, Told
+from headgate.protocol.receiving import Event
 
 
 def quote(number: int) -> Event:

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from ops.demo import epilogue
-from ops.demo.audience import WISHES, Wish
-from ops.demo.epilogue import STREAM, audited, play_epilogue
-from ops.demo.limits import AUDIT_QUOTES, BATCH_EVENTS
-from ops.demo.view import View
+from headgate.ops.demo import epilogue
+from headgate.ops.demo.audience import WISHES, Wish
+from headgate.ops.demo.epilogue import STREAM, audited, play_epilogue
+from headgate.ops.demo.limits import AUDIT_QUOTES, BATCH_EVENTS
+from headgate.ops.demo.view import View
 from tests.support.asynchronous import asynchronous
 
 
@@ -113,7 +113,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     run = asyncio.create_subprocess_exec
 
     async def execute(python: str, *words: str, **details: Any) -> Any:
-        assert words[:3] == ("-m", "ops.cli", "audit") and "--json" in words
+        assert words[:3] == ("-m", "headgate.ops.cli", "audit") and "--json" in words
         return await run(sys.executable, "-c", program, **details)
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", execute)

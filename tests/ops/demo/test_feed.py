@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.demo.feed import EXCHANGES, QuoteFeed
-from ops.demo.limits import SYMBOLS
+from headgate.ops.demo.feed import EXCHANGES, QuoteFeed
+from headgate.ops.demo.limits import SYMBOLS
 
 
 def rows(feed: QuoteFeed, portions: list[int]) -> list[tuple[str, dict[str, object], bytes]]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.demo.host import BrokerProcess, _free_addresses, _is_whole, _listening, running_brokers
-from protocol.errors import CannotConnect
+from headgate.ops.demo.host import BrokerProcess, _free_addresses, _is_whole, _listening, running_brokers
+from headgate.protocol.errors import CannotConnect
 
 
 def test_it_is_not_disturbed_by_the_settings_of_other_brokers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

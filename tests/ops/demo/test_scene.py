@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from ops.demo.audience import Listener, Wish
-from ops.demo.host import BrokerProcess
-from ops.demo.scene import Plot, Scene, play
-from protocol.errors import HeadgateError
+from headgate.ops.demo.audience import Listener, Wish
+from headgate.ops.demo.host import BrokerProcess
+from headgate.ops.demo.scene import Plot, Scene, play
+from headgate.protocol.errors import HeadgateError
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ async def strangers(count: int) -> AsyncIterator[list[BrokerProcess]]:
 
 def all_begin_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = Scene._connect
-    monkeypatch.setattr("ops.demo.scene.running_brokers", strangers)
+    monkeypatch.setattr("headgate.ops.demo.scene.running_brokers", strangers)
     monkeypatch.setattr(Scene, "_connect", lambda self, addresses, place, name: connect(self, addresses, 0, name))
 
 
@@ -69,7 +69,7 @@ def test_a_loss_that_nobody_was_told_of_is_found(
 ) -> None:
     all_begin_with_the_first(monkeypatch)
     monkeypatch.setattr(Scene, "_tell", lambda *details: None)
-    monkeypatch.setattr("ops.demo.scene.ARRIVAL_SECONDS", 0.2)
+    monkeypatch.setattr("headgate.ops.demo.scene.ARRIVAL_SECONDS", 0.2)
     assert play(Plot(3.0, 5000, 7, 2, kill=True), plain=True, as_json=False) == 1
     assert "NOT EXACT" in capsys.readouterr().out
 
@@ -99,7 +99,7 @@ def test_a_lost_quote_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
             taken(self, events[1:], *details)  # type: ignore[arg-type]  # passed on as they came
 
     monkeypatch.setattr(Listener, "take", forgetful)
-    monkeypatch.setattr("ops.demo.scene.ARRIVAL_SECONDS", 0.2)
+    monkeypatch.setattr("headgate.ops.demo.scene.ARRIVAL_SECONDS", 0.2)
     assert play(alone(0.5, 3000), plain=True, as_json=False) == 1
     assert "NOT EXACT" in capsys.readouterr().out
 
@@ -113,7 +113,7 @@ def test_a_broker_that_dies_is_no_success(monkeypatch: pytest.MonkeyPatch) -> No
         asyncio.get_running_loop().call_later(0.7, self._process.kill)
 
     monkeypatch.setattr(BrokerProcess, "start", start)
-    monkeypatch.setattr("ops.demo.scene.RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("headgate.ops.demo.scene.RETRY_SECONDS", 0.2)
     with pytest.raises(HeadgateError):
         play(alone(20.0, 1000), plain=True, as_json=False)
 
@@ -124,6 +124,6 @@ def test_a_wish_that_the_broker_reads_differently_is_found(
     def other(wishes: Sequence[Wish], seed: int, count: int) -> list[bytes]:
         return [bytes(count) for _ in wishes]
 
-    monkeypatch.setattr("ops.demo.scene.wanted_by", other)
+    monkeypatch.setattr("headgate.ops.demo.scene.wanted_by", other)
     assert play(alone(0.5, 3000), plain=True, as_json=False) == 1
     assert "unexpected" in capsys.readouterr().out

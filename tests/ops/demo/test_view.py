@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import json
 
-from ops.demo.accident import Accident
-from ops.demo.audience import WISHES, Listener, Told
-from ops.demo.host import BrokerProcess
-from ops.demo.proof import Verdict, judge
-from ops.demo.view import Picture, View, summary
+from headgate.ops.demo.accident import Accident
+from headgate.ops.demo.audience import WISHES, Listener, Told
+from headgate.ops.demo.host import BrokerProcess
+from headgate.ops.demo.proof import Verdict, judge
+from headgate.ops.demo.view import Picture, View, summary
 
 LISTENERS = [Listener(wish) for wish in WISHES]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ops.jobs.audit_batch import Frames, Question, audit_stream
-from ops.jobs.audit_history import Bounds
-from ops.jobs.audit_report import Finding, Line, StreamReport
-from ops.jobs.audit_verdict import Window
+from headgate.ops.jobs.audit_batch import Frames, Question, audit_stream
+from headgate.ops.jobs.audit_history import Bounds
+from headgate.ops.jobs.audit_report import Finding, Line, StreamReport
+from headgate.ops.jobs.audit_verdict import Window
 
 __all__ = ["HOME", "OTHER", "START", "Logs", "microseconds"]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from ops.exits import UsageError
-from ops.jobs import audit
-from ops.jobs.audit import add_arguments, main, moment_of, run_audit
-from ops.jobs.audit_batch import Question
-from ops.jobs.audit_report import Line, StreamReport
-from ops.jobs.audit_source import Survey
+from headgate.ops.exits import UsageError
+from headgate.ops.jobs import audit
+from headgate.ops.jobs.audit import add_arguments, main, moment_of, run_audit
+from headgate.ops.jobs.audit_batch import Question
+from headgate.ops.jobs.audit_report import Line, StreamReport
+from headgate.ops.jobs.audit_source import Survey
 
 NOW = 1_800_000_000.0
 

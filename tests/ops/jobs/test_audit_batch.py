@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ops.jobs.audit_report import Line
+from headgate.ops.jobs.audit_report import Line
 from tests.ops.jobs.planted import HOME, OTHER, Logs
 from tests.support.local_spark import local_spark
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ops.jobs.audit_history import Bounds, Change, Disturbance, Gap, Span, origin_of, read_history
+from headgate.ops.jobs.audit_history import Bounds, Change, Disturbance, Gap, Span, origin_of, read_history
 
 BOUNDS = Bounds(boundary=2, outside=30, session=12, crash=20, gap=40)
 FOREVER = 2**62

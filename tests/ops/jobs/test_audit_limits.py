@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.core import limits as core
-from ops.jobs import audit_limits as limits
+from headgate.broker.core import limits as core
+from headgate.ops.jobs import audit_limits as limits
 
 
 def test_a_session_that_ended_had_lost_its_connection_within_the_margin() -> None:

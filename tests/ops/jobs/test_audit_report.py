@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from matching import parse_condition, parse_pattern
-from ops.jobs.audit_history import Disturbance, Gap, Wanted
-from ops.jobs.audit_report import Finding, Line, Report, StreamReport, json_line, line_of, print_report
-from ops.jobs.audit_verdict import Window
+from headgate.matching import parse_condition, parse_pattern
+from headgate.ops.jobs.audit_history import Disturbance, Gap, Wanted
+from headgate.ops.jobs.audit_report import Finding, Line, Report, StreamReport, json_line, line_of, print_report
+from headgate.ops.jobs.audit_verdict import Window
 
 WINDOW = Window(1_000_000, 61_000_000)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.jobs import audit_session
-from ops.jobs.audit_session import missing_parts, settle_session
+from headgate.ops.jobs import audit_session
+from headgate.ops.jobs.audit_session import missing_parts, settle_session
 
 
 def without(monkeypatch: pytest.MonkeyPatch, java: bool, pyspark: bool) -> None:

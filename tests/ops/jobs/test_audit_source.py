@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker.core.config import broker_id
-from ops.jobs import audit_source
-from ops.jobs.audit_source import LogSource, survey_of
-from protocol.log_catalogue import LogInfo
-from protocol.log_rows import LogKind, LogName
+from headgate.broker.core.config import broker_id
+from headgate.ops.jobs import audit_source
+from headgate.ops.jobs.audit_source import LogSource, survey_of
+from headgate.protocol.log_catalogue import LogInfo
+from headgate.protocol.log_rows import LogKind, LogName
 
 
 def log(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.errors import ConditionError
-from matching.topics import Pattern, parse_pattern
-from ops.jobs.audit_text import condition_text, condition_tree, pattern_expression
+from headgate.matching.errors import ConditionError
+from headgate.matching.topics import Pattern, parse_pattern
+from headgate.ops.jobs.audit_text import condition_text, condition_tree, pattern_expression
 
 LEVELS = st.sampled_from(
     ["a", "b", "ab", "a.b", "a*", ".", ".*", "[^x]*", "(", "\\", "\\E", "$", "größe", "😀", "a b", "-", "#"]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from matching import evaluate, parse_pattern, to_text
-from matching.values import Value
-from ops.jobs.audit_history import Disturbance, Gap, Span, Wanted
-from ops.jobs.audit_limits import CHUNK_CONDITIONS
-from ops.jobs.audit_verdict import Window, findings_of, judged_pairs, split_events, sums_of
+from headgate.matching import evaluate, parse_pattern, to_text
+from headgate.matching.values import Value
+from headgate.ops.jobs.audit_history import Disturbance, Gap, Span, Wanted
+from headgate.ops.jobs.audit_limits import CHUNK_CONDITIONS
+from headgate.ops.jobs.audit_verdict import Window, findings_of, judged_pairs, split_events, sums_of
 from tests.matching.samples import random_row, random_tree
 from tests.ops.jobs.planted import typed
 from tests.support.local_spark import local_spark

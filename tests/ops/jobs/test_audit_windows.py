@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from ops.jobs import audit_windows as windows
-from ops.jobs.audit import add_arguments
-from ops.jobs.audit_history import Bounds
-from ops.jobs.audit_report import Line, StreamReport
-from ops.jobs.audit_source import Survey
-from ops.jobs.audit_verdict import Window
-from ops.jobs.audit_windows import Plan, Windows, audit_windows
+from headgate.ops.jobs import audit_windows as windows
+from headgate.ops.jobs.audit import add_arguments
+from headgate.ops.jobs.audit_history import Bounds
+from headgate.ops.jobs.audit_report import Line, StreamReport
+from headgate.ops.jobs.audit_source import Survey
+from headgate.ops.jobs.audit_verdict import Window
+from headgate.ops.jobs.audit_windows import Plan, Windows, audit_windows
 from tests.ops.jobs.planted import OTHER, START, Logs
 from tests.support.local_spark import local_spark
 

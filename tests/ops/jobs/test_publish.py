@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ops.exits import DONE, REFUSED, UNREACHABLE, USAGE, UsageError
-from ops.jobs import publish
-from ops.jobs.publish import add_arguments, main, mapping_of, reason_of
-from ops.jobs.publish_rows import Mapping
+from headgate.ops.exits import DONE, REFUSED, UNREACHABLE, USAGE, UsageError
+from headgate.ops.jobs import publish
+from headgate.ops.jobs.publish import add_arguments, main, mapping_of, reason_of
+from headgate.ops.jobs.publish_rows import Mapping
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -94,9 +94,9 @@ def broker(tmp_path: Path) -> Iterator[Any]:
 @pytest.mark.timeout(180)
 def test_files_become_events(broker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In one process, one Java: JSON with structs, CSV with expressions, a mistake, a rerun."""
-    from protocol.blocking import connect_blocking
-    from protocol.log_rows import row_batch
-    from protocol.records import decode_record
+    from headgate.protocol.blocking import connect_blocking
+    from headgate.protocol.log_rows import row_batch
+    from headgate.protocol.records import decode_record
     from tests.support.spark_run import spark_session
 
     lines = [{"symbol": "OTE", "order": {"price": number / 2, "n": number}} for number in range(100)]

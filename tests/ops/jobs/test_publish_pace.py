@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from ops.jobs.publish_pace import pace  # noqa: E402
+from headgate.ops.jobs.publish_pace import pace  # noqa: E402
 
 
 class Clock:

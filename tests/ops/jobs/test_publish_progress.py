@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ops.jobs import publish_progress
-from ops.jobs.publish_progress import Progress
-from protocol.errors import ConnectionLost
+from headgate.ops.jobs import publish_progress
+from headgate.ops.jobs.publish_progress import Progress
+from headgate.protocol.errors import ConnectionLost
 from tests.system.processes import wait_until
 
 

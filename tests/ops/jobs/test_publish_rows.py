@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ops.exits import UsageError
-from ops.jobs.publish_rows import flat_columns, format_of, read_files
+from headgate.ops.exits import UsageError
+from headgate.ops.jobs.publish_rows import flat_columns, format_of, read_files
 
 
 @pytest.mark.parametrize(

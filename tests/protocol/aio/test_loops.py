@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from protocol.aio import Client, connect
-from protocol.aio.loops import check_loop, current_loop
-from protocol.errors import LocalError
+from headgate.protocol.aio import Client, connect
+from headgate.protocol.aio.loops import check_loop, current_loop
+from headgate.protocol.errors import LocalError
 from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import fake_broker
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from protocol.aio.receipt import Receipt
-from protocol.errors import Refused
+from headgate.protocol.aio.receipt import Receipt
+from headgate.protocol.errors import Refused
 from tests.support.asynchronous import asynchronous
 
 

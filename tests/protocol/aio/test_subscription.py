@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from protocol.aio import Client, connect
-from protocol.errors import LocalError
-from protocol.limits import CREDIT_DEFAULT
-from protocol.messages import Gap
+from headgate.protocol.aio import Client, connect
+from headgate.protocol.errors import LocalError
+from headgate.protocol.limits import CREDIT_DEFAULT
+from headgate.protocol.messages import Gap
 from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import fake_broker
 

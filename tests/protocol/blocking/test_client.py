@@ -8,9 +8,9 @@ from itertools import islice
 
 import pytest
 
-from protocol.blocking import connect_blocking
-from protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
-from protocol.messages import Interest
+from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
+from headgate.protocol.messages import Interest
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.threaded import Threaded, in_thread
 
@@ -90,7 +90,7 @@ def test_refusals_reach_the_caller_or_the_flush(fake: Fake) -> None:
 
 
 def test_more_than_fits_waits_for_room(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("protocol.publishing.QUEUE_BYTES_MAX", 2000)
+    monkeypatch.setattr("headgate.protocol.publishing.QUEUE_BYTES_MAX", 2000)
     with connect_blocking(fake.thing.address, linger_seconds=0) as client:
         for _ in range(100):
             client.publish_soon("a", None, b"x" * 300)

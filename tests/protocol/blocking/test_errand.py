@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol.blocking.errand import Errand, Work, settled
-from protocol.errors import ConnectionLost
-from protocol.outcome import Outcome
+from headgate.protocol.blocking.errand import Errand, Work, settled
+from headgate.protocol.errors import ConnectionLost
+from headgate.protocol.outcome import Outcome
 
 
 class Client:

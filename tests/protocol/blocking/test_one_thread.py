@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from protocol.blocking.one_thread import OneThread
-from protocol.errors import LocalError
+from headgate.protocol.blocking.one_thread import OneThread
+from headgate.protocol.errors import LocalError
 
 
 def test_the_same_thread_may_enter_again_and_another_one_is_told() -> None:

@@ -7,9 +7,9 @@ from itertools import islice
 
 import pytest
 
-from protocol.blocking import connect_blocking
-from protocol.errors import LocalError
-from protocol.messages import Gap
+from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.errors import LocalError
+from headgate.protocol.messages import Gap
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.threaded import Threaded, in_thread
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from protocol.batch import make_batch
-from protocol.blocking.limits import UNSENT_BYTES_MAX
-from protocol.blocking.wire import Wire
-from protocol.errors import ConnectionLost
-from protocol.messages import VERSION, Answer, Ask, Hello, Message, Publish, Welcome
-from protocol.session import Role, Session
+from headgate.protocol.batch import make_batch
+from headgate.protocol.blocking.limits import UNSENT_BYTES_MAX
+from headgate.protocol.blocking.wire import Wire
+from headgate.protocol.errors import ConnectionLost
+from headgate.protocol.messages import VERSION, Answer, Ask, Hello, Message, Publish, Welcome
+from headgate.protocol.session import Role, Session
 
 
 class Peer:

@@ -9,14 +9,14 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from protocol.errors import Fenced  # noqa: E402
-from protocol.limits import CREDIT_MAX  # noqa: E402
-from protocol.spark import attempts  # noqa: E402
-from protocol.spark.attempts import Attempt, epoch_of, known_ids, publish_attempt  # noqa: E402
-from protocol.spark.errors import NondeterministicInput  # noqa: E402
-from protocol.spark.layout import Layout, plan_layout  # noqa: E402
-from protocol.spark.limits import MISSING_PARTITIONS_MAX  # noqa: E402
-from protocol.spark.options import WriteOptions, write_options  # noqa: E402
+from headgate.protocol.errors import Fenced  # noqa: E402
+from headgate.protocol.limits import CREDIT_MAX  # noqa: E402
+from headgate.protocol.spark import attempts  # noqa: E402
+from headgate.protocol.spark.attempts import Attempt, epoch_of, known_ids, publish_attempt  # noqa: E402
+from headgate.protocol.spark.errors import NondeterministicInput  # noqa: E402
+from headgate.protocol.spark.layout import Layout, plan_layout  # noqa: E402
+from headgate.protocol.spark.limits import MISSING_PARTITIONS_MAX  # noqa: E402
+from headgate.protocol.spark.options import WriteOptions, write_options  # noqa: E402
 from tests.support.fake_log import FakeClient, FakeLog  # noqa: E402
 
 

@@ -9,8 +9,8 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from protocol.spark.attributes import attribute_array, header_array  # noqa: E402
-from protocol.spark.errors import UnsupportedType  # noqa: E402
+from headgate.protocol.spark.attributes import attribute_array, header_array  # noqa: E402
+from headgate.protocol.spark.errors import UnsupportedType  # noqa: E402
 
 TEXTS = pa.map_(pa.string(), pa.string())
 MEMBERS = pa.struct({"l": pa.int64(), "d": pa.float64(), "s": pa.string(), "b": pa.bool_()})

@@ -11,9 +11,9 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 datasource = pytest.importorskip("pyspark.sql.datasource")
 
-from protocol.spark import batch_reader  # noqa: E402
-from protocol.spark.batch_reader import BatchReader, read_range  # noqa: E402
-from protocol.spark.options import ReadOptions, read_options  # noqa: E402
+from headgate.protocol.spark import batch_reader  # noqa: E402
+from headgate.protocol.spark.batch_reader import BatchReader, read_range  # noqa: E402
+from headgate.protocol.spark.options import ReadOptions, read_options  # noqa: E402
 from tests.support.fake_logs import FakeLogs  # noqa: E402
 
 SCHEMA = pa.schema({"partition": pa.int32(), "offset": pa.int64()})

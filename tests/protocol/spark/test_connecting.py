@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocol import errors as wire
-from protocol.errors import ErrorCode, HeadgateError
-from protocol.spark.connecting import connected, translated
-from protocol.spark.errors import BadRow, ConnectorError, NoBroker, ProducerFenced, RefusedByBroker
+from headgate.protocol import errors as wire
+from headgate.protocol.errors import ErrorCode, HeadgateError
+from headgate.protocol.spark.connecting import connected, translated
+from headgate.protocol.spark.errors import BadRow, ConnectorError, NoBroker, ProducerFenced, RefusedByBroker
 from tests.support.fake_broker import fake_broker
 from tests.support.threaded import in_thread
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from protocol.batch import join_u32, make_batch  # noqa: E402
-from protocol.columns import encode_column  # noqa: E402
-from protocol.log_rows import LogKind, LogName, Row, decode_row, encode_row  # noqa: E402
-from protocol.spark.decoding import Decoder, Portion  # noqa: E402
-from protocol.spark.errors import UnsupportedType  # noqa: E402
+from headgate.protocol.batch import join_u32, make_batch  # noqa: E402
+from headgate.protocol.columns import encode_column  # noqa: E402
+from headgate.protocol.log_rows import LogKind, LogName, Row, decode_row, encode_row  # noqa: E402
+from headgate.protocol.spark.decoding import Decoder, Portion  # noqa: E402
+from headgate.protocol.spark.errors import UnsupportedType  # noqa: E402
 
 TIME = pa.timestamp("us", tz="UTC")
 TEXTS = pa.map_(pa.string(), pa.string())

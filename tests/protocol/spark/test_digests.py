@@ -6,9 +6,9 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from protocol.spark.digests import DIGEST_BYTES, RollingDigest  # noqa: E402
-from protocol.spark.frames import Encoder, Frame  # noqa: E402
-from protocol.spark.layout import Layout  # noqa: E402
+from headgate.protocol.spark.digests import DIGEST_BYTES, RollingDigest  # noqa: E402
+from headgate.protocol.spark.frames import Encoder, Frame  # noqa: E402
+from headgate.protocol.spark.layout import Layout  # noqa: E402
 
 
 def frame(numbers: list[int], topics: list[str] | None = None) -> Frame:

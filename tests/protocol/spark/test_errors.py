@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
-from protocol.errors import HeadgateError
-from protocol.spark import errors
-from protocol.spark.errors import ConnectorError
+from headgate.protocol.errors import HeadgateError
+from headgate.protocol.spark import errors
+from headgate.protocol.spark.errors import ConnectorError
 
 SAMPLES: list[tuple[ConnectorError, list[str]]] = [
     (errors.MissingOption("topic", "name it"), ["[HEADGATE_MISSING_OPTION]", "'topic'", "name it"]),

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from protocol.log_rows import LogName  # noqa: E402
-from protocol.spark.decoding import Decoder  # noqa: E402
-from protocol.spark.errors import DataLoss  # noqa: E402
-from protocol.spark.fetching import fetch  # noqa: E402
-from protocol.spark.options import ReadOptions, read_options  # noqa: E402
-from protocol.spark.positions import LogRange  # noqa: E402
+from headgate.protocol.log_rows import LogName  # noqa: E402
+from headgate.protocol.spark.decoding import Decoder  # noqa: E402
+from headgate.protocol.spark.errors import DataLoss  # noqa: E402
+from headgate.protocol.spark.fetching import fetch  # noqa: E402
+from headgate.protocol.spark.options import ReadOptions, read_options  # noqa: E402
+from headgate.protocol.spark.positions import LogRange  # noqa: E402
 from tests.support.fake_logs import FakeLogs  # noqa: E402
 
 SCHEMA = pa.schema({"offset": pa.int64()})

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from protocol.records import decode_record  # noqa: E402
-from protocol.spark.errors import BadRow  # noqa: E402
-from protocol.spark.frames import Encoder, Frame  # noqa: E402
-from protocol.spark.layout import Layout  # noqa: E402
+from headgate.protocol.records import decode_record  # noqa: E402
+from headgate.protocol.spark.errors import BadRow  # noqa: E402
+from headgate.protocol.spark.frames import Encoder, Frame  # noqa: E402
+from headgate.protocol.spark.layout import Layout  # noqa: E402
 from tests.support.arrow_rows import LAYOUT, batches, expected_attributes  # noqa: E402
 
 BY_TOPIC = Layout("", "", False, (("n", "int"),), "n")

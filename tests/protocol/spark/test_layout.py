@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.spark.errors import BadOption, MissingOption, UnsupportedType
-from protocol.spark.layout import RESERVED, Layout, plan_layout
-from protocol.spark.options import WriteOptions, write_options
+from headgate.protocol.spark.errors import BadOption, MissingOption, UnsupportedType
+from headgate.protocol.spark.layout import RESERVED, Layout, plan_layout
+from headgate.protocol.spark.options import WriteOptions, write_options
 
 
 def options(**more: str) -> WriteOptions:

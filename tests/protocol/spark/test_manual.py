@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from protocol.spark import errors
-from protocol.spark.decoding import _MAKERS
-from protocol.spark.layout import RESERVED
-from protocol.spark.options import KINDS, OPTIONS, Option
+from headgate.protocol.spark import errors
+from headgate.protocol.spark.decoding import _MAKERS
+from headgate.protocol.spark.layout import RESERVED
+from headgate.protocol.spark.options import KINDS, OPTIONS, Option
 
 TEXT = (Path(__file__).resolve().parents[3] / "protocol" / "spark" / "MANUAL.md").read_text(encoding="utf-8")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from protocol.spark import limits
-from protocol.spark.errors import BadOption, ConnectorError, MissingOption, UnknownOption
-from protocol.spark.options import OPTIONS, read_options, write_options
+from headgate.protocol.spark import limits
+from headgate.protocol.spark.errors import BadOption, ConnectorError, MissingOption, UnknownOption
+from headgate.protocol.spark.options import OPTIONS, read_options, write_options
 
 SERVERS = {"headgate.bootstrap.servers": "one:7400, two:7400"}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.log_rows import LogKind
-from protocol.spark.errors import BadOffsets
-from protocol.spark.options import ReadOptions, read_options
-from protocol.spark.planning import end_of, kind_number, plan_batch, ranges_of, start_of
+from headgate.protocol.log_rows import LogKind
+from headgate.protocol.spark.errors import BadOffsets
+from headgate.protocol.spark.options import ReadOptions, read_options
+from headgate.protocol.spark.planning import end_of, kind_number, plan_batch, ranges_of, start_of
 from tests.support.fake_logs import FakeLogs
 
 

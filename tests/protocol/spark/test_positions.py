@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.log_catalogue import LogInfo
-from protocol.log_rows import LogName
-from protocol.spark.errors import BadOffsets
-from protocol.spark.limits import RANGE_EVENTS_MIN
-from protocol.spark.positions import (
+from headgate.protocol.log_catalogue import LogInfo
+from headgate.protocol.log_rows import LogName
+from headgate.protocol.spark.errors import BadOffsets
+from headgate.protocol.spark.limits import RANGE_EVENTS_MIN
+from headgate.protocol.spark.positions import (
     EARLIEST,
     LATEST,
     by_partition,

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 
 pa = pytest.importorskip("pyarrow")
 
-from protocol.records import decode_record  # noqa: E402
-from protocol.spark.errors import BadRow  # noqa: E402
-from protocol.spark.layout import Layout  # noqa: E402
-from protocol.spark.records import encode_records  # noqa: E402
+from headgate.protocol.records import decode_record  # noqa: E402
+from headgate.protocol.spark.errors import BadRow  # noqa: E402
+from headgate.protocol.spark.layout import Layout  # noqa: E402
+from headgate.protocol.spark.records import encode_records  # noqa: E402
 from tests.support.arrow_rows import LAYOUT, batches, expected_attributes  # noqa: E402
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.spark.decoding import _MAKERS
-from protocol.spark.errors import BadOption
-from protocol.spark.options import KINDS, read_options
-from protocol.spark.schemas import TYPED, attributes_type, schema_text
+from headgate.protocol.spark.decoding import _MAKERS
+from headgate.protocol.spark.errors import BadOption
+from headgate.protocol.spark.options import KINDS, read_options
+from headgate.protocol.spark.schemas import TYPED, attributes_type, schema_text
 
 
 def names(kind: str) -> list[str]:

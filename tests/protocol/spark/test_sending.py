@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from protocol.columns import encode_column  # noqa: E402
-from protocol.errors import Fenced  # noqa: E402
-from protocol.spark.errors import BadRow, NondeterministicInput  # noqa: E402
-from protocol.spark.layout import Layout  # noqa: E402
-from protocol.spark.sending import Guarded, Sent, WithIds, send_partition  # noqa: E402
+from headgate.protocol.columns import encode_column  # noqa: E402
+from headgate.protocol.errors import Fenced  # noqa: E402
+from headgate.protocol.spark.errors import BadRow, NondeterministicInput  # noqa: E402
+from headgate.protocol.spark.layout import Layout  # noqa: E402
+from headgate.protocol.spark.sending import Guarded, Sent, WithIds, send_partition  # noqa: E402
 from tests.support.fake_log import FakeLog, FakeProducer  # noqa: E402
 
 LAYOUT = Layout("q/a", "", False, (("n", "int"),), "")

@@ -9,17 +9,17 @@ import pytest
 pytest.importorskip("pyarrow")
 types = pytest.importorskip("pyspark.sql.types")
 
-from protocol.spark.batch_reader import BatchReader  # noqa: E402
-from protocol.spark.errors import BadOption, MissingOption, UnsupportedMode, UnsupportedType  # noqa: E402
-from protocol.spark.source import (  # noqa: E402
+from headgate.protocol.spark.batch_reader import BatchReader  # noqa: E402
+from headgate.protocol.spark.errors import BadOption, MissingOption, UnsupportedMode, UnsupportedType  # noqa: E402
+from headgate.protocol.spark.source import (  # noqa: E402
     make_reader,
     make_stream_reader,
     make_stream_writer,
     make_writer,
     schema_of,
 )
-from protocol.spark.stream_reader import StreamReader  # noqa: E402
-from protocol.spark.stream_writer import StreamWriter  # noqa: E402
+from headgate.protocol.spark.stream_reader import StreamReader  # noqa: E402
+from headgate.protocol.spark.stream_writer import StreamWriter  # noqa: E402
 
 GIVEN = {"headgate.bootstrap.servers": "one:7400", "topic": "q"}
 

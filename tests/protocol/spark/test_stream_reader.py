@@ -16,9 +16,9 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows  # noqa: E402
 
-from protocol.spark import batch_reader, stream_reader  # noqa: E402
-from protocol.spark.options import read_options  # noqa: E402
-from protocol.spark.stream_reader import StreamReader  # noqa: E402
+from headgate.protocol.spark import batch_reader, stream_reader  # noqa: E402
+from headgate.protocol.spark.options import read_options  # noqa: E402
+from headgate.protocol.spark.stream_reader import StreamReader  # noqa: E402
 from tests.support.fake_logs import FakeLogs  # noqa: E402
 
 SCHEMA = pa.schema({"partition": pa.int32(), "offset": pa.int64()})

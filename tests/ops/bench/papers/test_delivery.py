@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from broker.core.routing import BOTH_WAYS_BASE_4
-from ops.bench.papers import __main__ as papers
-from ops.bench.papers import delivery, routing
+from headgate.broker.core.routing import BOTH_WAYS_BASE_4
+from headgate.ops.bench.papers import __main__ as papers
+from headgate.ops.bench.papers import delivery, routing
 
 
 def cost(brokers: int, wanted: int) -> delivery.DeliveryCost:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ops.bench.papers import __main__ as papers
-from ops.bench.papers import node_placements
+from headgate.ops.bench.papers import __main__ as papers
+from headgate.ops.bench.papers import node_placements
 
 
 def test_both_placements_deliver_the_same_and_what_they_say_is_counted() -> None:

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from broker.core.counting import Placement
-from broker.core.routing import BOTH_WAYS_BASE_4
-from matching.tree import Literal
-from ops.bench.papers import __main__ as papers
-from ops.bench.papers import placements, routing
+from headgate.broker.core.counting import Placement
+from headgate.broker.core.routing import BOTH_WAYS_BASE_4
+from headgate.matching.tree import Literal
+from headgate.ops.bench.papers import __main__ as papers
+from headgate.ops.bench.papers import placements, routing
 
 SEED = 7
 MEMBERS = routing.members_of(12, SEED)

@@ -6,8 +6,8 @@ import argparse
 
 import pytest
 
-from ops.bench.papers import replication
-from ops.bench.papers.replication import StillRing, share_repaired, share_static
+from headgate.ops.bench.papers import replication
+from headgate.ops.bench.papers.replication import StillRing, share_repaired, share_static
 
 
 def test_every_subscription_rests_with_its_owner_and_the_next_r() -> None:

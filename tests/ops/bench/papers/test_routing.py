@@ -7,9 +7,9 @@ from math import log2
 
 import pytest
 
-from broker.core.routing import BOTH_WAYS_BASE_2, BOTH_WAYS_BASE_4, ONE_WAY_BASE_2
-from ops.bench.papers import __main__ as papers
-from ops.bench.papers import routing
+from headgate.broker.core.routing import BOTH_WAYS_BASE_2, BOTH_WAYS_BASE_4, ONE_WAY_BASE_2
+from headgate.ops.bench.papers import __main__ as papers
+from headgate.ops.bench.papers import routing
 
 
 def test_a_measurement_is_the_same_for_the_same_seed() -> None:

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.bench.harness import MeasurementFailed
-from ops.bench.limits import RING_EVENTS
-from ops.bench.peers import Headgate
-from ops.bench.peers.headgate import HeadgatePublisher, HeadgateSubscriber, Line, patch
-from ops.bench.workloads import Want, build
-from protocol.batch import Portion, join_u32
-from protocol.codec import decode, encode_chunks
-from protocol.frames import FrameReader, frame
-from protocol.limits import FRAME_LENGTH_MAX
-from protocol.messages import (
+from headgate.ops.bench.harness import MeasurementFailed
+from headgate.ops.bench.limits import RING_EVENTS
+from headgate.ops.bench.peers import Headgate
+from headgate.ops.bench.peers.headgate import HeadgatePublisher, HeadgateSubscriber, Line, patch
+from headgate.ops.bench.workloads import Want, build
+from headgate.protocol.batch import Portion, join_u32
+from headgate.protocol.codec import decode, encode_chunks
+from headgate.protocol.frames import FrameReader, frame
+from headgate.protocol.limits import FRAME_LENGTH_MAX
+from headgate.protocol.messages import (
     Credit,
     Deliver,
     Error,
@@ -33,7 +33,7 @@ from protocol.messages import (
     Subscribe,
     Welcome,
 )
-from protocol.session import Role, Session
+from headgate.protocol.session import Role, Session
 
 from .scripted import scripted
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ops.bench.harness import MeasurementFailed
-from ops.bench.peers import Mosquitto
-from ops.bench.peers.mosquitto import packet
-from ops.bench.peers.peer import BODY
-from ops.bench.workloads import Want, build
+from headgate.ops.bench.harness import MeasurementFailed
+from headgate.ops.bench.peers import Mosquitto
+from headgate.ops.bench.peers.mosquitto import packet
+from headgate.ops.bench.peers.peer import BODY
+from headgate.ops.bench.workloads import Want, build
 
 from .scripted import scripted
 

@@ -8,10 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from ops.bench.harness import MeasurementFailed
-from ops.bench.limits import ARRIVALS_PER_CHUNK_MAX, BODY_LENGTH, CHUNK_EVENTS, RING_EVENTS
-from ops.bench.peers.peer import BODY, Chunk, Peer, Publisher, SizedSubscriber, Subscriber, installed, read_until
-from ops.bench.workloads import Want, Workload, build
+from headgate.ops.bench.harness import MeasurementFailed
+from headgate.ops.bench.limits import ARRIVALS_PER_CHUNK_MAX, BODY_LENGTH, CHUNK_EVENTS, RING_EVENTS
+from headgate.ops.bench.peers.peer import (
+    BODY,
+    Chunk,
+    Peer,
+    Publisher,
+    SizedSubscriber,
+    Subscriber,
+    installed,
+    read_until,
+)
+from headgate.ops.bench.workloads import Want, Workload, build
 
 
 class Plain(Peer):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ops.bench.peers import Redis
-from ops.bench.peers.peer import BODY
-from ops.bench.workloads import Want, build
+from headgate.ops.bench.peers import Redis
+from headgate.ops.bench.peers.peer import BODY
+from headgate.ops.bench.workloads import Want, build
 
 from .scripted import scripted
 

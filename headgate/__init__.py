@@ -91,9 +91,13 @@ epoch)` is for whoever counts its own events: a `Producer` whose batches are sto
 is gone goes on with another one. There it has a new session: its subscriptions are made again, each with a gap of
 unknown size (`count` 0) in `gaps` and `on_gap`, and what was under way to the old broker has an UnknownOutcome.
 `await subscription.until_confirmed()` returns when everything published from then on is seen again.
+
+**The types behind it**, for annotations: `connect` gives a `Client`, `connect_blocking` a `BlockingClient`; `subscribe`
+gives a `Subscription` of `Event`s, `publish` a `Receipt`. A `Refused` carries an `ErrorCode`; a `ProtocolViolation`
+says that the other side broke the protocol. `HeadgateError` is the base of all errors; `__version__` is this library's.
 """
 
-from protocol import (
+from .protocol import (
     CannotConnect,
     ConnectionLost,
     ErrorCode,
@@ -105,10 +109,10 @@ from protocol import (
     Refused,
     UnknownOutcome,
 )
-from protocol.aio import Client, Event, Receipt, Subscription, connect
-from protocol.blocking import BlockingClient, Producer, connect_blocking
-from protocol.log_catalogue import Chunk, LogInfo
-from protocol.log_rows import LogName
+from .protocol.aio import Client, Event, Receipt, Subscription, connect
+from .protocol.blocking import BlockingClient, Producer, connect_blocking
+from .protocol.log_catalogue import Chunk, LogInfo
+from .protocol.log_rows import LogName
 
 __all__ = [
     "BlockingClient",
@@ -130,6 +134,9 @@ __all__ = [
     "Refused",
     "Subscription",
     "UnknownOutcome",
+    "__version__",
     "connect",
     "connect_blocking",
 ]
+
+__version__ = "0.1.0"
