@@ -42,7 +42,7 @@ ROOMS: dict[str, Room] = {
     "protocol/spark": Room(
         STANDARD | {"headgate.protocol", "msgpack"},
         frozenset({"headgate.protocol.aio", "asyncio"}),
-        frozenset({"pyspark", "pyarrow", "pandas"}),
+        frozenset({"pyspark", "pyarrow", "pandas", "numpy"}),
     ),
     # What Spark calls derives from its classes.
     **dict.fromkeys(
@@ -50,7 +50,7 @@ ROOMS: dict[str, Room] = {
         Room(
             STANDARD | {"headgate.protocol", "pyspark.sql.datasource", "pyspark.sql.streaming.datasource"},
             frozenset({"headgate.protocol.aio", "asyncio"}),
-            frozenset({"pyspark", "pyarrow", "pandas"}),
+            frozenset({"pyspark", "pyarrow", "pandas", "numpy"}),
         ),
     ),
     "broker": Room(PURE | {"headgate.broker"}, frozenset({"headgate.broker.simulator", "headgate.broker.daemon"})),

@@ -38,6 +38,7 @@ __all__ = [
     "SETTLE_SECONDS_MAX",
     "SILENCE_SECONDS_MAX",
     "SPARK_MQTT_RATIO_MIN",
+    "SPARK_READ_WRITE_RATIO_MAX",
     "SPARK_ROWS_PER_SECOND_MIN",
     "START_SECONDS_MAX",
     "WARM_UP_SECONDS",
@@ -158,3 +159,6 @@ KILLS_RETRY_SECONDS = 3_600.0
 
 KILLS_SILENCE_SECONDS_MAX = 60.0
 """Without an acknowledgement for so long, with every broker up, publishing has not come back but is broken."""
+
+SPARK_READ_WRITE_RATIO_MAX = 0.7
+"""Reading what was written takes at most this share of the time of writing it, on the same cores in the same run."""

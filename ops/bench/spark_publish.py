@@ -40,6 +40,8 @@ __all__ = [
     "measure_mqtt",
     "missing_for_mqtt",
     "run",
+    "served_stream",
+    "timed",
     "verdict",
     "write_rows",
 ]
@@ -89,7 +91,7 @@ def write_rows(folder: Path, rows: int, seed: int = 1) -> None:
 
 
 @contextmanager
-def _headgate() -> Iterator[Server]:
+def served_stream() -> Iterator[Server]:
     """One broker that keeps STREAM."""
 
     def command(port: int, folder: Path) -> list[str]:
@@ -108,9 +110,10 @@ def _logged(server: Server) -> int:
         return sum(log.next for log in client.logs(STREAM))
 
 
-def _timed(server: Server, rows: int, publish: Callable[[], None]) -> Rate:
+def timed(server: Server, rows: int, work: Callable[[], None]) -> Rate:
+    """How long it takes to write or read so many rows."""
     processor, start = cpu_seconds(server.pid), time.monotonic()
-    publish()
+    work()
     return Rate(rows, time.monotonic() - start, cpu_seconds(server.pid) - processor)
 
 
@@ -118,7 +121,7 @@ def measure_headgate(session: Any, folder: Path, rows: int, rounds: int) -> list
     """The same rows, so many times, into one broker. Raises MeasurementFailed unless the log has them all."""
     frame = session.read.parquet(str(folder))
     rates = []
-    with _headgate() as server:
+    with served_stream() as server:
         options = {"headgate.bootstrap.servers": f"127.0.0.1:{server.port}", "topic": f"{STREAM}/all"}
 
         def publish(some: Any) -> None:
@@ -127,7 +130,7 @@ def measure_headgate(session: Any, folder: Path, rows: int, rounds: int) -> list
         publish(frame.where(f"id % {_WARM_UP_SHARE} = 0"))
         for _ in range(rounds):
             before = _logged(server)
-            rates.append(_timed(server, rows, lambda: publish(frame)))
+            rates.append(timed(server, rows, lambda: publish(frame)))
             if _logged(server) - before != rows:
                 raise MeasurementFailed("headgate", f"{_logged(server) - before} of {rows} rows are in the log")
     return rates
@@ -165,7 +168,7 @@ def measure_mqtt(session: Any, folder: Path, rows: int) -> Rate:
     with running("mosquitto", Mosquitto().command, None) as server:
         send = _send_texts(server.port)
         texts.limit(2).foreachPartition(send)
-        return _timed(server, rows, lambda: texts.foreachPartition(send))
+        return timed(server, rows, lambda: texts.foreachPartition(send))
 
 
 def missing_for_mqtt() -> str:

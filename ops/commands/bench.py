@@ -18,6 +18,7 @@ BENCHES = {
     "cluster": "what it costs to be several brokers, and where the time goes",
     "log_store": "the disk under the log: rows a second, and how long one waits for it",
     "durability": "what it costs to have events on disks before they are acknowledged",
+    "spark_read": "rows of one broker's log into a DataFrame, beside writing them and beside Parquet",
     "spark_publish": "rows of a DataFrame into one broker's log, beside a loop over MQTT",
 }
 """Module of `ops.bench` -> what it measures. `compare` is what `headgate bench` alone means."""

@@ -6,112 +6,155 @@ where a double is declared becomes one. A map of texts has every value as people
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from .errors import UnsupportedType
 from .layout import HEADERS_PREFIX
+from .opening import ABSENT, BOOL, FLOAT, INT, TEXT, Opened, Values
 
-__all__ = ["attribute_array", "header_array"]
+__all__ = ["attribute_array", "header_array", "wanted_names"]
 
-_Attributes = Sequence[dict[str, Any]]
-_MEMBERS: dict[str, type] = {"l": int, "d": float, "s": str, "b": bool}
-"""Member of a split attribute -> the type of values that it holds."""
+_PLAIN_LOW, _PLAIN_HIGH = 1e-4, 1e10
+"""Between these Arrow and Python write doubles alike, but for the `.0` of whole ones."""
 
 
-def attribute_array(rows: _Attributes, kind: Any) -> Any:
+def wanted_names(kind: Any) -> frozenset[str] | None:
+    """The attributes that a column of this type shows; None means all of them."""
+    import pyarrow as pa
+
+    return frozenset(field.name for field in kind) if pa.types.is_struct(kind) else None
+
+
+def attribute_array(opened: Opened, kind: Any) -> Any:
     """The attributes of each event as the type of Spark's column wants them; a map of texts leaves headers out."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):
-        children = [_child(rows, field) for field in kind]
+        if not len(kind):
+            return pa.array([{}] * opened.count, kind)
+        children = [_child(opened.attributes.get(field.name), opened.count, field) for field in kind]
         return pa.StructArray.from_arrays(children, fields=list(kind))
     if not pa.types.is_map(kind):
         raise UnsupportedType("attributes", str(kind), "declare it as a MAP<STRING, STRING> or a STRUCT")
     if pa.types.is_struct(kind.item_type):
-        return _typed_map(rows, kind)
-    return _text_map(rows, kind, headers=False)
+        return _map(opened, list(opened.attributes.items()), kind, lambda values: _split(values, kind.item_type))
+    plain = [(name, values) for name, values in opened.attributes.items() if not name.startswith(HEADERS_PREFIX)]
+    return _map(opened, plain, kind, _texts)
 
 
-def header_array(rows: _Attributes, kind: Any) -> Any:
+def header_array(opened: Opened, kind: Any) -> Any:
     """Those attributes that came as headers, without the prefix."""
     start = len(HEADERS_PREFIX)
-    chosen = [
-        {name[start:]: value for name, value in row.items() if name[:start] == HEADERS_PREFIX} if row else row
-        for row in rows
-    ]
-    return _text_map(chosen, kind, headers=True)
+    chosen = [(name[start:], values) for name, values in opened.attributes.items() if name.startswith(HEADERS_PREFIX)]
+    return _map(opened, chosen, kind, _texts)
 
 
-def _text_map(rows: _Attributes, kind: Any, headers: bool) -> Any:
-    """A map of every value as text, those that came as headers with or without."""
+def _map(opened: Opened, chosen: list[tuple[str, Values]], kind: Any, items_of: Any) -> Any:
+    """A map of these attributes; each event has those that it has."""
+    import numpy as np
     import pyarrow as pa
 
-    ends, names, values = _flat(rows, headers)
-    texts = [value if type(value) is str else _text(value) for value in values]
-    return pa.MapArray.from_arrays(ends, pa.array(names, pa.string()), pa.array(texts, pa.string())).cast(kind)
+    count = opened.count
+    names = pa.array([name for name, _ in chosen], pa.string())
+    if not chosen:
+        ends = np.zeros(count + 1, np.int32)
+        return pa.MapArray.from_arrays(pa.array(ends), names, pa.array([], kind.item_type)).cast(kind)
+    # Columns stand one behind the other; an event takes its own from each.
+    there = np.stack([values.kinds != ABSENT for _, values in chosen], axis=1)
+    places = np.arange(len(chosen) * count).reshape(len(chosen), count).T[there]
+    ends = np.zeros(count + 1, np.int32)
+    np.cumsum(there.sum(axis=1), out=ends[1:])
+    columns = [items_of(values) for _, values in chosen]
+    items = (columns[0] if len(columns) == 1 else pa.concat_arrays(columns)).take(pa.array(places))
+    return pa.MapArray.from_arrays(pa.array(ends), names.take(pa.array(places // count)), items).cast(kind)
 
 
-def _flat(rows: _Attributes, headers: bool) -> tuple[Any, list[str], list[Any]]:
-    """Where each row's attributes end in the lists of all names and all values that are there."""
+def _texts(values: Values) -> Any:
+    """Every value as text."""
+    import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    start = len(HEADERS_PREFIX)
-    ends, names, values = [0], [], []
-    for row in rows:
-        for name, value in row.items():
-            if value is not None and (headers or name[:start] != HEADERS_PREFIX):
-                names.append(name)
-                values.append(value)
-        ends.append(len(names))
-    return pa.array(ends, pa.int32()), names, values
-
-
-def _text(value: Any) -> str:
-    if type(value) is bool:
-        return "true" if value else "false"
-    return repr(value)
+    written = [pa.nulls(len(values.kinds), pa.string())]
+    for kind in np.unique(values.kinds[values.kinds != ABSENT]).tolist():
+        others = ~values.of_kind(kind)
+        if kind == TEXT:
+            written.append(values.texts())
+        elif kind == INT:
+            written.append(pa.array(values.words, mask=others).cast(pa.string()))
+        elif kind == BOOL:
+            written.append(pa.array(values.words != 0, mask=others).cast(pa.string()))
+        else:
+            written.append(_written(values.doubles(), others))
+    return written[-1] if len(written) <= 2 else pc.coalesce(*written)
 
 
-def _child(rows: _Attributes, field: Any) -> Any:
+def _written(doubles: Any, others: Any) -> Any:
+    """Doubles as Python writes them: most by Arrow, which writes the rest in other forms."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pa.array(doubles, mask=others).cast(pa.string())
+    size = np.abs(doubles)
+    plain = (size >= _PLAIN_LOW) & (size < _PLAIN_HIGH) & (doubles != np.floor(doubles))
+    other = np.flatnonzero(~plain & ~others)
+    if not len(other):
+        return texts
+    replaced = pa.array([repr(value) for value in doubles[other].tolist()], pa.string())
+    mask = np.zeros(len(doubles), bool)
+    mask[other] = True
+    return pc.replace_with_mask(texts, pa.array(mask), replaced)
+
+
+def _child(values: Values | None, count: int, field: Any) -> Any:
     """One attribute as an array of its declared type."""
     import pyarrow as pa
 
-    values = [row.get(field.name) for row in rows]
     kind = field.type
+    values = values or Values(count)
     if pa.types.is_struct(kind):
-        children = [pa.array(_of_type(values, _MEMBERS[member.name]), member.type) for member in kind]
-        return pa.StructArray.from_arrays(children, fields=list(kind))
+        return _split(values, kind)
     if pa.types.is_string(kind):
-        return pa.array(_of_type(values, str), kind)
+        return values.texts().cast(kind)
     if pa.types.is_boolean(kind):
-        return pa.array(_of_type(values, bool), kind)
+        return _member(values, "b")
     if pa.types.is_floating(kind):
-        return pa.array([_as_double(value) for value in values], kind)
-    integers = _of_type(values, int)
-    if pa.types.is_int64(kind):
-        return pa.array(integers, kind)
+        return _doubles(values, kind)
+    if pa.types.is_int64(kind) or pa.types.is_timestamp(kind):
+        return _member(values, "l").cast(kind)
     if pa.types.is_int32(kind) or pa.types.is_date32(kind):
-        fitting = [value if value is not None and -(2**31) <= value < 2**31 else None for value in integers]
-        return pa.array(fitting, pa.int32()).cast(kind)
-    if pa.types.is_timestamp(kind):
-        return pa.array(integers, pa.int64()).cast(kind)
+        fitting = values.of_kind(INT) & (values.words >= -(2**31)) & (values.words < 2**31)
+        return pa.array(values.words.astype("int32"), mask=~fitting).cast(kind)
     raise UnsupportedType(f"attributes.{field.name}", str(kind), "see option 'attributesSchema' for the types that are")
 
 
-def _of_type(values: Sequence[Any], wanted: type) -> list[Any]:
-    return [value if type(value) is wanted else None for value in values]
-
-
-def _as_double(value: Any) -> float | None:
-    return float(value) if type(value) is float or type(value) is int else None
-
-
-def _typed_map(rows: _Attributes, kind: Any) -> Any:
-    """Each value in the member of its own type, headers too: a condition may ask for them. No dict for a value."""
+def _doubles(values: Values, kind: Any) -> Any:
+    """Doubles, and integers as doubles."""
+    import numpy as np
     import pyarrow as pa
 
-    ends, names, values = _flat(rows, headers=True)
-    members = [pa.array(_of_type(values, _MEMBERS[member.name]), member.type) for member in kind.item_type]
-    items = pa.StructArray.from_arrays(members, fields=list(kind.item_type))
-    return pa.MapArray.from_arrays(ends, pa.array(names, pa.string()), items).cast(kind)
+    integers, floats = values.of_kind(INT), values.of_kind(FLOAT)
+    found = (
+        np.where(integers, values.words.astype(np.float64), values.doubles()) if integers.any() else values.doubles()
+    )
+    return pa.array(found, mask=~(integers | floats)).cast(kind)
+
+
+def _split(values: Values, kind: Any) -> Any:
+    """Each value in the member of its own type: what an evaluator needs that tells 1 from '1' and from TRUE."""
+    import pyarrow as pa
+
+    members = [_member(values, member.name).cast(member.type) for member in kind]
+    return pa.StructArray.from_arrays(members, fields=list(kind))
+
+
+def _member(values: Values, name: str) -> Any:
+    """The values of one type."""
+    import pyarrow as pa
+
+    if name == "l":
+        return pa.array(values.words, mask=~values.of_kind(INT))
+    if name == "d":
+        return pa.array(values.doubles(), mask=~values.of_kind(FLOAT))
+    return values.texts() if name == "s" else pa.array(values.words != 0, mask=~values.of_kind(BOOL))

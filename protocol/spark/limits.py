@@ -15,7 +15,10 @@ __all__ = [
     "INFLIGHT_DEFAULT",
     "INFLIGHT_MAX",
     "MISSING_PARTITIONS_MAX",
+    "OPENING_STEPS_MAX",
+    "OPENING_VALUES_MAX",
     "PARTITIONS_MAX",
+    "RANGE_EVENTS_MAX",
     "RANGE_EVENTS_MIN",
     "REQUEST_SECONDS_DEFAULT",
     "SHORT_TEXT_BYTES",
@@ -55,6 +58,10 @@ FETCH_RECORDS_MAX = 1_000_000
 PARTITIONS_MAX = 10_000
 """Tasks of one read; a driver suffers from more."""
 
+RANGE_EVENTS_MAX = 250_000
+"""What one task reads of a log, unless `minPartitions` says otherwise: about a second of work, so that a large log is
+read by all cores, as Spark splits large files."""
+
 RANGE_EVENTS_MIN = 1_000
 """A part of a log smaller than this is not worth a task of its own."""
 
@@ -63,3 +70,9 @@ MISSING_PARTITIONS_MAX = 64
 
 SHORT_TEXT_BYTES = 256
 """Texts shorter than this take their header from a table; beyond it the header grows a byte longer."""
+
+OPENING_STEPS_MAX = 256
+"""Names that records are searched for side by side. With more of them a step serves few records, and costs as much."""
+
+OPENING_VALUES_MAX = 4_000_000
+"""Values of all attributes that are in memory at once, at 17 bytes each, there or not: 68 MB."""

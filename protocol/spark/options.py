@@ -44,7 +44,7 @@ OPTIONS = (
     Option("startingTimestamp", "", "read", "from this time on (milliseconds, or ISO 8601); wins over offsets"),
     Option("endingTimestamp", "", "read", "up to, and without, this time; batch only"),
     Option("maxOffsetsPerTrigger", "", "read", "rows of one micro-batch at most; streaming only"),
-    Option("minPartitions", "", "read", "tasks to split the logs into, at least"),
+    Option("minPartitions", "", "read", "tasks to split the logs into, at least; one reads 250,000 events at most"),
     Option("maxRecordsPerFetch", "10000", "read", "rows of one Arrow batch"),
     Option("failOnDataLoss", "true", "read", "`false`: go on when positions asked for are gone"),
     Option("attributesSchema", "", "read", "`symbol STRING, price DOUBLE`: attributes as a struct of these"),

@@ -17,7 +17,7 @@ from itertools import pairwise
 from ..log_catalogue import LogInfo
 from ..log_rows import LogName
 from .errors import BadOffsets
-from .limits import RANGE_EVENTS_MIN
+from .limits import PARTITIONS_MAX, RANGE_EVENTS_MAX, RANGE_EVENTS_MIN
 
 __all__ = ["LogRange", "by_partition", "capped", "offsets_from", "ranges_between", "ranks"]
 
@@ -111,7 +111,10 @@ def capped(start: Mapping[str, int], end: Mapping[str, int], events_max: int | N
 def ranges_between(
     kind: int, stream: str, start: Mapping[str, int], end: Mapping[str, int], pieces_min: int = 1
 ) -> list[LogRange]:
-    """What to read between two offsets, in at least so many pieces if there are events enough for them."""
+    """What to read between two offsets, in at least so many pieces if there are events enough for them.
+
+    A large log is read in pieces of a task's size, whatever is asked for, but never in more than a driver can plan.
+    """
     order = ranks((*start, *end))
     whole = [
         LogRange(_name_of(partition, kind, stream), order[partition], start.get(partition, 0), end[partition])
@@ -119,7 +122,9 @@ def ranges_between(
         if end.get(partition, 0) > start.get(partition, 0)
     ]
     total = sum(one.end - one.start for one in whole)
-    size = max(RANGE_EVENTS_MIN, -(-total // pieces_min)) if pieces_min > len(whole) else total
+    size = max(RANGE_EVENTS_MAX, -(-total // PARTITIONS_MAX))
+    if pieces_min > len(whole):
+        size = min(size, max(RANGE_EVENTS_MIN, -(-total // pieces_min)))
     return [piece for one in whole for piece in _split(one, size)]
 
 

@@ -6,15 +6,32 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from headgate.protocol.spark.attributes import attribute_array, header_array  # noqa: E402
+from headgate.protocol.records import encode_record  # noqa: E402
+from headgate.protocol.spark import attributes  # noqa: E402
 from headgate.protocol.spark.errors import UnsupportedType  # noqa: E402
+from headgate.protocol.spark.opening import Opened, open_one_by_one  # noqa: E402
 
 TEXTS = pa.map_(pa.string(), pa.string())
 MEMBERS = pa.struct({"l": pa.int64(), "d": pa.float64(), "s": pa.string(), "b": pa.bool_()})
 VALUES: list[Any] = [5, 2.5, "x", True, None]
+DOUBLES = [0.0, -0.0, 1.0, 8.5, 1e-4, 9.999e-5, 1e10, 1e15, 1e16, 1.5e300, 5e-324, float("inf"), float("nan")]
+
+
+def opened(rows: list[dict[str, Any]]) -> Opened:
+    return open_one_by_one([encode_record(row, b"") for row in rows])
+
+
+def attribute_array(rows: list[dict[str, Any]], kind: Any) -> Any:
+    return attributes.attribute_array(opened(rows), kind)
+
+
+def header_array(rows: list[dict[str, Any]], kind: Any) -> Any:
+    return attributes.header_array(opened(rows), kind)
 
 
 def typed(kind: Any) -> list[Any]:
@@ -79,3 +96,20 @@ def test_other_types_are_refused() -> None:
         attribute_array([{}], pa.struct({"a": pa.list_(pa.int64())}))
     with pytest.raises(UnsupportedType, match="MAP"):
         attribute_array([{}], pa.string())
+
+
+@given(st.lists(st.floats() | st.floats(-1e12, 1e12) | st.integers(-(10**6), 10**6).map(float), min_size=1))
+def test_doubles_are_written_as_python_writes_them(values: list[float]) -> None:
+    values += DOUBLES
+    found = [dict(row)["a"] for row in attribute_array([{"a": value} for value in values], TEXTS).to_pylist()]
+    assert found == [repr(value) for value in values]
+
+
+def test_an_attribute_of_several_types_as_texts() -> None:
+    rows = attribute_array([{"a": value, "b": 1} for value in VALUES], TEXTS).to_pylist()
+    assert [dict(row).get("a") for row in rows] == ["5", "2.5", "x", "true", None]
+
+
+def test_the_attributes_that_a_column_shows() -> None:
+    assert attributes.wanted_names(TEXTS) is None
+    assert attributes.wanted_names(pa.struct({"a": pa.int64(), "b.c": MEMBERS})) == {"a", "b.c"}

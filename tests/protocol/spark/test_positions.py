@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headgate.protocol.log_catalogue import LogInfo
 from headgate.protocol.log_rows import LogName
 from headgate.protocol.spark.errors import BadOffsets
-from headgate.protocol.spark.limits import RANGE_EVENTS_MIN
+from headgate.protocol.spark.limits import PARTITIONS_MAX, RANGE_EVENTS_MAX, RANGE_EVENTS_MIN
 from headgate.protocol.spark.positions import (
     EARLIEST,
     LATEST,
@@ -121,3 +121,11 @@ def test_pieces_cover_everything_once(end: dict[str, int], pieces: int) -> None:
     total = sum(one.end - one.start for one in ranges)
     if total >= pieces * RANGE_EVENTS_MIN:
         assert len(ranges) >= pieces
+
+
+def test_a_large_log_is_read_by_several_tasks() -> None:
+    pieces = ranges_between(0, "q", {"ann@1": 10}, {"ann@1": 10 + 3 * RANGE_EVENTS_MAX - 1})
+    assert [piece.end - piece.start <= RANGE_EVENTS_MAX for piece in pieces] == [True] * 3
+    assert (pieces[0].start, pieces[-1].end) == (10, 10 + 3 * RANGE_EVENTS_MAX - 1)
+    huge = ranges_between(0, "q", {}, {"ann@1": 2 * RANGE_EVENTS_MAX * PARTITIONS_MAX})
+    assert len(huge) == PARTITIONS_MAX
