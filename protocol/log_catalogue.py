@@ -110,10 +110,12 @@ def copies_of(ring: Any) -> int:
     return copies if type(copies) is int and copies > 0 else 1
 
 
-def is_stored(answer: Any) -> bool:
-    """Whether a stream is stored, from the answer to `schema.get`; audited streams are."""
+def is_stored(answer: Any, kind: int = LogKind.EVENTS) -> bool:
+    """Whether a stream keeps logs of this kind, from the answer to `schema.get`; audited streams keep all."""
     schema = answer.get("schema") if isinstance(answer, dict) else None
-    return isinstance(schema, dict) and (schema.get("durability") == "stored" or schema.get("audit") is True)
+    if not isinstance(schema, dict):
+        return False
+    return schema.get("audit") is True or (kind == LogKind.EVENTS and schema.get("durability") == "stored")
 
 
 def client_addresses(ring: Any) -> dict[str, str]:

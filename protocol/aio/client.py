@@ -262,9 +262,9 @@ class Client(Overview):
         """The logs of a stream, or of all, that some broker within reach has: events, deliveries or subscriptions."""
         return await self._over_logs().find(stream, kind_number(kind))
 
-    async def survey_logs(self, stream: str) -> Survey:
+    async def survey_logs(self, stream: str, kind: str | int = "events") -> Survey:
         """The logs of a stream's events, and whose could not be had; subscriptions that replay ask for it."""
-        return await self._over_logs().survey(stream)
+        return await self._over_logs().survey(stream, kind_number(kind))
 
     async def read_log(
         self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = ""

@@ -48,12 +48,12 @@ class Logs:
         """Every log of that kind, of that stream or of all, that some broker within reach has."""
         return catalogue((await self._look_round(stream, kind))[1])
 
-    async def survey(self, stream: str) -> Survey:
-        """The logs of a stream's events, and what is to be known beside."""
-        ring, answers = await self._look_round(stream, LogKind.EVENTS)
+    async def survey(self, stream: str, kind: int = LogKind.EVENTS) -> Survey:
+        """The logs of one kind of a stream, and what is to be known beside."""
+        ring, answers = await self._look_round(stream, kind)
         found = catalogue(answers)
         away = brokers_away(ring, found, answers)
-        return Survey(found, away, copies_of(ring), await self._is_stored(stream))
+        return Survey(found, away, copies_of(ring), await self._is_stored(stream, kind))
 
     async def read(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Chunk:
         """A chunk of a log, from whoever has it. Raises Refused with NOT_FOUND when nobody does."""
@@ -130,13 +130,13 @@ class Logs:
         self._holders |= {info.name: info.holders for info in found}
         return ring, answers
 
-    async def _is_stored(self, stream: str) -> bool:
+    async def _is_stored(self, stream: str, kind: int) -> bool:
         """As far as is known: what a gap is about may be in a log, unless nothing is kept."""
         try:
             answer = await self._asked(self._client.broker, lambda client: client.ask("schema.get", stream=stream))
         except Refused as error:
             return error.code != ErrorCode.NOT_FOUND
-        return is_stored(answer)
+        return is_stored(answer, kind)
 
     async def _told(self, client: Client, stream: str | None, kind: int) -> list[Any]:
         arguments = {"kind": kind_word(kind), **({} if stream is None else {"stream": stream})}

@@ -259,10 +259,10 @@ class BlockingClient(Overview):
         with self._one_thread:
             return Errand(self.over_logs().find(stream, kind_number(kind))).run()
 
-    def survey_logs(self, stream: str) -> Survey:
+    def survey_logs(self, stream: str, kind: str | int = "events") -> Survey:
         """The logs of a stream's events, and whose could not be had."""
         with self._one_thread:
-            return Errand(self.over_logs().survey(stream)).run()
+            return Errand(self.over_logs().survey(stream, kind_number(kind))).run()
 
     def read_log(self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = "") -> Chunk:
         """Rows of a log from a position on, from whoever has it. With a pattern or a condition the matching events."""

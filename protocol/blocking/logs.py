@@ -48,12 +48,12 @@ class Logs:
         _, answers = yield from self._look_round(stream, kind)
         return catalogue(answers)
 
-    def survey(self, stream: str) -> Work[Survey]:
-        """The logs of a stream's events, and what is to be known beside."""
-        ring, answers = yield from self._look_round(stream, LogKind.EVENTS)
+    def survey(self, stream: str, kind: int = LogKind.EVENTS) -> Work[Survey]:
+        """The logs of one kind of a stream, and what is to be known beside."""
+        ring, answers = yield from self._look_round(stream, kind)
         found = catalogue(answers)
         away = brokers_away(ring, found, answers)
-        stored = yield from self._is_stored(stream)
+        stored = yield from self._is_stored(stream, kind)
         return Survey(found, away, copies_of(ring), stored)
 
     def read(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Work[Chunk]:
@@ -126,14 +126,14 @@ class Logs:
         self._holders |= {info.name: info.holders for info in found}
         return ring, answers
 
-    def _is_stored(self, stream: str) -> Work[bool]:
+    def _is_stored(self, stream: str, kind: int) -> Work[bool]:
         """As far as is known: what a gap is about may be in a log, unless nothing is kept."""
         try:
             question = {"stream": stream}
             answer = yield from self._asked(self._client.broker, lambda client: client.asking("schema.get", question))
         except Refused as error:
             return error.code != ErrorCode.NOT_FOUND
-        return is_stored(answer)
+        return is_stored(answer, kind)
 
     def _told(self, client: BlockingClient, stream: str | None, kind: int) -> Work[list[Any]]:
         arguments = {"kind": kind_word(kind), **({} if stream is None else {"stream": stream})}

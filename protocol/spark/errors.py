@@ -12,6 +12,8 @@
         +-- NoBroker                nobody answered at these addresses
         +-- RefusedByBroker         the broker said no, and why
         +-- DataLoss                positions that were asked for are gone
+        +-- LogsUnreachable         brokers that alone have some of the logs do not answer
+        +-- NotKept                 a stream that keeps no log of that kind
         +-- NondeterministicInput   a retried task has other rows than the attempt before it
         +-- ProducerFenced          a newer attempt of the same task has taken over
 
@@ -33,9 +35,11 @@ __all__ = [
     "BadRow",
     "ConnectorError",
     "DataLoss",
+    "LogsUnreachable",
     "MissingOption",
     "NoBroker",
     "NondeterministicInput",
+    "NotKept",
     "ProducerFenced",
     "RefusedByBroker",
     "UnknownOption",
@@ -226,6 +230,40 @@ class DataLoss(ConnectorError):
         """See ConnectorError."""
         cure = "keep the stream for longer, or set option 'failOnDataLoss' to 'false' to go on with what is left"
         return f"log {self.log} has no positions {self.wanted} to {self.found - 1} any more: {cure}"
+
+
+class LogsUnreachable(ConnectorError):
+    """Brokers do not answer that may have events in their logs alone."""
+
+    code = "HEADGATE_LOGS_UNREACHABLE"
+
+    def __init__(self, brokers: Sequence[str]) -> None:
+        super().__init__(tuple(brokers))
+        self.brokers = tuple(brokers)
+
+    @property
+    def text(self) -> str:
+        """See ConnectorError."""
+        cure = "start them, or set option 'failOnDataLoss' to 'false' to read what is within reach"
+        return f"{', '.join(self.brokers)} cannot be reached, and some events may be in their logs alone: {cure}"
+
+
+class NotKept(ConnectorError):
+    """A stream that keeps no log of that kind."""
+
+    code = "HEADGATE_NOT_KEPT"
+
+    def __init__(self, stream: str, kind: str) -> None:
+        super().__init__(stream, kind)
+        self.stream = stream
+        self.kind = kind
+
+    @property
+    def text(self) -> str:
+        """See ConnectorError."""
+        setting = '"durability": "stored"' if self.kind == "events" else '"audit": true'
+        what = "is unknown or in memory" if self.kind == "events" else f"keeps no {self.kind}"
+        return f"stream {self.stream!r} {what}: check its name, or headgate schema put {self.stream} '{{{setting}}}'"
 
 
 class NondeterministicInput(ConnectorError):

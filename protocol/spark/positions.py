@@ -4,7 +4,9 @@ There is one log for each broker and epoch of a stream, and it is a partition to
 JSON by that name, `{"ann@1763492000": 23}`; a number in its place is the rank of the log by epoch and broker, which is
 also what column `partition` says. Positions count events, from 0, without holes, and never mean another event later.
 
-A log that offsets do not name began after they were written: it is read from its beginning.
+A log that offsets do not name began after they were written: it is read from its beginning. When brokers were away as
+a query began at the end of all logs, its offsets also say when that was, `{"@since": 1763492000000000}`: a log that
+they do not name is then read from that time on.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ from ..log_rows import LogName
 from .errors import BadOffsets
 from .limits import PARTITIONS_MAX, RANGE_EVENTS_MAX, RANGE_EVENTS_MIN
 
-__all__ = ["LogRange", "by_partition", "capped", "offsets_from", "ranges_between", "ranks"]
+__all__ = ["SINCE", "LogRange", "by_partition", "capped", "name_of", "offsets_from", "ranges_between", "ranks"]
 
 EARLIEST, LATEST = -2, -1
+
+SINCE = "@since"
+"""Among offsets: the time, in microseconds, from which logs are read that the offsets do not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ def by_partition(logs: Iterable[LogInfo]) -> dict[str, LogInfo]:
 
 def ranks(partitions: Iterable[str]) -> dict[str, int]:
     """Partition -> its rank by epoch, then broker."""
-    return {partition: rank for rank, partition in enumerate(sorted(set(partitions), key=_order))}
+    return {partition: rank for rank, partition in enumerate(sorted(set(partitions) - {SINCE}, key=_order))}
 
 
 def _order(partition: str) -> tuple[int, str]:
@@ -117,7 +122,7 @@ def ranges_between(
     """
     order = ranks((*start, *end))
     whole = [
-        LogRange(_name_of(partition, kind, stream), order[partition], start.get(partition, 0), end[partition])
+        LogRange(name_of(partition, kind, stream), order[partition], start.get(partition, 0), end[partition])
         for partition in order
         if end.get(partition, 0) > start.get(partition, 0)
     ]
@@ -128,7 +133,8 @@ def ranges_between(
     return [piece for one in whole for piece in _split(one, size)]
 
 
-def _name_of(partition: str, kind: int, stream: str) -> LogName:
+def name_of(partition: str, kind: int, stream: str) -> LogName:
+    """The log behind a partition's name."""
     broker, _, epoch = partition.rpartition("@")
     return LogName(broker, int(epoch), kind, stream)
 

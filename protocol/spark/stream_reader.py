@@ -2,13 +2,14 @@
 
 Offsets are JSON by log, in Spark's checkpoint word for word; positions never change their meaning, so a batch that is
 run again reads the same events. A log that began while the query ran, or was away, is read from its beginning; one
-whose broker is away stays where it is.
+whose broker is away stays where it is, or, when it was away as the query began at the end, is read from that time on.
 
 With Trigger.AvailableNow the ends of all logs are taken once, at the beginning, and the query stops when it is there.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,8 +24,8 @@ from pyspark.sql.streaming.datasource import (
 from .batch_reader import read_range
 from .connecting import connected
 from .options import ReadOptions
-from .planning import end_of, ranges_of, start_of
-from .positions import capped
+from .planning import end_of, ranges_of, resolved, start_of
+from .positions import SINCE, capped
 
 __all__ = ["StreamReader"]
 
@@ -40,7 +41,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, int]:
         """Where a query without a checkpoint starts."""
         with self._connected() as client:
-            return start_of(client, self._options)
+            return start_of(client, self._options, time.time_ns() // 1000)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """How much a micro-batch takes."""
@@ -54,7 +55,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """Where the next micro-batch ends."""
         end = self._ends() if self._target is None else self._target
-        return capped(start, end, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        return capped(self._resolved(start, end), end, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
 
     def reportLatestOffset(self) -> dict[str, int]:
         """For the query's progress: how far behind it is."""
@@ -62,7 +63,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """The ranges of a micro-batch, one a task."""
-        return [InputPartition(one) for one in ranges_of(self._options, start, end)]
+        return [InputPartition(one) for one in ranges_of(self._options, self._resolved(start, end), end)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """On an executor: one range."""
@@ -73,6 +74,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Nothing is held between two calls."""
+
+    def _resolved(self, start: dict[str, int], end: dict[str, int]) -> dict[str, int]:
+        """`start` with the logs that came back since; asks nobody unless the query began while brokers were away."""
+        if SINCE not in start or end.keys() <= start.keys():
+            return start
+        with self._connected() as client:
+            return resolved(client, self._options, start, end)
 
     def _ends(self) -> dict[str, int]:
         with self._connected() as client:

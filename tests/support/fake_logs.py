@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.protocol.batch import make_batch
-from headgate.protocol.log_catalogue import Chunk, LogInfo
+from headgate.protocol.log_catalogue import Chunk, LogInfo, Survey
 from headgate.protocol.log_rows import LogKind, LogName, Row
 
 __all__ = ["FakeLogs"]
@@ -17,6 +17,9 @@ class FakeLogs:
         self.first: dict[LogName, int] = {}
         self.reads: list[tuple[str, int, int, str, str]] = []
         self.chunk_rows = chunk_rows
+        self.away: tuple[str, ...] = ()
+        self.copies = 1
+        self.stored = True
 
     def append(self, broker: str, epoch: int, count: int, time: int = 0) -> LogName:
         """A row of so many events, whose attribute `n` is their position."""
@@ -38,10 +41,12 @@ class FakeLogs:
 
     # --- What a client offers ----------------------------------------------------------------------------------------
 
-    def logs(self, stream: str | None = None, kind: str | int = "events") -> list[LogInfo]:
-        """The logs there are."""
+    def survey_logs(self, stream: str, kind: str | int = "events") -> Survey:
+        """The logs there are, but for those of brokers that are away when none keeps copies."""
         assert (stream, kind) == ("q", "events")
-        return [LogInfo(name, self.first.get(name, 0), self.next(name), 0, 0, 0, ("x",)) for name in self.rows]
+        reached = [name for name in self.rows if self.copies > 1 or name.broker not in self.away]
+        logs = [LogInfo(name, self.first.get(name, 0), self.next(name), 0, 0, 0, ("x",)) for name in reached]
+        return Survey(logs, self.away, self.copies, self.stored)
 
     def log_at(self, name: LogName, time: int) -> int:
         """The first position at or after a time."""

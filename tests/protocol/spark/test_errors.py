@@ -21,6 +21,8 @@ SAMPLES: list[tuple[ConnectorError, list[str]]] = [
     (errors.NoBroker("h:1", "refused"), ["[HEADGATE_CANNOT_CONNECT]", "headgate.bootstrap.servers", "'h:1'"]),
     (errors.RefusedByBroker(106, "memory"), ["[HEADGATE_REFUSED]", "106", "memory"]),
     (errors.DataLoss("ann@1", 3, 9), ["[HEADGATE_DATA_LOSS]", "ann@1", "3 to 8", "failOnDataLoss"]),
+    (errors.LogsUnreachable(("ann", "bob")), ["[HEADGATE_LOGS_UNREACHABLE]", "ann, bob", "failOnDataLoss"]),
+    (errors.NotKept("q", "events"), ["[HEADGATE_NOT_KEPT]", "'q'", "in memory", "schema put q"]),
     (
         errors.NondeterministicInput("job/0", 50, "differ"),
         ["[HEADGATE_NONDETERMINISTIC_INPUT]", "job/0", "50", "eventIdColumn"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.protocol.log_rows import LogKind
-from headgate.protocol.spark.errors import BadOffsets
+from headgate.protocol.spark.errors import BadOffsets, LogsUnreachable, NotKept
 from headgate.protocol.spark.options import ReadOptions, read_options
 from headgate.protocol.spark.planning import end_of, kind_number, plan_batch, ranges_of, start_of
 from tests.support.fake_logs import FakeLogs
@@ -56,7 +56,7 @@ def test_what_retention_took_is_not_asked_for(logs: FakeLogs) -> None:
 
 
 def test_the_two_ends_of_a_stream(logs: FakeLogs) -> None:
-    assert start_of(logs, options()) == {"bob@7": 0, "ann@9": 0}
+    assert start_of(logs, options(), 0) == {"bob@7": 0, "ann@9": 0}
     assert end_of(logs, options()) == {"bob@7": 15, "ann@9": 6}
 
 
@@ -68,3 +68,25 @@ def test_ranges_name_their_log() -> None:
 @pytest.mark.parametrize("kind", LogKind)
 def test_kinds_have_the_numbers_of_the_wire(kind: LogKind) -> None:
     assert kind_number(options(subscribe=kind.name.lower(), topic="q")) == kind
+
+
+def test_a_batch_read_does_not_leave_out_a_log_in_silence(logs: FakeLogs, caplog: pytest.LogCaptureFixture) -> None:
+    logs.away = ("bob",)
+    with pytest.raises(LogsUnreachable, match=r"bob cannot be reached.*failOnDataLoss"):
+        planned(logs)
+    assert planned(logs, failOnDataLoss="false") == [("ann@9", 0, 0, 6)]
+    assert "bob" in caplog.text
+
+
+def test_a_broker_may_be_away_while_others_have_its_copies(logs: FakeLogs) -> None:
+    logs.away, logs.copies = ("bob",), 2
+    assert planned(logs) == [("bob@7", 0, 0, 15), ("ann@9", 1, 0, 6)]
+
+
+def test_a_stream_without_a_log_is_an_error_unless_it_keeps_one() -> None:
+    logs = FakeLogs()
+    assert planned(logs) == []
+    logs.stored = False
+    with pytest.raises(NotKept, match=r"'q' is unknown or in memory.*durability"):
+        planned(logs)
+    assert "audit" in str(NotKept("q", "deliveries"))

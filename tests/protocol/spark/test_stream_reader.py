@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -42,6 +43,14 @@ def serving(logs: FakeLogs) -> Iterator[FakeLogs]:
 def logs() -> Iterator[FakeLogs]:
     with serving(FakeLogs()) as fake:
         yield fake
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The time in microseconds, in the test's hand."""
+    clock = [0]
+    monkeypatch.setattr(stream_reader, "time", SimpleNamespace(time_ns=lambda: clock[0] * 1000))
+    return clock
 
 
 def reader(**more: str) -> StreamReader:
@@ -104,6 +113,24 @@ def test_a_log_whose_broker_is_away_stays_where_it_is(logs: FakeLogs) -> None:
     assert (offset, rows) == ({"ann@7": 1, "bob@8": 3}, [(1, 0), (1, 1), (1, 2)])
     logs.rows[name] = away
     assert step(one, offset)[1] == [(0, 1)]
+
+
+def test_a_broker_that_was_away_at_the_beginning_is_not_read_again(logs: FakeLogs, now: list[int]) -> None:
+    logs.append("ann", 7, 4, 100)
+    logs.append("bob", 8, 3, 100)
+    logs.away, now[0] = ("bob",), 150
+    one = reader()
+    offset = one.initialOffset()
+    assert offset == {"ann@7": 4, "@since": 150}
+    logs.append("bob", 8, 2, 200)
+    assert step(one, offset) == (offset, [])
+    logs.away = ()
+    end, rows = step(reader(), offset)
+    assert rows == [(1, 3), (1, 4)]
+    again = [batch for part in one.partitions(offset, end) for batch in one.read(part)]
+    assert sum(batch.num_rows for batch in again) == 2
+    logs.append("eve", 9, 1, 300)
+    assert step(one, end) == (end | {"eve@9": 1}, [(2, 0)])
 
 
 @given(st.data())
