@@ -83,10 +83,11 @@ class UnknownOption(ConnectorError):
 
     code = "HEADGATE_UNKNOWN_OPTION"
 
-    def __init__(self, option: str, known: Sequence[str]) -> None:
-        super().__init__(option, known)
+    def __init__(self, option: str, known: Sequence[str], instead: str = "") -> None:
+        super().__init__(option, known, instead)
         self.option = option
         self.known = known
+        self.instead = instead
 
     @property
     def text(self) -> str:
@@ -94,6 +95,7 @@ class UnknownOption(ConnectorError):
         spelt = {name.lower(): name for name in self.known}
         near = get_close_matches(self.option.lower(), spelt, 1)
         hint = f"did you mean {spelt[near[0]]!r}? " if near else ""
+        hint = f"what Kafka's source calls so is {self.instead} here; " if self.instead else hint
         return f"there is no option {self.option!r}; {hint}known are {', '.join(self.known)}"
 
 

@@ -27,7 +27,11 @@ def fetch(client: LogReading, wanted: LogRange, options: ReadOptions, decoder: D
     position = wanted.start
     while position < wanted.end:
         chunk = client.read_log(
-            wanted.name, position, wanted.end - position, pattern=options.pattern, where=options.condition
+            wanted.name,
+            position,
+            wanted.end - position,
+            pattern=options.patterns[wanted.name.stream],
+            where=options.condition,
         )
         found = min(chunk.first, wanted.end)
         if position < found:

@@ -19,8 +19,8 @@ from ..errors import LocalError
 from ..limits import BATCH_EVENTS_MAX, RECORD_LENGTH_MAX
 from ..vocabulary import Vocabulary
 from .errors import BadRow
-from .layout import Layout
-from .records import encode_records
+from .layout import Layout, unpacked
+from .records import Mixed, encode_records
 
 __all__ = ["Encoder", "Frame"]
 
@@ -82,6 +82,7 @@ class Encoder:
 
     def frames(self, rows: Any) -> Iterator[Frame]:
         """The frames of one pyarrow.RecordBatch, in the order of its rows; rows of one stream stay in order."""
+        rows = unpacked(rows, self._layout)
         for start in range(0, rows.num_rows, BATCH_EVENTS_MAX):
             for part, topics in self._streams(rows.slice(start, BATCH_EVENTS_MAX)):
                 yield from self._cut(self._encode(part, topics))
@@ -147,6 +148,8 @@ class Encoder:
 
 def _match_column(column: Any) -> bytes:
     """An attribute as a match column: numbers that are all there as they lie in memory, everything else one by one."""
+    if isinstance(column, Mixed):
+        return encode_column(column.values)
     kind = {"int64": "q", "double": "d"}.get(str(column.type))
     if kind is None or column.null_count:
         return encode_column(column.to_pylist())

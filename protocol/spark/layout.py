@@ -7,19 +7,24 @@ timestamp) are attributes like every other column, only that their types are fix
 Every other column is an attribute: integers and booleans as they are, float and double as doubles, strings, a timestamp
 as microseconds and a date as days since 1970. NULL means that the event has no such attribute. What has no place in an
 event (arrays, structs, decimals, ...) is refused here, before any task runs.
+
+A frame that was read from a log can be written back: its column `attributes` (a struct, or a map of texts or of typed
+values) becomes attributes, and the log's own columns (`partition`, `offset`, `timestamp`, `producer_id`, `sequence` and
+the broker's `event_id`) are left out, for they say where the event stood.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import LocalError
 from ..vocabulary import Vocabulary, check_names
 from .errors import BadOption, MissingOption, UnsupportedType
 from .options import WriteOptions
 
-__all__ = ["HEADERS_PREFIX", "RESERVED", "Layout", "plan_layout"]
+__all__ = ["HEADERS_PREFIX", "RESERVED", "Layout", "plan_layout", "unpacked"]
 
 HEADERS_PREFIX = "headers."
 """How attributes that came as headers begin; nested maps are dotted names in every client."""
@@ -42,7 +47,7 @@ _FORMS = {
 RESERVED = {
     "topic": ("string",),
     "value": ("binary", "string"),
-    "headers": ("map<string,string>",),
+    "headers": ("map<string,string>", "map<string,binary>", "array<struct<key:string,value:binary>>"),
     "event_id": ("string",),
     "key": ("string",),
     "event_time": ("timestamp", "timestamp_ntz"),
@@ -50,11 +55,15 @@ RESERVED = {
 """Reserved column -> the types it may have."""
 
 _PARTS = ("topic", "value", "headers")
+_ATTRIBUTES = "attributes"
+_OF_A_LOG = ("partition", "offset", "timestamp", "producer_id", "sequence", "event_id")
+_TYPED = "map<string,struct<l:bigint,d:double,s:string,b:boolean>>"
+_MAPS = ("map<string,string>", _TYPED)
 _CURES = {
     "decimal": "an event has 64-bit integers and doubles; cast it to DOUBLE, or to STRING to keep every digit",
     "binary": "bytes are the body's: name the column 'value', or cast it to STRING with base64()",
     "array": "an event's attributes are flat; write to_json() of it to 'value', or choose its members",
-    "map": "an event's attributes are flat; only 'headers' may be a map, of strings to strings",
+    "map": "an event's attributes are flat; only 'headers' and 'attributes' may be maps, of strings to strings",
     "struct": "an event's attributes are flat; select its fields as columns, `order.price AS `order.price``",
     "variant": "an event's attributes are flat; write to_json() of it to 'value', or extract its members",
 }
@@ -62,22 +71,40 @@ _CURES = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where each column goes. `attributes` pairs a column with its form: bool, int, double or string."""
+    """Where each column goes. `attributes` pairs a column with its form: bool, int, double or string.
+
+    `maps` are the columns of attributes in maps, opened row by row; `fields` are the members of a struct `attributes`,
+    which `unpacked` makes columns; `left_out` are columns of a log that was read.
+    """
 
     topic: str
     value: str
-    headers: bool
+    maps: tuple[str, ...]
     attributes: tuple[tuple[str, str], ...]
     id_column: str
+    fields: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
-def plan_layout(columns: Sequence[tuple[str, str]], options: WriteOptions) -> Layout:
-    """The layout of (name, type as Spark writes it) columns. Raises a ConnectorError that names column or option."""
+def plan_layout(
+    columns: Sequence[tuple[str, str]], options: WriteOptions, fields: Sequence[tuple[str, str]] | None = None
+) -> Layout:
+    """The layout of (name, type as Spark writes it) columns. Raises a ConnectorError that names column or option.
+
+    `fields` are those of column `attributes` when it is a struct.
+    """
     kinds = dict(columns)
+    left_out = _left_out(kinds, fields, options)
+    if fields is not None:
+        _check_fields(kinds, fields, left_out)
+    columns = [(name, kind) for name, kind in columns if name not in left_out]
+    if fields is not None:
+        columns = [(name, kind) for name, kind in columns if name != _ATTRIBUTES] + list(fields)
+    maps = [name for name in ("headers", _ATTRIBUTES) if kinds.get(name, "void") != "void" and name in dict(columns)]
     for name, kind in columns:
         _check_reserved(name, kind)
     _check_topic(kinds, options)
-    attributes = [(name, _form(name, kind)) for name, kind in columns if name not in _PARTS]
+    attributes = [(name, _form(name, kind)) for name, kind in columns if name not in (*_PARTS, *maps)]
     try:
         check_names(tuple(name for name, _ in attributes))
     except LocalError as error:
@@ -85,10 +112,42 @@ def plan_layout(columns: Sequence[tuple[str, str]], options: WriteOptions) -> La
     return Layout(
         topic=options.topic,
         value=kinds.get("value", ""),
-        headers="headers" in kinds,
+        maps=tuple(maps),
         attributes=tuple((name, form) for name, form in attributes if form != "void"),
         id_column=_id_column(kinds, options),
+        fields=tuple(name for name, _ in fields or ()),
+        left_out=left_out,
     )
+
+
+def unpacked(rows: Any, layout: Layout) -> Any:
+    """The rows of a pyarrow.RecordBatch with the members of struct `attributes` as columns of their own."""
+    if not layout.fields:
+        return rows
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = [name for name in rows.schema.names if name != _ATTRIBUTES]
+    columns = [rows.column(name) for name in names]
+    packed = rows.column(_ATTRIBUTES)
+    columns += [pc.struct_field(packed, [place]) for place in range(packed.type.num_fields)]
+    return pa.RecordBatch.from_arrays(columns, names=[*names, *layout.fields])
+
+
+def _left_out(
+    kinds: dict[str, str], fields: Sequence[tuple[str, str]] | None, options: WriteOptions
+) -> tuple[str, ...]:
+    """The columns of a log that say where its events stood; what was typed holds the headers as well."""
+    if fields is None and kinds.get(_ATTRIBUTES) not in _MAPS:
+        return ()
+    twice = ("headers",) if kinds[_ATTRIBUTES] == _TYPED else ()
+    return tuple(name for name in (*_OF_A_LOG, *twice) if name in kinds)
+
+
+def _check_fields(kinds: dict[str, str], fields: Sequence[tuple[str, str]], left_out: tuple[str, ...]) -> None:
+    for name, kind in fields:
+        if name in kinds and name not in left_out:
+            raise UnsupportedType(f"attributes.{name}", kind, f"there is a column {name!r} as well; drop one of them")
 
 
 def _check_reserved(name: str, kind: str) -> None:

@@ -22,6 +22,8 @@ __all__ = [
     "RANGE_EVENTS_MIN",
     "REQUEST_SECONDS_DEFAULT",
     "SHORT_TEXT_BYTES",
+    "STREAMS_READ_MAX",
+    "TRIGGER_SECONDS_MAX",
 ]
 
 FRAME_BYTES_DEFAULT = 1024 * 1024
@@ -76,3 +78,9 @@ OPENING_STEPS_MAX = 256
 
 OPENING_VALUES_MAX = 4_000_000
 """Values of all attributes that are in memory at once, at 17 bytes each, there or not: 68 MB."""
+
+STREAMS_READ_MAX = 64
+"""Streams of one read: each is a question to every broker when it is planned."""
+
+TRIGGER_SECONDS_MAX = 86_400.0
+"""A micro-batch that waits a day for enough events is no stream."""

@@ -36,7 +36,9 @@ class Option:
 OPTIONS = (
     Option("headgate.bootstrap.servers", "", "all", "brokers, `host:port,host:port`; one that answers is enough"),
     Option("headgate.request.timeout.ms", "30000", "all", "how long a lost broker is looked for"),
-    Option("topic", "", "all", "write: the topic of every row; read: the stream, or a pattern in it"),
+    Option(
+        "topic", "", "all", "write: the topic of every row; read: streams, or patterns in them, with commas between"
+    ),
     Option("subscribe", "events", "read", "which log: `events`, `deliveries` or `subscriptions`"),
     Option("filter", "", "read", "a condition that the broker evaluates; only `events`"),
     Option("startingOffsets", "", "read", "`earliest` (batch), `latest` (streaming), or JSON by log"),
@@ -44,10 +46,17 @@ OPTIONS = (
     Option("startingTimestamp", "", "read", "from this time on (milliseconds, or ISO 8601); wins over offsets"),
     Option("endingTimestamp", "", "read", "up to, and without, this time; batch only"),
     Option("maxOffsetsPerTrigger", "", "read", "rows of one micro-batch at most; streaming only"),
+    Option("minOffsetsPerTrigger", "", "read", "a micro-batch waits for so many rows; streaming only"),
+    Option("maxTriggerDelay", "15m", "read", "and no longer than this; streaming only"),
     Option("minPartitions", "", "read", "tasks to split the logs into, at least; one reads 250,000 events at most"),
     Option("maxRecordsPerFetch", "10000", "read", "rows of one Arrow batch"),
     Option("failOnDataLoss", "true", "read", "`false`: go on when positions asked for are gone"),
-    Option("attributesSchema", "", "read", "`symbol STRING, price DOUBLE`: attributes as a struct of these"),
+    Option(
+        "attributesSchema",
+        "",
+        "read",
+        "`symbol STRING, price DOUBLE`: attributes as a struct of these; `declared`: of the schema",
+    ),
     Option("producerId", "", "write", "names the job; the same again goes on where it stopped"),
     Option("idempotence", "guarded", "write", "`guarded`, `id`, `none`: how a retry is kept from repeating"),
     Option("eventIdColumn", "", "write", "a column that is unique in the job; means `idempotence` `id`"),
@@ -56,6 +65,16 @@ OPTIONS = (
     Option("ackTimeout", "30s", "write", "how long a task waits for an answer"),
     Option("checkpointLocation", "", "stream", "Spark's own, which it also shows to us"),
 )
+
+_OTHERS = {
+    "kafka.bootstrap.servers": "'headgate.bootstrap.servers'",
+    "subscribepattern": "'topic' with a pattern such as quotes/*/OTE",
+    "assign": "'topic', and 'startingOffsets' by log",
+    "includeheaders": "nothing: column 'headers' is always there",
+    "startingoffsetsbytimestamp": "'startingTimestamp'",
+    "endingoffsetsbytimestamp": "'endingTimestamp'",
+}
+"""Options of Kafka's source, in lower case -> what to write here."""
 
 _CANONICAL = {option.name.lower(): option for option in OPTIONS}
 
@@ -89,20 +108,18 @@ class ReadOptions:
     starting_time: int | None
     ending_time: int | None
     trigger_events: int | None
+    trigger_events_min: int | None
+    trigger_seconds: float
     partitions_min: int
     fetch_records: int
     fail_on_data_loss: bool
     attributes_schema: str
 
     @property
-    def stream(self) -> str:
-        """The stream, the first level of the topic."""
-        return self.topic.split("/", 1)[0]
-
-    @property
-    def pattern(self) -> str:
-        """What the broker is to keep of the stream's topics; empty when that is all of them."""
-        return self.topic if "/" in self.topic else ""
+    def patterns(self) -> dict[str, str]:
+        """The streams that are read -> what the broker is to keep of their topics; empty when that is all of them."""
+        topics = [topic.strip() for topic in self.topic.split(",")]
+        return {topic.split("/", 1)[0]: topic if "/" in topic else "" for topic in topics}
 
 
 class _Values:
@@ -113,7 +130,7 @@ class _Values:
         for name, value in given.items():
             option = _CANONICAL.get(name.lower())
             if option is None:
-                raise UnknownOption(name, tuple(one.name for one in OPTIONS))
+                raise UnknownOption(name, tuple(one.name for one in OPTIONS), _OTHERS.get(name.lower(), ""))
             self._given[option.name] = str(value).strip()
 
     def given(self, name: str) -> bool:
@@ -157,6 +174,19 @@ class _Values:
         since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
         return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
+    def topics(self) -> str:
+        """The streams or patterns of a read, one a stream."""
+        parts = [part.strip() for part in self.text("topic").split(",")]
+        if not all(parts):
+            raise MissingOption("topic", "name the stream whose log is read, or several with commas between")
+        if len({part.split("/", 1)[0] for part in parts}) < len(parts):
+            raise BadOption(
+                "topic", self.text("topic"), "each stream once; for two patterns of a stream write two reads"
+            )
+        if len(parts) > limits.STREAMS_READ_MAX:
+            raise BadOption("topic", self.text("topic"), f"at most {limits.STREAMS_READ_MAX} streams")
+        return ",".join(parts)
+
     def servers(self) -> str:
         value = self.text("headgate.bootstrap.servers")
         if not value:
@@ -193,15 +223,17 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
 def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
     """The options of a read. Raises a ConnectorError that names the option."""
     values = _Values(given)
+    if values.text("subscribe") not in KINDS and not values.given("topic"):
+        cure = f"which log is read ({', '.join(KINDS)}); the stream is option 'topic', '{values.text('subscribe')}'"
+        raise BadOption("subscribe", values.text("subscribe"), cure)
     kind = values.one_of("subscribe", KINDS)
-    topic = values.text("topic")
-    if not topic:
-        raise MissingOption("topic", "name the stream whose log is read")
+    topic = values.topics()
     if kind != "events" and values.text("filter"):
         raise BadOption("filter", values.text("filter"), "set for 'subscribe' 'events' alone; use where() after it")
     if kind != "events" and "/" in topic:
         raise BadOption("topic", topic, f"the name of a stream, without '/', because 'subscribe' is {kind!r}")
     trigger = values.text("maxOffsetsPerTrigger")
+    trigger_min = values.text("minOffsetsPerTrigger")
     partitions = values.text("minPartitions")
     return ReadOptions(
         servers=values.servers(),
@@ -214,6 +246,10 @@ def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOp
         starting_time=values.time("startingTimestamp"),
         ending_time=values.time("endingTimestamp"),
         trigger_events=values.count("maxOffsetsPerTrigger", 2**53) if trigger else None,
+        trigger_events_min=values.count("minOffsetsPerTrigger", 2**53) if trigger_min else None,
+        trigger_seconds=values.amount(
+            "maxTriggerDelay", _SECONDS, 0.001, limits.TRIGGER_SECONDS_MAX, "a time such as 15m"
+        ),
         partitions_min=values.count("minPartitions", limits.PARTITIONS_MAX) if partitions else 1,
         fetch_records=values.count("maxRecordsPerFetch", limits.FETCH_RECORDS_MAX),
         fail_on_data_loss=values.flag("failOnDataLoss"),

@@ -56,7 +56,7 @@ def resolved(
     found = dict(start)
     if since is not None:
         for partition in end.keys() - start.keys():
-            found[partition] = client.log_at(name_of(partition, kind_number(options), options.stream), since)
+            found[partition] = client.log_at(name_of(partition, kind_number(options), _first(options)), since)
     return found
 
 
@@ -77,7 +77,7 @@ def plan_batch(client: LogFinding, options: ReadOptions) -> list[LogRange]:
 
 def ranges_of(options: ReadOptions, start: Mapping[str, int], end: Mapping[str, int]) -> list[LogRange]:
     """What to read between two offsets."""
-    return ranges_between(kind_number(options), options.stream, start, end, options.partitions_min)
+    return ranges_between(kind_number(options), _first(options), start, end, options.partitions_min)
 
 
 def _start(client: LogFinding, options: ReadOptions, logs: Mapping[str, LogInfo]) -> dict[str, int]:
@@ -91,11 +91,20 @@ def _logs(client: LogFinding, options: ReadOptions) -> tuple[dict[str, LogInfo],
 
     Raises NotKept.
     """
-    survey = client.survey_logs(options.stream, options.kind)
-    missing = survey.away if len(survey.away) >= survey.copies else ()
-    if not survey.logs and not survey.stored and not missing:
-        raise NotKept(options.stream, options.kind)
-    return by_partition(survey.logs), missing
+    logs: list[LogInfo] = []
+    missing: tuple[str, ...] = ()
+    for stream in options.patterns:
+        survey = client.survey_logs(stream, options.kind)
+        missing = survey.away if len(survey.away) >= survey.copies else ()
+        if not survey.logs and not survey.stored and not missing:
+            raise NotKept(stream, options.kind)
+        logs += survey.logs
+    return by_partition(logs, len(options.patterns) > 1), missing
+
+
+def _first(options: ReadOptions) -> str:
+    """The stream of partitions that name none: there is one alone."""
+    return next(iter(options.patterns))
 
 
 def _warn(missing: tuple[str, ...]) -> None:

@@ -1,8 +1,9 @@
 """Positions in logs: offsets as users and checkpoints write them, what is read in one step, how tasks share it.
 
-There is one log for each broker and epoch of a stream, and it is a partition to Spark: `ann@1763492000`. Offsets are
-JSON by that name, `{"ann@1763492000": 23}`; a number in its place is the rank of the log by epoch and broker, which is
-also what column `partition` says. Positions count events, from 0, without holes, and never mean another event later.
+There is one log for each broker and epoch of a stream, and it is a partition to Spark: `ann@1763492000`, or
+`quotes/ann@1763492000` when several streams are read. Offsets are JSON by that name, `{"ann@1763492000": 23}`; a number
+in its place is the rank of the log by epoch and broker, which is also what column `partition` says. Positions count
+events, from 0, without holes, and never mean another event later.
 
 A log that offsets do not name began after they were written: it is read from its beginning. When brokers were away as
 a query began at the end of all logs, its offsets also say when that was, `{"@since": 1763492000000000}`: a log that
@@ -39,9 +40,9 @@ class LogRange:
     end: int
 
 
-def by_partition(logs: Iterable[LogInfo]) -> dict[str, LogInfo]:
-    """The logs of one kind and stream by partition, in the order of their ranks."""
-    known = {log.partition: log for log in logs}
+def by_partition(logs: Iterable[LogInfo], several: bool = False) -> dict[str, LogInfo]:
+    """The logs of one kind by partition, in the order of their ranks; of several streams with the stream's name."""
+    known = {f"{log.name.stream}/{log.partition}" if several else log.partition: log for log in logs}
     return {partition: known[partition] for partition in ranks(known)}
 
 
@@ -134,9 +135,10 @@ def ranges_between(
 
 
 def name_of(partition: str, kind: int, stream: str) -> LogName:
-    """The log behind a partition's name."""
-    broker, _, epoch = partition.rpartition("@")
-    return LogName(broker, int(epoch), kind, stream)
+    """The log behind a partition's name, of this stream unless the name has another."""
+    named, slash, log = partition.rpartition("/")
+    broker, _, epoch = log.rpartition("@")
+    return LogName(broker, int(epoch), kind, named if slash else stream)
 
 
 def _split(whole: LogRange, size: int) -> list[LogRange]:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import msgpack
 
+from ..columns import Scalar
 from ..errors import LocalError
 from ..limits import ATTRIBUTES_MAX, RECORD_LENGTH_MAX
 from ..vocabulary import check_names
@@ -26,7 +28,7 @@ from .errors import BadRow
 from .layout import HEADERS_PREFIX, Layout
 from .limits import SHORT_TEXT_BYTES
 
-__all__ = ["encode_records"]
+__all__ = ["Mixed", "encode_records"]
 
 _EMPTY_BODY = b"\xc4\x00"
 
@@ -36,26 +38,41 @@ def encode_records(rows: Any, layout: Layout) -> tuple[Any, dict[str, Any]]:
 
     Raises BadRow for a value that no event can hold.
     """
-    headers = _Headers(rows.column("headers")) if layout.headers else None
-    return _Records(rows, layout, headers).encode()
+    maps = _Maps(rows, layout.maps) if layout.maps else None
+    return _Records(rows, layout, maps).encode()
 
 
-class _Headers:
-    """The column `headers`, opened: attributes of each row, encoded, and how many there are."""
+class Mixed:
+    """Values of one attribute that are of several types, and so no Arrow array."""
 
-    def __init__(self, column: Any) -> None:
+    def __init__(self, values: list[Scalar]) -> None:
+        self.values = values
+
+    def slice(self, start: int, count: int) -> Mixed:
+        """Some in a row."""
+        return Mixed(self.values[start : start + count])
+
+
+class _Maps:
+    """The columns that are maps, opened: attributes of each row, encoded, and how many there are."""
+
+    def __init__(self, rows: Any, names: Sequence[str]) -> None:
         pack = msgpack.Packer(autoreset=True).pack
         self.counts: list[int] = []
         self.parts: list[bytes] = []
-        self.values: list[dict[str, str]] = []
-        for members in column.to_pylist():
-            known = {HEADERS_PREFIX + name: value for name, value in members or () if value is not None}
+        self.values: list[dict[str, Scalar]] = [{} for _ in range(rows.num_rows)]
+        for name in names:
+            prefix = HEADERS_PREFIX if name == "headers" else ""
+            for known, members in zip(self.values, rows.column(name).to_pylist(), strict=True):
+                for key, value in map(_pair, members or ()):
+                    if (plain := _scalar(name, value)) is not None:
+                        known[prefix + key] = plain
+        for known in self.values:
             self.counts.append(len(known))
             self.parts.append(b"".join([pack(name) + pack(value) for name, value in known.items()]))
-            self.values.append(known)
 
     def columns(self) -> dict[str, Any]:
-        """The headers in use, as attributes."""
+        """The attributes in use; one that has values of several types is no Arrow array."""
         import pyarrow as pa
 
         names = dict.fromkeys(name for known in self.values for name in known)
@@ -63,16 +80,40 @@ class _Headers:
             check_names(tuple(names)[:ATTRIBUTES_MAX])
         except LocalError as error:
             raise BadRow("headers", str(error)) from error
-        return {name: pa.array([known.get(name) for known in self.values], pa.string()) for name in names}
+        found = {}
+        for name in names:
+            values = [known.get(name) for known in self.values]
+            kinds = {type(value) for value in values} - {type(None)}
+            found[name] = pa.array(values) if len(kinds) == 1 else Mixed(values)
+        return found
+
+
+def _pair(member: Any) -> tuple[str, Any]:
+    """A member of a map, or of Kafka's list of headers."""
+    return (member["key"], member["value"]) if isinstance(member, dict) else member
+
+
+def _scalar(column: str, value: Any) -> Scalar:
+    """A value of a map: a text, bytes that are text, or the one member that is set of a typed value."""
+    if isinstance(value, dict):
+        return next((member for member in value.values() if member is not None), None)
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise BadRow(
+                column, "holds bytes that are no UTF-8; write base64() of them, or put them into 'value'"
+            ) from None
+    return value  # type: ignore[no-any-return]  # a text, or None
 
 
 class _Records:
     """The records of some rows, and their attributes as Arrow arrays of bool, int64, double and string."""
 
-    def __init__(self, rows: Any, layout: Layout, headers: _Headers | None) -> None:
+    def __init__(self, rows: Any, layout: Layout, maps: _Maps | None) -> None:
         self._rows = rows
         self._layout = layout
-        self._headers = headers
+        self._maps = maps
         self._parts: list[Any] = []
         self._constant = b""
         self._columns: dict[str, Any] = {}
@@ -88,9 +129,13 @@ class _Records:
         self._add_map_header()
         for name, form in self._layout.attributes:
             self._add_attribute(name, form)
-        if self._headers is not None:
-            self._add(pa.array(self._headers.parts, pa.binary()))
-            self._columns |= self._headers.columns()
+        if self._maps is not None:
+            self._add(pa.array(self._maps.parts, pa.binary()))
+            found = self._maps.columns()
+            twice = next((name for name in found if name in self._columns), None)
+            if twice is not None:
+                raise BadRow("attributes", f"holds {twice!r}, and there is a column of that name: drop one of them")
+            self._columns |= found
         self._add_body()
         self._flush()
         records = pc.binary_join_element_wise(
@@ -121,10 +166,10 @@ class _Records:
 
         sparse = [column for column in self._columns.values() if column.null_count]
         always = len(self._columns) - len(sparse)
-        if not sparse and self._headers is None:
+        if not sparse and self._maps is None:
             self._add(_map_header(always))
             return
-        counts = pa.array(self._headers.counts if self._headers else [0] * self._rows.num_rows, pa.int32())
+        counts = pa.array(self._maps.counts if self._maps else [0] * self._rows.num_rows, pa.int32())
         if pc.max(counts).as_py() + len(self._columns) > ATTRIBUTES_MAX:
             raise BadRow("headers", f"an event has at most {ATTRIBUTES_MAX} attributes, headers included")
         for column in sparse:

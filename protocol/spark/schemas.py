@@ -7,6 +7,8 @@ told by the option's name and not as a syntax error in a text that nobody wrote.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from .errors import BadOption
 from .options import ReadOptions
@@ -38,14 +40,30 @@ _TYPES = {
     "timestamp": "TIMESTAMP",
     "date": "DATE",
 }
+_DECLARED = {"bool": "BOOLEAN", "int": "BIGINT", "float": "DOUBLE", "string": "STRING"}
+"""Type in a stream's schema -> Spark's."""
+
 _FIELDS = {"l": "BIGINT", "d": "DOUBLE", "s": "STRING", "b": "BOOLEAN"}
 _NAME = r"(?:`((?:[^`]|``)+)`|([A-Za-z_][A-Za-z0-9_]*))"
 _PART = re.compile(rf"\s*{_NAME}\s*:?\s*(?:([A-Za-z]+)\s*(<[^<>]*>)?)\s*(,|$)", re.DOTALL)
 
 
-def schema_text(options: ReadOptions) -> str:
-    """The columns of the log that these options read, as Spark writes schemas."""
-    return _COLUMNS[options.kind].format(attributes=attributes_type(options.attributes_schema))
+def schema_text(options: ReadOptions, declared: Callable[[], Mapping[str, Any]] | None = None) -> str:
+    """The columns of the log that these options read, as Spark writes schemas.
+
+    `declared` gives the attributes that the streams' schemas declare, for `attributesSchema` `declared`.
+    """
+    text = options.attributes_schema
+    if text.lower() == "declared":
+        found = declared() if declared is not None else {}
+        if declared is not None and not found:
+            raise BadOption(
+                "attributesSchema", text, f"'declared' when the schema of {options.topic} declares attributes"
+            )
+        text = ", ".join(
+            f"`{name.replace('`', '``')}` {_DECLARED[entry['type']]}" for name, entry in sorted(found.items())
+        )
+    return _COLUMNS[options.kind].format(attributes=attributes_type(text))
 
 
 def attributes_type(text: str) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 
 from .batch_reader import BatchReader
 from .batch_writer import BatchWriter
-from .errors import UnsupportedMode
+from .connecting import connected
+from .errors import BadOption, UnsupportedMode
 from .layout import Layout, plan_layout
 from .options import ReadOptions, WriteOptions, read_options, write_options
 from .schemas import schema_text
@@ -21,7 +22,21 @@ __all__ = ["make_reader", "make_stream_reader", "make_stream_writer", "make_writ
 
 def schema_of(options: Mapping[str, str]) -> str:
     """The columns of the log; a mistake in the options is told as soon as a DataFrame is made."""
-    return schema_text(read_options(options))
+    checked = read_options(options)
+    return schema_text(checked, lambda: _declared(checked))
+
+
+def _declared(options: ReadOptions) -> dict[str, Any]:
+    """The attributes that the schemas of the streams declare. Raises BadOption when two of them do not agree."""
+    found: dict[str, Any] = {}
+    with connected(options.servers, options.request_seconds, "spark planner") as client:
+        for stream in options.patterns:
+            answer = client.ask("schema.get", stream=stream)
+            for name, entry in answer.get("schema", {}).get("attributes", {}).items():
+                if found.setdefault(name, entry)["type"] != entry["type"]:
+                    cure = f"written out: the schemas of {options.topic} declare {name!r} with different types"
+                    raise BadOption("attributesSchema", "declared", cure)
+    return found
 
 
 def make_reader(options: Mapping[str, str], schema: Any) -> BatchReader:
@@ -56,7 +71,11 @@ def _planned(options: Mapping[str, str], schema: Any, overwrite: bool) -> tuple[
         raise UnsupportedMode("mode 'overwrite'", cure)
     checked = write_options(options)
     columns = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-    return checked, plan_layout(columns, checked)
+    packed = next((field.dataType for field in schema.fields if field.name == "attributes"), None)
+    fields = None
+    if packed is not None and packed.typeName() == "struct":
+        fields = [(field.name, field.dataType.simpleString()) for field in packed.fields]
+    return checked, plan_layout(columns, checked, fields)
 
 
 def _checked(options: ReadOptions) -> ReadOptions:

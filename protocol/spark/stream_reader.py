@@ -37,6 +37,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._target: dict[str, int] | None = None
+        self._waits_since: float | None = None
 
     def initialOffset(self) -> dict[str, int]:
         """Where a query without a checkpoint starts."""
@@ -45,8 +46,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """How much a micro-batch takes."""
-        events = self._options.trigger_events
-        return ReadAllAvailable() if events is None else ReadMaxRows(events)
+        options = self._options
+        return ReadAllAvailable() if options.trigger_events is None else ReadMaxRows(options.trigger_events)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Everything that is there now, and nothing that comes later."""
@@ -55,7 +56,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """Where the next micro-batch ends."""
         end = self._ends() if self._target is None else self._target
+        if self._target is None and not self._is_due(start, end):
+            return start
         return capped(self._resolved(start, end), end, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+
+    def _is_due(self, start: dict[str, int], end: dict[str, int]) -> bool:
+        """Whether enough events wait for a micro-batch, or have waited long enough."""
+        least = self._options.trigger_events_min
+        if least is None:
+            return True
+        now = time.monotonic()
+        waiting = sum(max(0, place - start.get(partition, 0)) for partition, place in end.items())
+        if waiting == 0:
+            self._waits_since = None
+            return True
+        if self._waits_since is None:
+            self._waits_since = now
+        if waiting < least and now - self._waits_since < self._options.trigger_seconds:
+            return False
+        self._waits_since = None
+        return True
 
     def reportLatestOffset(self) -> dict[str, int]:
         """For the query's progress: how far behind it is."""

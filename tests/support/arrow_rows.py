@@ -14,7 +14,7 @@ __all__ = ["LAYOUT", "batches", "expected_attributes", "schema"]
 LAYOUT = Layout(
     topic="quotes/a",
     value="binary",
-    headers=True,
+    maps=("headers",),
     attributes=(
         *(("tiny", "int"), ("long", "int"), ("single", "double"), ("price", "double"), ("live", "bool")),
         *(("name", "string"), ("at", "int"), ("day", "int")),

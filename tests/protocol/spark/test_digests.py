@@ -13,7 +13,7 @@ from headgate.protocol.spark.layout import Layout  # noqa: E402
 
 def frame(numbers: list[int], topics: list[str] | None = None) -> Frame:
     columns = {"n": numbers, "topic": topics or ["q/a"] * len(numbers)}
-    (made,) = Encoder(Layout("", "", False, (("n", "int"),), ""), 1 << 20).frames(pa.RecordBatch.from_pydict(columns))
+    (made,) = Encoder(Layout("", "", (), (("n", "int"),), ""), 1 << 20).frames(pa.RecordBatch.from_pydict(columns))
     return made
 
 
@@ -51,7 +51,7 @@ def test_adding_gives_the_digest_so_far() -> None:
 
 def test_where_records_end_counts() -> None:
     """Two records must not be mistaken for others that join to the same bytes."""
-    layout = Layout("q", "binary", False, (), "")
+    layout = Layout("q", "binary", (), (), "")
 
     def bodies(*values: bytes) -> bytes:
         batch = pa.RecordBatch.from_pydict({"value": list(values)})

@@ -16,7 +16,7 @@ from headgate.protocol.spark.frames import Encoder, Frame  # noqa: E402
 from headgate.protocol.spark.layout import Layout  # noqa: E402
 from tests.support.arrow_rows import LAYOUT, batches, expected_attributes  # noqa: E402
 
-BY_TOPIC = Layout("", "", False, (("n", "int"),), "n")
+BY_TOPIC = Layout("", "", (), (("n", "int"),), "n")
 
 
 def numbers(frames: list[Frame]) -> list[Any]:
@@ -81,7 +81,7 @@ def test_match_columns_follow_the_interest() -> None:
 
 
 def test_an_event_over_the_limit_is_refused() -> None:
-    layout = Layout("q", "binary", False, (("name", "string"),), "")
+    layout = Layout("q", "binary", (), (("name", "string"),), "")
     batch = pa.RecordBatch.from_pydict({"value": [b"x" * (1 << 19)], "name": ["y" * (1 << 19)]})
     with pytest.raises(BadRow, match="over the limit"):
         list(Encoder(layout, 1 << 20).frames(batch))

@@ -20,7 +20,7 @@ def test_every_scalar_is_an_attribute_of_its_type() -> None:
     assert layout == Layout(
         topic="quotes/a",
         value="",
-        headers=False,
+        maps=(),
         attributes=(
             *(("t", "int"), ("s", "int"), ("i", "int"), ("l", "int"), ("f", "double"), ("d", "double")),
             *(("b", "bool"), ("x", "string"), ("v", "string"), ("at", "int"), ("local", "int"), ("day", "int")),
@@ -32,7 +32,7 @@ def test_every_scalar_is_an_attribute_of_its_type() -> None:
 def test_reserved_names() -> None:
     kinds = [(name, allowed[0]) for name, allowed in RESERVED.items()]
     layout = plan_layout(kinds, options(topic=""))
-    assert (layout.topic, layout.value, layout.headers) == ("", "binary", True)
+    assert (layout.topic, layout.value, layout.maps) == ("", "binary", ("headers",))
     assert layout.attributes == (("event_id", "string"), ("key", "string"), ("event_time", "int"))
 
 
@@ -94,3 +94,33 @@ def test_an_id_column_must_exist_and_be_an_id() -> None:
         plan_layout(kinds, options(eventIdColumn="number"))
     with pytest.raises(UnsupportedType, match="'price'"):
         plan_layout(kinds, options(eventIdColumn="price"))
+
+
+LOG = [("topic", "string"), ("partition", "int"), ("offset", "bigint"), ("timestamp", "timestamp")]
+LOG += [("event_id", "string"), ("producer_id", "string"), ("sequence", "bigint")]
+REST = [("headers", "map<string,string>"), ("value", "binary")]
+TYPED = "map<string,struct<l:bigint,d:double,s:string,b:boolean>>"
+
+
+def test_a_frame_that_was_read_can_be_written() -> None:
+    texts = plan_layout([*LOG, ("attributes", "map<string,string>"), *REST], options(topic=""))
+    assert (texts.attributes, texts.maps, texts.fields) == ((), ("headers", "attributes"), ())
+    typed = plan_layout([*LOG, ("attributes", TYPED), *REST], options(topic=""))
+    assert (typed.attributes, typed.maps) == ((), ("attributes",)), "typed values have the headers among them"
+    fields = [("price", "double"), ("sequence", "bigint")]
+    struct = plan_layout([*LOG, ("attributes", "struct<...>"), *REST], options(topic=""), fields)
+    assert (struct.attributes, struct.maps) == ((("price", "double"), ("sequence", "int")), ("headers",))
+
+
+def test_without_attributes_these_names_are_attributes() -> None:
+    assert plan_layout([("offset", "bigint")], options()).attributes == (("offset", "int"),)
+
+
+def test_an_id_of_a_log_still_tells_rows_apart() -> None:
+    made = plan_layout([*LOG, ("attributes", TYPED), *REST], options(topic="", eventIdColumn="event_id"))
+    assert (made.id_column, made.attributes) == ("event_id", ())
+
+
+def test_an_attribute_twice_is_refused() -> None:
+    with pytest.raises(UnsupportedType, match=r"attributes.price"):
+        plan_layout([("price", "double"), ("attributes", "struct<...>")], options(), [("price", "double")])

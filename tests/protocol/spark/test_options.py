@@ -41,6 +41,7 @@ def test_names_come_in_lower_case_and_are_named_as_they_are_spelt() -> None:
 def test_both_directions_take_the_names_of_both() -> None:
     every = {option.name: option.default or "x" for option in OPTIONS}
     every |= {"startingTimestamp": "1", "endingTimestamp": "2", "maxOffsetsPerTrigger": "5", "minPartitions": "2"}
+    every |= {"minOffsetsPerTrigger": "3"}
     assert write_options(every | {"idempotence": "id"}).id_column == "x"
     assert read_options(every).condition == "x"
 
@@ -135,9 +136,19 @@ def test_an_id_column_means_id_mode() -> None:
 
 
 def test_stream_and_pattern_of_a_topic() -> None:
-    assert (read().stream, read().pattern) == ("quotes", "")
-    options = read(topic="quotes/*/OTE")
-    assert (options.stream, options.pattern) == ("quotes", "quotes/*/OTE")
+    assert read().patterns == {"quotes": ""}
+    assert read(topic="quotes/*/OTE, trades").patterns == {"quotes": "quotes/*/OTE", "trades": ""}
+    for wrong in ("a,,b", "a/x,a/y"):
+        with pytest.raises(ConnectorError, match="topic"):
+            read(topic=wrong)
+
+
+def test_who_knows_kafka_is_told_the_name_here() -> None:
+    for name, instead in (("kafka.bootstrap.servers", "headgate.bootstrap.servers"), ("subscribePattern", "topic")):
+        with pytest.raises(UnknownOption, match=f"Kafka.*'{instead}'"):
+            read(**{name: "x"})
+    with pytest.raises(BadOption, match="the stream is option 'topic', 'trades'"):
+        read_options({"headgate.bootstrap.servers": "x:1", "subscribe": "trades"})
 
 
 @pytest.mark.parametrize("kind", ["deliveries", "subscriptions"])

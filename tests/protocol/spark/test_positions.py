@@ -129,3 +129,10 @@ def test_a_large_log_is_read_by_several_tasks() -> None:
     assert (pieces[0].start, pieces[-1].end) == (10, 10 + 3 * RANGE_EVENTS_MAX - 1)
     huge = ranges_between(0, "q", {}, {"ann@1": 2 * RANGE_EVENTS_MAX * PARTITIONS_MAX})
     assert len(huge) == PARTITIONS_MAX
+
+
+def test_logs_of_several_streams_are_told_apart() -> None:
+    logs = [LogInfo(LogName("ann", 7, 0, stream), 0, 4, 0, 0, 0, ("ann",)) for stream in ("b", "a")]
+    known = by_partition(logs, several=True)
+    assert list(known) == ["a/ann@7", "b/ann@7"]
+    assert [piece.name.stream for piece in ranges_between(0, "a", {}, {"a/ann@7": 4, "b/ann@7": 2})] == ["a", "b"]

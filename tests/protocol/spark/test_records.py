@@ -17,7 +17,7 @@ from tests.support.arrow_rows import LAYOUT, batches, expected_attributes  # noq
 
 
 def layout(*attributes: tuple[str, str], value: str = "", headers: bool = False) -> Layout:
-    return Layout("quotes/a", value, headers, attributes, "")
+    return Layout("quotes/a", value, ("headers",) if headers else (), attributes, "")
 
 
 @settings(max_examples=150, deadline=None)

@@ -66,3 +66,13 @@ def test_attributes(text: str, wanted: str) -> None:
 def test_anything_else_is_refused_by_the_options_name(text: str) -> None:
     with pytest.raises(BadOption, match="'attributesSchema'"):
         attributes_type(text)
+
+
+def test_declared_attributes_are_a_struct_of_their_types() -> None:
+    options = read_options({"headgate.bootstrap.servers": "a", "topic": "q", "attributesSchema": "declared"})
+    entries = {"price": {"type": "float"}, "n": {"type": "int"}, "a b": {"type": "string"}, "live": {"type": "bool"}}
+    assert "STRUCT<`a b`: STRING, `live`: BOOLEAN, `n`: BIGINT, `price`: DOUBLE>" in schema_text(
+        options, lambda: entries
+    )
+    with pytest.raises(BadOption, match="the schema of q declares"):
+        schema_text(options, dict)

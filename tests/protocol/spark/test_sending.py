@@ -19,8 +19,8 @@ from headgate.protocol.spark.layout import Layout  # noqa: E402
 from headgate.protocol.spark.sending import Guarded, Sent, WithIds, send_partition  # noqa: E402
 from tests.support.fake_log import FakeLog, FakeProducer  # noqa: E402
 
-LAYOUT = Layout("q/a", "", False, (("n", "int"),), "")
-WITH_IDS = Layout("q/a", "", False, (("n", "int"),), "n")
+LAYOUT = Layout("q/a", "", (), (("n", "int"),), "")
+WITH_IDS = Layout("q/a", "", (), (("n", "int"),), "n")
 NAME = "job/0"
 
 

@@ -49,7 +49,9 @@ def logs() -> Iterator[FakeLogs]:
 def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The time in microseconds, in the test's hand."""
     clock = [0]
-    monkeypatch.setattr(stream_reader, "time", SimpleNamespace(time_ns=lambda: clock[0] * 1000))
+    monkeypatch.setattr(
+        stream_reader, "time", SimpleNamespace(time_ns=lambda: clock[0] * 1000, monotonic=lambda: clock[0] / 1e6)
+    )
     return clock
 
 
@@ -131,6 +133,20 @@ def test_a_broker_that_was_away_at_the_beginning_is_not_read_again(logs: FakeLog
     assert sum(batch.num_rows for batch in again) == 2
     logs.append("eve", 9, 1, 300)
     assert step(one, end) == (end | {"eve@9": 1}, [(2, 0)])
+
+
+def test_a_batch_waits_for_enough_events_but_not_for_ever(logs: FakeLogs, now: list[int]) -> None:
+    one = reader(startingOffsets="earliest", minOffsetsPerTrigger="5", maxTriggerDelay="2s")
+    offset = {"ann@7": 0}
+    logs.append("ann", 7, 3)
+    assert step(one, offset) == (offset, [])
+    now[0] = 1_900_000
+    assert step(one, offset) == (offset, [])
+    now[0] = 2_000_000
+    offset, rows = step(one, offset)
+    assert len(rows) == 3
+    logs.append("ann", 7, 6)
+    assert len(step(one, offset)[1]) == 6
 
 
 @given(st.data())
