@@ -2,6 +2,8 @@
 
     audit       what should have been delivered, recomputed from the brokers' logs, and what was
     publish     rows of Parquet, CSV or JSON files as events
+    replay      a window of a log to another stream, to Parquet or into a table, each event once
+    functions   conditions as a function of Spark's SQL
 
-Both run in local mode as well: `headgate audit`, `python -m headgate.ops.jobs.publish`.
+They run in local mode as well: `headgate audit`, `python -m headgate.ops.jobs.publish`.
 """
