@@ -67,3 +67,24 @@ async def test_one_address_shows_three_brokers_and_names_the_one_that_is_killed(
         finally:
             for client in clients:
                 await client.close()
+
+
+def test_places_of_logs_are_given_to_sub_as_they_are_printed(tmp_path: Path) -> None:
+    with processes.running_broker(tmp_path, "--name", "b1") as broker:
+
+        def run(*words: str) -> str:
+            done = processes.headgate(*words, HEADGATE_SERVER=broker.address)
+            assert done.returncode == 0, done
+            return done.stdout
+
+        run("schema", "put", "trades", '{"durability": "stored"}')
+        for body in ("one", "two", "three"):
+            run("pub", "trades/a", "--body", body, "--mode", "stored")
+        (log,) = json.loads(run("logs", "--stream", "trades", "--json"))
+        assert (log["events"], [one["broker"] for one in log["holders"]]) == (3, ["b1"])
+        heard = run("sub", "trades", "--from", log["from"], "--count", "3", "--json")
+        assert [json.loads(line)["body"] for line in heard.splitlines()] == ["one", "two", "three"]
+        advice = run("logs").splitlines()[-1].split()
+        run("pub", "trades/a", "--body", "four", "--mode", "stored")
+        heard = run(*advice[advice.index("sub") :], "--count", "1", "--json")
+        assert json.loads(heard)["body"] == "four"
