@@ -30,11 +30,13 @@ VERBS: dict[str, tuple[str, str]] = {
     "streams": ("streams", "the streams in use, and those that have a schema"),
     "subs": ("subs", "the subscriptions in force, their clients, and who is slow"),
     "logs": ("logs", "the logs of stored streams: which brokers have them, and their places"),
+    "top": ("top", "rates, slow clients and the ring, live"),
     "explain": ("explain", "why a subscription would, or would not, get an event"),
     "demo": ("demo", "three brokers, a quote feed and subscribers, live; one broker is killed, and all is checked"),
     "bench": ("bench", "measure this broker, and its peers beside it"),
     "simulate": ("simulate", "run the broker in virtual time from one seed, and check it"),
     "audit": ("audit", "recompute from the logs what should have been delivered"),
+    "completion": ("completion", "print a script that completes this command in a shell"),
 }
 """Verb -> its module in `ops.commands`, and what it does."""
 

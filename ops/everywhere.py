@@ -24,11 +24,16 @@ _NO_ANSWER = (ErrorCode.UNAVAILABLE, ErrorCode.NOT_FOUND, ErrorCode.LIMIT)
 
 @dataclass(slots=True)
 class Everywhere:
-    """`broker` is the one that was connected to; answers are by name, in the order of names."""
+    """`ring` is what the one that was connected to sees; answers are by name, in the order of names."""
 
-    broker: str
+    ring: dict[str, Any]
     answers: dict[str, Any] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def broker(self) -> str:
+        """The one that was connected to."""
+        return str(self.ring["broker"])
 
     def tell_missing(self, verb: str) -> None:
         """A line on standard error for each broker that did not answer."""
@@ -49,7 +54,7 @@ async def ask_everywhere(
     Raises Refused when a single broker is wanted and does not answer, and for a question that is refused as such.
     """
     ring = await client.ask("ring")
-    told = Everywhere(str(ring["broker"]))
+    told = Everywhere(ring)
     if only is not None:
         told.answers[only] = await question({} if only == told.broker else {"at": only})
         return told

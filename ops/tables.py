@@ -12,10 +12,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-__all__ = ["console_for", "plain", "print_json", "print_map", "print_table"]
+__all__ = ["WIDTH_ELSEWHERE", "console_for", "plain", "print_json", "print_map", "print_table", "table_of"]
 
-_WIDTH_ELSEWHERE = 200
+WIDTH_ELSEWHERE = 200
+"""Columns of what is no terminal."""
 
 
 def print_json(value: Any) -> None:
@@ -35,7 +37,7 @@ def console_for(file: IO[str] | None, width_elsewhere: int) -> Console:
     return console
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
     """A table; numbers to the right."""
     from rich.table import Table
     from rich.text import Text
@@ -47,8 +49,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(plain(value)) for value in row))
+    return table
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table on standard output."""
     # Cut to the eighty columns that a pipe is taken for, a table would be of no use to grep.
-    console_for(None, _WIDTH_ELSEWHERE).print(table)
+    console_for(None, WIDTH_ELSEWHERE).print(table_of(columns, rows))
 
 
 def print_map(members: Mapping[str, Any]) -> None:
