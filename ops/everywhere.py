@@ -49,20 +49,22 @@ def add_broker_argument(parser: argparse.ArgumentParser) -> None:
 async def ask_everywhere(
     client: Any, question: Callable[[dict[str, Any]], Awaitable[Any]], only: str | None = None
 ) -> Everywhere:
-    """Put a question to every broker, or to one alone; the question is given what names the broker to the client's.
+    """Put a question to every broker, or to one alone; the question is given the argument that names the broker.
+
+    The one that is connected to is named as well: when the connection is lost meanwhile, another one answers for it.
 
     Raises Refused when a single broker is wanted and does not answer, and for a question that is refused as such.
     """
     ring = await client.ask("ring")
     told = Everywhere(ring)
     if only is not None:
-        told.answers[only] = await question({} if only == told.broker else {"at": only})
+        told.answers[only] = await question({"at": only})
         return told
     names = sorted(str(row["name"]) for row in ring["brokers"] if row["state"] != "down")
 
     async def ask(name: str) -> Any:
         try:
-            return await question({} if name == told.broker else {"at": name})
+            return await question({"at": name})
         except Refused as error:
             if name == told.broker or error.code not in _NO_ANSWER:
                 raise

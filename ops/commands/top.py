@@ -112,7 +112,7 @@ def tick_of(before: Everywhere, now: Everywhere, seconds: float) -> dict[str, An
     for name, (status, slowest) in now.answers.items():
         earlier = before.answers.get(name, ({}, ()))[0]
         is_same_life = earlier.get("origin") == status["origin"]
-        row = {"broker": name}
+        row: dict[str, Any] = {"broker": name}
         for rate, counter in _RATES.items():
             difference = _total(status[counter]) - _total(earlier[counter]) if is_same_life else None
             row[rate] = None if difference is None else round(difference / seconds, 1)

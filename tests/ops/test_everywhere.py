@@ -12,7 +12,7 @@ from headgate.protocol.errors import ErrorCode, Refused
 from tests.ops.fakes import FakeClient, ring, use_client
 
 
-def subs(at: str = "b0", after: int = 0, stream: str = "") -> list[dict[str, Any]]:
+def subs(at: str, after: int = 0, stream: str = "") -> list[dict[str, Any]]:
     if at == "b2":
         raise Refused(ErrorCode.UNAVAILABLE, "b2 did not answer: the link to it broke")
     if stream == "bad":

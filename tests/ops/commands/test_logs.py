@@ -26,7 +26,7 @@ HELD = {
 }
 
 
-def logs(at: str = "b0", after: int = 0, kind: str = "", stream: str = "") -> list[dict[str, Any]]:
+def logs(at: str, after: int = 0, kind: str = "", stream: str = "") -> list[dict[str, Any]]:
     return HELD[at][after : after + 1]
 
 
@@ -58,7 +58,7 @@ def test_for_programs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 def test_all_kinds_and_no_logs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     client = use_client(monkeypatch, FakeClient({"logs": []}))
     assert main(["logs", "--kind", "all", "--json"]) == 0
-    assert client.asked[1] == ("logs", {"after": 0})
+    assert client.asked[1] == ("logs", {"at": "b1", "after": 0})
     assert json.loads(capsys.readouterr().out) == []
     assert main(["logs"]) == 0
     assert "--from" not in capsys.readouterr().out

@@ -32,7 +32,7 @@ def test_for_people_and_for_programs(monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 def test_of_several_brokers_a_row_each(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def status(at: str = "b2") -> dict[str, object]:
+    def status(at: str) -> dict[str, object]:
         return STATUS | {"broker": at}
 
     use_client(monkeypatch, FakeClient({"ring": ring("b2", "b1", down=["b3"]), "status": status}))

@@ -16,7 +16,7 @@ ROWS = [
 ]
 
 
-def page(after: int = 0) -> list[dict[str, object]]:
+def page(at: str, after: int = 0) -> list[dict[str, object]]:
     return ROWS[after : after + 2]
 
 

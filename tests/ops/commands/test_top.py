@@ -26,13 +26,13 @@ class Cluster:
         self.looks += 1
         return ring("b0", "b1", down=["b2"]) | {"role": "mesh", "settled": True, "replicas": 2}
 
-    def status(self, at: str = "b0") -> dict[str, Any]:
+    def status(self, at: str) -> dict[str, Any]:
         is_new = at == "b1" and self.looks == 3
         counts = {"events_received": 100 * self.looks, "events_delivered": 300 * self.looks}
         told = {"broker": at, "origin": f"{at}-{is_new}", "settled": True, "uptime_seconds": 5.0, **SIZES}
         return told | counts | {"drops": {"slow": 10 * self.looks, "lost": 0}}
 
-    def slowest(self, at: str = "b0") -> list[dict[str, Any]]:
+    def slowest(self, at: str) -> list[dict[str, Any]]:
         return [SLOW | {"waiting_bytes": 100 if at == "b0" else 800, "dropped": 10}]
 
 
