@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([_described(log, held) for log in logs])
         return DONE
-    now = time.time()
+    now = _wall_clock()
     print_table(_COLUMNS, ([*_cells(log, now), _holders(log, held)] for log in logs))
     for line in _whole(logs):
         print(plain(line))
@@ -131,3 +131,6 @@ def _age(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"
     return f"{max(0, int(seconds))} s ago"
+
+
+_wall_clock = time.time

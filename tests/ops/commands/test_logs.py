@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from headgate.ops.cli import main
 from tests.ops.fakes import FakeClient, ring, use_client
 
-NOW = int(time.time() * 1e6)
+NOW = 1_795_000_000_000_000
 
 
 def row(broker: str, upcoming: int, own: bool, first: int = 0, kind: str = "events") -> dict[str, Any]:
@@ -33,6 +32,7 @@ def logs(at: str, after: int = 0, kind: str = "", stream: str = "") -> list[dict
 def test_each_log_once_with_who_has_it_and_its_places(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("headgate.ops.commands.logs._wall_clock", lambda: NOW / 1e6)
     client = use_client(monkeypatch, FakeClient({"ring": ring("b0", "b1", down=["b2"]), "logs": logs}))
     assert main(["logs", "--stream", "trades"]) == 0
     printed = capsys.readouterr()
