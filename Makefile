@@ -29,7 +29,7 @@ test: $(VENV)/.dev ## lint, types and the fast tests (ARGS="-k name" narrows)
 test-all: $(VENV)/.all ## the same, with the slow tests: Spark and many processes
 	@$(call CHECK,-m "" --session-timeout=$(SESSION_SECONDS))
 
-bench: $(VENV)/.dev ## measure (ARGS="compare" adds the peers found installed)
+bench: $(VENV)/.dev ## say what can be measured (ARGS=compare: beside the peers found installed)
 	$(BIN)/headgate bench $(ARGS)
 
 chaos: $(VENV)/.dev ## kill and stop real brokers under traffic, check every promise (ARGS="--seconds 180 --seed 1")

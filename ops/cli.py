@@ -25,15 +25,18 @@ VERBS: dict[str, tuple[str, str]] = {
     "pub": ("pub", "publish an event, or many from JSON lines"),
     "sub": ("sub", "subscribe, and print what is delivered"),
     "schema": ("schema", "say what attributes a stream has"),
-    "status": ("status", "what the broker holds and has done"),
+    "status": ("status", "what each broker holds and has done"),
     "ring": ("ring", "which brokers there are, drawn as their ring"),
     "streams": ("streams", "the streams in use, and those that have a schema"),
-    "subs": ("subs", "the subscriptions in force"),
+    "subs": ("subs", "the subscriptions in force, their clients, and who is slow"),
+    "logs": ("logs", "the logs of stored streams: which brokers have them, and their places"),
+    "top": ("top", "rates, slow clients and the ring, live"),
     "explain": ("explain", "why a subscription would, or would not, get an event"),
     "demo": ("demo", "three brokers, a quote feed and subscribers, live; one broker is killed, and all is checked"),
     "bench": ("bench", "measure this broker, and its peers beside it"),
     "simulate": ("simulate", "run the broker in virtual time from one seed, and check it"),
     "audit": ("audit", "recompute from the logs what should have been delivered"),
+    "completion": ("completion", "print a script that completes this command in a shell"),
 }
 """Verb -> its module in `ops.commands`, and what it does."""
 

@@ -10,6 +10,9 @@ __all__ = [
     "PURGE_SECONDS_MAX",
     "READ_BYTES",
     "RING_BAR_CELLS",
+    "TOP_SECONDS",
+    "TOP_SECONDS_MAX",
+    "TOP_SECONDS_MIN",
 ]
 
 READ_BYTES = 64 * 1024
@@ -32,3 +35,12 @@ PURGE_SECONDS_MAX = 60.0
 
 RING_BAR_CELLS = 32
 """The bar of `headgate ring`: a cell is three per cent of the ring, and the rest of the row finds room beside it."""
+
+TOP_SECONDS = 2.0
+"""How often `top` looks when nobody says: time to read what changed."""
+
+TOP_SECONDS_MIN = 0.2
+"""The shortest time between two looks: each asks every broker two questions, and the answers cost a millisecond."""
+
+TOP_SECONDS_MAX = 3600.0
+"""The longest: beyond an hour a script that begins anew does the same."""

@@ -27,6 +27,7 @@ __all__ = [
     "answer_of",
     "connect_client",
     "converse",
+    "pages_of",
     "server_address",
 ]
 
@@ -69,17 +70,18 @@ def answer_of(arguments: argparse.Namespace, verb: str, **details: Any) -> Any:
 
 
 def all_of(arguments: argparse.Namespace, verb: str, key: str) -> list[dict[str, Any]]:
+    """Every row of an answer that comes in pages."""
+    return converse(arguments, lambda client: pages_of(client, verb, key))
+
+
+async def pages_of(client: Any, verb: str, key: str, **details: Any) -> list[dict[str, Any]]:
     """Every row of an answer that comes in pages: each page is asked for after the last row's key."""
-
-    async def pages(client: Any) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = []
-        page = await client.ask(verb)
-        while page and (not rows or page[-1][key] > rows[-1][key]):
-            rows += page
-            page = await client.ask(verb, after=rows[-1][key])
-        return rows
-
-    return converse(arguments, pages)
+    rows: list[dict[str, Any]] = []
+    page = await client.ask(verb, **details)
+    while page and (not rows or page[-1][key] > rows[-1][key]):
+        rows += page
+        page = await client.ask(verb, **details, after=rows[-1][key])
+    return rows
 
 
 async def _converse(arguments: argparse.Namespace, talk: Callable[[Any], Awaitable[Answer]]) -> Answer:

@@ -1,14 +1,23 @@
-"""Answers for people: tables, and maps as two columns. Texts of clients are shown as they are, never as markup."""
+"""Answers for people: tables, and maps as two columns. Texts of clients are shown as they are, never as markup.
+
+Where NO_COLOR is set to anything, nothing of ours is coloured or bold.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
-__all__ = ["plain", "print_json", "print_map", "print_table"]
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
-_WIDTH_ELSEWHERE = 200
+__all__ = ["WIDTH_ELSEWHERE", "console_for", "plain", "print_json", "print_map", "print_table", "table_of"]
+
+WIDTH_ELSEWHERE = 200
+"""Columns of what is no terminal."""
 
 
 def print_json(value: Any) -> None:
@@ -16,9 +25,20 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, separators=(",", ":")))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table; numbers to the right."""
+def console_for(file: IO[str] | None, width_elsewhere: int) -> Console:
+    """A console on a file or on standard output; where that is no terminal, so wide."""
     from rich.console import Console
+
+    console = Console(
+        file=file, highlight=False, markup=False, color_system=None if os.environ.get("NO_COLOR") else "auto"
+    )
+    if not console.is_terminal:
+        console.width = width_elsewhere
+    return console
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+    """A table; numbers to the right."""
     from rich.table import Table
     from rich.text import Text
 
@@ -29,11 +49,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(plain(value)) for value in row))
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        # Cut to the eighty columns that a pipe is taken for, a table would be of no use to grep.
-        console.width = _WIDTH_ELSEWHERE
-    console.print(table)
+    return table
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table on standard output."""
+    # Cut to the eighty columns that a pipe is taken for, a table would be of no use to grep.
+    console_for(None, WIDTH_ELSEWHERE).print(table_of(columns, rows))
 
 
 def print_map(members: Mapping[str, Any]) -> None:

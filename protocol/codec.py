@@ -48,8 +48,8 @@ _PUBLISH, _PUBLISH_LENGTH = 12, 8
 _PRODUCE, _PRODUCE_LENGTH = 19, 13
 _FORWARD = 35
 
-_LARGE = frozenset((14, 18))
-"""DELIVER and ANSWER: only a broker sends them, and their lists may be long."""
+_LARGE = frozenset((14, 18, 34))
+"""DELIVER, ANSWER and CONTROL: only a broker sends them, and a text in them may fill the frame."""
 
 _LENGTH_MAX = {
     12: PUBLISH_LENGTH_MAX,

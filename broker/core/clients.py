@@ -105,7 +105,7 @@ class Clients:
             Error: self._client_error,
         }
 
-    def hello(self, link: int, hello: Hello, now: float) -> ClientSession | None:
+    def hello(self, link: int, address: str, hello: Hello, now: float) -> ClientSession | None:
         """Open a session or go on with one; None when the client was turned away."""
         subscribers = self._subscribers
         session = subscribers.by_key.get(hello.session) if hello.session else None
@@ -130,6 +130,7 @@ class Clients:
         elif session.link is not None:
             self._replace(session, session.link, now)
         subscribers.attach(session, link)
+        session.address = address
         self._effects.append(Note("session resumed" if resumed else "session opened", {"client": session.name}, True))
         self._effects.append(
             Send(

@@ -35,10 +35,14 @@ __all__ = [
 
 @dataclass(slots=True)
 class Received:
-    """Messages that one read of a link brought, in order; the host numbers its links and never reuses a number."""
+    """Messages that one read of a link brought, in order; the host numbers its links and never reuses a number.
+
+    `address` is where the other side speaks from, as far as the host knows: it is shown to people.
+    """
 
     link: int
     messages: list[Message]
+    address: str = ""
 
 
 @dataclass(slots=True)

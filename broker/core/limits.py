@@ -24,6 +24,9 @@ __all__ = [
     "GATHERED_BYTES_MAX",
     "GATHERED_EVENTS_MAX",
     "HOMES_MAX",
+    "INQUIRIES_PER_BROKER_MAX",
+    "INQUIRY_LENGTH_MAX",
+    "INQUIRY_SECONDS_MAX",
     "KNOWN_TOPICS_BYTES_MAX",
     "LOG_COPIES_DEFAULT",
     "LOG_FILTERS_MAX",
@@ -59,6 +62,7 @@ __all__ = [
     "SESSION_GRACE_SECONDS",
     "SHELVES_MAX",
     "STILL_SECONDS",
+    "SLOWEST_MAX",
     "STORE_SECONDS_MAX",
     "STRANGER_SECONDS",
     "STREAMS_MAX",
@@ -95,8 +99,9 @@ ERROR_TEXT_LENGTH_MAX = 8_000
 """Characters of a refusal. An error text quotes what was wrong; a client's text of 64 KiB, with every character
 escaped, would not fit the frame that an ERROR may have."""
 
-ANSWER_LENGTH_MAX = 512 * 1024
-"""Characters of the rows of one ANSWER as Python writes them: at four bytes each half of a frame."""
+ANSWER_LENGTH_MAX = 192 * 1024
+"""Characters of the rows of one ANSWER as Python writes them: at four bytes each three quarters of a CONTROL, in which
+it comes from another broker."""
 
 SUBSCRIPTIONS_MAX = 2_000_000
 """All of a broker; at about 1 KiB each they fill 2 GiB."""
@@ -263,6 +268,20 @@ PRODUCER_ENDS_MAX = 64
 ASKS_PER_SESSION_MAX = 128
 """Questions of one session that wait for the disk or for other brokers: one about each log of a large stream. What is
 kept for them is a quarter of a MiB as a rule, and some ten MiB when each is about a thousand logs."""
+
+INQUIRIES_PER_BROKER_MAX = 64
+"""Questions that one broker has put to another and has no answer to: a dozen people looking at a cluster."""
+
+INQUIRY_LENGTH_MAX = 900 * 1024
+"""Bytes of an answer to another broker as Python writes them, which are hardly ever fewer than in the CONTROL that
+carries it: a page, or a single row that is long by itself, as one with a list of ten thousand values."""
+
+INQUIRY_SECONDS_MAX = 6.0
+"""How long a question may be with another broker: that one may wait STORE_SECONDS_MAX for its disk. The link to one
+that is stopped breaks sooner, after two seconds of silence."""
+
+SLOWEST_MAX = 20
+"""Clients that `slowest` names: a screen."""
 
 READS_PER_SESSION_MAX = 8
 """Chunks of logs that one session may have asked for: each takes up to a few megabytes until it is written."""

@@ -11,8 +11,8 @@ from headgate.protocol.limits import CREDIT_MAX
 from headgate.protocol.log_rows import LogKind, LogName, decode_row
 
 from .later import Later
-from .limits import ANSWER_ROWS_MAX
 from .log import HeldLog
+from .pages import page_of
 
 if TYPE_CHECKING:
     from .node import Node
@@ -34,7 +34,7 @@ def _logs(node: Node, arguments: dict[str, Any], now: float) -> Any:
         for name, held in sorted(node.log.logs.items(), key=lambda item: item[0])
         if kind in (None, _WORDS[name.kind]) and stream in (None, name.stream)
     ]
-    described = wanted[after : after + ANSWER_ROWS_MAX]
+    described = wanted[after : after + len(page_of(_describe(node, held, held.next) for held in wanted[after:]))]
     unsafe = [(held, held.next) for held in described if held.readable < held.next]
     if not unsafe:
         return [_describe(node, held, held.next) for held in described]

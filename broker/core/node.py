@@ -45,6 +45,7 @@ from .inputs import (
     Wake,
     WallClock,
 )
+from .inquiries import Inquiries
 from .limits import STORE_SECONDS_MAX
 from .log import Log
 from .log_claims import Claims
@@ -56,7 +57,7 @@ from .log_tails import Tails
 from .peers import PeerHooks, PeerInfo, Peers
 from .producers import Producers
 from .publishers import Publishers
-from .questions import ask
+from .questions import answer_of, ask
 from .rendezvous import Rendezvous
 from .statistics import NodeStatistics, statistics_of
 from .stream_settings import StreamSettings
@@ -128,6 +129,7 @@ class Node:
             self.audit,
             lambda verb, arguments, now: ask(self, verb, arguments, now),
         )
+        self.inquiries = Inquiries(self.cluster, lambda verb, arguments, now: answer_of(self, verb, arguments, now))
 
     def _make_tables(self) -> None:
         self._of_the_disk: dict[type, Callable[[Any, float], None]] = {
@@ -175,6 +177,7 @@ class Node:
             returned=forwarding.returned,
         )
         self.peers = cluster.peers = Peers(self.config, self.effects, self.subscribers, hooks, cluster.random)
+        self.inquiries.begin()
         cluster.start(now)
 
     def handle(self, happened: Input, now: float) -> list[Effect]:
@@ -193,7 +196,9 @@ class Node:
     def _look_at_clock(self) -> None:
         """Something other than an event came: what is due next may have moved."""
         parts = self.cluster.next_deadline(), self.rendezvous.next_deadline()
-        self._deadline = min(*parts, *(part.deadline for part in self._log_parts), self._leave_at)
+        self._deadline = min(
+            *parts, *(part.deadline for part in self._log_parts), self.inquiries.deadline, self._leave_at
+        )
 
     def statistics(self, now: float) -> NodeStatistics:
         """A snapshot."""
@@ -213,6 +218,7 @@ class Node:
         self.producers.validate()
         self.copies.validate()
         self.audit.validate()
+        self.inquiries.validate()
 
     def _received(self, happened: Received, now: float) -> None:
         link = happened.link
@@ -226,7 +232,8 @@ class Node:
             if kind is not Publish:
                 self.dissemination.settle()  # what was published before is delivered under the rules of before
             if session is None:
-                session = self.clients.hello(link, message, now) if isinstance(message, Hello) else None
+                if isinstance(message, Hello):
+                    session = self.clients.hello(link, happened.address, message, now)
                 if session is None:
                     return
                 accepted = session.accepted
@@ -276,6 +283,7 @@ class Node:
         self.copies.peer_down(info, now)
         self.producers.link_down(info, now)
         self.claims.link_down(info, now)
+        self.inquiries.link_down(info)
 
     def _link_down(self, happened: LinkDown, now: float) -> None:
         if self.peers.handle(happened, now):
@@ -320,6 +328,7 @@ class Node:
         for part in self._log_parts:
             part.wake(now)
         self.audit.wake(now)
+        self.inquiries.wake(now)
         self._after_log(now)
 
     def _wall_clock(self, happened: WallClock, now: float) -> None:

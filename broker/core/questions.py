@@ -5,7 +5,8 @@ A verb raises Refused when it cannot answer. Values are plain maps and lists; fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from headgate.matching import (
@@ -21,23 +22,34 @@ from headgate.matching import (
 )
 from headgate.protocol.errors import ErrorCode, Refused
 
+from .inquiries import INQUIRED
 from .later import Later
-from .limits import ANSWER_LENGTH_MAX, ANSWER_ROWS_MAX, SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX
+from .limits import SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX, SLOWEST_MAX
 from .log_questions import LOG_VERBS
+from .pages import page_of
 from .ring_view import lives_on, ring_of
 from .stream_settings import SETTINGS, check_settings
 from .streams import Stream
+from .subscribers import ClientSession
 
 if TYPE_CHECKING:
     from .node import Node
 
-__all__ = ["VERBS", "ask"]
+__all__ = ["VERBS", "answer_of", "ask"]
 
 _SCHEMA_TYPES = ("bool", "int", "float", "string")
 
 
 def ask(node: Node, verb: str, arguments: dict[str, Any], now: float) -> Any:
-    """The answer to one question. Raises Refused."""
+    """The answer to a client's question, from the broker that it names with `at`, or from this one. Raises Refused."""
+    if verb in INQUIRED and arguments.get("at", node.config.name) != node.config.name:
+        others = {name: value for name, value in arguments.items() if name != "at"}
+        return node.inquiries.ask(arguments["at"], verb, others, now)
+    return answer_of(node, verb, arguments, now)
+
+
+def answer_of(node: Node, verb: str, arguments: dict[str, Any], now: float) -> Any:
+    """This broker's own answer to one question. Raises Refused."""
     answer = VERBS.get(verb)
     if answer is None:
         raise Refused(ErrorCode.BAD_REQUEST, f"no such question: {verb}; there are {', '.join(sorted(VERBS))}")
@@ -54,9 +66,11 @@ def _ring(node: Node, arguments: dict[str, Any], now: float) -> Any:
 
 def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
     """Those in use, and those that have a schema and were not used yet."""
-    after = _after_name(arguments)
-    names = sorted(name for name in {**node.streams.by_name, **node.streams.schemas} if name > after)
-    return _bounded(
+    after, only = _after_name(arguments), _only_stream(arguments)
+    names = sorted(
+        name for name in {**node.streams.by_name, **node.streams.schemas} if name > after and only in (None, name)
+    )
+    return page_of(
         {
             "stream": stream.name,
             "events": stream.events,
@@ -83,33 +97,51 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
     after = arguments.get("after", 0)
     if type(after) is not int:
         raise Refused(ErrorCode.BAD_REQUEST, "subs: `after` is the id of the last subscription that you have")
-    return _bounded(
+    only = _only_stream(arguments)
+    return page_of(
         {
             "id": identity,
             "subscription": subscription.number,
             "client": subscription.session.name,
+            "address": subscription.session.address,
             "stream": subscription.stream,
             "pattern": str(subscription.pattern),
             "exact": subscription.pattern.exact,
             "condition": subscription.condition,
             "connected": subscription.session.link is not None,
             "dropped": subscription.dropped,
+            **_pace_of(subscription.session),
         }
         for identity, subscription in node.subscribers.by_identity.items()
-        if identity > after and subscription.session.key in node.subscribers.by_key  # others' are told at their homes
+        if identity > after
+        and only in (None, subscription.stream)
+        and subscription.session.key in node.subscribers.by_key  # others' are told at their homes
     )
 
 
-def _bounded(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many of the rows as one ANSWER may have, at least the first."""
-    answer: list[dict[str, Any]] = []
-    length = 0
-    for row in rows:
-        length += len(repr(row))
-        if answer and (length > ANSWER_LENGTH_MAX or len(answer) >= ANSWER_ROWS_MAX):
-            break
-        answer.append(row)
-    return answer
+def _pace_of(session: ClientSession) -> dict[str, Any]:
+    """Whether a client keeps up, and what waits for it."""
+    return {
+        "pace": session.pace,
+        "credit": max(0, session.allowed - session.sent),
+        "waiting_events": session.outbox_events,
+        "waiting_bytes": session.outbox_bytes,
+    }
+
+
+def _slowest(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    """The clients for whom most waits or was dropped; none of those that keep up and always did."""
+    sessions = (one for one in node.subscribers.by_key.values() if one.outbox or one.drops)
+    return [
+        {
+            "client": session.name,
+            "address": session.address,
+            "subscriptions": len(session.subscriptions),
+            "dropped": session.drops,
+            **_pace_of(session),
+        }
+        for session in nlargest(SLOWEST_MAX, sessions, key=lambda one: (one.outbox_bytes, one.drops))
+    ]
 
 
 def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
@@ -224,12 +256,19 @@ def _schema_get(node: Node, arguments: dict[str, Any], now: float) -> Any:
 def _schema_list(node: Node, arguments: dict[str, Any], now: float) -> Any:
     after = _after_name(arguments)
     schemas = sorted(node.streams.schemas.items())
-    return _bounded({"stream": name, "schema": schema} for name, schema in schemas if name > after)
+    return page_of({"stream": name, "schema": schema} for name, schema in schemas if name > after)
 
 
 def _schema_rm(node: Node, arguments: dict[str, Any], now: float) -> Any:
     answer = _schema_get(node, arguments, now)
     return _write_schema(node, answer["stream"], None, answer, now)
+
+
+def _only_stream(arguments: dict[str, Any]) -> str | None:
+    stream = arguments.get("stream")
+    if stream is not None and type(stream) is not str:
+        raise Refused(ErrorCode.BAD_REQUEST, "`stream` is the name of the only stream that you want to hear of")
+    return stream
 
 
 def _after_name(arguments: dict[str, Any]) -> str:
@@ -255,6 +294,7 @@ VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
     "ring": _ring,
     "streams": _streams,
     "subs": _subs,
+    "slowest": _slowest,
     "explain": _explain,
     "schema.put": _schema_put,
     "schema.get": _schema_get,

@@ -68,6 +68,7 @@ class ClientSession:
     link: int | None
     allowed: int
     window: int
+    address: str = ""  # where it speaks from, or did last
     sent: int = 0
     received: int = 0
     accepted: int = 0
@@ -97,6 +98,17 @@ class ClientSession:
         """Every batch up to this one has its answer, and PUBACK may say so."""
         open_ones = [next(iter(some)) - 1 for some in (self.unstored, self.unheard) if some]
         return min(open_ones, default=self.accepted)
+
+    @property
+    def pace(self) -> str:
+        """Whether this client keeps up, in a word: ok, or what the events for it wait for."""
+        if self.link is None:
+            return "away"
+        if self.sent >= self.allowed:
+            return "no credit"
+        if self.paused:
+            return "blocked"
+        return "behind" if self.outbox else "ok"
 
     def close(self) -> None:
         """Its link was given up: nothing more may be sent before it has another one."""

@@ -8,6 +8,7 @@ struck out by name. Texts are tamed: shortened, and control characters escaped, 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -70,8 +71,10 @@ def tame(logger: object, name: str, event: structlog.typing.EventDict) -> struct
 
 def configure_logs(level: str, form: str) -> None:
     """Set up structlog once; `auto` is text at a terminal and JSON elsewhere."""
-    json = form == "json" or (form == "auto" and not sys.stderr.isatty())
-    renderer = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer()
+    at_terminal = sys.stderr.isatty()
+    json = form == "json" or (form == "auto" and not at_terminal)
+    colours = at_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    renderer = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=colours)
     structlog.configure(
         processors=[
             FloodGate(),

@@ -108,7 +108,7 @@ class Server:
         """One read brought messages."""
         link = self._link_of.get(connection)
         if link is not None:
-            self._driver.feed(Received(link, messages), connection.read_bytes >= LARGE_READ_BYTES)
+            self._driver.feed(Received(link, messages, connection.peer), connection.read_bytes >= LARGE_READ_BYTES)
 
     def on_paused(self, connection: Connection) -> None:
         """The client reads too slowly: until it does, nothing that it asks for could be answered."""

@@ -106,8 +106,8 @@ def _no_grace(node: Node) -> None:
     """A session ends with its connection."""
     hello = node.clients.hello
 
-    def hello_stranger(link: int, message: Hello, now: float) -> Any:
-        return hello(link, Hello(name=message.name, credit=message.credit), now)
+    def hello_stranger(link: int, address: str, message: Hello, now: float) -> Any:
+        return hello(link, address, Hello(name=message.name, credit=message.credit), now)
 
     _replace(node.clients, "hello", hello_stranger)
 

@@ -15,7 +15,7 @@ from .cluster_faults import CLUSTER_FAULTS, parse_cluster_faults
 from .cluster_run import ClusterRunOptions, ClusterVerdict, run_cluster
 from .limits import CLIENTS_MAX, NODES_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
 
-__all__ = ["ClusterSummary", "cluster_campaign", "cluster_main", "command_of_cluster"]
+__all__ = ["ClusterSummary", "cluster_campaign", "cluster_main", "cluster_parser", "command_of_cluster"]
 
 PLACEMENTS = ("anchored", "counting")
 """What a stream's setting may be, the default first."""
@@ -51,9 +51,9 @@ def cluster_campaign(
     return summary
 
 
-def cluster_main(argv: Sequence[str], write: Callable[[str], object]) -> int:
+def cluster_main(argv: Sequence[str], write: Callable[[str], object], prog: str) -> int:
     """0 when every promise was kept, 1 when one was broken; argparse says 2 for a wrong command line."""
-    arguments = _parser().parse_args(argv)
+    arguments = cluster_parser(prog).parse_args(argv)
     options = ClusterRunOptions(
         seed=arguments.seed,
         nodes=arguments.nodes,
@@ -101,9 +101,10 @@ def _lines(verdict: ClusterVerdict) -> list[str]:
     return lines + ([verdict.details.rstrip()] if verdict.details else [])
 
 
-def _parser() -> argparse.ArgumentParser:
+def cluster_parser(prog: str) -> argparse.ArgumentParser:
+    """Its arguments; `prog` is how the simulator was called."""
     parser = argparse.ArgumentParser(
-        prog="python -m headgate.broker.simulator --nodes N",
+        prog=f"{prog} --nodes N",
         description="Run a cluster in virtual time under faults, and check every promise it makes.",
     )
     parser.add_argument("--nodes", type=within(1, NODES_MAX), required=True, help="brokers at the start")

@@ -1,7 +1,8 @@
 """The command `python -m headgate.broker.simulator`: one seed with its digest and verdict, or a campaign of many.
 
 With `--nodes` it is a whole cluster that runs, with arguments of its own (`cluster_command.py`); with `--log` one that
-keeps logs on disks that fail (`log_command.py`).
+keeps logs on disks that fail (`log_command.py`); `ring` is the ring of brokers alone (`ring_campaign.py`). `prog` is
+how the command was called: `headgate simulate` is one way.
 """
 
 from __future__ import annotations
@@ -15,25 +16,39 @@ from pathlib import Path
 
 from .ablations import ABLATIONS
 from .arguments import within
-from .cluster_command import cluster_main
+from .cluster_command import cluster_main, cluster_parser
 from .faults import FAULTS, parse_faults
 from .limits import CLIENTS_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
-from .log_command import log_main
+from .log_command import log_main, log_parser
 from .report import Summary, command_of, verdict_lines
+from .ring_campaign import main as ring_main
+from .ring_campaign import ring_parser
 from .run import Options, run_seed
 
-__all__ = ["main"]
+__all__ = ["main", "parsers"]
+
+_PROGRAM = "python -m headgate.broker.simulator"
+_RING = "ring"
+_KINDS = """\
+This is one broker with its clients. The other kinds have arguments of their own:
+
+  {prog} --nodes 3 --help    a cluster of brokers
+  {prog} --log --help        a cluster that keeps logs, on disks that fail
+  {prog} ring --help         the ring of brokers alone, and its invariant
+"""
 
 
-def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | None = None, prog: str = _PROGRAM) -> int:
     """0 when every promise was kept, 1 when one was broken; argparse says 2 for a wrong command line."""
     argv = sys.argv[1:] if argv is None else argv
     write = sys.stdout.write if write is None else write
+    if argv[:1] == [_RING]:
+        return ring_main(argv[1:], write, f"{prog} {_RING}")
     if "--log" in argv:
-        return log_main(argv, write)
+        return log_main(argv, write, prog)
     if any(argument.partition("=")[0] == "--nodes" for argument in argv):
-        return cluster_main(argv, write)
-    arguments = _parser().parse_args(argv)
+        return cluster_main(argv, write, prog)
+    arguments = broker_parser(prog).parse_args(argv)
     options = Options(
         seed=arguments.seed,
         steps=arguments.steps,
@@ -66,11 +81,18 @@ def _campaign(options: Options, seeds: Sequence[int], write: Callable[[str], obj
     return 1 if summary.failures else 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def parsers(prog: str) -> list[argparse.ArgumentParser]:
+    """The arguments of each kind of simulation."""
+    return [broker_parser(prog), cluster_parser(prog), log_parser(prog), ring_parser(f"{prog} {_RING}")]
+
+
+def broker_parser(prog: str) -> argparse.ArgumentParser:
+    """The arguments of the kind that is meant when nothing else is said."""
     parser = argparse.ArgumentParser(
-        prog="python -m headgate.broker.simulator",
+        prog=prog,
         description="Run the broker in virtual time under faults, and check every promise it makes.",
-        epilog="With --nodes N a cluster of N brokers runs instead: see --nodes 3 --help. With --log it keeps logs.",
+        epilog=_KINDS.format(prog=prog),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--seed", type=int, default=1, help="everything in a run follows from it (1)")
     parser.add_argument("--steps", type=within(1, STEPS_MAX), default=2_000, help="events of the safety phase (2000)")

@@ -15,7 +15,7 @@ from .log_ablations import LOG_ABLATIONS
 from .log_faults import LOG_FAULTS
 from .log_run import LogRunOptions, LogVerdict, run_log
 
-__all__ = ["command_of_log", "log_campaign", "log_main"]
+__all__ = ["command_of_log", "log_campaign", "log_main", "log_parser"]
 
 
 def log_campaign(
@@ -34,9 +34,9 @@ def log_campaign(
     return failures, counts
 
 
-def log_main(argv: Sequence[str], write: Callable[[str], object]) -> int:
+def log_main(argv: Sequence[str], write: Callable[[str], object], prog: str) -> int:
     """0 when every promise was kept, 1 when one was broken; argparse says 2 for a wrong command line."""
-    arguments = _parser().parse_args(argv)
+    arguments = log_parser(prog).parse_args(argv)
     options = LogRunOptions(
         arguments.seed, arguments.nodes, arguments.seconds, arguments.producers, arguments.faults, arguments.ablate
     )
@@ -73,9 +73,10 @@ def _happened(counts: dict[str, int]) -> str:
     return "happened " + ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
-def _parser() -> argparse.ArgumentParser:
+def log_parser(prog: str) -> argparse.ArgumentParser:
+    """Its arguments; `prog` is how the simulator was called."""
     parser = argparse.ArgumentParser(
-        prog="python -m headgate.broker.simulator --log",
+        prog=f"{prog} --log",
         description="Run a cluster that keeps logs in virtual time, harm its disks, and check every promise it makes.",
     )
     parser.add_argument("--log", action="store_true", help="this one")

@@ -18,7 +18,9 @@ from .limits import REPORTED_FAILURES_MAX
 from .ring_ablations import RING_ABLATIONS
 from .ring_run import KINDS, RingOptions, RingVerdict, run_ring
 
-__all__ = ["VARIANTS", "RingSummary", "campaign", "main"]
+__all__ = ["VARIANTS", "RingSummary", "campaign", "main", "ring_parser"]
+
+_PROGRAM = "python -m headgate.broker.simulator.ring_campaign"
 
 _TOO_LATE = "BecomesIdeal"
 
@@ -79,9 +81,9 @@ def campaign(options: RingOptions, seeds: Iterable[int]) -> RingSummary:
     return summary
 
 
-def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | None = None, prog: str = _PROGRAM) -> int:
     """0 when every seed kept every promise, 1 otherwise; argparse says 2 for a wrong command line."""
-    arguments = _parser().parse_args(argv)
+    arguments = ring_parser(prog).parse_args(argv)
     write = sys.stdout.write if write is None else write
     options = RingOptions(
         arguments.first_seed,
@@ -118,9 +120,10 @@ def _table(options: RingOptions, seeds: Sequence[int], write: Callable[[str], ob
     return 1 if failed else 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def ring_parser(prog: str) -> argparse.ArgumentParser:
+    """Its arguments; `prog` is how it was called."""
     parser = argparse.ArgumentParser(
-        prog="python -m headgate.broker.simulator.ring_campaign",
+        prog=prog,
         description="Run the ring of brokers in virtual time under faults, and check its invariant at every change.",
     )
     parser.add_argument("--seeds", type=_positive, default=100, help="how many seeds (100)")

@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ..tables import console_for
 from .latency import Latency
 from .load import Outcome, Shares, bottleneck
 from .workloads import Workload
@@ -57,8 +58,7 @@ def short(value: float) -> str:
 
 def console() -> Console:
     """A terminal's own width; in a file or pipe enough that nothing is cut."""
-    plain = Console()
-    return plain if plain.is_terminal else Console(width=_WIDTH_IN_FILES)
+    return console_for(None, _WIDTH_IN_FILES)
 
 
 def median_rate(outcomes: Sequence[Outcome]) -> float:

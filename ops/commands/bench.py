@@ -6,6 +6,9 @@ import argparse
 import importlib
 from typing import Any
 
+from ..exits import DONE
+from ..tables import print_map
+
 __all__ = ["BENCHES", "add_arguments", "run"]
 
 BENCHES = {
@@ -21,7 +24,7 @@ BENCHES = {
     "spark_read": "rows of one broker's log into a DataFrame, beside writing them and beside Parquet",
     "spark_publish": "rows of a DataFrame into one broker's log, beside a loop over MQTT",
 }
-"""Module of `ops.bench` -> what it measures. `compare` is what `headgate bench` alone means."""
+"""Module of `ops.bench` -> what it measures."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,14 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure."""
-    bench = arguments.bench
-    if bench is None:
-        bench = "compare"
-        parser = argparse.ArgumentParser()
-        _module(bench).add_arguments(parser)
-        arguments = parser.parse_args([])
-    return int(_module(bench).run(arguments))
+    """Measure, or say what can be measured."""
+    if arguments.bench is None:
+        print("headgate bench NAME measures; `headgate bench NAME --help` says how. There are:\n")
+        print_map({f"  {bench}": text for bench, text in BENCHES.items()})
+        return DONE
+    return int(_module(arguments.bench).run(arguments))
 
 
 def _module(bench: str) -> Any:

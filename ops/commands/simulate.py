@@ -11,4 +11,4 @@ def run(arguments: argparse.Namespace) -> int:
     """Hand everything after the verb to the simulator."""
     from headgate.broker.simulator import main
 
-    return int(main(arguments.others))
+    return int(main(arguments.others, prog="headgate simulate"))

@@ -1,29 +1,34 @@
-"""`headgate streams`: the streams in use, and what each is filtered on."""
+"""`headgate streams`: the streams in use anywhere in the cluster, and what each is filtered on."""
 
 from __future__ import annotations
 
 import argparse
 
+from ..everywhere import add_broker_argument, rows_everywhere
 from ..exits import DONE
-from ..server import add_server_arguments, all_of
+from ..server import add_server_arguments
 from ..tables import print_json, print_table
 
 __all__ = ["add_arguments", "run"]
 
-_COLUMNS = ("stream", "events", "deliveries", "subscriptions", "publishers", "schema", "attributes")
+_COLUMNS = ("stream", "broker", "events", "deliveries", "subscriptions", "publishers", "schema", "attributes")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `streams`."""
     add_server_arguments(parser)
+    add_broker_argument(parser)
+    parser.add_argument("--stream", metavar="NAME", help="this stream alone")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask and print."""
-    answer = all_of(arguments, "streams", "stream")
+    """Ask every broker, and print a row for each stream of each: a stream is something else at each of them."""
+    details = {} if arguments.stream is None else {"stream": arguments.stream}
+    rows = rows_everywhere(arguments, "streams", "stream", **details)
+    rows.sort(key=lambda row: (row["stream"], row["broker"]))
     if arguments.json:
-        print_json(answer)
+        print_json(rows)
     else:
-        print_table((*_COLUMNS[:-1], "filtered on"), ([row.get(column) for column in _COLUMNS] for row in answer))
+        print_table((*_COLUMNS[:-1], "filtered on"), ([row.get(column) for column in _COLUMNS] for row in rows))
     return DONE

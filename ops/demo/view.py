@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ..tables import console_for
 from .accident import Accident
 from .audience import Listener
 from .host import BrokerProcess
@@ -39,10 +39,8 @@ class View:
     """Shows pictures, not more often than is worth it. Use it in `with`."""
 
     def __init__(self, plain: bool, file: IO[str]) -> None:
-        self._console = Console(file=file, highlight=False, markup=False)
+        self._console = console_for(file, 160)
         self._plain = plain or not self._console.is_terminal
-        if not self._console.is_terminal:
-            self._console.width = 160
         self._live = None if self._plain else Live(console=self._console, auto_refresh=False)
         self._pause = LINE_SECONDS if self._plain else TABLE_SECONDS
         self._next = self._pause if self._plain else 0.0

@@ -12,13 +12,20 @@ from headgate.protocol.log_catalogue import LogInfo
 from headgate.protocol.messages import Gap
 from headgate.protocol.receiving import Event
 
-__all__ = ["FakeClient", "event", "no_broker", "use_client"]
+__all__ = ["FakeClient", "event", "no_broker", "ring", "use_client"]
 
 
 def event(number: int = 0, **details: Any) -> Event:
     """An event with what a test cares about."""
     known = {"topic": "quotes/NYSE/OTE", "attributes": {"price": 8.45}, "body": b"", "time": 1_700_000_000.5} | details
     return Event("ab-1", number, known["time"], known["topic"], known["attributes"], known["body"], "", 1)
+
+
+def ring(*names: str, down: Sequence[str] = (), away: Sequence[str] = ()) -> dict[str, Any]:
+    """What the first of these brokers answers to `ring`; of those away only the address is remembered."""
+    brokers = [{"name": name, "address": f"{name}:7401", "state": "up"} for name in names]
+    brokers += [{"name": name, "address": f"{name}:7401", "state": "down"} for name in down]
+    return {"broker": names[0], "brokers": brokers, "away": [{"name": "", "address": one} for one in away]}
 
 
 class FakeSubscription:
@@ -39,7 +46,7 @@ class FakeClient:
     """`answers`: verb -> value, error, or a function of the arguments."""
 
     def __init__(self, answers: dict[str, Any] | None = None, batches: Sequence[Sequence[Event]] = ()) -> None:
-        self.answers = answers or {}
+        self.answers = {"ring": ring("b1")} | (answers or {})
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.published: list[tuple[str, dict[str, Any], bytes | str, str, str]] = []
         self.subscribed: list[tuple[str, str | None, dict[str, Any]]] = []

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
+from headgate.ops.bench.report import console
+from headgate.ops.demo.view import View
 from headgate.ops.tables import plain, print_json, print_map, print_table
 
 
@@ -45,3 +49,27 @@ def test_a_map_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
 def test_json_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     print_json([{"a": "\n"}])
     assert capsys.readouterr().out == '[{"a":"\\n"}]\n'
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what is written."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("setting", ["", "1"])
+def test_no_color_takes_away_colours_and_bold_and_nothing_else(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", setting)
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    print_table(("a", "b"), [[1, "x"]])
+    table = terminal.getvalue()
+    console().print("failed: 1 of 2", style="red")
+    View(False, terminal).say("said")
+    escapes = [part.count("\x1b") for part in (table, terminal.getvalue()[len(table) :])]
+    assert all(count == 0 for count in escapes) if setting else all(escapes)
+    assert "1  x" in table

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core import log_questions
+from headgate.broker.core import pages
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.limits import ASKS_PER_SESSION_MAX
 from headgate.broker.core.log_state import LogState
@@ -84,12 +84,12 @@ def test_who_was_given_an_older_disk_does_not_hide_what_others_have_of_its_log()
 
 
 def test_the_list_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_questions, "ANSWER_ROWS_MAX", 2)
+    monkeypatch.setattr(pages, "ANSWER_ROWS_MAX", 2)
     world = LogWorld()
     world.feed(Opened(EPOCH, [LogState(LogName("ann", epoch, 0, "q"), 0, 1, 1, 1, 1) for epoch in range(3)]))
     link = world.connect()
-    pages = [[one["epoch"] for one in world.ask(link, "logs", after=after)] for after in (0, 2)]
-    assert pages == [[0, 1], [2]]
+    listed = [[one["epoch"] for one in world.ask(link, "logs", after=after)] for after in (0, 2)]
+    assert listed == [[0, 1], [2]]
 
 
 def test_who_asks_more_than_he_waits_for_is_refused_and_keeps_nobody_from_publishing() -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core import questions
+from headgate.broker.core import pages, questions
+from headgate.broker.core.inputs import LinkPaused, Received
 from headgate.broker.core.questions import VERBS
 from headgate.protocol.codec import encode
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import FRAME_LENGTH_MAX
-from headgate.protocol.messages import Answer, Ask, Error
+from headgate.protocol.messages import Answer, Ask, Error, Hello
 from tests.support.builders import make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 
@@ -92,13 +93,62 @@ def test_subscriptions_are_listed_in_pages() -> None:
     assert "price" in first["condition"]
     assert (second["subscription"], second["exact"], second["condition"]) == (7, True, "")
     world.drop(link)
-    assert ask(world, "subs", after=first["id"]) == [second | {"connected": False}]
+    assert ask(world, "subs", after=first["id"]) == [second | {"connected": False, "pace": "away"}]
     assert ask(world, "subs", after=second["id"]) == []
     assert refusal(world, "subs", after="x").code == ErrorCode.BAD_REQUEST
 
 
+def test_a_subscription_shows_where_its_client_is_and_how_it_keeps_up() -> None:
+    world = NodeWorld()
+    world.feed(Received(50, [Hello(name="ann", credit=2)], "192.0.2.7:5000"))
+    world.say(50, make_subscribe(1, "quotes"))
+    publisher = world.connect()
+    paces = []
+    for number in range(1, 4):
+        (row,) = ask(world, "subs")
+        paces.append((row["pace"], row["credit"], row["waiting_events"]))
+        world.say(publisher, make_publish(number, quote_batch(bodies=["a"], price=[1])))
+    (row,) = ask(world, "subs")
+    assert paces == [("ok", 2, 0), ("ok", 1, 0), ("no credit", 0, 0)]
+    assert (row["address"], row["pace"], row["waiting_events"]) == ("192.0.2.7:5000", "no credit", 1)
+    assert row["waiting_bytes"] > 0
+
+
+def test_pace_says_what_a_client_waits_for() -> None:
+    world = NodeWorld()
+    link = world.subscriber(("quotes", ""))
+    world.feed(LinkPaused(link))
+    assert [row["pace"] for row in ask(world, "subs")] == ["blocked"]
+    world.drop(link)
+    assert [row["pace"] for row in ask(world, "subs")] == ["away"]
+
+
+def test_the_slowest_clients_are_those_for_whom_most_waits() -> None:
+    world = NodeWorld()
+    world.subscriber(("quotes", ""), name="quick")
+    world.subscriber(("quotes", ""), name="slow", credit=1)
+    world.subscriber(("quotes", ""), name="slower", credit=0)
+    publisher = world.connect()
+    for number in range(1, 4):
+        world.say(publisher, make_publish(number, quote_batch(bodies=["a"], price=[1])))
+    rows = ask(world, "slowest")
+    assert [(row["client"], row["waiting_events"], row["pace"]) for row in rows] == [
+        ("slower", 3, "no credit"),
+        ("slow", 2, "no credit"),
+    ]
+
+
+def test_streams_and_subscriptions_of_one_stream_alone() -> None:
+    world = NodeWorld()
+    world.subscriber(("quotes", ""), ("alerts", ""))
+    assert [row["stream"] for row in ask(world, "subs", stream="alerts")] == ["alerts"]
+    assert [row["stream"] for row in ask(world, "streams", stream="alerts")] == ["alerts"]
+    assert ask(world, "subs", stream="none") == []
+    assert refusal(world, "subs", stream=5).code == refusal(world, "streams", stream=5).code == ErrorCode.BAD_REQUEST
+
+
 def test_a_page_has_so_many_rows_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "ANSWER_ROWS_MAX", 3)
+    monkeypatch.setattr(pages, "ANSWER_ROWS_MAX", 3)
     world = NodeWorld()
     world.subscriber(*[(f"stream{number}", "") for number in range(8)])
     assert len(ask(world, "streams")) == 3

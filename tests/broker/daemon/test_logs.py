@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,6 +34,24 @@ def test_json_has_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = lines(capsys)
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "listening", "level": "info", "clients": "127.0.0.1:7400", "number": 3}
+
+
+@pytest.mark.parametrize(
+    ("at_terminal", "no_color", "coloured"), [(True, "", True), (True, "1", False), (False, "", False)]
+)
+def test_lines_for_people_have_colours_at_a_terminal_that_wants_them(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    at_terminal: bool,
+    no_color: str,
+    coloured: bool,
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: at_terminal)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", "xterm")
+    configure_logs("info", "console")
+    structlog.get_logger().info("listening", clients="127.0.0.1:7400")
+    assert ("\x1b" in capsys.readouterr().err) is coloured
 
 
 def test_auto_is_json_away_from_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

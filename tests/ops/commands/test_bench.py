@@ -1,4 +1,4 @@
-"""`bench`: every measurement is reached by its name, and `bench` alone is `compare`."""
+"""`bench`: every measurement is reached by its name, and `bench` alone says which there are."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ def test_each_by_its_name(recorders: dict[str, Recorder], bench: str) -> None:
     assert {name: one.runs for name, one in recorders.items() if one.runs} == {bench: [2]}
 
 
-def test_alone_it_compares(recorders: dict[str, Recorder]) -> None:
+def test_alone_it_says_what_there_is_and_measures_nothing(
+    recorders: dict[str, Recorder], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["bench"]) == 0
-    assert recorders["compare"].runs == [3]
+    text = capsys.readouterr().out
+    assert all(f"  {bench} " in text and words in text for bench, words in BENCHES.items())
+    assert not any(one.runs for one in recorders.values())
