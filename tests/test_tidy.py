@@ -46,7 +46,10 @@ ROOMS: dict[str, Room] = {
     ),
     # What Spark calls derives from its classes.
     **dict.fromkeys(
-        [f"protocol/spark/{name}.py" for name in ("batch_reader", "batch_writer", "stream_reader", "stream_writer")],
+        [
+            f"protocol/spark/{name}.py"
+            for name in ("batch_reader", "batch_writer", "state_reader", "stream_reader", "stream_writer")
+        ],
         Room(
             STANDARD | {"headgate.protocol", "pyspark.sql.datasource", "pyspark.sql.streaming.datasource"},
             frozenset({"headgate.protocol.aio", "asyncio"}),

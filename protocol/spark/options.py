@@ -14,9 +14,14 @@ from datetime import UTC, datetime
 from . import limits
 from .errors import BadOption, MissingOption, UnknownOption
 
-__all__ = ["KINDS", "OPTIONS", "Option", "ReadOptions", "WriteOptions", "read_options", "write_options"]
+__all__ = ["KINDS", "OPTIONS", "STATE", "Option", "ReadOptions", "WriteOptions", "read_options", "write_options"]
 
 KINDS = ("events", "deliveries", "subscriptions")
+"""The logs, in the order of their numbers."""
+
+STATE = "state"
+"""What brokers say of themselves, which is no log."""
+
 _IDEMPOTENCE = ("guarded", "id", "none")
 _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "mib": 1 << 20}
@@ -39,7 +44,7 @@ OPTIONS = (
     Option(
         "topic", "", "all", "write: the topic of every row; read: streams, or patterns in them, with commas between"
     ),
-    Option("subscribe", "events", "read", "which log: `events`, `deliveries` or `subscriptions`"),
+    Option("subscribe", "events", "read", "which log: `events`, `deliveries` or `subscriptions`; or `state`"),
     Option("filter", "", "read", "a condition that the broker evaluates; only `events`"),
     Option("startingOffsets", "", "read", "`earliest` (batch), `latest` (streaming), or JSON by log"),
     Option("endingOffsets", "latest", "read", "`latest`, or JSON by log; batch only"),
@@ -223,11 +228,18 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
 def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
     """The options of a read. Raises a ConnectorError that names the option."""
     values = _Values(given)
-    if values.text("subscribe") not in KINDS and not values.given("topic"):
+    if values.text("subscribe") == STATE:
+        if streaming:
+            raise BadOption("subscribe", STATE, f"{', '.join(KINDS)} in a stream; 'state' is read once")
+        if "/" in values.text("topic"):
+            raise BadOption(
+                "topic", values.text("topic"), "a stream, or nothing for all of them, beside 'subscribe' 'state'"
+            )
+    elif values.text("subscribe") not in KINDS and not values.given("topic"):
         cure = f"which log is read ({', '.join(KINDS)}); the stream is option 'topic', '{values.text('subscribe')}'"
         raise BadOption("subscribe", values.text("subscribe"), cure)
-    kind = values.one_of("subscribe", KINDS)
-    topic = values.topics()
+    kind = values.one_of("subscribe", (*KINDS, STATE))
+    topic = values.text("topic") if kind == STATE else values.topics()
     if kind != "events" and values.text("filter"):
         raise BadOption("filter", values.text("filter"), "set for 'subscribe' 'events' alone; use where() after it")
     if kind != "events" and "/" in topic:

@@ -24,6 +24,7 @@ _COLUMNS = {
     "deliveries": "partition INT, offset BIGINT, timestamp TIMESTAMP, event_id STRING, subscription_id STRING, "
     "subscriber_id STRING, published_at TIMESTAMP, delivered_at TIMESTAMP, acked_at TIMESTAMP, attempt INT, "
     "node STRING, outcome INT, stream STRING",
+    "state": "what STRING, broker STRING, name STRING, stream STRING, at TIMESTAMP, fields MAP<STRING, STRING>",
     "subscriptions": "partition INT, offset BIGINT, timestamp TIMESTAMP, subscription_id STRING, "
     "subscriber_id STRING, pattern STRING, exact BOOLEAN, filter STRING, spark STRING, action STRING, "
     "effective_at TIMESTAMP, reason STRING, node STRING, stream STRING",

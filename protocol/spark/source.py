@@ -12,8 +12,9 @@ from .batch_writer import BatchWriter
 from .connecting import connected
 from .errors import BadOption, UnsupportedMode
 from .layout import Layout, plan_layout
-from .options import ReadOptions, WriteOptions, read_options, write_options
+from .options import STATE, ReadOptions, WriteOptions, read_options, write_options
 from .schemas import schema_text
+from .state_reader import StateReader
 from .stream_reader import StreamReader
 from .stream_writer import StreamWriter
 
@@ -39,9 +40,11 @@ def _declared(options: ReadOptions) -> dict[str, Any]:
     return found
 
 
-def make_reader(options: Mapping[str, str], schema: Any) -> BatchReader:
+def make_reader(options: Mapping[str, str], schema: Any) -> BatchReader | StateReader:
     """For `spark.read`."""
-    return BatchReader(_checked(read_options(options)), _arrow_schema(schema))
+    checked = _checked(read_options(options))
+    reader = StateReader if checked.kind == STATE else BatchReader
+    return reader(checked, _arrow_schema(schema))
 
 
 def make_stream_reader(options: Mapping[str, str], schema: Any) -> StreamReader:

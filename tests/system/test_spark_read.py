@@ -72,3 +72,10 @@ def test_a_stream_that_keeps_nothing_is_an_error_and_an_empty_one_is_not(spark: 
     assert read(spark, broker, "empty").count() == 0
     with pytest.raises(Exception, match="HEADGATE_NOT_KEPT"):
         read(spark, broker, "tradez").count()
+
+
+def test_the_state_of_the_cluster_is_a_frame(spark: Any, broker: ServedBroker) -> None:
+    state = read(spark, broker, "", subscribe="state")
+    assert {row.what for row in state.select("what").distinct().collect()} >= {"broker", "stream", "log"}
+    (log,) = read(spark, broker, "trades", subscribe="state").where("what = 'log'").collect()
+    assert (log.stream, int(log.fields["next"])) == ("trades", ROWS)
