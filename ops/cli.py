@@ -1,6 +1,7 @@
 """The command `headgate`: finds the verb, runs it, and turns every error into one line and an exit code.
 
-Exit codes: 0 done, 1 the broker refused (the reason is on stderr), 2 usage, 3 cannot connect.
+Exit codes: 0 done, 1 the broker refused (the reason is on stderr), 2 usage, 3 cannot connect, 4 done but for bad lines
+(`pub --skip-bad`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def build_parser(wanted: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPar
     parser = argparse.ArgumentParser(
         prog="headgate",
         description="Content-based publish/subscribe: say what happened, or say what you want to hear about.",
-        epilog="`headgate VERB --help` explains a verb. Exit codes: 0 done, 1 refused, 2 usage, 3 cannot connect.",
+        epilog="`headgate VERB --help` explains a verb. "
+        "Exit codes: 0 done, 1 refused, 2 usage, 3 cannot connect, 4 bad lines were skipped.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"headgate {_version()}")

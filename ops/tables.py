@@ -1,19 +1,29 @@
-"""Answers for people: tables, and maps as two columns. Texts of clients are shown as they are, never as markup."""
+"""Answers for people: tables, and maps as two columns. Texts of clients are shown as they are, never as markup, and
+numbers as programs read them: whatever is on standard output may be pasted into the next command.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from .jsontext import harmless
 
 __all__ = ["plain", "print_json", "print_map", "print_table"]
 
 _WIDTH_ELSEWHERE = 200
 
 
-def print_json(value: Any) -> None:
-    """One line of JSON."""
-    print(json.dumps(value, separators=(",", ":")))
+def print_json(value: Any, indent: int | None = None) -> None:
+    """One line of JSON, or with an indent several. Letters are as they are, where standard output can say them."""
+    separators = (",", ":" if indent is None else ": ")
+    text = harmless(json.dumps(value, ensure_ascii=False, separators=separators, indent=indent))
+    try:
+        print(text)
+    except UnicodeEncodeError:
+        print(json.dumps(value, separators=separators, indent=indent))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -23,7 +33,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     from rich.text import Text
 
     rows = [list(row) for row in rows]
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    # rich leaves bold in place: whoever says NO_COLOR, or pastes into a file, wants no escape at all.
+    table = Table(box=None, pad_edge=False, header_style="" if os.environ.get("NO_COLOR") else "bold")
     for place, column in enumerate(columns):
         numeric = bool(rows) and all(_is_number(row[place]) for row in rows)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
@@ -50,9 +61,7 @@ def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.3f}".rstrip("0").rstrip(".")
-    if isinstance(value, int):
-        return f"{value:,}"
+        return f"{value:.3f}".rstrip("0").rstrip(".")
     if isinstance(value, list | tuple):
         return ", ".join(map(plain, value)) or "-"
     if isinstance(value, dict):

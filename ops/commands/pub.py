@@ -13,7 +13,7 @@ from headgate.protocol.columns import Scalar
 from headgate.protocol.errors import HeadgateError, LocalError
 
 from ..attributes import parse_attributes
-from ..exits import DONE, UsageError
+from ..exits import DONE, SKIPPED, UsageError
 from ..jsonlines import parse_line
 from ..lines import descriptor_of, read_lines
 from ..patience import Patience
@@ -40,10 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jsonl",
         metavar="FILE",
-        help='an event a line: {"topic","attrs","body"|"body_base64"|"xml"|"json"}; - reads standard input. '
+        help='an event a line: {"topic","attrs","body"|"body_base64"|"xml"|"json"}, or a line of `sub --json`; '
+        "- reads standard input. "
         "TOPIC and --attr then stand in for what a line leaves out",
     )
-    parser.add_argument("--skip-bad", action="store_true", help="pass over bad lines and count them, do not stop")
+    parser.add_argument(
+        "--skip-bad", action="store_true", help="pass over bad lines, name and count them; the code is 4"
+    )
     parser.add_argument(
         "--keep-going",
         action="store_true",
@@ -95,7 +98,7 @@ async def _publish_lines(arguments: argparse.Namespace, attributes: dict[str, Sc
                     await client.flush()
                 finally:
                     _say(arguments, publishing.summary())
-    return DONE
+    return SKIPPED if publishing.skipped else DONE
 
 
 class Publisher(Protocol):

@@ -17,8 +17,10 @@ __all__ = ["FakeClient", "event", "no_broker", "use_client"]
 
 def event(number: int = 0, **details: Any) -> Event:
     """An event with what a test cares about."""
-    known = {"topic": "quotes/NYSE/OTE", "attributes": {"price": 8.45}, "body": b"", "time": 1_700_000_000.5} | details
-    return Event("ab-1", number, known["time"], known["topic"], known["attributes"], known["body"], "", 1)
+    known = {"topic": "quotes/NYSE/OTE", "attributes": {"price": 8.45}, "body": b"", "time": 1_700_000_000.5}
+    known |= {"content_type": "text/plain" if details.get("body") else ""} | details
+    names = ("time", "topic", "attributes", "body", "content_type")
+    return Event("ab-1", number, *(known[name] for name in names), 1)
 
 
 class FakeSubscription:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 
+import headgate as headgate_library
+from headgate.protocol.records import encode_record
 from tests.system.processes import COMMAND, Broker, environment, headgate, running_broker, start, wait_until
 
 pytestmark = pytest.mark.slow
@@ -100,6 +103,33 @@ def test_lines_of_every_form_and_through_again(broker: Broker) -> None:
     assert found[1]["body_base64"] == "/w=="
     keys = ("topic", "attrs", "body", "body_base64")
     assert [[one.get(key) for key in keys] for one in again] == [[one.get(key) for key in keys] for one in found]
+
+
+def test_a_pipe_from_sub_to_pub_keeps_types_and_bytes(broker: Broker) -> None:
+    with headgate_library.connect_blocking(broker.address) as client:
+        seen = client.subscribe("copy")
+        process = subscribe(broker, "copy/first", "--count", "4")
+        price = {"price": math.nan, "low": -math.inf, "note": "NaN", "n": 1, "f": 1.0, "πόλη": "Αθήνα"}
+        client.publish("copy/first", price, '{"n": 1}', content_type="application/json")
+        client.publish("copy/first", {"price": 8.5}, b"\xff\x00", content_type="image/png")
+        client.publish("copy/first", None, "a text")
+        client.publish("copy/first", None, b"bytes without a type")
+        lines = process.communicate(timeout=20)[0].decode()
+        assert "Αθήνα" in lines
+        run(broker, "pub", "--jsonl", "-", text=lines)
+        events = []
+        for event in seen.events(seconds=20):
+            events.append((event.topic, encode_record(event.attributes, event.body, event.content_type)))
+            if len(events) == 8:
+                break
+    assert events[:4] == events[4:]
+
+
+def test_skipped_lines_exit_with_4_and_a_list_is_no_attribute(broker: Broker) -> None:
+    text = '{"topic":"skip"}\n{"topic":"skip","attrs":{"tags":["a"]}}\n'
+    assert "line 2: attribute 'tags' is a list" in run(broker, "pub", "--jsonl", "-", text=text, code=2).stderr
+    done = run(broker, "pub", "--jsonl", "-", "--skip-bad", text=text, code=4)
+    assert done.stderr.endswith("published 1 event, skipped 1 bad line\n")
 
 
 def test_lines_are_published_while_the_pipe_stays_open(broker: Broker) -> None:
