@@ -10,6 +10,7 @@ import argparse
 import importlib
 import importlib.metadata
 import os
+import re
 import sys
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -37,6 +38,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "audit": ("audit", "recompute from the logs what should have been delivered"),
 }
 """Verb -> its module in `ops.commands`, and what it does."""
+
+_AGO = re.compile(r"-\d")
 
 PASSES_ON = frozenset({"simulate"})
 """Verbs whose arguments another program of ours reads."""
@@ -66,7 +69,7 @@ def build_parser(wanted: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPar
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code. Usage errors leave by SystemExit(2), as argparse does."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = _glued(sys.argv[1:] if argv is None else argv)
     parser = build_parser([verb for verb in VERBS if verb in words])
     arguments, others = parser.parse_known_args(words)
     if others and arguments.verb not in PASSES_ON:
@@ -95,6 +98,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return USAGE
+
+
+def _glued(words: Sequence[str]) -> list[str]:
+    """The words of a command line, with `--from -10m` as one: argparse takes what begins with a dash for a flag."""
+    glued: list[str] = []
+    for word in words:
+        if glued and glued[-1] == "--from" and _AGO.match(word):
+            glued[-1] = f"--from={word}"
+        else:
+            glued.append(word)
+    return glued
 
 
 def _version() -> str:

@@ -15,8 +15,9 @@ from headgate.protocol.errors import HeadgateError, LocalError
 from ..attributes import parse_attributes
 from ..exits import DONE, SKIPPED, UsageError
 from ..jsonlines import parse_line
+from ..limits import PATIENCE_SECONDS
 from ..lines import descriptor_of, read_lines
-from ..patience import Patience
+from ..patience import Patience, unanswered, unconnected
 from ..server import add_server_arguments, connect_client
 
 __all__ = ["Publishing", "add_arguments", "run"]
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _publish_one(arguments: argparse.Namespace, attributes: dict[str, Scalar]) -> int:
     async with await connect_client(arguments) as client:
-        with Patience(client):
+        with _hindrances(client), unconnected("pub", client), unanswered("pub", client):
             await client.publish(arguments.topic, attributes, arguments.body or b"", mode=arguments.mode)
     _say(arguments, "published 1 event")
     return DONE
@@ -90,7 +91,7 @@ async def _publish_lines(arguments: argparse.Namespace, attributes: dict[str, Sc
     async with await connect_client(arguments) as client:
         publishing = Publishing(client, name, arguments.topic, attributes, arguments.mode, arguments.skip_bad)
         publishing.keep_going = arguments.keep_going
-        with Patience(client):
+        with _hindrances(client), unconnected("pub", client):
             try:
                 await publishing.publish(read_lines(descriptor))
             finally:
@@ -180,6 +181,11 @@ class Publishing:
                 raise UsageError(text) from error
             self.skipped += 1
             print(f"headgate pub: {text}", file=sys.stderr)
+
+
+def _hindrances(client: Any) -> Patience:
+    """Tells why what is to be stored is not yet."""
+    return Patience("pub", lambda: str(client.hindrance or ""), PATIENCE_SECONDS)
 
 
 def _open(name: str) -> int:
