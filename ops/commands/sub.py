@@ -146,7 +146,7 @@ async def _places_at(client: Client, stream: str, since: float) -> str:
     """Where that time is in each log that can be had; in others it is found when they come (see Printer)."""
     places = []
     for info in await client.logs(stream):
-        position = await client.log_at(info.name, max(0, int(since * 1e6)))
+        position = await client.log_at(info.name, max(0, round(since * 1e6)))
         places.append(f"{info.partition}:{min(position, info.next)}")
     return ",".join(places) or "start"
 
