@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headgate.protocol.errors import LocalError, Refused
+from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX
 from headgate.protocol.log_catalogue import is_stored
 from headgate.protocol.messages import Gap
 from headgate.protocol.receiving import Event
@@ -60,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--count is at least 1")
     if arguments.timeout is not None and not arguments.timeout > 0:
         raise UsageError("--timeout is a number of seconds above 0")
+    if len(arguments.name or "") > ATTRIBUTE_NAME_LENGTH_MAX:
+        raise UsageError(f"--name has at most {ATTRIBUTE_NAME_LENGTH_MAX} characters")
     if arguments.durable is not None:
         text = "durable subscriptions are not there yet, no broker would keep your place: leave --durable out"
         print(f"headgate sub: {text}; --from reads again what a stored stream holds", file=sys.stderr)

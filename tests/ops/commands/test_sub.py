@@ -146,6 +146,7 @@ def test_what_a_stream_kept_when_it_was_stored_is_a_past(monkeypatch: Patch, cap
         ["--from", "2126-01-01"],
         ["--from", "2026-99-01"],
         ["--from", "ann@5"],
+        ["--name", "x" * 257],
         ["--count", "0"],
         ["--timeout", "0"],
         ["--timeout", "nan"],
