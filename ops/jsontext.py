@@ -28,7 +28,7 @@ def json_text(value: Any) -> str:
 
 def harmless(text: str) -> str:
     """A JSON text with what is unsafe escaped; it means the same."""
-    # Nothing that is unsafe is printable; to know that costs a tenth of looking for it.
+    # Nothing that is unsafe is printable; to know that costs half of looking for it.
     return text if text.isascii() or text.isprintable() else _UNSAFE.sub(_escaped, text)
 
 
