@@ -1,6 +1,7 @@
 """The command `headgate`: finds the verb, runs it, and turns every error into one line and an exit code.
 
-Exit codes: 0 done, 1 the broker refused (the reason is on stderr), 2 usage, 3 cannot connect.
+Exit codes: 0 done, 1 the broker refused (the reason is on stderr), 2 usage, 3 cannot connect, 4 done but for bad lines
+(`pub --skip-bad`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import argparse
 import importlib
 import importlib.metadata
 import os
+import re
 import sys
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -40,6 +42,8 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 """Verb -> its module in `ops.commands`, and what it does."""
 
+_AGO = re.compile(r"-\d")
+
 PASSES_ON = frozenset({"simulate"})
 """Verbs whose arguments another program of ours reads."""
 
@@ -49,7 +53,8 @@ def build_parser(wanted: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPar
     parser = argparse.ArgumentParser(
         prog="headgate",
         description="Content-based publish/subscribe: say what happened, or say what you want to hear about.",
-        epilog="`headgate VERB --help` explains a verb. Exit codes: 0 done, 1 refused, 2 usage, 3 cannot connect.",
+        epilog="`headgate VERB --help` explains a verb. "
+        "Exit codes: 0 done, 1 refused, 2 usage, 3 cannot connect, 4 bad lines were skipped.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"headgate {_version()}")
@@ -67,7 +72,7 @@ def build_parser(wanted: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPar
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code. Usage errors leave by SystemExit(2), as argparse does."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = _glued(sys.argv[1:] if argv is None else argv)
     parser = build_parser([verb for verb in VERBS if verb in words])
     arguments, others = parser.parse_known_args(words)
     if others and arguments.verb not in PASSES_ON:
@@ -96,6 +101,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return USAGE
+
+
+def _glued(words: Sequence[str]) -> list[str]:
+    """The words of a command line, with `--from -10m` as one: argparse takes what begins with a dash for a flag."""
+    glued: list[str] = []
+    for word in words:
+        if glued and glued[-1] == "--from" and _AGO.match(word):
+            glued[-1] = f"--from={word}"
+        else:
+            glued.append(word)
+    return glued
 
 
 def _version() -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from headgate.protocol.errors import CannotConnect, ConnectionLost, HeadgateError, LocalError
 
-__all__ = ["DONE", "INTERRUPTED", "REFUSED", "UNREACHABLE", "USAGE", "UsageError", "exit_code"]
+__all__ = ["DONE", "INTERRUPTED", "REFUSED", "SKIPPED", "UNREACHABLE", "USAGE", "UsageError", "exit_code"]
 
 DONE = 0
 REFUSED = 1
 USAGE = 2
 UNREACHABLE = 3
+SKIPPED = 4
+"""Done, but for lines that were left out because they were bad and `--skip-bad` said so."""
 INTERRUPTED = 130
 """Ctrl-C, as shells count it: 128 and the number of the signal."""
 

@@ -1,11 +1,12 @@
 """One line of JSON as an event to publish, and one delivery as a line of JSON.
 
-In:  {"topic", "attrs", "body" | "body_base64" | "xml" | "json"}, and "content_type" if wanted.
-Out: {"id", "time", "topic", "attrs", "body" | "body_base64", "subscription"}
+In:  {"topic", "attrs", "body" | "body_base64" | "xml" | "json"}, and "floats", "content_type" if wanted.
+Out: {"id", "time", "topic", "attrs", "body" | "body_base64", "subscription"}, and "floats", "content_type" if needed.
 
-What came out may go in again: `id`, `time` and `subscription` are passed over. JSON has no NaN and no infinity, so they
-come out as the strings "NaN", "Infinity" and "-Infinity". Everything beyond ASCII is escaped, so that a line is a line
-for every reader, and for every terminal.
+What came out goes in again as the same event; `id`, `time`, `subscription` and `position` are passed over. JSON has no
+NaN and no infinity: they are the strings "NaN", "Infinity" and "-Infinity", and `floats` names the attributes in which
+these are numbers, so that the text "NaN" stays a text. `content_type` is there when it is not what `body` or
+`body_base64` alone stand for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,15 +25,20 @@ from headgate.protocol.receiving import Event
 from headgate.protocol.records import flatten
 
 from .exits import UsageError
+from .jsontext import json_text
 
 __all__ = ["Line", "event_text", "parse_line", "read_attributes"]
 
 _BODIES = ("body", "body_base64", "xml", "json")
-_OPTIONAL = ("topic", "attrs", "content_type")
+_OPTIONAL = ("topic", "attrs", "floats", "content_type")
 _PASSED_OVER = ("id", "time", "subscription", "position")
 _KNOWN = frozenset((*_BODIES, *_OPTIONAL, *_PASSED_OVER))
 
-_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_TYPES = {"body": "text/plain", "body_base64": "", "xml": "application/xml", "json": "application/json"}
+"""Form of a body -> the content type of whoever names none. What is empty has none."""
+
+_UNWRITTEN = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""The floats that JSON cannot write, by what stands for them."""
 
 
 @dataclass(slots=True)
@@ -69,13 +75,44 @@ def read_attributes(members: Mapping[str, Any]) -> dict[str, Any]:
     attributes = members.get("attrs")
     if attributes is not None and not isinstance(attributes, dict):
         raise UsageError('"attrs" is an object of names and values, like {"price": 8.45}')
+    attributes = {**(attributes or {}), **_floats(members.get("floats"), attributes or {})}
+    for name in _lists(attributes):
+        advice = 'give each of its values a name of its own, or send the document it is from as "json"'
+        raise UsageError(f"attribute {name!r} is a list, and an attribute is one value: {advice}")
     document = members.get("json")
     if not isinstance(document, dict):
-        return attributes or {}
+        return attributes
     try:
-        return {**flatten(document, "body.", lenient=True), **(attributes or {})}
+        return {**flatten(document, "body.", lenient=True), **attributes}
     except LocalError as error:
         raise UsageError(f'"json": {error}') from error
+
+
+def _floats(names: Any, attributes: Mapping[str, Any]) -> dict[str, float]:
+    """The attributes that are floats though a string stands for them. Raises UsageError."""
+    if names is None:
+        return {}
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UsageError('"floats" is a list of names of attributes, like ["price"]')
+    floats = {}
+    for name in names:
+        text = attributes.get(name)
+        if not isinstance(text, str) or text not in _UNWRITTEN:
+            words = ", ".join(f'"{word}"' for word in _UNWRITTEN)
+            raise UsageError(f'"floats": attribute {name!r} is none of {words}; other numbers are written as they are')
+        floats[name] = _UNWRITTEN[text]
+    return floats
+
+
+def _lists(attributes: Mapping[str, Any]) -> Iterator[str]:
+    """The dotted names at which there is a list."""
+    pending = list(attributes.items())
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, dict):
+            pending += [(f"{name}.{inner}", member) for inner, member in value.items()]
+        elif isinstance(value, list):
+            yield name
 
 
 def _body(members: dict[str, Any]) -> tuple[bytes, str]:
@@ -83,27 +120,36 @@ def _body(members: dict[str, Any]) -> tuple[bytes, str]:
     given = [key for key in _BODIES if key in members]
     if len(given) > 1:
         raise UsageError(f"an event has one body: keep {given[0]!r} or {given[1]!r}")
-    content_type = members.get("content_type", "")
-    if not isinstance(content_type, str):
+    content_type = members.get("content_type")
+    if content_type is not None and not isinstance(content_type, str):
         raise UsageError('"content_type" is a string, like "text/csv"')
     if not given:
-        return b"", content_type
-    value = members[given[0]]
-    if given[0] == "json":
-        return _json_text(value), content_type or "application/json"
+        return b"", content_type or ""
+    body = _body_bytes(given[0], members[given[0]])
+    return body, _usual_type(given[0], body) if content_type is None else content_type
+
+
+def _usual_type(form: str, body: bytes) -> str:
+    return _TYPES[form] if body else ""
+
+
+def _body_bytes(form: str, value: Any) -> bytes:
+    """A body that is given in this form."""
+    if form == "json":
+        return _json_bytes(value)
     if not isinstance(value, str):
-        raise UsageError(f'"{given[0]}" is a string; a JSON document goes into "json"')
-    if given[0] == "body_base64":
-        return _from_base64(value), content_type
+        raise UsageError(f'"{form}" is a string; a JSON document goes into "json"')
+    if form == "body_base64":
+        return _from_base64(value)
     try:
-        return value.encode(), content_type or ("application/xml" if given[0] == "xml" else "text/plain")
+        return value.encode()
     except UnicodeEncodeError as error:
-        raise UsageError(f'"{given[0]}" is not valid Unicode: {error.reason}') from error
+        raise UsageError(f'"{form}" is not valid Unicode: {error.reason}') from error
 
 
-def _json_text(value: Any) -> bytes:
+def _json_bytes(value: Any) -> bytes:
     try:
-        return _encode(value).encode()
+        return json_text(value).encode()
     except ValueError as error:
         raise UsageError('"json" holds NaN or an infinity, which no JSON document may: use null') from error
 
@@ -123,22 +169,30 @@ def event_text(event: Event) -> str:
         "topic": event.topic,
         "attrs": event.attributes,
     }
+    form = "body"
     try:
-        members["body"] = event.body.decode()
+        members[form] = event.body.decode()
     except UnicodeDecodeError:
-        members["body_base64"] = base64.b64encode(event.body).decode()
+        form = "body_base64"
+        members[form] = base64.b64encode(event.body).decode()
+    if event.content_type != _usual_type(form, event.body):
+        members["content_type"] = event.content_type
     members["subscription"] = event.subscription
     if event.position:
         members["position"] = event.position
     try:
-        return _encode(members)
+        return json_text(members)
     except ValueError:
-        members["attrs"] = {name: _finite(value) for name, value in event.attributes.items()}
-        return _encode(members)
+        unwritten = {name: _word(value) for name, value in event.attributes.items() if _is_unwritten(value)}
+        members["attrs"] = event.attributes | unwritten
+        members["floats"] = list(unwritten)
+        return json_text(members)
 
 
-def _finite(value: Scalar) -> Scalar:
-    """A value that JSON can write."""
-    if not isinstance(value, float) or math.isfinite(value):
-        return value
+def _is_unwritten(value: Scalar) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _word(value: Any) -> str:
+    """What stands for a float that JSON cannot write."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

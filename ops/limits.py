@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 __all__ = [
+    "ANSWER_SECONDS",
     "DRAIN_SECONDS",
     "LINE_BYTES_MAX",
     "PATIENCE_SECONDS",
     "PIPE_WRITE_BYTES",
     "PURGE_SECONDS_MAX",
     "READ_BYTES",
+    "RETRY_SECONDS",
     "RING_BAR_CELLS",
+    "SILENCE_SECONDS",
     "TOP_SECONDS",
     "TOP_SECONDS_MAX",
     "TOP_SECONDS_MIN",
+    "WAIT_SECONDS_MAX",
 ]
 
 READ_BYTES = 64 * 1024
@@ -28,7 +32,20 @@ DRAIN_SECONDS = 0.25
 """How long `sub` still prints what is on its way when it is told to stop."""
 
 PATIENCE_SECONDS = 0.5
-"""How often `pub` looks for something that keeps it from being done: what passes sooner is not worth a word."""
+"""How often a verb looks for something that keeps it from being done: what passes sooner is not worth a word."""
+
+SILENCE_SECONDS = 2.0
+"""After how long without an answer a verb says so: a network needs less, and a person begins to wonder."""
+
+ANSWER_SECONDS = 10.0
+"""After how long a verb says that a broker took its question and is silent: a cluster that forms takes some seconds."""
+
+RETRY_SECONDS = 30.0
+"""How long a verb tries to come back to a broker that it has lost, unless `--wait` is longer: a script has to end.
+Three times the grace for which a broker keeps its session."""
+
+WAIT_SECONDS_MAX = 30 * 24 * 3600.0
+"""The longest `--wait`: for as long as any machine is away that still comes back."""
 
 PURGE_SECONDS_MAX = 60.0
 """How long `schema rm --purge` waits for logs to become empty: many rounds of retention, so somebody publishes."""

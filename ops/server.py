@@ -1,7 +1,8 @@
 """Which broker a verb talks to: `--server`, else HEADGATE_SERVER, else `server` in the TOML file, else the default.
+And for how long it waits until that one answers: `--wait`, HEADGATE_WAIT, `wait`, else not at all.
 
-Each may be a list with commas. The brokers are tried as written, so that `status` answers for the first one that
-lives; who comes back after a loss finds another one.
+An address may be a list with commas. The brokers are tried as written, so that `status` answers for the first one
+that lives; who comes back after a loss finds another one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headgate.protocol.addresses import split_addresses
 
 from .exits import UsageError
+from .limits import RETRY_SECONDS, WAIT_SECONDS_MAX
+from .patience import Patience, unanswered, unconnected
 
 if TYPE_CHECKING:
     from headgate.protocol.aio.client import Client
@@ -29,6 +32,8 @@ __all__ = [
     "converse",
     "pages_of",
     "server_address",
+    "until_answered",
+    "wait_seconds",
 ]
 
 Answer = TypeVar("Answer")
@@ -37,12 +42,18 @@ SERVER_DEFAULT = "127.0.0.1:7400"
 
 
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--server` and `--config`. Both may stand before the verb or after it; the later one counts."""
+    """`--server`, `--wait` and `--config`. They may stand before the verb or after it; the later one counts."""
     parser.add_argument(
         "--server",
         metavar="H:P[,H:P...]",
         default=argparse.SUPPRESS,
         help=f"the broker to talk to, or several, of which one will do (HEADGATE_SERVER; default {SERVER_DEFAULT})",
+    )
+    parser.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        default=argparse.SUPPRESS,
+        help="wait so long until a broker answers, then do it (HEADGATE_WAIT; default 0: fail at once with code 3)",
     )
     parser.add_argument(
         "--config", metavar="FILE", default=argparse.SUPPRESS, help="a TOML file of settings (HEADGATE_CONFIG)"
@@ -53,10 +64,29 @@ def server_address(arguments: argparse.Namespace) -> str:
     """Where to connect, one address or several. Raises UsageError for a bad file, LocalError for a bad address."""
     address = getattr(arguments, "server", None) or os.environ.get("HEADGATE_SERVER")
     if not address:
-        file = getattr(arguments, "config", None) or os.environ.get("HEADGATE_CONFIG")
-        address = (_from_file(Path(file)) if file else None) or SERVER_DEFAULT
+        address, file = _from_file(arguments, "server")
+        if address is not None and not isinstance(address, str):
+            raise UsageError(f'{file}: `server` is an address in quotes, like server = "{SERVER_DEFAULT}"')
+    address = address or SERVER_DEFAULT
     split_addresses(address)
     return address
+
+
+def wait_seconds(arguments: argparse.Namespace) -> float:
+    """How long to wait until a broker answers. Raises UsageError."""
+    given, where = getattr(arguments, "wait", None), "--wait"
+    if given is None and os.environ.get("HEADGATE_WAIT"):
+        given, where = os.environ["HEADGATE_WAIT"], "HEADGATE_WAIT"
+    if given is None:
+        given, file = _from_file(arguments, "wait")
+        where = f"{file}: wait"
+    try:
+        seconds = float(0.0 if given is None else given)
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if not 0 <= seconds <= WAIT_SECONDS_MAX:
+        raise UsageError(f"{where} {given}: a number of seconds, from 0 to {WAIT_SECONDS_MAX:.0f}")
+    return seconds
 
 
 def converse(arguments: argparse.Namespace, talk: Callable[[Any], Awaitable[Answer]]) -> Answer:
@@ -84,28 +114,53 @@ async def pages_of(client: Any, verb: str, key: str, **details: Any) -> list[dic
     return rows
 
 
+def until_answered(arguments: argparse.Namespace) -> str:
+    """`server_address`, once a broker answers there, for those who connect by themselves. Raises CannotConnect."""
+
+    async def nothing(client: Any) -> None:
+        pass
+
+    if wait_seconds(arguments):
+        converse(arguments, nothing)
+    return server_address(arguments)
+
+
 async def _converse(arguments: argparse.Namespace, talk: Callable[[Any], Awaitable[Answer]]) -> Answer:
     async with await connect_client(arguments) as client:
-        return await talk(client)
+        with unconnected(_verb(arguments), client), unanswered(_verb(arguments), client):
+            return await talk(client)
 
 
 async def connect_client(arguments: argparse.Namespace) -> Client:
-    """A client of the broker that the arguments name; it carries the verb's name. Raises CannotConnect."""
+    """A client of the broker that the arguments name; it has the verb's name, or `--name`. Raises CannotConnect."""
     from headgate.protocol.aio import client
 
-    return await client.connect(server_address(arguments), name=f"headgate {arguments.verb}", shuffle=False)
+    address, seconds, verb = server_address(arguments), wait_seconds(arguments), _verb(arguments)
+    with Patience(verb, lambda: f"no broker answers at {address}"):
+        return await client.connect(
+            address,
+            name=getattr(arguments, "name", None) or f"headgate {verb}",
+            shuffle=False,
+            wait_seconds=seconds,
+            retry_seconds=max(seconds, RETRY_SECONDS),
+        )
 
 
-def _from_file(file: Path) -> str | None:
+def _verb(arguments: argparse.Namespace) -> str:
+    return getattr(arguments, "verb", "")
+
+
+def _from_file(arguments: argparse.Namespace, key: str) -> tuple[Any, str | None]:
+    """What the file of settings says under a key, None for nothing; and which file that is."""
     import tomllib
 
+    file = getattr(arguments, "config", None) or os.environ.get("HEADGATE_CONFIG")
+    if not file:
+        return None, None
     try:
-        with file.open("rb") as stream:
-            server = tomllib.load(stream).get("server")
+        with Path(file).open("rb") as stream:
+            return tomllib.load(stream).get(key), file
     except OSError as error:
         raise UsageError(f"cannot read the configuration {file}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is not TOML: {error}") from error
-    if server is not None and not isinstance(server, str):
-        raise UsageError(f'{file}: `server` is an address in quotes, like server = "{SERVER_DEFAULT}"')
-    return server

@@ -1,4 +1,5 @@
-"""Answers for people: tables, and maps as two columns. Texts of clients are shown as they are, never as markup.
+"""Answers for people: tables, and maps as two columns. Texts of clients are shown as they are, never as markup, and
+numbers as programs read them: whatever is on standard output may be pasted into the next command.
 
 Where NO_COLOR is set to anything, nothing of ours is coloured or bold.
 """
@@ -10,6 +11,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from .jsontext import harmless
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -20,9 +23,14 @@ WIDTH_ELSEWHERE = 200
 """Columns of what is no terminal."""
 
 
-def print_json(value: Any) -> None:
-    """One line of JSON."""
-    print(json.dumps(value, separators=(",", ":")))
+def print_json(value: Any, indent: int | None = None) -> None:
+    """One line of JSON, or with an indent several. Letters are as they are, where standard output can say them."""
+    separators = (",", ":" if indent is None else ": ")
+    text = harmless(json.dumps(value, ensure_ascii=False, separators=separators, indent=indent))
+    try:
+        print(text)
+    except UnicodeEncodeError:
+        print(json.dumps(value, separators=separators, indent=indent))
 
 
 def console_for(file: IO[str] | None, width_elsewhere: int) -> Console:
@@ -43,7 +51,8 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
     from rich.text import Text
 
     rows = [list(row) for row in rows]
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    # rich leaves bold in place: whoever says NO_COLOR, or pastes into a file, wants no escape at all.
+    table = Table(box=None, pad_edge=False, header_style="" if os.environ.get("NO_COLOR") else "bold")
     for place, column in enumerate(columns):
         numeric = bool(rows) and all(_is_number(row[place]) for row in rows)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
@@ -72,9 +81,7 @@ def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.3f}".rstrip("0").rstrip(".")
-    if isinstance(value, int):
-        return f"{value:,}"
+        return f"{value:.3f}".rstrip("0").rstrip(".")
     if isinstance(value, list | tuple):
         return ", ".join(map(plain, value)) or "-"
     if isinstance(value, dict):

@@ -80,7 +80,8 @@ def decode_record(record: bytes) -> tuple[dict[str, Scalar], bytes, str]:
 
 
 def flatten(value: Mapping[str, Any], prefix: str = "", lenient: bool = False) -> dict[str, Scalar]:
-    """Nested maps as a flat map of dotted names; arrays have no name to be asked by and are left out.
+    """Nested maps as a flat map of dotted names. Arrays in a document have no name to be asked by and are left out; an
+    attribute that is itself one raises LocalError.
 
     `lenient` is for documents, which may hold numbers that no attribute can: integers beyond 64 bits are NULL there.
 
@@ -96,7 +97,7 @@ def flatten(value: Mapping[str, Any], prefix: str = "", lenient: bool = False) -
                 raise LocalError(f"an attribute's name is a string of at least one character, not {name!r}")
             if isinstance(member, Mapping):
                 pending.append((f"{before}{name}.", member))
-            elif not isinstance(member, list | tuple):
+            elif not before or not isinstance(member, list | tuple):
                 too_wide = lenient and isinstance(member, int) and not _INT64_MIN <= member <= _INT64_MAX
                 value_here = None if too_wide else _checked_value(before + name, member)
                 flat[_checked_name(before + name)] = value_here

@@ -84,4 +84,4 @@ def _objection(name: str, value: Any) -> str:
         return "" if type(value) is bool else "is true or false"
     if value is None or (type(value) in (int, float) and _LEAST[name] <= value < float("inf")):
         return ""
-    return f"is a number from {_LEAST[name]:,.0f} on, or null"
+    return f"is a number from {_LEAST[name]:.0f} on, or null"

@@ -71,10 +71,8 @@ def tame(logger: object, name: str, event: structlog.typing.EventDict) -> struct
 
 def configure_logs(level: str, form: str) -> None:
     """Set up structlog once; `auto` is text at a terminal and JSON elsewhere."""
-    at_terminal = sys.stderr.isatty()
-    json = form == "json" or (form == "auto" and not at_terminal)
-    colours = at_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    renderer = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=colours)
+    json = form == "json" or (form == "auto" and not sys.stderr.isatty())
+    renderer = structlog.processors.JSONRenderer() if json else _console_renderer()
     structlog.configure(
         processors=[
             FloodGate(),
@@ -89,6 +87,13 @@ def configure_logs(level: str, form: str) -> None:
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def _console_renderer() -> structlog.dev.ConsoleRenderer:
+    """Text, in colours where a terminal shows them and nobody said NO_COLOR."""
+    if sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        return structlog.dev.ConsoleRenderer()
+    return structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
 
 
 def _unchanged(logger: object, name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

@@ -161,7 +161,8 @@ def _read(file: Path) -> dict[str, Any]:
         raise SettingsError(f"cannot read the configuration {file}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file} is not TOML: {error}") from error
-    table.pop("server", None)  # the clients' key: one file may serve both
+    for name in ("server", "wait"):  # the clients' keys: one file may serve both
+        table.pop(name, None)
     for name in table:
         if name not in Settings.model_fields:
             known = ", ".join(sorted(Settings.model_fields))

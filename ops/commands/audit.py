@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..server import add_server_arguments, server_address
+from ..server import add_server_arguments, until_answered
 
 __all__ = ["add_arguments", "run"]
 
@@ -21,4 +21,4 @@ def run(arguments: argparse.Namespace) -> int:
     """Audit; 0 when every subscriber got exactly what it asked for."""
     from ..jobs.audit import run_audit
 
-    return run_audit(arguments, server_address(arguments))
+    return run_audit(arguments, until_answered(arguments))

@@ -13,10 +13,11 @@ from headgate.protocol.columns import Scalar
 from headgate.protocol.errors import HeadgateError, LocalError
 
 from ..attributes import parse_attributes
-from ..exits import DONE, UsageError
+from ..exits import DONE, SKIPPED, UsageError
 from ..jsonlines import parse_line
+from ..limits import PATIENCE_SECONDS
 from ..lines import descriptor_of, read_lines
-from ..patience import Patience
+from ..patience import Patience, unanswered, unconnected
 from ..server import add_server_arguments, connect_client
 
 __all__ = ["Publishing", "add_arguments", "run"]
@@ -40,10 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jsonl",
         metavar="FILE",
-        help='an event a line: {"topic","attrs","body"|"body_base64"|"xml"|"json"}; - reads standard input. '
+        help='an event a line: {"topic","attrs","body"|"body_base64"|"xml"|"json"}, or a line of `sub --json`; '
+        "- reads standard input. "
         "TOPIC and --attr then stand in for what a line leaves out",
     )
-    parser.add_argument("--skip-bad", action="store_true", help="pass over bad lines and count them, do not stop")
+    parser.add_argument(
+        "--skip-bad", action="store_true", help="pass over bad lines, name and count them; the code is 4"
+    )
     parser.add_argument(
         "--keep-going",
         action="store_true",
@@ -76,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _publish_one(arguments: argparse.Namespace, attributes: dict[str, Scalar]) -> int:
     async with await connect_client(arguments) as client:
-        with Patience(client):
+        with _hindrances(client), unconnected("pub", client), unanswered("pub", client):
             await client.publish(arguments.topic, attributes, arguments.body or b"", mode=arguments.mode)
     _say(arguments, "published 1 event")
     return DONE
@@ -87,7 +91,7 @@ async def _publish_lines(arguments: argparse.Namespace, attributes: dict[str, Sc
     async with await connect_client(arguments) as client:
         publishing = Publishing(client, name, arguments.topic, attributes, arguments.mode, arguments.skip_bad)
         publishing.keep_going = arguments.keep_going
-        with Patience(client):
+        with _hindrances(client), unconnected("pub", client):
             try:
                 await publishing.publish(read_lines(descriptor))
             finally:
@@ -95,7 +99,7 @@ async def _publish_lines(arguments: argparse.Namespace, attributes: dict[str, Sc
                     await client.flush()
                 finally:
                     _say(arguments, publishing.summary())
-    return DONE
+    return SKIPPED if publishing.skipped else DONE
 
 
 class Publisher(Protocol):
@@ -177,6 +181,11 @@ class Publishing:
                 raise UsageError(text) from error
             self.skipped += 1
             print(f"headgate pub: {text}", file=sys.stderr)
+
+
+def _hindrances(client: Any) -> Patience:
+    """Tells why what is to be stored is not yet."""
+    return Patience("pub", lambda: str(client.hindrance or ""), PATIENCE_SECONDS)
 
 
 def _open(name: str) -> int:

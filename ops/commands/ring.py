@@ -97,6 +97,6 @@ def _short(digits: str) -> str:
 
 def _footnote(answer: dict[str, Any]) -> str:
     return (
-        f"→ {answer['broker']} was asked: it holds {answer['items']:,} items, "
+        f"→ {answer['broker']} was asked: it holds {answer['items']} items, "
         f"and matches events itself for {answer['scope']:.1%} of the keys"
     )

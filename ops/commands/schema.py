@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json(answer)
         else:
-            print(json.dumps(answer["schema"], indent=2))
+            print_json(answer["schema"], indent=2)
     return DONE
 
 
@@ -69,9 +69,9 @@ def _remove(arguments: argparse.Namespace) -> int:
 def _purge(arguments: argparse.Namespace) -> int:
     stream = arguments.stream
     gone, left = converse(arguments, lambda client: purge(client, stream))
-    text = f"stream {stream} has no schema any more, and {gone:,} entries of its logs are gone"
+    text = f"stream {stream} has no schema any more, and {gone} entries of its logs are gone"
     if left:
-        text += f"; {left:,} are left, because it was published to all the time: stop that, and say it again"
+        text += f"; {left} are left, because it was published to all the time: stop that, and say it again"
     _print_done(arguments, {"stream": stream, "gone": gone, "left": left}, text)
     return REFUSED if left else DONE
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headgate.protocol.errors import LocalError, Refused
+from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX
 from headgate.protocol.log_catalogue import is_stored
 from headgate.protocol.messages import Gap
 from headgate.protocol.receiving import Event
@@ -21,8 +22,10 @@ from ..exits import DONE, REFUSED, UsageError
 from ..jsonlines import event_text
 from ..limits import DRAIN_SECONDS
 from ..lines import Output, descriptor_of
+from ..patience import unanswered, unconnected
 from ..server import add_server_arguments, connect_client
 from ..tables import plain
+from ..times import parse_time
 
 if TYPE_CHECKING:
     from headgate.protocol.aio.client import Client
@@ -39,12 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--durable", metavar="NAME", help="a subscription that waits for you: not there yet")
     parser.add_argument(
         "--from",
-        metavar="start|now|PLACES",
+        metavar="start|now|TIME|PLACES",
         dest="start",
-        help="where to begin in a stored stream: its start, now, a position in its only log, or places with commas "
+        help="where to begin in a stored stream: its start, now, a time (-10m, or 2026-11-19T06:00, which is local "
+        "unless it names a zone), a position in its only log, or places with commas "
         "between: positions (`position` of --json, as in ann@1763492000:120) begin at that event, ids (`id` of --json) "
         "behind it; with any of these, what is missed later on is read from the logs",
     )
+    parser.add_argument("--name", metavar="NAME", help="what `subs` calls this client (default: headgate sub)")
     parser.add_argument("--count", metavar="N", type=int, help="stop after N deliveries")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, help="stop then; with --count unmet the code is 1")
     parser.add_argument("--json", action="store_true", help="an object a delivery")
@@ -56,11 +61,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--count is at least 1")
     if arguments.timeout is not None and not arguments.timeout > 0:
         raise UsageError("--timeout is a number of seconds above 0")
+    if len(arguments.name or "") > ATTRIBUTE_NAME_LENGTH_MAX:
+        raise UsageError(f"--name has at most {ATTRIBUTE_NAME_LENGTH_MAX} characters")
     if arguments.durable is not None:
         text = "durable subscriptions are not there yet, no broker would keep your place: leave --durable out"
         print(f"headgate sub: {text}; --from reads again what a stored stream holds", file=sys.stderr)
         return REFUSED
-    arguments.start = _start(arguments.start)
+    arguments.since = None if arguments.start is None else parse_time(arguments.start, time.time())
+    arguments.start = "start" if arguments.since is not None else _start(arguments.start)
     arguments.subscribed = False
     return asyncio.run(_run(arguments))
 
@@ -90,9 +98,18 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 async def _subscribe(arguments: argparse.Namespace) -> None:
-    printer = Printer(Output(descriptor_of(sys.stdout, "standard output")), arguments.json, arguments.count)
+    output = Output(descriptor_of(sys.stdout, "standard output"))
+    printer = Printer(output, arguments.json, arguments.count, arguments.since)
     async with await connect_client(arguments) as client:
+        with unconnected("sub", client):
+            await _print_from(client, printer, arguments)
+
+
+async def _print_from(client: Client, printer: Printer, arguments: argparse.Namespace) -> None:
+    with unanswered("sub", client):
         has_past = arguments.start is not None and await _has_past(client, arguments)
+        if arguments.since is not None:
+            arguments.start = await _places_at(client, arguments.pattern.partition("/")[0], arguments.since)
         subscription = await client.subscribe(
             arguments.pattern,
             arguments.where or None,
@@ -100,16 +117,16 @@ async def _subscribe(arguments: argparse.Namespace) -> None:
             start=arguments.start,
             on_gap=_tell_gap,
         )
-        arguments.subscribed = True
-        print("subscribed", file=sys.stderr, flush=True)
-        try:
-            await printer.print_all(subscription.batches())
-        except asyncio.CancelledError:
-            await _drain(printer, subscription)
-            raise
-        finally:
-            if has_past and (place := printer.bookmark.text(subscription.begins)):
-                print(f"to go on behind the last line: --from {plain(place)}", file=sys.stderr, flush=True)
+    arguments.subscribed = True
+    print("subscribed", file=sys.stderr, flush=True)
+    try:
+        await printer.print_all(subscription.batches())
+    except asyncio.CancelledError:
+        await _drain(printer, subscription)
+        raise
+    finally:
+        if has_past and (place := printer.bookmark.text(subscription.begins)):
+            print(f"to go on behind the last line: --from {plain(place)}", file=sys.stderr, flush=True)
 
 
 async def _has_past(client: Client, arguments: argparse.Namespace) -> bool:
@@ -128,6 +145,15 @@ async def _has_past(client: Client, arguments: argparse.Namespace) -> bool:
     return False
 
 
+async def _places_at(client: Client, stream: str, since: float) -> str:
+    """Where that time is in each log that can be had; in others it is found when they come (see Printer)."""
+    places = []
+    for info in await client.logs(stream):
+        position = await client.log_at(info.name, max(0, round(since * 1e6)))
+        places.append(f"{info.partition}:{min(position, info.next)}")
+    return ",".join(places) or "start"
+
+
 async def _drain(printer: Printer, subscription: Any) -> None:
     """Told to stop: what has come is still printed, if the reader takes it."""
     try:
@@ -139,12 +165,16 @@ async def _drain(printer: Printer, subscription: Any) -> None:
 
 
 class Printer:
-    """Deliveries as lines, written batch by batch; `count` is how many are wanted, None for all."""
+    """Deliveries as lines, written batch by batch; `count` is how many are wanted, None for all.
 
-    def __init__(self, output: Output, as_json: bool, count: int | None) -> None:
+    What was read from a log and is older than `since` is left out: a log that came back later was read from its start.
+    """
+
+    def __init__(self, output: Output, as_json: bool, count: int | None, since: float | None = None) -> None:
         self._output = output
         self._text = event_text if as_json else human_text
         self._wanted = count
+        self._since = since
         self._printing: Sequence[Event] = ()
         self.bookmark = Bookmark()
 
@@ -153,6 +183,8 @@ class Printer:
         if self._wanted == 0:
             return
         async for batch in batches:
+            if self._since is not None:
+                batch = [event for event in batch if not event.position or event.time >= self._since]
             events = batch if self._wanted is None else batch[: self._wanted]
             if self._wanted is not None:
                 self._wanted -= len(events)

@@ -78,7 +78,7 @@ def survey_of(logs: dict[str, list[LogInfo]]) -> Survey:
     """What these logs, by kind, cover."""
     cut = [info for kind in ("events", "deliveries") for info in logs[kind] if info.first > 0]
     since = max((info.first_time for info in cut), default=0)
-    notes = [f"{info.partition} begins at position {info.first:,}: retention took what was before" for info in cut]
+    notes = [f"{info.partition} begins at position {info.first}: retention took what was before" for info in cut]
     everything = [info for infos in logs.values() for info in infos]
     newest_epoch: dict[str, int] = {}
     for info in everything:

@@ -29,7 +29,7 @@ from headgate.ops.jobs.audit_session import missing_parts, start_session
 from headgate.ops.jobs.publish_pace import paced
 from headgate.ops.jobs.publish_progress import Progress
 from headgate.ops.jobs.publish_rows import Mapping, mapped, read_files
-from headgate.ops.server import add_server_arguments, server_address
+from headgate.ops.server import add_server_arguments, until_answered
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.errors import HeadgateError
 
@@ -142,8 +142,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="publish", description=(__doc__ or "").splitlines()[0])
     add_arguments(parser)
     arguments = parser.parse_args(argv)
+    arguments.verb = "publish"
     try:
-        return run_publish(arguments, server_address(arguments))
+        return run_publish(arguments, until_answered(arguments))
     except (HeadgateError, UsageError) as error:
         print(f"publish: {error}", file=sys.stderr)
         return USAGE if isinstance(error, UsageError) else exit_code(error)

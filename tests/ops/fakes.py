@@ -9,6 +9,7 @@ import pytest
 
 from headgate.protocol.errors import CannotConnect, HeadgateError
 from headgate.protocol.log_catalogue import LogInfo
+from headgate.protocol.log_rows import LogName
 from headgate.protocol.messages import Gap
 from headgate.protocol.receiving import Event
 
@@ -17,8 +18,10 @@ __all__ = ["FakeClient", "event", "no_broker", "ring", "use_client"]
 
 def event(number: int = 0, **details: Any) -> Event:
     """An event with what a test cares about."""
-    known = {"topic": "quotes/NYSE/OTE", "attributes": {"price": 8.45}, "body": b"", "time": 1_700_000_000.5} | details
-    return Event("ab-1", number, known["time"], known["topic"], known["attributes"], known["body"], "", 1)
+    known = {"topic": "quotes/NYSE/OTE", "attributes": {"price": 8.45}, "body": b"", "time": 1_700_000_000.5}
+    known |= {"content_type": "text/plain" if details.get("body") else ""} | details
+    names = ("time", "topic", "attributes", "body", "content_type")
+    return Event("ab-1", number, *(known[name] for name in names), 1)
 
 
 def ring(*names: str, down: Sequence[str] = (), away: Sequence[str] = ()) -> dict[str, Any]:
@@ -59,7 +62,10 @@ class FakeClient:
         self.refuse_from = 0
         self.gap: Gap | None = None
         self.closed = False
+        self.connected = True
+        self.positions: dict[str, int] = {}
         self.address = self.name = ""
+        self.waits: tuple[float, float] = (0.0, 0.0)
         self._batches = batches
 
     async def __aenter__(self) -> FakeClient:
@@ -77,6 +83,10 @@ class FakeClient:
 
     async def logs(self, stream: str) -> list[LogInfo]:
         return [info for info in self.held if info.name.stream == stream]
+
+    async def log_at(self, name: LogName, time: int) -> int:
+        self.asked.append(("log.at", {"name": name, "time": time}))
+        return self.positions[name.partition]
 
     async def ready(self) -> None:
         pass
@@ -113,8 +123,10 @@ class FakeClient:
 def use_client(monkeypatch: pytest.MonkeyPatch, client: FakeClient) -> FakeClient:
     """Let every verb of this test find this client."""
 
-    async def connect(address: str, name: str = "", shuffle: bool = True) -> FakeClient:
-        client.address, client.name = address, name
+    async def connect(
+        address: str, *, name: str, shuffle: bool, wait_seconds: float, retry_seconds: float
+    ) -> FakeClient:
+        client.address, client.name, client.waits = address, name, (wait_seconds, retry_seconds)
         return client
 
     monkeypatch.setattr("headgate.protocol.aio.client.connect", connect)
@@ -124,7 +136,7 @@ def use_client(monkeypatch: pytest.MonkeyPatch, client: FakeClient) -> FakeClien
 def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every verb of this test find nobody."""
 
-    async def connect(address: str, name: str = "", shuffle: bool = True) -> FakeClient:
+    async def connect(address: str, **options: object) -> FakeClient:
         raise CannotConnect(address, "connection refused")
 
     monkeypatch.setattr("headgate.protocol.aio.client.connect", connect)

@@ -32,6 +32,17 @@ def test_the_server_may_stand_before_the_verb_or_after_it(monkeypatch: pytest.Mo
     assert client.address == "h:1"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["status"], ["ring"], ["streams"], ["subs"], ["schema", "list"], ["explain", "a"], ["pub", "a"], ["sub", "a"]],
+)
+def test_every_verb_waits(monkeypatch: pytest.MonkeyPatch, words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    no_broker(monkeypatch)
+    assert cli.main([*words, "--wait", "soon"]) == 2
+    assert "--wait soon: a number of seconds" in capfd.readouterr().err
+    assert cli.main(["--wait", "1", *words]) == 3
+
+
 @pytest.mark.parametrize("words", [[], ["nonsense"], ["status", "more"], ["status", "--mor"], ["sub"]])
 def test_usage_errors_exit_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

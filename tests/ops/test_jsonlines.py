@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.ops.exits import UsageError
 from headgate.ops.jsonlines import event_text, parse_line
+from headgate.protocol.records import encode_record
 from tests.ops.fakes import event
 
 
@@ -29,6 +30,9 @@ def test_a_line_with_everything() -> None:
     [
         ({}, b"", ""),
         ({"body": "hello"}, b"hello", "text/plain"),
+        ({"body": ""}, b"", ""),
+        ({"body": "hello", "content_type": ""}, b"hello", ""),
+        ({"body": "{}", "content_type": "application/json"}, b"{}", "application/json"),
         ({"body_base64": "/wA="}, b"\xff\x00", ""),
         ({"xml": "<a/>"}, b"<a/>", "application/xml"),
         ({"json": [1, None]}, b"[1,null]", "application/json"),
@@ -72,6 +76,13 @@ def test_topic_and_attributes_of_the_command_stand_in() -> None:
         (line(topic="a", body_base64="é"), "not base64"),
         (line(topic="a", body="\ud800"), "not valid Unicode"),
         (line(topic="a", content_type=1), '"content_type" is a string'),
+        (line(topic="a", attrs={"n": 1, "tags": ["x"]}), "attribute 'tags' is a list"),
+        (line(topic="a", attrs={"deep": {"er": {"tags": []}}}), "attribute 'deep.er.tags' is a list"),
+        (line(topic="a", attrs={"x": "NaN"}, floats="x"), '"floats" is a list of names'),
+        (line(topic="a", attrs={"x": "NaN"}, floats=[1]), '"floats" is a list of names'),
+        (line(topic="a", attrs={"x": "nan"}, floats=["x"]), "attribute 'x' is none of \"NaN\""),
+        (line(topic="a", attrs={"x": 1.5}, floats=["x"]), "attribute 'x' is none of"),
+        (line(topic="a", floats=["x"]), "attribute 'x' is none of"),
         ('{"topic": "a", "json": {"x": 1e999}}', "NaN or an infinity"),
         (line(topic="a", json={"": 1}), "at least one character"),
     ],
@@ -104,34 +115,71 @@ def test_a_document_may_hold_what_no_attribute_can() -> None:
 
 
 def test_a_body_that_is_no_text_is_base64() -> None:
-    members = json.loads(event_text(event(body=b"\xff")))
+    members = json.loads(event_text(event(body=b"\xff", content_type="")))
     assert members["body_base64"] == "/w=="
+    assert "content_type" not in members
     assert "body" not in members
 
 
-def test_what_json_cannot_write_is_a_string() -> None:
-    values = {"a": float("nan"), "b": float("inf"), "c": float("-inf"), "d": 1.5, "e": None}
+@pytest.mark.parametrize(
+    ("body", "content_type", "told"),
+    [
+        (b"", "", None),
+        (b"x", "text/plain", None),
+        (b"\xff", "", None),
+        (b"x", "", ""),
+        (b"", "text/plain", "text/plain"),
+        (b"{}", "application/json", "application/json"),
+        (b"\xff", "image/png", "image/png"),
+    ],
+)
+def test_the_content_type_is_told_where_the_body_does_not_say_it(
+    body: bytes, content_type: str, told: str | None
+) -> None:
+    assert json.loads(event_text(event(body=body, content_type=content_type))).get("content_type") == told
+
+
+def test_what_json_cannot_write_is_a_string_and_named() -> None:
+    values = {"a": float("nan"), "b": float("inf"), "c": float("-inf"), "d": 1.5, "e": None, "f": "NaN"}
     text = event_text(event(attributes=values))
-    assert json.loads(text)["attrs"] == {"a": "NaN", "b": "Infinity", "c": "-Infinity", "d": 1.5, "e": None}
-    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    members = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert members["attrs"] == {"a": "NaN", "b": "Infinity", "c": "-Infinity", "d": 1.5, "e": None, "f": "NaN"}
+    assert members["floats"] == ["a", "b", "c"]
+    assert encode_record(parse_line(text).attributes, b"") == encode_record(values, b"")
+    assert "floats" not in json.loads(event_text(event(attributes={"f": "NaN"})))
 
 
+def test_letters_are_printed_as_they_are_and_what_harms_a_terminal_is_not() -> None:
+    text = event_text(event(topic="πόλη/Αθήνα", attributes={"ü": "日本　😀"}, body="\x85\u2028\u202e".encode()))
+    assert '"topic":"πόλη/Αθήνα","attrs":{"ü":"日本　😀"},"body":"\\u0085\\u2028\\u202e"' in text
+    body = parse_line('{"topic": "a", "json": {"city": "\\u0391", "half": "\\ud800"}}').body
+    assert body == '{"city":"Α","half":"\\ud800"}'.encode(), "a document is what was meant, in UTF-8"
+
+
+characters = st.characters(exclude_categories=["Cs"])
 scalars = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-(2**63), 2**63 - 1),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.text(st.characters(exclude_categories=["Cs"])),
+    st.floats().map(lambda value: value if value == value else float("nan")),  # JSON names one NaN of many
+    st.text(characters),
+    st.sampled_from(["NaN", "Infinity", "-Infinity"]),
 )
-names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+names = st.text(characters, min_size=1)
+bodies = st.one_of(st.just(b""), st.binary(), st.text(characters).map(str.encode))
+content_types = st.one_of(st.sampled_from(["", "text/plain", "application/json"]), st.text(characters))
 
 
-@given(st.dictionaries(names, scalars), st.binary())
-def test_what_comes_out_goes_in_again_on_one_line(attributes: dict[str, Any], body: bytes) -> None:
-    text = event_text(event(attributes=attributes, body=body))
+@given(st.dictionaries(names, scalars), bodies, content_types)
+def test_what_comes_out_goes_in_again_as_the_same_event(
+    attributes: dict[str, Any], body: bytes, content_type: str
+) -> None:
+    text = event_text(event(attributes=attributes, body=body, content_type=content_type))
     assert text.splitlines() == [text]
-    found = parse_line(text)
-    assert (found.topic, found.attributes, found.body) == ("quotes/NYSE/OTE", attributes, body)
+    found = parse_line(text.encode())
+    assert (found.topic, found.body, found.content_type) == ("quotes/NYSE/OTE", body, content_type)
+    # Packed, because NaN equals nothing, and 1 equals 1.0 and True.
+    assert encode_record(found.attributes, b"") == encode_record(attributes, b"")
 
 
 @given(st.binary())

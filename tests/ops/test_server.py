@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.ops.exits import UsageError
-from headgate.ops.server import answer_of, server_address
+from headgate.ops.server import answer_of, server_address, until_answered, wait_seconds
 from headgate.protocol.errors import ErrorCode, LocalError, Refused
 from tests.ops.fakes import FakeClient, use_client
 
@@ -36,6 +36,30 @@ def test_a_bad_file_is_a_usage_error(file: Path, text: str, word: str) -> None:
     file.write_text(text)
     with pytest.raises(UsageError, match=word):
         server_address(Namespace(config=str(file)))
+
+
+def test_how_long_to_wait(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    monkeypatch.delenv("HEADGATE_CONFIG", raising=False)
+    assert wait_seconds(Namespace()) == 0
+    file.write_text("wait = 2.5")
+    assert wait_seconds(Namespace(config=str(file))) == 2.5
+    monkeypatch.setenv("HEADGATE_WAIT", "3")
+    assert wait_seconds(Namespace(config=str(file))) == 3
+    assert wait_seconds(Namespace(wait="10")) == 10
+    client = use_client(monkeypatch, FakeClient({"status": {}}))
+    answer_of(Namespace(verb="status"), "status")
+    assert client.waits == (3, 30)
+    answer_of(Namespace(verb="status", wait="60"), "status")
+    assert client.waits == (60, 60)
+    client.closed = False
+    assert until_answered(Namespace(verb="audit", wait="0", server="h:1")) == "h:1" and not client.closed
+    assert until_answered(Namespace(verb="audit", server="h:1")) == "h:1" and client.closed
+
+
+@pytest.mark.parametrize("text", ["-1", "nan", "inf", "soon", "1e9"])
+def test_a_wait_that_is_none(text: str) -> None:
+    with pytest.raises(UsageError, match=f"--wait {text}: a number of seconds"):
+        wait_seconds(Namespace(wait=text))
 
 
 def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:

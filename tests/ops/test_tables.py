@@ -16,7 +16,8 @@ from headgate.ops.tables import plain, print_json, print_map, print_table
     [
         (None, "-"),
         (True, "yes"),
-        (1234567, "1,234,567"),
+        (1234567, "1234567"),
+        (12345.5, "12345.5"),
         (2.5, "2.5"),
         (3.0, "3"),
         ([], "-"),
@@ -36,7 +37,7 @@ def test_a_table_shows_texts_as_they_are_and_whole(capsys: pytest.CaptureFixture
     print_table(("id", "condition"), [(7, condition), (12345, "\x1b[2J")])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["id", "condition"]
-    assert lines[1].startswith("     7")
+    assert lines[1].startswith("    7  ")
     assert condition.strip() in lines[1]
     assert "\\x1b[2J" in lines[2]
 
@@ -44,6 +45,24 @@ def test_a_table_shows_texts_as_they_are_and_whole(capsys: pytest.CaptureFixture
 def test_a_map_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
     print_map({"a": 1, "long": "x"})
     assert capsys.readouterr().out == "a     1\nlong  x\n"
+
+
+def test_no_color_means_no_escapes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    print_table(("id",), [("a",)])
+    assert "\x1b[1m" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_table(("id",), [("a",)])
+    assert capsys.readouterr().out == "id\na \n"
+
+
+@pytest.mark.parametrize(("encoding", "text"), [("utf-8", "Αθήνα"), ("latin-1", "\\u0391\\u03b8\\u03ae\\u03bd\\u03b1")])
+def test_json_has_letters_where_they_can_be_said(monkeypatch: pytest.MonkeyPatch, encoding: str, text: str) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr("sys.stdout", out)
+    print_json(["Αθήνα", "\x9b"])
+    out.seek(0)
+    assert out.read() == f'["{text}","\\u009b"]\n'
 
 
 def test_json_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

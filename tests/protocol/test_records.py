@@ -143,6 +143,8 @@ def test_depth_takes_no_stack() -> None:
         ({"é" * (ATTRIBUTE_NAME_LENGTH_MAX // 2 + 1): 1}, "at most 256 bytes"),
         ({"a": 2**63}, "64 bits"),
         ({"a": b"x"}, "bytes"),
+        ({"a": [1]}, "'a' is a list"),
+        ({"a": ()}, "'a' is a tuple"),
         (dict.fromkeys(map(str, range(ATTRIBUTES_MAX + 1)), 1), "at most 256 attributes"),
     ],
 )

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import headgate as headgate_library
+from headgate.protocol.records import encode_record
 from tests.system.processes import COMMAND, Broker, environment, headgate, running_broker, start, wait_until
 
 pytestmark = pytest.mark.slow
@@ -102,6 +107,33 @@ def test_lines_of_every_form_and_through_again(broker: Broker) -> None:
     assert [[one.get(key) for key in keys] for one in again] == [[one.get(key) for key in keys] for one in found]
 
 
+def test_a_pipe_from_sub_to_pub_keeps_types_and_bytes(broker: Broker) -> None:
+    with headgate_library.connect_blocking(broker.address) as client:
+        seen = client.subscribe("copy")
+        process = subscribe(broker, "copy/first", "--count", "4")
+        price = {"price": math.nan, "low": -math.inf, "note": "NaN", "n": 1, "f": 1.0, "πόλη": "Αθήνα"}
+        client.publish("copy/first", price, '{"n": 1}', content_type="application/json")
+        client.publish("copy/first", {"price": 8.5}, b"\xff\x00", content_type="image/png")
+        client.publish("copy/first", None, "a text")
+        client.publish("copy/first", None, b"bytes without a type")
+        lines = process.communicate(timeout=20)[0].decode()
+        assert "Αθήνα" in lines
+        run(broker, "pub", "--jsonl", "-", text=lines)
+        events = []
+        for event in seen.events(seconds=20):
+            events.append((event.topic, encode_record(event.attributes, event.body, event.content_type)))
+            if len(events) == 8:
+                break
+    assert events[:4] == events[4:]
+
+
+def test_skipped_lines_exit_with_4_and_a_list_is_no_attribute(broker: Broker) -> None:
+    text = '{"topic":"skip"}\n{"topic":"skip","attrs":{"tags":["a"]}}\n'
+    assert "line 2: attribute 'tags' is a list" in run(broker, "pub", "--jsonl", "-", text=text, code=2).stderr
+    done = run(broker, "pub", "--jsonl", "-", "--skip-bad", text=text, code=4)
+    assert done.stderr.endswith("published 1 event, skipped 1 bad line\n")
+
+
 def test_lines_are_published_while_the_pipe_stays_open(broker: Broker) -> None:
     subscriber = subscribe(broker, "four", "--count", "1")
     publisher = start("pub", "four", "--jsonl", "-", "--server", broker.address)
@@ -171,6 +203,22 @@ def test_what_is_stored_is_removed_with_its_schema_when_that_is_said(broker: Bro
     assert "no schema" in run(broker, "schema", "rm", "kept", "--purge", code=1).stderr
 
 
+def test_a_time_is_a_place_to_begin(broker: Broker) -> None:
+    def numbers(start: str) -> list[int]:
+        done = run(broker, "sub", "times", "--from", start, "--timeout", "1", "--json")
+        return [one["attrs"]["n"] for one in deliveries(done.stdout)]
+
+    run(broker, "schema", "put", "times", '{"durability": "stored"}')
+    for number in range(3):
+        run(broker, "pub", "times", "--attr", f"n={number}", "--mode", "stored")
+    events = deliveries(run(broker, "sub", "times", "--from", "start", "--count", "3", "--json").stdout)
+    second = datetime.fromtimestamp(events[1]["time"])
+    assert numbers(second.isoformat()) == [1, 2], "local time"
+    assert numbers(second.astimezone(UTC).isoformat()) == [1, 2], "with a zone"
+    assert numbers("-1h") == [0, 1, 2]
+    assert numbers("-0s") == []
+
+
 def test_refusals_exit_with_1(broker: Broker) -> None:
     assert "column" in run(broker, "sub", "a", "--where", "price >", code=1).stderr
     assert "leave it out" in run(broker, "sub", "a/#", code=1).stderr
@@ -187,11 +235,37 @@ def test_usage_exits_with_2(broker: Broker) -> None:
         assert run(broker, *words, code=2).stderr
 
 
+def test_who_waits_begins_when_a_broker_answers_and_hears_why_it_takes_long(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    words = ("--server", address, "--wait", "30")
+    subscriber = start("sub", "a", "--count", "2", "--name", "desk", *words)
+    publisher = start("pub", "b", *words)
+    assert subscriber.stderr is not None
+    line = subscriber.stderr.readline().decode()
+    assert line == f"headgate sub: still trying: no broker answers at {address}\n"
+    with running_broker(tmp_path, "--listen", address) as broker:
+        assert subscriber.stderr.readline() == b"subscribed\n"
+        assert publisher.communicate(timeout=20)[1].endswith(b"published 1 event\n")
+        assert [one["client"] for one in json.loads(run(broker, "subs", "--json").stdout)] == ["desk"]
+        run(broker, "pub", "a")
+    assert b"still trying: the connection is lost, and no broker answers" in subscriber.stderr.readline()
+    with running_broker(tmp_path, "--listen", address) as broker:
+        told = [subscriber.stderr.readline() for _ in range(2)]
+        assert f"headgate sub: connected to {address} again\n".encode() in told
+        wait_until(lambda: json.loads(run(broker, "subs", "--json").stdout))
+        run(broker, "pub", "a")
+        out, _ = subscriber.communicate(timeout=20)
+    assert (subscriber.returncode, len(out.splitlines())) == (0, 2)
+
+
 def test_nobody_there_exits_with_3() -> None:
     for words in (["status"], ["pub", "a"], ["sub", "a"], ["explain", "a"]):
         done = headgate("--server", "127.0.0.1:1", *words)
         assert (done.returncode, done.stdout) == (3, "")
         assert "cannot connect to 127.0.0.1:1" in done.stderr
+    assert headgate("status", "--server", "127.0.0.1:1", "--wait", "0.3").returncode == 3
 
 
 def test_what_the_broker_says_of_itself(broker: Broker) -> None:

@@ -1,10 +1,9 @@
-"""The README is true: its tour is typed word for word, its programs are run, and what it shows is what comes."""
+"""The README is true: its blocks are pasted word for word, its programs are run, and what it shows is what comes."""
 
 from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,23 +19,24 @@ from tests.system.processes import ROOT, Broker, environment, running_broker, wa
 pytestmark = pytest.mark.slow
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-ACTIVATE = ". .venv/bin/activate"
-SERVE = "headgate serve "
-KILL = "kill %"
 ONE_BROKER = "127.0.0.1:7400"
 SPARK_BROKERS = "one:7400,two:7400"
 
 
 @dataclass
-class Step:
-    """A line typed, and the lines that the README shows below it."""
+class Block:
+    """Lines that are pasted in one go, and those that the README shows below them."""
 
-    command: str
+    pasted: str
     shown: list[str] = field(default_factory=list)
 
 
-def fences(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+def fences(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def section(heading: str) -> str:
+    return README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 def programs(address: str) -> list[str]:
@@ -44,13 +44,13 @@ def programs(address: str) -> list[str]:
     return [program for program in fences("python") if address in program]
 
 
-def steps() -> list[Step]:
-    found: list[Step] = []
-    for line in "".join(fences("console")).splitlines():
-        if line.startswith("$ "):
-            found.append(Step(line[2:]))
+def blocks(heading: str) -> list[Block]:
+    found: list[Block] = []
+    for language, text in re.findall(r"^```(\w+)\n(.*?)^```", section(heading), flags=re.MULTILINE | re.DOTALL):
+        if language == "sh":
+            found.append(Block(text))
         else:
-            found[-1].shown.append(line)
+            found[-1].shown += text.splitlines()
     return found
 
 
@@ -63,47 +63,42 @@ def normal(line: str) -> str:
 
 
 class Terminal:
-    """One terminal of the tour: everything that is typed there writes into one file."""
+    """A shell that reads what is pasted. Everything that is started there writes into one file."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
-        (folder / "bin").mkdir()
-        shim = folder / "bin" / "headgate"
+        (folder / ".venv" / "bin").mkdir(parents=True)
+        (folder / ".venv" / "bin" / "activate").touch()
+        shim = folder / ".venv" / "bin" / "headgate"
         shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m headgate.ops.cli "$@"\n')
         shim.chmod(0o755)
         self._screen = folder / "screen"
-        self._screen.touch()
-        self._folder = folder
-        path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        self._environment = environment(PATH=path, **settings)
-        self.background: list[subprocess.Popen[bytes]] = []
-
-    def type(self, command: str) -> None:
-        """Run a line to its end, or in the background."""
+        path = f"{shim.parent}{os.pathsep}{os.environ['PATH']}"
         with self._screen.open("ab") as screen:
-            words = ["sh", "-c", f"exec {command[:-1]}" if command.endswith("&") else command]
-            process = subprocess.Popen(words, stdout=screen, stderr=screen, env=self._environment, cwd=self._folder)
-        if command.endswith("&"):
-            self.background.append(process)
-        else:
-            assert process.wait(30) == 0, f"{command}\n{self._screen.read_text()}"
+            self._shell = subprocess.Popen(
+                ["bash"], stdin=subprocess.PIPE, stdout=screen, stderr=screen, cwd=folder,
+                env=environment(PATH=path, **settings), start_new_session=True,
+            )  # fmt: skip
+
+    def paste(self, text: str) -> None:
+        """Write a block into the shell at once, and wait until it has come to its end."""
+        mark = f"pasted-{self._screen.stat().st_size}"
+        assert self._shell.stdin is not None
+        # As a terminal has it, whoever runs in the foreground could read what was pasted behind it.
+        self._shell.stdin.write(f"{text}\necho code=$? {mark}\n".encode())
+        self._shell.stdin.flush()
+        wait_until(lambda: mark in self._screen.read_text(), 60)
+        assert f"code=0 {mark}" in self._screen.read_text(), self._screen.read_text()
 
     def lines(self) -> list[str]:
         """What is to be seen, in its normal form."""
         return [normal(line) for line in self._screen.read_text().splitlines()]
 
-    def close(self) -> list[int]:
-        """Stop what runs in the background; the exit codes."""
-        for process in self.background:
-            process.send_signal(signal.SIGTERM)
-        return [process.wait(30) for process in self.background]
-
-
-def is_there(address: str) -> bool:
-    import socket
-
-    host, _, port = address.partition(":")
-    with socket.socket() as probe:
-        return probe.connect_ex((host, int(port))) == 0
+    def close(self) -> None:
+        """Stop whatever was left."""
+        assert self._shell.stdin is not None
+        self._shell.stdin.write(b"kill $(jobs -p) 2>/dev/null; wait\n")
+        self._shell.stdin.close()
+        self._shell.wait(60)
 
 
 def free_address() -> str:
@@ -116,26 +111,39 @@ def free_address() -> str:
 
 def test_the_tour(tmp_path: Path) -> None:
     address = free_address()
-    settings = {"HEADGATE_LISTEN": address, "HEADGATE_SERVER": address, "HEADGATE_ADMIN": "127.0.0.1:0"}
-    terminal = Terminal(tmp_path, **settings)
-    typed = []
+    terminal = Terminal(tmp_path, HEADGATE_LISTEN=address, HEADGATE_SERVER=address, HEADGATE_ADMIN="127.0.0.1:0")
+    found = blocks("A five-minute tour")
     try:
-        for step in steps():
-            if step.command == ACTIVATE or step.command.startswith(KILL):
-                continue
+        for block in found:
             before = len(terminal.lines())
-            terminal.type(step.command)
-            typed.append(step.command.split()[1])
-            if step.command.startswith(SERVE):
-                wait_until(lambda: is_there(address), 15)
-            shown = [normal(line) for line in step.shown]
+            terminal.paste(block.pasted)
+            shown = [normal(line) for line in block.shown]
             wait_until(lambda shown=shown, before=before: set(shown) <= set(terminal.lines()[before:]), 15)  # type: ignore[misc]  # bound now
     finally:
-        codes = terminal.close()
-    assert codes == [0] * 3
-    expected = {"serve", "sub", "pub", "explain", "schema", "streams", "subs", "status"}
-    assert expected <= {*typed, "pub"}
+        terminal.close()
+    typed = set(re.findall(r"headgate (\w+)", "".join(block.pasted for block in found)))
+    assert typed == {"serve", "sub", "pub", "explain", "schema", "streams", "subs", "status"}
     assert sum('"topic":' in line and '"id":' in line for line in terminal.lines()) == 1
+    assert not [line for line in terminal.lines() if "cannot connect" in line or "Traceback" in line]
+
+
+def test_three_brokers_and_what_is_kept_pasted_in_one_go(tmp_path: Path) -> None:
+    """But for the audit, for which Spark takes half a minute: `tests/system/test_audit.py` runs it."""
+    text = blocks("Three brokers")[0].pasted
+    kept = [line for line in blocks("Kept, replayed, audited")[0].pasted.splitlines() if "headgate audit" not in line]
+    for port in sorted(set(re.findall(r"127\.0\.0\.1:(74\d\d)", text))):
+        text = text.replace(f"127.0.0.1:{port}", free_address())
+    server = re.findall("--listen ([0-9.:]+)", text)[0]
+    terminal = Terminal(tmp_path, HEADGATE_SERVER=server, HEADGATE_LOG_LEVEL="warning")
+    try:
+        terminal.paste(text)
+        terminal.paste("\n".join(kept))
+        lines = terminal.lines()
+    finally:
+        terminal.close()
+    assert any("broker" in line and "ring" in line for line in lines)
+    assert "stream trades has its schema" in lines and "published 1 event" in lines
+    assert [line for line in lines if "trades/NYSE/IBM price=182.1" in line], lines
 
 
 @pytest.fixture(scope="module")

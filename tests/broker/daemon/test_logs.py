@@ -67,6 +67,22 @@ def test_console_is_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert "here" in text and "ann" in text and not text.startswith("{")
 
 
+@pytest.mark.parametrize(("settings", "colours"), [({}, True), ({"NO_COLOR": "1"}, False), (None, False)])
+def test_colours_are_for_a_terminal_without_no_color(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], settings: dict[str, str] | None, colours: bool
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in (settings or {}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: settings is not None)
+    configure_logs("info", "console")
+    try:
+        raise RuntimeError("broken")
+    except RuntimeError:
+        structlog.get_logger().exception("fault", name="ann")
+    assert ("\x1b" in capsys.readouterr().err) == colours
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_an_exception_comes_with_its_traceback(capsys: pytest.CaptureFixture[str], form: str) -> None:
     configure_logs("info", form)

@@ -95,17 +95,30 @@ def test_a_bad_line_stops_after_those_before_it(
     assert complaint.startswith(f"headgate pub: {file}, line 3: this is not JSON")
 
 
+def test_a_list_as_attribute_is_named_with_its_line(
+    client: FakeClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "events.jsonl"
+    file.write_text('{"topic":"a","json":{"tags":["x"]}}\n{"topic":"a","attrs":{"tags":["x"]}}\n')
+    assert main(["pub", "--jsonl", str(file)]) == 2
+    assert [published[1:3] for published in client.published] == [({}, b'{"tags":["x"]}')]
+    complaint = capsys.readouterr().err.splitlines()[1]
+    assert complaint.startswith(f"headgate pub: {file}, line 2: attribute 'tags' is a list")
+
+
 def test_bad_lines_may_be_passed_over_and_are_counted(
     client: FakeClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "events.jsonl"
     file.write_text('{"topic":"a"}\n{"topic"}\n{"topic":"b"}\n7\n')
-    assert main(["pub", "--jsonl", str(file), "--skip-bad"]) == 0
+    assert main(["pub", "--jsonl", str(file), "--skip-bad"]) == 4
     assert [published[0] for published in client.published] == ["a", "b"]
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1] == "published 2 events, skipped 2 bad lines"
     assert "line 2" in lines[0]
     assert "line 4" in lines[1]
+    file.write_text('{"topic":"a"}\n')
+    assert main(["pub", "--jsonl", str(file), "--skip-bad"]) == 0
 
 
 def test_what_the_client_would_not_take_is_a_bad_line_too() -> None:

@@ -67,7 +67,7 @@ def test_several_in_the_order_of_the_ring(monkeypatch: pytest.MonkeyPatch, capsy
     assert "→" in rows[0] and not any("→" in row for row in rows[1:])
     assert "█" * 8 + "·" * 24 in rows[0] and "·" * 8 + "█" * 8 + "·" * 16 in rows[1] and "·" * 16 + "█" * 16 in rows[2]
     assert "40000000… .. 80000000…" in rows[1] and " down " in rows[1] and "b3, b1" in rows[1]
-    assert last == "→ b1 was asked: it holds 1,234 items, and matches events itself for 75.0% of the keys"
+    assert last == "→ b1 was asked: it holds 1234 items, and matches events itself for 75.0% of the keys"
 
 
 def test_who_cannot_be_reached_is_named() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -54,6 +55,36 @@ def test_where_to_begin(monkeypatch: Patch, text: str, start: object, capfd: Cap
     assert main(["sub", "a", "--from", text]) == 0
     assert client.subscribed[0][2] == {"exact": False, "start": start}
     assert capfd.readouterr().err == "subscribed\n"
+
+
+@pytest.mark.parametrize("words", [["--from", "-10m"], ["--from=-10m"], ["--from", "2026-11-01T06:00Z"]])
+def test_a_time_is_looked_up_in_every_log(monkeypatch: Patch, capfd: Capture, words: list[str]) -> None:
+    old, young = event(0, time=1.0), event(1, time=4e9)
+    live = event(2, time=1.0)
+    old.position, young.position = "cyd@5:0", "cyd@5:1"  # of a log that nobody had when it began
+    stored = {"schema.get": {"stream": "a", "schema": {"durability": "stored"}}}
+    client = use_client(monkeypatch, FakeClient(stored, batches=[[old, young], [live]]))
+    client.held = [LogInfo(LogName(name, 5, LogKind.EVENTS, "a"), 0, 9, 0, 0, 0, (name,)) for name in ("ann", "bob")]
+    client.positions = {"ann@5": 7, "bob@5": 12}
+    assert main(["sub", "a/b", "--json", *words]) == 0
+    assert client.subscribed[0][2]["start"] == "ann@5:7,bob@5:9"
+    assert ids(capfd.readouterr().out) == ["ab-1.1", "ab-1.2"]
+    times = {details["time"] for verb, details in client.asked if verb == "log.at"}
+    assert len(times) == 1 and 1_793_512_800_000_000 <= times.pop() <= time.time() * 1e6
+
+
+def test_a_stream_without_logs_begins_where_they_begin(monkeypatch: Patch, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient({"schema.get": {"stream": "a", "schema": {"durability": "stored"}}}))
+    assert main(["sub", "a", "--from", "-10m"]) == 0
+    assert client.subscribed[0][2]["start"] == "start"
+
+
+def test_its_name(monkeypatch: Patch, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient())
+    assert main(["sub", "a", "--name", "desk 4"]) == 0
+    assert client.name == "desk 4"
+    assert main(["sub", "a"]) == 0
+    assert client.name == "headgate sub"
 
 
 @pytest.mark.parametrize("words", [[], ["--from", "start"]])
@@ -111,7 +142,11 @@ def test_what_a_stream_kept_when_it_was_stored_is_a_past(monkeypatch: Patch, cap
     [
         ["--from", "yesterday"],
         ["--from", "-1"],
+        ["--from", "-10x"],
+        ["--from", "2126-01-01"],
+        ["--from", "2026-99-01"],
         ["--from", "ann@5"],
+        ["--name", "x" * 257],
         ["--count", "0"],
         ["--timeout", "0"],
         ["--timeout", "nan"],

@@ -71,7 +71,7 @@ def test_away_from_a_terminal_it_is_plain_text(capsys: pytest.CaptureFixture[str
     lines = [line.split() for line in text.splitlines()]
     assert "3 brokers form a mesh" in text
     assert ["b0", "50", "150", "5", "9", "900", "2", "3", "0", "yes"] in lines
-    assert ["all", "100", "300", "10", "18", "1,800", "4", "6", "0", "yes"] in lines
+    assert ["all", "100", "300", "10", "18", "1800", "4", "6", "0", "yes"] in lines
     assert "lazy" in text and "no credit" in text and "b2 is missing" in text
 
 
