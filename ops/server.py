@@ -90,8 +90,10 @@ async def _converse(arguments: argparse.Namespace, talk: Callable[[Any], Awaitab
 async def connect_client(arguments: argparse.Namespace) -> Client:
     """A client of the broker that the arguments name; it carries the verb's name. Raises CannotConnect."""
     from headgate.protocol.aio import client
+    from headgate.protocol.limits import RETRY_SECONDS_ENDING
 
-    return await client.connect(server_address(arguments), name=f"headgate {arguments.verb}", shuffle=False)
+    name = f"headgate {arguments.verb}"
+    return await client.connect(server_address(arguments), name=name, shuffle=False, retry_seconds=RETRY_SECONDS_ENDING)
 
 
 def _from_file(file: Path) -> str | None:

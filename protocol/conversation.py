@@ -56,6 +56,7 @@ from .outcome import Outcome
 from .producing import Producer
 from .publishing import Publications
 from .receiving import Deliveries, Inbox
+from .retry import check_seconds
 
 __all__ = ["ClientOptions", "Conversation"]
 
@@ -87,10 +88,16 @@ class ClientOptions:
     epoch: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("name", "producer"):
+            if not isinstance(value := getattr(self, name), str):
+                raise LocalError(f"{name} is a string, not {value!r}")
+        for name in ("credit", "batch_events"):
+            if type(value := getattr(self, name)) is not int:
+                raise LocalError(f"{name} is a whole number, not {value!r}")
+        for name in ("linger_seconds", "heartbeat_seconds"):
+            check_seconds(name, getattr(self, name))
         if self.credit < 1:
             raise LocalError(f"credit is how many deliveries may be under way, at least 1, not {self.credit}")
-        if self.linger_seconds < 0:
-            raise LocalError(f"linger_seconds is 0 (no batching) or more, not {self.linger_seconds}")
         if not HEARTBEAT_SECONDS_MIN <= self.heartbeat_seconds <= HEARTBEAT_SECONDS_MAX:
             span = f"{HEARTBEAT_SECONDS_MIN:g} to {HEARTBEAT_SECONDS_MAX:g}"
             raise LocalError(f"heartbeat_seconds is {span}, not {self.heartbeat_seconds}")
@@ -261,6 +268,11 @@ class Conversation:
         """The application is about to close: its loops end, without an error."""
         for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
             inbox.end(discard=True)
+
+    def forsake(self, error: HeadgateError) -> None:
+        """This is a copy in another process: nobody here is woken, and nothing comes any more."""
+        for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
+            inbox.failure, inbox.ended = error, True
 
     def finish(self) -> None:
         """The application has closed."""

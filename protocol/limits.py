@@ -46,7 +46,7 @@ __all__ = [
     "REPLAY_NEAR_EVENTS",
     "RETRY_DELAY_SECONDS_MAX",
     "RETRY_DELAY_SECONDS_MIN",
-    "RETRY_SECONDS_DEFAULT",
+    "RETRY_SECONDS_ENDING",
     "SETTINGS_MAX",
     "SHELF_LENGTH_MAX",
     "SHELVES_MAX",
@@ -152,8 +152,9 @@ FAILURES_KEPT_MAX = 100
 GAPS_KEPT_MAX = 100
 """Gaps that a subscription keeps; what was lost is counted in full."""
 
-RETRY_SECONDS_DEFAULT = 30.0
-"""How long a client tries to come back: three times the grace for which a broker keeps its session."""
+RETRY_SECONDS_ENDING = 30.0
+"""How long a client that is being closed, or a verb of the command line, tries to come back: three times the grace for
+which a broker keeps its session. Any other client tries for ever, unless it is told otherwise."""
 
 RETRY_DELAY_SECONDS_MIN = 0.05
 """The first pause between two attempts: a broker that restarts needs more, a dropped connection needs less."""

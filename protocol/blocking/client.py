@@ -6,6 +6,10 @@ the broker; the next call dials again by itself (a new session, if that took lon
 Nobody watches the clock between two calls either: what `publish_soon` took waits for company until its batch is full,
 or until a call comes after `linger_seconds`, or until `flush`.
 
+**Without a broker** it looks for one for ever, as the asyncio client does: a call waits meanwhile. `seconds=` bounds
+the waiting of one call: `publish`, `publish_batch` and `flush` raise UnknownOutcome when they are over, for the events
+are still there and go out when a broker answers; `ask` raises ConnectionLost. `retry_seconds` bounds its life.
+
 A client serves one thread at a time, and says so when a second one comes: make one for each.
 """
 
@@ -14,6 +18,7 @@ from __future__ import annotations
 import random
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -23,13 +28,14 @@ from ..addresses import Addresses
 from ..batch import Batch
 from ..columns import Scalar
 from ..conversation import ClientOptions, Conversation
-from ..errors import HeadgateError, LocalError
+from ..errors import ConnectionLost, HeadgateError, LocalError, UnknownOutcome
+from ..forking import remember
 from ..limits import (
     CREDIT_DEFAULT,
     HEARTBEAT_SECONDS_DEFAULT,
     LINGER_EVENTS_DEFAULT,
     LINGER_SECONDS_DEFAULT,
-    RETRY_SECONDS_DEFAULT,
+    RETRY_SECONDS_ENDING,
 )
 from ..log_catalogue import Chunk, LogInfo, Survey, kind_number
 from ..log_rows import LogName
@@ -37,7 +43,8 @@ from ..messages import Gap, LogChunk, ReadLog
 from ..outcome import Outcome
 from ..overview import Overview
 from ..receiving import Inbox
-from ..retry import Retry
+from ..retry import Retry, check_seconds
+from ..telling import Hook, Log, Telling
 from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
 from .errand import Errand, Work, settled
 from .limits import INFLIGHT_DEFAULT
@@ -58,21 +65,28 @@ def connect_blocking(
     credit: int = CREDIT_DEFAULT,
     linger_seconds: float = LINGER_SECONDS_DEFAULT,
     batch_events: int = LINGER_EVENTS_DEFAULT,
-    retry_seconds: float = RETRY_SECONDS_DEFAULT,
+    retry_seconds: float | None = None,
     heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT,
     wait_seconds: float = 0.0,
     shuffle: bool = True,
     producer: str | None = None,
+    on_disconnected: Hook | None = None,
+    on_reconnected: Hook | None = None,
+    logger: Log | None = None,
 ) -> BlockingClient:
-    """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying.
+    """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying, and
+    LocalError for an argument that is none.
 
     Several brokers are written with commas between them, and `producer` is the name under which it publishes what is to
-    be stored, as for the asyncio client.
+    be stored; that, `retry_seconds`, the hooks and the logger are as for the asyncio client. The hooks are called in
+    the thread that finds out, during its call.
     """
+    check_seconds("wait_seconds", wait_seconds)
     producer = secrets.token_hex(8) if producer is None else producer
     epoch = time.time_ns() // 1000
     options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch)
-    client = BlockingClient(Addresses(address, random.random, shuffle), options, Retry(retry_seconds, random.random))
+    addresses, retry = Addresses(address, random.random, shuffle), Retry(retry_seconds, random.random)
+    client = BlockingClient(addresses, options, retry, telling=Telling(logger, on_disconnected, on_reconnected))
     client.open(wait_seconds)
     return client
 
@@ -81,13 +95,21 @@ class BlockingClient(Overview):
     """See the head of this file; made by `connect_blocking`, best used in `with`."""
 
     def __init__(
-        self, addresses: Addresses, options: ClientOptions, retry: Retry, clock: Callable[[], float] = time.monotonic
+        self,
+        addresses: Addresses,
+        options: ClientOptions,
+        retry: Retry,
+        clock: Callable[[], float] = time.monotonic,
+        telling: Telling | None = None,
     ) -> None:
         self._conversation = Conversation(options, Outcome)
         self._publications = self._conversation.publications
         self._name = options.name
         self._logs: Logs | None = None
-        self._link = Link(addresses, self._conversation, retry, clock)
+        self._hooks: deque[Callable[[], None]] = deque()  # of the application, to be called: two a lost connection
+        telling = telling or Telling()
+        telling.later = self._hooks.append
+        self._link = Link(addresses, self._conversation, retry, clock, telling)
         super().__init__(self._conversation, self._link)
         self._linger_seconds = options.linger_seconds
         self._clock = clock
@@ -105,13 +127,18 @@ class BlockingClient(Overview):
         *,
         content_type: str = "",
         mode: str | int = "accepted",
+        seconds: float | None = None,
     ) -> None:
-        """Publish one event; returns when the broker has it. Modes and errors as in the asyncio client."""
+        """Publish one event; returns when the broker has it. Modes and errors as in the asyncio client.
+
+        Raises UnknownOutcome when there was no answer in so many seconds.
+        """
         with self._one_thread:
-            outcome = self._take(topic, attributes, body, content_type, mode)
+            deadline = self._deadline(seconds)
+            outcome = self._take(topic, attributes, body, content_type, mode, deadline)
             outcome.awaiters += 1
             self._publications.seal_all()
-            self.wait(lambda: outcome.settled)
+            self._wait_until(lambda: outcome.settled, deadline, 1)
             outcome.result()
 
     def publish_soon(
@@ -130,7 +157,7 @@ class BlockingClient(Overview):
             if publications.collecting and self._clock() - self._opened_batch >= self._linger_seconds:
                 publications.seal_all()
             if publications.releasable:
-                self._link.turn(0.0)
+                self._turn(0.0)
 
     def publish_batch(
         self,
@@ -140,21 +167,24 @@ class BlockingClient(Overview):
         *,
         content_type: str = "",
         mode: str | int = "accepted",
+        seconds: float | None = None,
     ) -> None:
         """Publish columns of events, the fast way: one topic for all or one each, attribute columns, bodies.
 
-        Returns when the broker has them all. Raises the first error, after the outcome of all is known.
+        Returns when the broker has them all. Raises the first error, after the outcome of all is known; or
+        UnknownOutcome when it was not known in so many seconds: what there was no room for was not taken then.
         """
         with self._one_thread:
             self.check_usable()
+            deadline = self._deadline(seconds)
             number = mode_number(mode)
             outcomes = []
             for outcome in self._publications.add_columns(topics, attributes, bodies, content_type, number):
                 outcome.awaiters += outcome.events
                 outcomes.append(outcome)
-                self._link.turn(0.0)
-                self._wait_for_room()
-            self.wait(lambda: all(outcome.settled for outcome in reversed(outcomes)))
+                self._turn(0.0)
+                self._wait_for_room(deadline, len(bodies))
+            self._wait_until(lambda: all(one.settled for one in reversed(outcomes)), deadline, len(bodies))
             for outcome in outcomes:
                 outcome.result()
 
@@ -164,12 +194,15 @@ class BlockingClient(Overview):
             self.check_usable()
             self._wait_for_room()
 
-    def flush(self) -> None:
-        """Wait for everything published so far; raises the first error since the last flush."""
+    def flush(self, seconds: float | None = None) -> None:
+        """Wait for everything published so far; raises the first error since the last flush, or UnknownOutcome when
+        there was no answer in so many seconds.
+        """
         with self._one_thread:
             self.check_usable()
             self._publications.seal_all()
-            self.wait(lambda: self._publications.idle)
+            publications = self._publications
+            self._wait_until(lambda: publications.idle, self._deadline(seconds), publications.events_waiting)
             error = self._publications.take_unreported()
             if error is not None:
                 raise error
@@ -216,10 +249,15 @@ class BlockingClient(Overview):
                 return
             self._answer(self._conversation.unsubscribe(inbox))
 
-    def ask(self, verb: str, **arguments: Any) -> Any:
-        """Ask the broker itself: status, streams, subs, … Raises Refused."""
+    def ask(self, verb: str, seconds: float | None = None, **arguments: Any) -> Any:
+        """Ask the broker itself: status, streams, subs, … Raises Refused, and ConnectionLost when there was no answer
+        in so many seconds.
+        """
         with self._one_thread:
-            return Errand(self.asking(verb, arguments)).run()
+            errand = Errand(self.asking(verb, arguments))
+            if not errand.advance(None if seconds is None else time.monotonic() + seconds):
+                raise ConnectionLost(f"no answer within {seconds:g} seconds")
+            return errand.result
 
     def asking(self, verb: str, arguments: dict[str, Any]) -> Work[Any]:
         """The work of `ask`."""
@@ -247,7 +285,7 @@ class BlockingClient(Overview):
             self.wait(lambda: state.waiting < inflight)
             self._wait_for_room()
             self._publications.add_produced(state, batch, digest, ids)
-            self._link.turn(0.0)
+            self._turn(0.0)
 
     def end_producer(self, state: producing.Producer) -> None:
         """What `Producer.close` does, after it has flushed."""
@@ -293,14 +331,25 @@ class BlockingClient(Overview):
     def open(self, wait_seconds: float = 0.0) -> None:
         """What `connect_blocking` does."""
         self._link.open(wait_seconds)
+        remember(self)
+
+    def forked(self, error: LocalError) -> None:
+        """This is a child of the process that connected."""
+        self._one_thread = OneThread()  # whoever held it is not in this process
+        self._link.forsake(error)
+        self._conversation.forsake(error)
 
     def close(self) -> None:
         """Wait for what was published, say goodbye, end every subscription. Raises what `flush` would."""
         with self._one_thread:
             if self._closed:
                 return
+            if isinstance(self._link.failure, LocalError):
+                self._closed = True  # in a child of the process that connected there is nothing to end
+                return
             try:
                 if self._link.connected:
+                    self._link.bound(RETRY_SECONDS_ENDING)
                     self.flush()
             finally:
                 self._closed = True
@@ -330,7 +379,7 @@ class BlockingClient(Overview):
         """Tell the broker what was consumed, if it is time; subscriptions call it."""
         if self._conversation.deliveries.credit_due and not self._closed:
             with self._one_thread:
-                self._link.turn(0.0)
+                self._turn(0.0)
 
     def wait(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
         """Read and write until it is done, or so many seconds have passed, and once at least; tells which."""
@@ -340,28 +389,48 @@ class BlockingClient(Overview):
             while not done():
                 if self._link.failure is not None or (left is not None and left < 0):
                     return False
-                self._link.turn(left, done)
+                self._turn(left, done)
                 left = None if deadline is None else deadline - self._clock()
             return True
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
+    def _turn(self, seconds: float | None, done: Callable[[], bool] = lambda: False) -> None:
+        self._link.turn(seconds, done)
+        while self._hooks:
+            self._hooks.popleft()()
+
+    def _deadline(self, seconds: float | None) -> float | None:
+        return None if seconds is None else self._clock() + seconds
+
+    def _wait_until(self, done: Callable[[], bool], deadline: float | None, events: int) -> None:
+        """Wait, for these events; raises UnknownOutcome when that time came first."""
+        seconds = None if deadline is None else max(0.0, deadline - self._clock())
+        if not self.wait(done, seconds) and self._link.failure is None:
+            raise UnknownOutcome(events, "no answer in the time that was given; they go out when a broker answers")
+
     def _take(
-        self, topic: str, attributes: Mapping[str, Any] | None, body: Body, content_type: str, mode: str | int
+        self,
+        topic: str,
+        attributes: Mapping[str, Any] | None,
+        body: Body,
+        content_type: str,
+        mode: str | int,
+        deadline: float | None = None,
     ) -> Outcome:
         self.check_usable()
         publications = self._publications
         if type(body) is not bytes:
             body, content_type = body_bytes(body, content_type)
         if publications.full:
-            self._wait_for_room()
+            self._wait_for_room(deadline)
         if not publications.collecting:
             self._opened_batch = self._clock()
         return publications.add(topic, attributes, body, content_type, mode_number(mode))
 
-    def _wait_for_room(self) -> None:
+    def _wait_for_room(self, deadline: float | None = None, events: int = 1) -> None:
         if self._publications.full:
-            self.wait(lambda: self._publications.roomy)
+            self._wait_until(lambda: self._publications.roomy, deadline, events)
             self.check_usable()
 
     def _answer(self, outcome: Outcome) -> Any:

@@ -151,6 +151,24 @@ def test_nobody_to_be_reached(fake: Fake) -> None:
     client.close()
 
 
+def test_seconds_bound_a_call_and_not_what_was_published(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address, linger_seconds=0) as client:
+        fake.run(fake.thing.close())
+        for call in (
+            lambda: client.publish("a", {"x": 1}, seconds=0.01),
+            lambda: client.publish_batch("a", {"x": [2, 3]}, [b"", b""], seconds=0.01),
+            lambda: client.flush(0.01),
+        ):
+            with pytest.raises(UnknownOutcome, match="they go out when a broker answers"):
+                call()
+        with pytest.raises(ConnectionLost, match=r"no answer within 0\.01 seconds"):
+            client.ask("status", seconds=0.01)
+        fake.run(fake.thing.listen())
+        client.flush(20)
+        assert sorted(batch.column("x") for batch in fake.thing.batches)[-2:] == [[1], [2, 3]]
+        assert client.ask("status", seconds=20) == {"name": "fake"}
+
+
 def test_a_question_in_flight_is_lost_with_the_connection(fake: Fake) -> None:
     with connect_blocking(fake.thing.address) as client:
 
