@@ -8,6 +8,7 @@ __all__ = [
     "ATTRIBUTE_NAME_LENGTH_MAX",
     "BATCH_EVENTS_MAX",
     "CONTROL_LENGTH_MAX",
+    "CREDIT_BYTES_DEFAULT",
     "CREDIT_DEFAULT",
     "CREDIT_MAX",
     "DIAL_SECONDS_MAX",
@@ -112,6 +113,10 @@ HEARTBEAT_SECONDS_MAX = 300.0
 
 CREDIT_DEFAULT = 65_536
 """Deliveries a subscriber's connection may have under way: some ten milliseconds of a full loopback."""
+
+CREDIT_BYTES_DEFAULT = 16 * 1024 * 1024
+"""Bytes of records that a subscriber's connection may have under way: 256 bytes an event of CREDIT_DEFAULT, and what a
+full loopback carries in ten milliseconds. What nobody takes waits at the broker."""
 
 CREDIT_MAX = 2**53
 """Cumulative counters stay exact in languages whose only number is a double."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import LocalError
+from .receiving import Inbox
 
 __all__ = ["Hook", "Log", "Telling", "check_hooks"]
 
@@ -72,6 +73,11 @@ class Telling:
     def ended(self, address: str, reason: str) -> None:
         """Nobody is looked for any more."""
         self.log.error("gave up the connection to %s: %s; this client is of no use any more", address, reason)
+
+    def full(self, inbox: Inbox) -> None:
+        """A subscription is not taken from, and the broker keeps what comes for it."""
+        text = "subscription %d to %s is full: %d events (%d bytes) wait to be taken, and more waits at the broker"
+        self.log.warning(text, inbox.number, inbox.request.pattern, inbox.events_waiting, inbox.bytes_waiting)
 
     def _call(self, hook: Hook | None, word: str) -> None:
         if hook is not None:

@@ -18,7 +18,8 @@ up to 16 MiB of them; then `publish` waits for room and `publish_soon` refuses. 
 and the two hooks say what happens: `on_disconnected(reason)`, `on_reconnected(broker)`. `close` waits for what was
 published while there is a connection, and looks for one that is lost meanwhile for 30 seconds.
 
-**Credit.** See Subscription: one window of `credit` deliveries for the whole client.
+**Credit.** `credit` deliveries, and `credit_bytes`, may wait in a client untaken; what is more waits at the broker. Of
+several subscriptions one that is not taken from becomes `full`: it has that much for itself, and the others go on.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from ..conversation import ClientOptions, Conversation
 from ..errors import HeadgateError, LocalError
 from ..forking import remember
 from ..limits import (
+    CREDIT_BYTES_DEFAULT,
     CREDIT_DEFAULT,
     HEARTBEAT_SECONDS_DEFAULT,
     LINGER_EVENTS_DEFAULT,
@@ -67,6 +69,7 @@ async def connect(
     *,
     name: str = "",
     credit: int = CREDIT_DEFAULT,
+    credit_bytes: int = CREDIT_BYTES_DEFAULT,
     linger_seconds: float = LINGER_SECONDS_DEFAULT,
     batch_events: int = LINGER_EVENTS_DEFAULT,
     retry_seconds: float | None = None,
@@ -83,9 +86,9 @@ async def connect(
 
     Several brokers are written with commas between them, "a:7400,b:7400". They are tried in any order, or with
     `shuffle=False` as written; a client that has lost its broker goes on with the next one that answers.
-    `linger_seconds=0` turns batching off. `credit` bounds the deliveries that wait in this process. `producer` names
-    whoever publishes with mode "stored", across restarts: whoever uses a name last shuts out the others. Without it
-    each client is somebody new, and with "" what is stored is not recognised when it is sent again.
+    `linger_seconds=0` turns batching off. `credit` and `credit_bytes` bound what waits in this process. `producer`
+    names whoever publishes with mode "stored", across restarts: whoever uses a name last shuts out the others. Without
+    it each client is somebody new, and with "" what is stored is not recognised when it is sent again.
 
     A connection that is lost later is looked for for ever, or for `retry_seconds`. The hooks, functions of one string,
     are told of both, and `logger` (or the logger "headgate") says it in words.
@@ -93,7 +96,9 @@ async def connect(
     check_seconds("wait_seconds", wait_seconds)
     producer = secrets.token_hex(8) if producer is None else producer
     epoch = time.time_ns() // 1000
-    options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch)
+    options = ClientOptions(
+        name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch, credit_bytes
+    )
     addresses, retry = Addresses(address, random.random, shuffle), Retry(retry_seconds, random.random)
     client = Client(addresses, options, retry, telling=Telling(logger, on_disconnected, on_reconnected))
     await client.open(wait_seconds)
@@ -114,6 +119,7 @@ class Client(Overview):
         self._conversation = Conversation(options, Receipt)
         self._publications = self._conversation.publications
         self._telling = telling or Telling()
+        self._conversation.deliveries.on_full = self._telling.full
         self._link = Link(addresses, self._conversation, retry, clock, self._changed, self._telling)
         super().__init__(self._conversation, self._link)
         self._linger_seconds = options.linger_seconds

@@ -31,6 +31,7 @@ from ..conversation import ClientOptions, Conversation
 from ..errors import ConnectionLost, HeadgateError, LocalError, UnknownOutcome
 from ..forking import remember
 from ..limits import (
+    CREDIT_BYTES_DEFAULT,
     CREDIT_DEFAULT,
     HEARTBEAT_SECONDS_DEFAULT,
     LINGER_EVENTS_DEFAULT,
@@ -63,6 +64,7 @@ def connect_blocking(
     *,
     name: str = "",
     credit: int = CREDIT_DEFAULT,
+    credit_bytes: int = CREDIT_BYTES_DEFAULT,
     linger_seconds: float = LINGER_SECONDS_DEFAULT,
     batch_events: int = LINGER_EVENTS_DEFAULT,
     retry_seconds: float | None = None,
@@ -84,7 +86,9 @@ def connect_blocking(
     check_seconds("wait_seconds", wait_seconds)
     producer = secrets.token_hex(8) if producer is None else producer
     epoch = time.time_ns() // 1000
-    options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch)
+    options = ClientOptions(
+        name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch, credit_bytes
+    )
     addresses, retry = Addresses(address, random.random, shuffle), Retry(retry_seconds, random.random)
     client = BlockingClient(addresses, options, retry, telling=Telling(logger, on_disconnected, on_reconnected))
     client.open(wait_seconds)
@@ -109,6 +113,7 @@ class BlockingClient(Overview):
         self._hooks: deque[Callable[[], None]] = deque()  # of the application, to be called: two a lost connection
         telling = telling or Telling()
         telling.later = self._hooks.append
+        self._conversation.deliveries.on_full = telling.full
         self._link = Link(addresses, self._conversation, retry, clock, telling)
         super().__init__(self._conversation, self._link)
         self._linger_seconds = options.linger_seconds

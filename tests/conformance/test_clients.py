@@ -333,3 +333,44 @@ def test_closing_does_not_wait_for_a_broker_that_is_gone(kind: Any, monkeypatch:
 def test_nobody_there(kind: Any) -> None:
     with pytest.raises(CannotConnect):
         kind("127.0.0.1:1")
+
+
+def test_a_subscription_that_is_not_taken_from_holds_up_no_other(
+    kind: Any, broker: Threaded[LiveBroker], caplog: pytest.LogCaptureFixture
+) -> None:
+    client = kind(broker.thing.address, credit=50)
+    unread, read = client.subscribe("hold/unread"), client.subscribe("hold/read")
+    client.publish_batch("hold/unread", {"number": list(range(3000))}, [b""] * 3000)
+    for number in range(100):
+        client.publish("hold/read", {"number": number})
+        assert [event.attributes["number"] for event in client.take(read, 1)] == [number]
+    assert unread.full and unread.stalls == 1 and not read.full
+    assert "subscription 1 to hold/unread is full: " in caplog.text
+    assert [event.attributes["number"] for event in client.take(unread, 3000)] == list(range(3000))
+    assert not unread.full and unread.lost == read.lost == 0
+    client.close()
+
+
+def test_credit_in_bytes_bounds_what_waits(kind: Any, broker: Threaded[LiveBroker]) -> None:
+    client = kind(broker.thing.address, credit_bytes=20_000)
+    subscription = client.subscribe("bytes")
+    for number in range(50):
+        client.publish("bytes", {"number": number}, b"x" * 5000)
+    assert 20_000 <= subscription._inbox.bytes_waiting < 26_000
+    assert [event.attributes["number"] for event in client.take(subscription, 50)] == list(range(50))
+    client.close()
+
+
+def test_a_full_subscription_loses_the_oldest_and_is_told(kind: Any) -> None:
+    with in_thread(lambda: live_broker(outbox_bytes=64 * 1024)) as small:
+        client = kind(small.thing.address, credit=50)
+        unread, read = client.subscribe("hold/unread"), client.subscribe("hold/read")
+        for number in range(100):
+            client.publish_batch("hold/unread", {"number": [number]}, [b"x" * 5000])
+            client.publish("hold/read", {"number": number})
+            assert [event.attributes["number"] for event in client.take(read, 1)] == [number]
+        found = [event.attributes["number"] for event in client.take(unread, 99)]
+        assert found == sorted(found) and found[-1] == 99 and unread.stalls >= 1
+        assert unread.lost == 100 - len(found) > 30 and unread.gaps[0].reason == "slow consumer"
+        assert read.lost == 0
+        client.close()
