@@ -72,10 +72,10 @@ own waiting with `asyncio.timeout`, or with `seconds=` of the blocking verbs, wh
 What a subscriber then has not got, because it was too slow or away too long, is counted: `subscription.lost`,
 `subscription.gaps`, `on_gap`.
 
-**Slow subscribers.** What is not taken waits: `credit` events (65,536) or `credit_bytes` of them (16 MiB) in the client,
-then at the broker within its bounds, and then the oldest are lost and told. One of several subscriptions that nobody
-takes from becomes `full` (`stalls` counts how often; the logger says it), and only it waits and loses: the others of its
-client go on.
+**Slow subscribers.** What is not taken waits: `credit` events (65,536) or `credit_bytes` of them (16 MiB) in the
+client, then at the broker within its bounds, and then the oldest are lost and told. One of several subscriptions that
+nobody takes from becomes `full` (`stalls` counts how often; the logger says it), and only it waits and loses: the
+others of its client go on.
 
 **Keeping events.** A stream whose `durability` is `stored` has a log on the brokers' disks. `mode="stored"` returns
 when disks have the event. If connection, session or broker are lost before the answer, the client sends it again, and

@@ -7,9 +7,10 @@ a third of the memory while they wait, and a tenth less time.) A record that is 
 hostile publisher must not end anybody's loop.
 
 Credit is one window for the whole client, counted in events since the session began and in bytes of records since the
-connection did; what waits from before uses it up as well. An event counts as received when it came, and as consumed when the first subscription named for it
-handed it over; a portion's bytes when all of its events are. The broker is told anew when half of the window was
-consumed. So a client with one subscription has at most a window waiting here, the rest waits at the broker.
+connection did; what waits from before uses it up as well. An event counts as received when it came, and as consumed
+when the first subscription that it is for handed it over; a portion's bytes when all of its events are. The broker is
+told anew when half of the window was consumed. So a client with one subscription has at most a window waiting here, the
+rest waits at the broker.
 
 One of several subscriptions that is not taken from would fill that window and stop the others. So when the window is
 used up while another inbox is empty, the fullest is **held**: the broker is told to keep what comes for it, what it has

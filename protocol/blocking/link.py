@@ -17,6 +17,7 @@ from ..retry import Retry, reason_of
 from ..session import State
 from ..telling import Telling
 from .limits import CLOSE_SECONDS_MAX
+from .sharing import Sharing
 from .wire import Wire
 
 __all__ = ["Link"]
@@ -36,6 +37,7 @@ class Link:
         retry: Retry,
         clock: Callable[[], float],
         telling: Telling | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         self.addresses = addresses
         self.failure: HeadgateError | None = None
@@ -44,6 +46,7 @@ class Link:
         self._retry = retry
         self._clock = clock
         self._telling = telling or Telling()
+        self._sharing = sharing
         self._wire: Wire | None = None
         self._dialling: Dialling | None = None
         self._attempt: Attempt | None = None
@@ -143,7 +146,7 @@ class Link:
 
     def _dial(self, dialling: Dialling, attempt: Attempt) -> None:
         deadline = self._clock() + attempt.seconds
-        wire = Wire(*attempt.target, attempt.seconds, self._clock)
+        wire = Wire(*attempt.target, attempt.seconds, self._clock, self._sharing)
         try:
             wire.send(self._conversation.hello())
             while wire.session.state is State.OPENING:
@@ -163,8 +166,8 @@ class Link:
     def _try_again(self, dialling: Dialling, attempt: Attempt, seconds: float | None) -> None:
         wait = self._attempt_at - self._clock()
         if wait > 0:
-            time.sleep(wait if seconds is None else max(0.0, min(wait, seconds)))
-            if seconds is not None and seconds < wait:
+            self._pause(wait if seconds is None else max(0.0, min(wait, seconds)))
+            if self._clock() < self._attempt_at:
                 return
         sessions = self._conversation.sessions
         try:
@@ -176,6 +179,14 @@ class Link:
             dialling.failed(attempt.address, error)
             self._telling.failed(attempt.address, reason_of(error))
             self._schedule(dialling, dialling.reason)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, and not longer than until everybody is told something."""
+        if self._sharing is None:
+            time.sleep(seconds)
+        else:
+            with self._sharing:
+                self._sharing.follow(seconds)
 
     def _lost(self, wire: Wire, reason: str) -> None:
         wire.close()

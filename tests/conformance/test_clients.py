@@ -369,7 +369,9 @@ def test_a_full_subscription_loses_the_oldest_and_is_told(kind: Any) -> None:
             client.publish_batch("hold/unread", {"number": [number]}, [b"x" * 5000])
             client.publish("hold/read", {"number": number})
             assert [event.attributes["number"] for event in client.take(read, 1)] == [number]
-        found = [event.attributes["number"] for event in client.take(unread, 99)]
+        found = []
+        while not found or found[-1] < 99:
+            found += [event.attributes["number"] for event in client.take(unread, 1)]
         assert found == sorted(found) and found[-1] == 99 and unread.stalls >= 1
         assert unread.lost == 100 - len(found) > 30 and unread.gaps[0].reason == "slow consumer"
         assert read.lost == 0
