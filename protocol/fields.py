@@ -54,12 +54,16 @@ FIELDS: dict[int, tuple[int, ...]] = {
 }
 
 
+_OMISSIBLE = frozenset((1, 7))
+"""Messages whose last field, a bound, may be left out: then there is none."""
+
+
 def check_fields(number: int, name: str, kind: type[Any], parts: list[Any]) -> None:
     """Raises ProtocolViolation unless these are the fields of that message, its type number before them."""
     kinds = FIELDS[number]
-    if len(parts) != len(kinds) + 1:
+    if len(parts) != len(kinds) + 1 and not (number in _OMISSIBLE and len(parts) == len(kinds)):
         raise ProtocolViolation(f"{name} has {len(kinds)} fields, not {len(parts) - 1}")
-    for position, field in enumerate(kinds, 1):
+    for position, field in enumerate(kinds[: len(parts) - 1], 1):
         if not _CHECKS[field](parts[position]):
             raise ProtocolViolation(f"{name}: {kind.__slots__[position - 1]} is not {_WANTED[field]}")
 

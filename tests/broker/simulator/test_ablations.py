@@ -19,7 +19,7 @@ FOUND_BY = {
     "gap": ("NothingLost",),
     "grace": ("AllAnswered",),
     "in-flight": ("NothingLost",),
-    "order": ("PublisherOrder", "NothingLost", "OnlyMatching", "OnlyInForce"),
+    "order": ("PublisherOrder", "NothingLost", "OnlyMatching"),
     "outbox": ("NothingLost",),
     "pause": ("NothingLost",),
     "second-answer": ("AllAnswered",),
