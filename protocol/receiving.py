@@ -160,6 +160,7 @@ class _Gaps:
     """A place in an inbox where something is missing, and what was said of it."""
 
     said: deque[Gap]
+    parcel: None = None
 
 
 class Inbox:
@@ -259,13 +260,16 @@ class Inbox:
 
     def put(self, piece: _Slice) -> None:
         """A slice came in."""
-        last = self._slices[-1] if self._slices else None
-        if not isinstance(last, _Slice) or last.parcel is not piece.parcel:
+        slices = self._slices
+        begins = not slices or slices[-1].parcel is not piece.parcel
+        slices.append(piece)
+        self.events_waiting += piece.stop - piece.start
+        if begins:
             piece.bytes = piece.parcel.size
             self.bytes_waiting += piece.bytes
-        self._slices.append(piece)
-        self.events_waiting += piece.stop - piece.start
-        self.changed()
+            self._deliveries.grown(self)
+        if self.on_change is not None:
+            self.on_change()
 
     def hold(self) -> None:
         """The broker keeps what comes; what is here uses up no credit any more."""
@@ -362,8 +366,6 @@ class Deliveries:
                         carrier = piece
                         parcel.charged += count
                     inbox.put(piece)
-                    if inbox.events_waiting > self.window or inbox.bytes_waiting > self.window_bytes:
-                        self._overfull(inbox)
             if carrier is None:
                 # Whoever wants it is full, and is not charged; or an UNSUBSCRIBE has crossed it on the way.
                 self._consumed += count
@@ -404,9 +406,12 @@ class Deliveries:
             if not self._is_stalled:
                 return
 
-    def _overfull(self, inbox: Inbox) -> None:
-        """More than a window waits in it: others took, and gave credit for, what came for them as well."""
-        if not inbox.held and len(self.inboxes) > 1:
+    def grown(self, inbox: Inbox) -> None:
+        """Another portion came into it. When more than a window waits there, others took and gave credit for what came
+        for them as well.
+        """
+        is_over = inbox.events_waiting > self.window or inbox.bytes_waiting > self.window_bytes
+        if is_over and not inbox.held and len(self.inboxes) > 1:
             self._hold(inbox)
 
     def _hold(self, inbox: Inbox) -> None:

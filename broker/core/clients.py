@@ -132,7 +132,7 @@ class Clients:
         elif session.link is not None:
             self._replace(session, session.link, now)
         subscribers.attach(session, link)
-        session.sent_bytes, session.allowed_bytes = 0, hello.credit_bytes
+        session.allowed_bytes = session.room_bytes = hello.credit_bytes
         self._effects.append(Note("session resumed" if resumed else "session opened", {"client": session.name}, True))
         self._effects.append(
             Send(
@@ -174,6 +174,7 @@ class Clients:
             return
         session.received = message.received
         session.allowed = max(session.allowed, message.allowed)
+        session.room_bytes += max(0, message.allowed_bytes - session.allowed_bytes)
         session.allowed_bytes = max(session.allowed_bytes, message.allowed_bytes)
         if session.announced:
             self._subscribers.heard(session)

@@ -84,9 +84,13 @@ class ClientSession:
     allowed: int
     window: int
     sent: int = 0
+    room_bytes: int = CREDIT_MAX  # of records, on this link: what is left of those allowed
+    paused: bool = False
+    outbox: deque[Deliver] = field(default_factory=deque)
+    held: dict[int, _Held] = field(default_factory=dict)  # subscription -> what waits for it alone
+    allowed_bytes: int = CREDIT_MAX
     received: int = 0
     accepted: int = 0
-    paused: bool = False
     closing: bool = False  # which also pauses it
     expires: float = float("inf")
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
@@ -96,7 +100,6 @@ class ClientSession:
     unheard: dict[int, None] = field(default_factory=dict)  # refused ones, until it is known that their ERROR was heard
     publishes: dict[str, None] = field(default_factory=dict)
     untold: dict[str, None] = field(default_factory=dict)  # streams whose interest changed while it was paused
-    outbox: deque[Deliver] = field(default_factory=deque)
     outbox_bytes: int = 0
     outbox_events: int = 0
     pushed: int = 0  # portions that ever waited
@@ -104,9 +107,6 @@ class ClientSession:
     gaps: dict[int, int] = field(default_factory=dict)
     announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
     drops: int = 0
-    sent_bytes: int = 0  # of records, on this link
-    allowed_bytes: int = CREDIT_MAX
-    held: dict[int, _Held] = field(default_factory=dict)  # subscription -> what waits for it alone
     asking: int = 0  # questions that wait for their answers
     rows: list[int] = field(default_factory=list)  # its share of what is spread at this moment
 
@@ -119,7 +119,7 @@ class ClientSession:
     @property
     def may_send(self) -> bool:
         """As far as credit goes."""
-        return self.sent < self.allowed and self.sent_bytes < self.allowed_bytes
+        return self.sent < self.allowed and self.room_bytes > 0
 
     @property
     def waits(self) -> bool:
@@ -154,13 +154,13 @@ class Subscribers:
         if (
             link is not None
             and session.sent < session.allowed
-            and session.sent_bytes < session.allowed_bytes
+            and session.room_bytes > 0
             and not session.paused
             and not session.outbox
         ):
             if not session.held:
                 session.sent += portion.count
-                session.sent_bytes += len(portion.records)
+                session.room_bytes -= len(portion.records)
                 self.deliveries += portion.count
                 self._effects.append(Send(link, message))
                 if self.watch is not None:
@@ -403,7 +403,7 @@ class Subscribers:
 
     def _send(self, session: ClientSession, link: int, message: Deliver) -> None:
         session.sent += message.portion.count
-        session.sent_bytes += len(message.portion.records)
+        session.room_bytes -= len(message.portion.records)
         self.deliveries += message.portion.count
         self._effects.append(Send(link, message))
         if self.watch is not None:
