@@ -56,14 +56,26 @@ still. Errors of what nobody awaited come out of `flush`, and are kept in `clien
     refused
 
 * `CannotConnect`: no broker there.  `Refused`: the broker said no; its text says why and what to write instead.
-* `LocalError`: the library said no, before anything was sent.
+* `LocalError`: the library said no, before anything was sent. A client belongs to the process that connected it: in a
+  child that was forked since, everything raises this.
 * `UnknownOutcome`: sent, and the connection and the session were lost before the answer: it may have been accepted.
 * `Fenced`: somebody else publishes under this producer's name.  `OutOfSequence`: the cluster lost what came before.
 * `ConnectionLost`: it was never sent, or nobody can be reached any more.
 
-A lost connection is found again by itself, subscriptions and unanswered publishes included, for `retry_seconds`.
+All of them can be pickled.
+
+A lost connection is found again by itself, subscriptions and unanswered publishes included, however long it takes; or
+for `retry_seconds`, after which the client is of no use. The *first* connection is tried once, or for `wait_seconds`,
+and then `connect` raises CannotConnect. What happens in between is said to the logger "headgate" (or `logger=`) and to
+`on_disconnected(reason)` and `on_reconnected(broker)`. Meanwhile publishes wait, 16 MiB of them and no more: bound your
+own waiting with `asyncio.timeout`, or with `seconds=` of the blocking verbs, which does not end the publication.
 What a subscriber then has not got, because it was too slow or away too long, is counted: `subscription.lost`,
 `subscription.gaps`, `on_gap`.
+
+**Slow subscribers.** What is not taken waits: `credit` events (65,536) or `credit_bytes` of them (16 MiB) in the
+client, then at the broker within its bounds, and then the oldest are lost and told. One of several subscriptions that
+nobody takes from becomes `full` (`stalls` counts how often; the logger says it), and only it waits and loses: the
+others of its client go on.
 
 **Keeping events.** A stream whose `durability` is `stored` has a log on the brokers' disks. `mode="stored"` returns
 when disks have the event. If connection, session or broker are lost before the answer, the client sends it again, and

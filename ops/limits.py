@@ -10,7 +10,6 @@ __all__ = [
     "PIPE_WRITE_BYTES",
     "PURGE_SECONDS_MAX",
     "READ_BYTES",
-    "RETRY_SECONDS",
     "RING_BAR_CELLS",
     "SILENCE_SECONDS",
     "TOP_SECONDS",
@@ -39,10 +38,6 @@ SILENCE_SECONDS = 2.0
 
 ANSWER_SECONDS = 10.0
 """After how long a verb says that a broker took its question and is silent: a cluster that forms takes some seconds."""
-
-RETRY_SECONDS = 30.0
-"""How long a verb tries to come back to a broker that it has lost, unless `--wait` is longer: a script has to end.
-Three times the grace for which a broker keeps its session."""
 
 WAIT_SECONDS_MAX = 30 * 24 * 3600.0
 """The longest `--wait`: for as long as any machine is away that still comes back."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headgate.protocol.addresses import split_addresses
 
 from .exits import UsageError
-from .limits import RETRY_SECONDS, WAIT_SECONDS_MAX
+from .limits import WAIT_SECONDS_MAX
 from .patience import Patience, unanswered, unconnected
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ async def _converse(arguments: argparse.Namespace, talk: Callable[[Any], Awaitab
 async def connect_client(arguments: argparse.Namespace) -> Client:
     """A client of the broker that the arguments name; it has the verb's name, or `--name`. Raises CannotConnect."""
     from headgate.protocol.aio import client
+    from headgate.protocol.limits import RETRY_SECONDS_ENDING
 
     address, seconds, verb = server_address(arguments), wait_seconds(arguments), _verb(arguments)
     with Patience(verb, lambda: f"no broker answers at {address}"):
@@ -142,7 +143,7 @@ async def connect_client(arguments: argparse.Namespace) -> Client:
             name=getattr(arguments, "name", None) or f"headgate {verb}",
             shuffle=False,
             wait_seconds=seconds,
-            retry_seconds=max(seconds, RETRY_SECONDS),
+            retry_seconds=max(seconds, RETRY_SECONDS_ENDING),
         )
 
 

@@ -46,6 +46,8 @@ def split_addresses(text: str) -> tuple[str, ...]:
     >>> split_addresses("a:7400, b:7400,a")
     ('a:7400', 'b:7400')
     """
+    if not isinstance(text, str):
+        raise LocalError(f"an address is a string, host:port or several with commas between them, not {text!r}")
     found: dict[tuple[str, int], str] = {}
     for part in text.split(","):
         address = part.strip()

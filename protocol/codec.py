@@ -35,7 +35,7 @@ from .limits import (
     TEXT_LENGTH_MAX,
 )
 from .log_codec import decode_stamp, encode_stamp
-from .messages import MESSAGE_TYPES, Deliver, Forward, Message, Mode, Puback, Publish, wire_name
+from .messages import MESSAGE_TYPES, Credit, Deliver, Forward, Hello, Message, Mode, Puback, Publish, wire_name
 from .peer_codec import decode_forward, encode_forward, unpack_forward
 
 __all__ = ["decode", "encode", "encode_chunks", "kind_of"]
@@ -117,6 +117,10 @@ def _chunks(message: Message) -> list[bytes]:
     if type(message) is Puback:
         return [b"\x92\x0d" + _pack(message.sequence)]
     number = _TYPE_NUMBER[type(message)]
+    if type(message) is Credit and message.allowed_bytes == CREDIT_MAX:
+        return [_pack([number, message.allowed, message.received])]
+    if type(message) is Hello and message.credit_bytes == CREDIT_MAX:
+        return [_pack([number, *(getattr(message, name) for name in message.__slots__[:-1])])]
     return [_pack([number, *(getattr(message, name) for name in message.__slots__)])]
 
 

@@ -25,6 +25,7 @@ from typing import Any
 from .codec import decode, encode
 from .errors import ConnectionLost, ErrorCode, HeadgateError, LocalError, ProtocolViolation, Refused
 from .limits import (
+    CREDIT_BYTES_DEFAULT,
     CREDIT_DEFAULT,
     HEARTBEAT_SECONDS_DEFAULT,
     HEARTBEAT_SECONDS_MAX,
@@ -56,6 +57,7 @@ from .outcome import Outcome
 from .producing import Producer
 from .publishing import Publications
 from .receiving import Deliveries, Inbox
+from .retry import check_seconds
 
 __all__ = ["ClientOptions", "Conversation"]
 
@@ -85,18 +87,28 @@ class ClientOptions:
     heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT
     producer: str = ""
     epoch: int = 0
+    credit_bytes: int = CREDIT_BYTES_DEFAULT
 
     def __post_init__(self) -> None:
+        for name in ("name", "producer"):
+            if not isinstance(value := getattr(self, name), str):
+                raise LocalError(f"{name} is a string, not {value!r}")
+        for name in ("credit", "credit_bytes", "batch_events"):
+            if type(value := getattr(self, name)) is not int:
+                raise LocalError(f"{name} is a whole number, not {value!r}")
+        for name in ("linger_seconds", "heartbeat_seconds"):
+            check_seconds(name, getattr(self, name))
         if self.credit < 1:
             raise LocalError(f"credit is how many deliveries may be under way, at least 1, not {self.credit}")
-        if self.linger_seconds < 0:
-            raise LocalError(f"linger_seconds is 0 (no batching) or more, not {self.linger_seconds}")
+        if self.credit_bytes < 1:
+            raise LocalError(f"credit_bytes is how many bytes may be under way, at least 1, not {self.credit_bytes}")
         if not HEARTBEAT_SECONDS_MIN <= self.heartbeat_seconds <= HEARTBEAT_SECONDS_MAX:
             span = f"{HEARTBEAT_SECONDS_MIN:g} to {HEARTBEAT_SECONDS_MAX:g}"
             raise LocalError(f"heartbeat_seconds is {span}, not {self.heartbeat_seconds}")
         if self.producer:
             Producer(self.producer, self.epoch)
-        _check(Hello(name=self.name, credit=self.credit, heartbeat_seconds=self.heartbeat_seconds))
+        seconds, size = self.heartbeat_seconds, self.credit_bytes
+        _check(Hello(name=self.name, credit=self.credit, heartbeat_seconds=seconds, credit_bytes=size))
 
 
 @dataclass(slots=True)
@@ -130,7 +142,7 @@ class Conversation:
     def __init__(self, options: ClientOptions, outcome: Callable[[int], Outcome]) -> None:
         producer = Producer(options.producer, options.epoch) if options.producer else None
         self.publications = Publications(outcome, options.batch_events if options.linger_seconds > 0 else 1, producer)
-        self.deliveries = Deliveries(options.credit)
+        self.deliveries = Deliveries(options.credit, options.credit_bytes)
         self.broker = ""
         self.fatal: HeadgateError | None = None
         self.sessions = 0
@@ -173,6 +185,7 @@ class Conversation:
         """The answer to wait for. Nothing is in force before it."""
         self._reading.pop(inbox.number, None)
         self.deliveries.inboxes[inbox.number] = inbox
+        self.deliveries.relieve()
         return self._say(inbox.request, inbox)
 
     def unsubscribe(self, inbox: Inbox) -> Outcome:
@@ -211,12 +224,15 @@ class Conversation:
     def hello(self) -> Hello:
         """The first word on a connection."""
         options = self._options
+        # What waits untaken counts against the window, and HOLD goes before CREDIT.
+        self._credit_due = waiting = self.deliveries.waiting
         return Hello(
             name=options.name,
             session=self._session_key,
             received=self.deliveries.received,
-            credit=options.credit,
+            credit=0 if waiting else options.credit,
             heartbeat_seconds=options.heartbeat_seconds,
+            credit_bytes=0 if waiting else options.credit_bytes,
         )
 
     def handle(self, message: Message) -> None:
@@ -225,8 +241,9 @@ class Conversation:
 
     def outgoing(self, paused: bool = False) -> Iterator[Message]:
         """What may be sent now; each message that is taken counts as sent. Paused holds back what is published."""
-        if self._credit_due or self.deliveries.credit_due:
+        while self._credit_due or self.deliveries.credit_due:
             self._credit_due = False
+            yield from self.deliveries.holds()
             yield self.deliveries.credit()
         for producer in self.publications.to_open():
             self._open(producer)
@@ -261,6 +278,11 @@ class Conversation:
         """The application is about to close: its loops end, without an error."""
         for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
             inbox.end(discard=True)
+
+    def forsake(self, error: HeadgateError) -> None:
+        """This is a copy in another process: nobody here is woken, and nothing comes any more."""
+        for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
+            inbox.failure, inbox.ended = error, True
 
     def finish(self) -> None:
         """The application has closed."""

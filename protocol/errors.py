@@ -10,12 +10,14 @@
     +-- ConnectionLost        the connection ended while something was asked of it
     +-- UnknownOutcome        it was sent, and nobody can say whether it was accepted
 
-Each class keeps what it knows in fields and makes its text from them.
+Each class keeps what it knows in fields and makes its text from them. All of them can be pickled and copied, so that
+they reach whoever waits in another process.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 __all__ = [
     "CannotConnect",
@@ -64,6 +66,10 @@ class ErrorCode(IntEnum):
 
 class HeadgateError(Exception):
     """Anything this project raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Python would call the class with the text, which is not what its __init__ takes.
+        return _rebuilt, (type(self), self.args, self.__dict__)
 
 
 class LocalError(HeadgateError):
@@ -134,3 +140,10 @@ class UnknownOutcome(HeadgateError):
         super().__init__(f"the outcome of {events} event(s) is unknown: {reason}")
         self.events = events
         self.reason = reason
+
+
+def _rebuilt(kind: type[HeadgateError], args: tuple[Any, ...], fields: dict[str, Any]) -> HeadgateError:
+    """An error as it was: its class, text and fields."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error

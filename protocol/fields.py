@@ -28,13 +28,13 @@ _KIND, _NUMBERS, _ROWS = range(10, 13)
 _SETTINGS, _MEMBER, _MEMBER_OR_NIL, _LIST, _ROW = range(13, 18)
 
 FIELDS: dict[int, tuple[int, ...]] = {
-    1: (_COUNTER, _NAME, _BIN, _COUNTER, _COUNTER, _SECONDS, _NAME),
+    1: (_COUNTER, _NAME, _BIN, _COUNTER, _COUNTER, _SECONDS, _NAME, _COUNTER),
     2: (_COUNTER, _NAME, _BIN, _FLAG, _COUNTER, _COUNTER, _SECONDS),
     3: (_COUNTER, _SCOPE, _COUNTER, _TEXT),
     4: (_COUNTER, _TEXT),
     5: (_COUNTER,),
     6: (_COUNTER,),
-    7: (_COUNTER, _COUNTER),
+    7: (_COUNTER, _COUNTER, _COUNTER),
     8: (_COUNTER, _COUNTER, _TEXT, _TEXT, _MAP),
     9: (_COUNTER, _COUNTER),
     10: (_COUNTER, _COUNTER),
@@ -46,6 +46,7 @@ FIELDS: dict[int, tuple[int, ...]] = {
     18: (_COUNTER, _ANY),
     20: (_COUNTER, _NAME, _COUNTER, _KIND, _TEXT, _COUNTER, _COUNTER, _TEXT, _TEXT),
     21: (_COUNTER, _COUNTER, _COUNTER, _COUNTER, _NUMBERS, _ROWS),
+    22: (_COUNTER, _FLAG),
     32: (_COUNTER, _NAME, _COUNTER, _NAME, _NAME, _SETTINGS),
     33: (_MEMBER, _MEMBER_OR_NIL, _KIND, _LIST),
     34: (_KIND, _LIST),
@@ -53,12 +54,16 @@ FIELDS: dict[int, tuple[int, ...]] = {
 }
 
 
+_OMISSIBLE = frozenset((1, 7))
+"""Messages whose last field, a bound, may be left out: then there is none."""
+
+
 def check_fields(number: int, name: str, kind: type[Any], parts: list[Any]) -> None:
     """Raises ProtocolViolation unless these are the fields of that message, its type number before them."""
     kinds = FIELDS[number]
-    if len(parts) != len(kinds) + 1:
+    if len(parts) != len(kinds) + 1 and not (number in _OMISSIBLE and len(parts) == len(kinds)):
         raise ProtocolViolation(f"{name} has {len(kinds)} fields, not {len(parts) - 1}")
-    for position, field in enumerate(kinds, 1):
+    for position, field in enumerate(kinds[: len(parts) - 1], 1):
         if not _CHECKS[field](parts[position]):
             raise ProtocolViolation(f"{name}: {kind.__slots__[position - 1]} is not {_WANTED[field]}")
 

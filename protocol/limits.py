@@ -8,6 +8,7 @@ __all__ = [
     "ATTRIBUTE_NAME_LENGTH_MAX",
     "BATCH_EVENTS_MAX",
     "CONTROL_LENGTH_MAX",
+    "CREDIT_BYTES_DEFAULT",
     "CREDIT_DEFAULT",
     "CREDIT_MAX",
     "DIAL_SECONDS_MAX",
@@ -46,7 +47,7 @@ __all__ = [
     "REPLAY_NEAR_EVENTS",
     "RETRY_DELAY_SECONDS_MAX",
     "RETRY_DELAY_SECONDS_MIN",
-    "RETRY_SECONDS_DEFAULT",
+    "RETRY_SECONDS_ENDING",
     "SETTINGS_MAX",
     "SHELF_LENGTH_MAX",
     "SHELVES_MAX",
@@ -113,6 +114,10 @@ HEARTBEAT_SECONDS_MAX = 300.0
 CREDIT_DEFAULT = 65_536
 """Deliveries a subscriber's connection may have under way: some ten milliseconds of a full loopback."""
 
+CREDIT_BYTES_DEFAULT = 16 * 1024 * 1024
+"""Bytes of records that a subscriber's connection may have under way: 256 bytes an event of CREDIT_DEFAULT, and what a
+full loopback carries in ten milliseconds. What nobody takes waits at the broker."""
+
 CREDIT_MAX = 2**53
 """Cumulative counters stay exact in languages whose only number is a double."""
 
@@ -152,8 +157,9 @@ FAILURES_KEPT_MAX = 100
 GAPS_KEPT_MAX = 100
 """Gaps that a subscription keeps; what was lost is counted in full."""
 
-RETRY_SECONDS_DEFAULT = 30.0
-"""How long a client tries to come back: three times the grace for which a broker keeps its session."""
+RETRY_SECONDS_ENDING = 30.0
+"""How long a client that is being closed, or a verb of the command line, tries to come back: three times the grace for
+which a broker keeps its session. Any other client tries for ever, unless it is told otherwise."""
 
 RETRY_DELAY_SECONDS_MIN = 0.05
 """The first pause between two attempts: a broker that restarts needs more, a dropped connection needs less."""

@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import Any
 
 from .batch import Batch, Portion, split_u32
-from .limits import CREDIT_DEFAULT, HEARTBEAT_SECONDS_DEFAULT
+from .limits import CREDIT_DEFAULT, CREDIT_MAX, HEARTBEAT_SECONDS_DEFAULT
 from .log_messages import Copy, LogChunk, ReadLog, Stamp
 from .peer_messages import Control, Forward, Letter, Peer
 
@@ -33,6 +33,7 @@ __all__ = [
     "Gap",
     "Goodbye",
     "Hello",
+    "Hold",
     "Interest",
     "Letter",
     "LogChunk",
@@ -84,6 +85,7 @@ class Hello:
     credit: int = CREDIT_DEFAULT
     heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT
     credentials: str = ""
+    credit_bytes: int = CREDIT_MAX
 
 
 @dataclass(slots=True)
@@ -133,10 +135,21 @@ class Pong:
 
 @dataclass(slots=True)
 class Credit:
-    """Cumulative since the session began: deliveries that may be sent, deliveries that came in."""
+    """Cumulative since the session began: deliveries that may be sent, deliveries that came in; and since HELLO: bytes
+    that may be sent.
+    """
 
     allowed: int
     received: int
+    allowed_bytes: int = CREDIT_MAX
+
+
+@dataclass(slots=True)
+class Hold:
+    """Keep what comes for this subscription, or go on with it: it is full, or no longer."""
+
+    subscription: int
+    held: bool
 
 
 @dataclass(slots=True)
@@ -270,6 +283,7 @@ Message = (
     | Answer
     | ReadLog
     | LogChunk
+    | Hold
     | Peer
     | Letter
     | Control
@@ -299,6 +313,7 @@ MESSAGE_TYPES: dict[int, type[Any]] = {
     19: Publish,
     20: ReadLog,
     21: LogChunk,
+    22: Hold,
     32: Peer,
     33: Letter,
     34: Control,

@@ -116,6 +116,11 @@ class Publications:
         return not self._sent and not self._queue and not self._again
 
     @property
+    def events_waiting(self) -> int:
+        """How many events have no answer yet; those of open batches do not count."""
+        return sum(entry.batch.count for entry in chain(self._again, self._sent, self._queue))
+
+    @property
     def collecting(self) -> bool:
         """Some batch is open."""
         return bool(self._open)

@@ -1,28 +1,46 @@
-"""When to dial again after a connection was lost: exponential backoff with jitter, within a budget of seconds.
+"""When to dial again after a connection was lost: exponential backoff with jitter, for ever or within a budget.
 
-The budget runs from the first loss. It starts anew only when a connection then lasted for a while: a broker that
+A budget runs from the first loss. It starts anew only when a connection then lasted for a while: a broker that
 takes us in and throws us out at once uses up the budget like one that does not answer.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from .errors import ConnectionLost, ProtocolViolation
+from .errors import ConnectionLost, LocalError, ProtocolViolation
 from .limits import RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
 
-__all__ = ["Retry", "reason_of"]
+__all__ = ["Retry", "check_seconds", "reason_of"]
+
+
+def check_seconds(name: str, value: object, *, none_means: str = "") -> None:
+    """Raises LocalError unless it is a number of seconds, or None where that has a meaning."""
+    if value is None and none_means:
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not value >= 0:  # type: ignore[operator]  # a number, and perhaps NaN
+        or_none = f", or None ({none_means})" if none_means else ""
+        raise LocalError(f"{name} is a number of seconds, 0 or more{or_none}, not {value!r}")
 
 
 class Retry:
-    """The patience of one client. `jitter` gives numbers from 0 up to 1; `budget_seconds` bounds a spell of trouble."""
+    """The patience of one client. `jitter` gives numbers from 0 up to 1; `budget_seconds` bounds a spell of trouble,
+    and None does not.
+    """
 
-    def __init__(self, budget_seconds: float, jitter: Callable[[], float]) -> None:
-        self.budget_seconds = budget_seconds
+    def __init__(self, budget_seconds: float | None, jitter: Callable[[], float]) -> None:
+        check_seconds("retry_seconds", budget_seconds, none_means="for ever")
+        self.budget_seconds = math.inf if budget_seconds is None else budget_seconds
         self.jitter = jitter
         self._ceiling = RETRY_DELAY_SECONDS_MIN
         self._since: float | None = None
         self._connected: float | None = None
+
+    def bound(self, seconds: float) -> None:
+        """Try no longer than that from now on."""
+        self.budget_seconds = min(self.budget_seconds, seconds)
 
     def connected(self, now: float) -> None:
         """The handshake is done."""

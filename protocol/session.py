@@ -51,6 +51,7 @@ from .messages import (
     Gap,
     Goodbye,
     Hello,
+    Hold,
     Interest,
     Letter,
     LogChunk,
@@ -95,7 +96,7 @@ class State(Enum):
 
 
 _BOTH = (Ping, Pong, Error, Goodbye)
-_FROM_CLIENT = frozenset((*_BOTH, Credit, Subscribe, Unsubscribe, Publish, Ask, ReadLog))
+_FROM_CLIENT = frozenset((*_BOTH, Credit, Hold, Subscribe, Unsubscribe, Publish, Ask, ReadLog))
 _FROM_BROKER = frozenset((*_BOTH, Suback, Unsuback, Puback, Deliver, Gap, Interest, Answer, LogChunk))
 _AMONG_PEERS = frozenset((*_BOTH, Credit, Letter, Control, Forward, Deliver, Gap, Copy))
 _ACCEPTED: dict[tuple[Role, State], frozenset[type]] = {

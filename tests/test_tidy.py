@@ -37,6 +37,8 @@ ROOMS: dict[str, Room] = {
     "matching": Room(PURE | {"headgate.matching"}),
     "matching/language.py": Room(PURE | {"headgate.matching", "lark"}),
     "protocol": Room(PURE | {"headgate.protocol", "msgpack", "array", "io.BytesIO", "sys"}, WORLDS),
+    "protocol/telling.py": Room(PURE | {"headgate.protocol", "logging", "inspect"}, WORLDS),
+    "protocol/forking.py": Room(PURE | {"headgate.protocol", "os", "weakref"}, WORLDS),
     "protocol/aio": Room(STANDARD | {"headgate.protocol"}, WORLDS - {"headgate.protocol.aio"}),
     "protocol/blocking": Room(STANDARD | {"headgate.protocol"}, WORLDS - {"headgate.protocol.blocking"} | {"asyncio"}),
     "protocol/spark": Room(

@@ -30,6 +30,7 @@ from headgate.protocol.messages import (
     Error,
     Goodbye,
     Hello,
+    Hold,
     Message,
     Publish,
     ReadLog,
@@ -97,6 +98,7 @@ class Clients:
         self.table: dict[type, Callable[[ClientSession, Any, float], None]] = {
             Publish: publishers.publish,
             Credit: self._credit,
+            Hold: self._hold,
             Subscribe: self._subscribe,
             Unsubscribe: self._unsubscribe,
             Ask: self._ask,
@@ -131,6 +133,7 @@ class Clients:
             self._replace(session, session.link, now)
         subscribers.attach(session, link)
         session.address = address
+        session.allowed_bytes = session.room_bytes = hello.credit_bytes
         self._effects.append(Note("session resumed" if resumed else "session opened", {"client": session.name}, True))
         self._effects.append(
             Send(
@@ -149,6 +152,7 @@ class Clients:
         if resumed:
             subscribers.lost_in_flight(session, hello.received)
             session.allowed = hello.received + hello.credit
+            subscribers.release_all(session)
             subscribers.pump(session)
             self._publishers.tell_interest(session, session.publishes)
         return session
@@ -171,10 +175,20 @@ class Clients:
             return
         session.received = message.received
         session.allowed = max(session.allowed, message.allowed)
+        session.room_bytes += max(0, message.allowed_bytes - session.allowed_bytes)
+        session.allowed_bytes = max(session.allowed_bytes, message.allowed_bytes)
         if session.announced:
             self._subscribers.heard(session)
-        if session.outbox or session.gaps:
+        if session.waits or session.gaps:
             self._subscribers.pump(session)
+
+    def _hold(self, session: ClientSession, message: Hold, now: float) -> None:
+        if message.subscription not in session.subscriptions:
+            return  # its end crossed this on the way, or it was refused
+        if message.held:
+            self._subscribers.hold(session, message.subscription)
+        else:
+            self._subscribers.release(session, message.subscription)
 
     def _subscribe(self, session: ClientSession, message: Subscribe, now: float) -> None:
         pending = session.placing.get(message.subscription)
@@ -216,6 +230,7 @@ class Clients:
             return
         del session.subscriptions[number]
         del self._subscribers.by_identity[subscription.identity]
+        self._subscribers.withdraw(session, number)
         self._rendezvous.withdraw([subscription], now)
         text = "the cluster could not take this subscription, because brokers do not answer: try again in a moment"
         self._refuse(session, ErrorCode.UNAVAILABLE, Scope.REQUEST, asked.request, text)

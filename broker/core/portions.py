@@ -8,7 +8,7 @@ from typing import Any
 from headgate.protocol.batch import Batch, Portion, join_u32
 from headgate.protocol.messages import Deliver
 
-__all__ = ["effort_of", "size_of", "without"]
+__all__ = ["effort_of", "only", "size_of", "without"]
 
 _OVERHEAD_BYTES = 400
 """What a queued portion costs beside its columns: the objects around it."""
@@ -43,6 +43,17 @@ def without(message: Deliver, ended: Set[int]) -> Deliver | None:
             rows += range(first, first + count)
         first += count
     return Deliver(routes, _cut(message.portion, rows)) if rows else None
+
+
+def only(message: Deliver, number: int) -> Deliver:
+    """What of it is for this subscription, which is named in it."""
+    rows: list[int] = []
+    first = 0
+    for numbers, count in message.runs():
+        if number in numbers:
+            rows += range(first, first + count)
+        first += count
+    return Deliver([number, len(rows)], _cut(message.portion, rows))
 
 
 def _cut(portion: Portion, rows: list[int]) -> Portion:

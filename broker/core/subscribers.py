@@ -8,7 +8,11 @@ outbox. Two bounds hold the outbox, its own and the sum of all. Over a bound the
     disconnect   the connection ends with SLOW_CONSUMER; the session has its grace, as after any lost connection
 
 Credit is counted in events over the life of the session: `sent` may pass `allowed` by less than one portion, so that
-a portion larger than the window still flows. What was sent on a link that broke and did not arrive is known from the
+a portion larger than the window still flows. The same is counted in bytes of records, over the life of a link. A
+subscription of which its client says that it is full is **held**: what comes for it alone waits in a queue of its own,
+within the bounds of the outbox, where it is the first to lose its oldest, and all others go on. (Two levels of flow
+control, as in HTTP/2; but a subscription has no counter here, which every event would have to be counted against: its
+client counts, and says stop and go.) What was sent on a link that broke and did not arrive is known from the
 client's own count when it comes back, and is announced as a GAP of subscription 0: the session as a whole.
 
 A GAP itself may be lost in the same way. It is remembered until a delivery sent after it is known to have come in,
@@ -16,7 +20,8 @@ and is otherwise said again: a count may be too high after a lost connection, an
 
 A link that was given up (`closing`) carries nothing more, though it is still there until the host says LinkDown.
 
-Invariant (`validate`): an outbox holds something only while its session cannot send, or until the next wake; its byte
+Invariant (`validate`): what is named by a queue of `held` goes through it, so that its order stays; an outbox holds
+something only while its session cannot send, or until the next wake; its byte
 and event counts are the sums over what it holds.
 """
 
@@ -30,12 +35,13 @@ from typing import TYPE_CHECKING, Any
 from headgate.matching import Pattern
 from headgate.protocol.batch import Portion
 from headgate.protocol.errors import ErrorCode
+from headgate.protocol.limits import CREDIT_MAX
 from headgate.protocol.messages import Deliver, Error, Gap, Goodbye, Subscribe
 
 from .config import NodeConfig
 from .effects import Close, Effect, Note, Send
 from .limits import DRAIN_BYTES_PER_STEP, WITHDRAWN_MAX
-from .portions import effort_of, size_of, without
+from .portions import effort_of, only, size_of, without
 
 if TYPE_CHECKING:
     from .audit_log import AuditLog
@@ -60,6 +66,15 @@ class Subscription:
 
 
 @dataclass(slots=True, eq=False)
+class _Held:
+    """What waits for one subscription alone; when it is `released`, until that has gone out."""
+
+    queue: deque[Deliver] = field(default_factory=deque)
+    bytes: int = 0
+    released: bool = False
+
+
+@dataclass(slots=True, eq=False)
 class ClientSession:
     """One client, connected or in its grace."""
 
@@ -70,9 +85,13 @@ class ClientSession:
     window: int
     address: str = ""  # where it speaks from, or did last
     sent: int = 0
+    room_bytes: int = CREDIT_MAX  # of records, on this link: what is left of those allowed
+    paused: bool = False
+    outbox: deque[Deliver] = field(default_factory=deque)
+    held: dict[int, _Held] = field(default_factory=dict)  # subscription -> what waits for it alone
+    allowed_bytes: int = CREDIT_MAX
     received: int = 0
     accepted: int = 0
-    paused: bool = False
     closing: bool = False  # which also pauses it
     expires: float = float("inf")
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
@@ -82,7 +101,6 @@ class ClientSession:
     unheard: dict[int, None] = field(default_factory=dict)  # refused ones, until it is known that their ERROR was heard
     publishes: dict[str, None] = field(default_factory=dict)
     untold: dict[str, None] = field(default_factory=dict)  # streams whose interest changed while it was paused
-    outbox: deque[Deliver] = field(default_factory=deque)
     outbox_bytes: int = 0
     outbox_events: int = 0
     pushed: int = 0  # portions that ever waited
@@ -104,11 +122,21 @@ class ClientSession:
         """Whether this client keeps up, in a word: ok, or what the events for it wait for."""
         if self.link is None:
             return "away"
-        if self.sent >= self.allowed:
+        if not self.may_send:
             return "no credit"
         if self.paused:
             return "blocked"
-        return "behind" if self.outbox else "ok"
+        return "behind" if self.waits else "ok"
+
+    @property
+    def may_send(self) -> bool:
+        """As far as credit goes."""
+        return self.sent < self.allowed and self.room_bytes > 0
+
+    @property
+    def waits(self) -> bool:
+        """Something would go out if it could."""
+        return bool(self.outbox) or any(held.released for held in self.held.values())
 
     def close(self) -> None:
         """Its link was given up: nothing more may be sent before it has another one."""
@@ -135,14 +163,26 @@ class Subscribers:
         """Send a portion, or queue it within the bounds."""
         message = Deliver(routes, portion)
         link = session.link
-        if link is not None and session.sent < session.allowed and not session.paused and not session.outbox:
-            session.sent += portion.count
-            self.deliveries += portion.count
-            self._effects.append(Send(link, message))
-            if self.watch is not None:
-                self.watch.sent(session, message)
-            return
-        self._push(session, message)
+        if (
+            link is not None
+            and session.sent < session.allowed
+            and session.room_bytes > 0
+            and not session.paused
+            and not session.outbox
+        ):
+            if not session.held:
+                session.sent += portion.count
+                session.room_bytes -= len(portion.records)
+                self.deliveries += portion.count
+                self._effects.append(Send(link, message))
+                if self.watch is not None:
+                    self.watch.sent(session, message)
+                return
+            rest = self._divert(session, message)
+            if rest is not None:
+                self._send(session, link, rest)
+        else:
+            self._push(session, message)
         if session.outbox_bytes > self._config.outbox_bytes or self.outbox_bytes > self._config.outbox_bytes_total:
             self._relieve(session)
 
@@ -152,20 +192,40 @@ class Subscribers:
             return
         self.announce(session)
         budget = DRAIN_BYTES_PER_STEP
-        while session.outbox and session.sent < session.allowed and budget > 0:
-            budget -= effort_of(session.outbox[0], bool(session.withdrawn))
+        for number, held in list(session.held.items()) if session.held else ():
+            while held.released and held.queue and session.may_send and budget > 0:
+                budget -= effort_of(held.queue[0], False)
+                self._send(session, session.link, self._pop_held(session, held))
+            if held.released and not held.queue:
+                del session.held[number]
+        while session.outbox and session.may_send and budget > 0:
+            budget -= effort_of(session.outbox[0], bool(session.withdrawn or session.held))
             message = self._pop(session)
-            if message is None:
-                continue
-            session.sent += message.portion.count
-            self.deliveries += message.portion.count
-            self._effects.append(Send(session.link, message))
-            if self.watch is not None:
-                self.watch.sent(session, message)
-        if session.outbox and session.sent < session.allowed:
+            if message is not None and session.held:
+                message = self._divert(session, message)
+            if message is not None:
+                self._send(session, session.link, message)
+        if session.held and self._is_over(session):
+            self._relieve(session)  # what is put aside takes more room than what it was taken from
+        if session.may_send and session.waits and not session.paused:
             self.draining[session.key] = session
         else:
             self.draining.pop(session.key, None)
+
+    def hold(self, session: ClientSession, number: int) -> None:
+        """This subscription is full: what comes for it waits by itself, and what waits among others joins it."""
+        session.held.setdefault(number, _Held()).released = False
+
+    def release(self, session: ClientSession, number: int) -> None:
+        """It goes on, with what waited first."""
+        if number in session.held:
+            session.held[number].released = True
+            self.pump(session)
+
+    def release_all(self, session: ClientSession) -> None:
+        """Its client is back, and says anew which are full."""
+        for held in session.held.values():
+            held.released = True
 
     def attach(self, session: ClientSession, link: int) -> None:
         """The session has this link from now on."""
@@ -207,13 +267,13 @@ class Subscribers:
     def forget(self, session: ClientSession, reason: str) -> list[Subscription]:
         """End a session; returns its subscriptions, whose index entries the caller removes."""
         self.drops[reason] += session.outbox_events
-        while session.outbox:
-            message = self._pop(session)
-            if self.watch is not None and message is not None:
+        for message in self._emptied(session):
+            if self.watch is not None:
                 self.watch.dropped(session, message)
         if self.watch is not None:
             self.watch.forget(session)
         session.withdrawn.clear()
+        session.held.clear()
         if session.link is not None:
             self.by_link.pop(session.link, None)
             session.link = None
@@ -250,6 +310,9 @@ class Subscribers:
         """
         session.gaps.pop(number, None)
         session.announced.pop(number, None)
+        held = session.held.pop(number, None)
+        while held is not None and held.queue:
+            self._pop_held(session, held)
         if session.outbox:
             session.withdrawn[number] = session.pushed
             if len(session.withdrawn) > WITHDRAWN_MAX:
@@ -260,11 +323,15 @@ class Subscribers:
         total = 0
         for key, session in self.by_key.items():
             assert session.key == key
-            assert session.outbox_events == sum(message.portion.count for message in session.outbox)
-            size = sum(size_of(message.portion) for message in session.outbox)
+            waiting = [*session.outbox, *(message for held in session.held.values() for message in held.queue)]
+            assert session.outbox_events == sum(message.portion.count for message in waiting)
+            size = sum(size_of(message.portion) for message in waiting)
             assert session.outbox_bytes == size <= self._config.outbox_bytes
-            may_send = session.link is not None and not session.paused and session.sent < session.allowed
-            assert not (session.outbox and may_send) or key in self.draining
+            may_send = session.link is not None and not session.paused and session.may_send
+            assert not (session.waits and may_send) or key in self.draining
+            assert session.held.keys() <= session.subscriptions.keys()
+            for held in session.held.values():
+                assert held.bytes == sum(size_of(message.portion) for message in held.queue)
             assert session.paused or not session.closing
             assert not session.rows
             assert session.received <= session.sent
@@ -293,11 +360,19 @@ class Subscribers:
             return
         if not session.gaps:
             self._effects.append(Note("slow consumer drops", {"session": session.name}, alarming=True))
-        config = self._config
-        while session.outbox and (
-            session.outbox_bytes > config.outbox_bytes or self.outbox_bytes > config.outbox_bytes_total
-        ):
+        while session.held and self._is_over(session):
+            # Who is full pays first, and who holds most before the others.
+            held = max(session.held.values(), key=lambda one: one.bytes)
+            if not held.queue:
+                break
+            while held.queue and self._is_over(session):
+                self._drop(session, self._pop_held(session, held), "slow")
+        while session.outbox and self._is_over(session):
             self._drop(session, self._pop(session), "slow")
+
+    def _is_over(self, session: ClientSession) -> bool:
+        config = self._config
+        return session.outbox_bytes > config.outbox_bytes or self.outbox_bytes > config.outbox_bytes_total
 
     def lost_on_the_way(self, subscription: Subscription | None, count: int) -> None:
         """Deliveries were lost between brokers: of this subscription, or of nobody knows whom."""
@@ -325,8 +400,49 @@ class Subscribers:
 
     def discard(self, session: ClientSession, reason: str) -> None:
         """Empty an outbox, counting what it held."""
+        for message in self._emptied(session):
+            self._drop(session, message, reason)
+
+    def _emptied(self, session: ClientSession) -> Iterator[Deliver]:
+        """Everything that waits, as it is taken out."""
+        for held in session.held.values():
+            while held.queue:
+                yield self._pop_held(session, held)
         while session.outbox:
-            self._drop(session, self._pop(session), reason)
+            message = self._pop(session)
+            if message is not None:
+                yield message
+
+    def _send(self, session: ClientSession, link: int, message: Deliver) -> None:
+        session.sent += message.portion.count
+        session.room_bytes -= len(message.portion.records)
+        self.deliveries += message.portion.count
+        self._effects.append(Send(link, message))
+        if self.watch is not None:
+            self.watch.sent(session, message)
+
+    def _divert(self, session: ClientSession, message: Deliver) -> Deliver | None:
+        """Put aside what is for subscriptions that are held; the rest, None when there is none."""
+        held = session.held
+        named = {number: None for numbers, _ in message.runs() for number in numbers if number in held}
+        for number in named:
+            part = only(message, number)
+            size = size_of(part.portion)
+            held[number].queue.append(part)
+            held[number].bytes += size
+            session.outbox_bytes += size
+            session.outbox_events += part.portion.count
+            self.outbox_bytes += size
+        return without(message, named.keys()) if named else message
+
+    def _pop_held(self, session: ClientSession, held: _Held) -> Deliver:
+        message = held.queue.popleft()
+        size = size_of(message.portion)
+        held.bytes -= size
+        session.outbox_bytes -= size
+        session.outbox_events -= message.portion.count
+        self.outbox_bytes -= size
+        return message
 
     def _drop(self, session: ClientSession, message: Deliver | None, reason: str) -> None:
         if message is None:

@@ -39,6 +39,7 @@ from headgate.ops.jobs.audit_verdict import Window
 from headgate.ops.jobs.audit_windows import audit_windows
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.errors import HeadgateError
+from headgate.protocol.limits import RETRY_SECONDS_ENDING
 
 __all__ = ["add_arguments", "audit_cluster", "main", "moment_of", "run_audit"]
 
@@ -102,7 +103,8 @@ def run_audit(arguments: argparse.Namespace, servers: str, master: str = "local[
             raise UsageError(f"--{name} is 0 or more seconds")
     if not arguments.window > 0:
         raise UsageError("--window is more than 0 seconds")
-    with connect_blocking(servers, name="headgate audit") as client:  # before Java starts: nobody there is soon said
+    # Before Java starts: nobody there is soon said.
+    with connect_blocking(servers, name="headgate audit", retry_seconds=RETRY_SECONDS_ENDING) as client:
         spark = start_session("headgate-audit", master)
         source = LogSource(spark, servers, client)
         if arguments.continuous:

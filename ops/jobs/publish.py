@@ -32,6 +32,7 @@ from headgate.ops.jobs.publish_rows import Mapping, mapped, read_files
 from headgate.ops.server import add_server_arguments, until_answered
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.errors import HeadgateError
+from headgate.protocol.limits import RETRY_SECONDS_ENDING
 
 __all__ = ["add_arguments", "main", "mapping_of", "reason_of", "run_publish", "write_frame"]
 
@@ -96,7 +97,8 @@ def run_publish(arguments: argparse.Namespace, servers: str) -> int:
     if missing:
         print(f"publish: cannot run here. It needs {missing}.", file=sys.stderr)
         return REFUSED
-    with connect_blocking(servers, name="headgate publish") as client:  # before Java starts: nobody there is soon said
+    # Before Java starts: nobody there is soon said.
+    with connect_blocking(servers, name="headgate publish", retry_seconds=RETRY_SECONDS_ENDING) as client:
         session = start_session("headgate-publish")
         session.conf.unset("spark.sql.codegen.wholeStage")  # off is for audits
         try:

@@ -9,10 +9,17 @@ breaks, the client dials again and goes on with its session: the broker recognis
 lost or doubled. If the session is gone too, because the broker is and another one stands in, what was sent without an
 answer gets UnknownOutcome: it may or may not have been accepted, and the library does not guess. Except for what was
 published with mode "stored": that is sent again, because every broker recognises it by its producer and number.
-Subscriptions are made again, and each is told of a gap of unknown size; one with `start` reads what it missed. When
-nobody can be reached for `retry_seconds`, what was never sent gets ConnectionLost, and so do all subscriptions.
+Subscriptions are made again, and each is told of a gap of unknown size; one with `start` reads what it missed.
 
-**Credit.** See Subscription: one window of `credit` deliveries for the whole client.
+**Without a broker.** A client looks for one for ever, with pauses that grow to two seconds. Meanwhile publishes wait,
+up to 16 MiB of them; then `publish` waits for room and `publish_soon` refuses. Whoever cannot wait puts
+`asyncio.timeout` around `publish`, which ends the waiting and not the publication: it may still go out.
+`retry_seconds` ends the client: what was never sent gets ConnectionLost then, and so do all subscriptions. The logger
+and the two hooks say what happens: `on_disconnected(reason)`, `on_reconnected(broker)`. `close` waits for what was
+published while there is a connection, and looks for one that is lost meanwhile for 30 seconds.
+
+**Credit.** `credit` deliveries, and `credit_bytes`, may wait in a client untaken; what is more waits at the broker. Of
+several subscriptions one that is not taken from becomes `full`: it has that much for itself, and the others go on.
 """
 
 from __future__ import annotations
@@ -29,12 +36,14 @@ from ..addresses import Addresses
 from ..columns import Scalar
 from ..conversation import ClientOptions, Conversation
 from ..errors import HeadgateError, LocalError
+from ..forking import remember
 from ..limits import (
+    CREDIT_BYTES_DEFAULT,
     CREDIT_DEFAULT,
     HEARTBEAT_SECONDS_DEFAULT,
     LINGER_EVENTS_DEFAULT,
     LINGER_SECONDS_DEFAULT,
-    RETRY_SECONDS_DEFAULT,
+    RETRY_SECONDS_ENDING,
 )
 from ..log_catalogue import Chunk, LogInfo, Survey, kind_number
 from ..log_rows import LogName
@@ -42,7 +51,8 @@ from ..messages import Gap, LogChunk, ReadLog
 from ..outcome import Outcome
 from ..overview import Overview
 from ..receiving import Inbox
-from ..retry import Retry
+from ..retry import Retry, check_seconds
+from ..telling import Hook, Log, Telling
 from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
 from .link import Link
 from .logs import Logs
@@ -59,26 +69,38 @@ async def connect(
     *,
     name: str = "",
     credit: int = CREDIT_DEFAULT,
+    credit_bytes: int = CREDIT_BYTES_DEFAULT,
     linger_seconds: float = LINGER_SECONDS_DEFAULT,
     batch_events: int = LINGER_EVENTS_DEFAULT,
-    retry_seconds: float = RETRY_SECONDS_DEFAULT,
+    retry_seconds: float | None = None,
     heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT,
     wait_seconds: float = 0.0,
     shuffle: bool = True,
     producer: str | None = None,
+    on_disconnected: Hook | None = None,
+    on_reconnected: Hook | None = None,
+    logger: Log | None = None,
 ) -> Client:
-    """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying.
+    """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying, and
+    LocalError for an argument that is none.
 
     Several brokers are written with commas between them, "a:7400,b:7400". They are tried in any order, or with
     `shuffle=False` as written; a client that has lost its broker goes on with the next one that answers.
-    `linger_seconds=0` turns batching off. `credit` bounds the deliveries that wait in this process. `producer` names
-    whoever publishes with mode "stored", across restarts: whoever uses a name last shuts out the others. Without it
-    each client is somebody new, and with "" what is stored is not recognised when it is sent again.
+    `linger_seconds=0` turns batching off. `credit` and `credit_bytes` bound what waits in this process. `producer`
+    names whoever publishes with mode "stored", across restarts: whoever uses a name last shuts out the others. Without
+    it each client is somebody new, and with "" what is stored is not recognised when it is sent again.
+
+    A connection that is lost later is looked for for ever, or for `retry_seconds`. The hooks, functions of one string,
+    are told of both, and `logger` (or the logger "headgate") says it in words.
     """
+    check_seconds("wait_seconds", wait_seconds)
     producer = secrets.token_hex(8) if producer is None else producer
     epoch = time.time_ns() // 1000
-    options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch)
-    client = Client(Addresses(address, random.random, shuffle), options, Retry(retry_seconds, random.random))
+    options = ClientOptions(
+        name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch, credit_bytes
+    )
+    addresses, retry = Addresses(address, random.random, shuffle), Retry(retry_seconds, random.random)
+    client = Client(addresses, options, retry, telling=Telling(logger, on_disconnected, on_reconnected))
     await client.open(wait_seconds)
     return client
 
@@ -87,11 +109,18 @@ class Client(Overview):
     """See the head of this file; made by `connect`, best used in `async with`."""
 
     def __init__(
-        self, addresses: Addresses, options: ClientOptions, retry: Retry, clock: Callable[[], float] = time.monotonic
+        self,
+        addresses: Addresses,
+        options: ClientOptions,
+        retry: Retry,
+        clock: Callable[[], float] = time.monotonic,
+        telling: Telling | None = None,
     ) -> None:
         self._conversation = Conversation(options, Receipt)
         self._publications = self._conversation.publications
-        self._link = Link(addresses, self._conversation, retry, clock, self._changed)
+        self._telling = telling or Telling()
+        self._conversation.deliveries.on_full = self._telling.full
+        self._link = Link(addresses, self._conversation, retry, clock, self._changed, self._telling)
         super().__init__(self._conversation, self._link)
         self._linger_seconds = options.linger_seconds
         self._linger: asyncio.Handle | None = None
@@ -289,15 +318,26 @@ class Client(Overview):
     async def open(self, wait_seconds: float = 0.0) -> None:
         """What `connect` does."""
         self._loop = asyncio.get_running_loop()
+        self._telling.later = self._loop.call_soon
         await self._link.open(wait_seconds)
+        remember(self)
+
+    def forked(self, error: LocalError) -> None:
+        """This is a child of the process that connected."""
+        self._link.forsake(error)
+        self._conversation.forsake(error)
 
     async def close(self) -> None:
         """Wait for what was published, say goodbye, end every subscription. Raises what `flush` would."""
         if self._closed:
             return
+        if isinstance(self._link.failure, LocalError):
+            self._closed = True  # in a child of the process that connected there is nothing to end
+            return
         self.check_loop()
         try:
             if self._link.connected:
+                self._link.bound(RETRY_SECONDS_ENDING)
                 await self.flush()
         finally:
             self._closed = True
@@ -330,7 +370,9 @@ class Client(Overview):
         self._link.pump()
 
     def check_loop(self) -> None:
-        """Raises LocalError in any loop but the client's own."""
+        """Raises LocalError in any loop but the client's own, and in any other process."""
+        if isinstance(self._link.failure, LocalError):
+            raise self._link.failure
         check_loop(self._loop)
 
     # --- Inside ------------------------------------------------------------------------------------------------------

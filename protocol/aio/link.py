@@ -16,6 +16,7 @@ from ..errors import CannotConnect, ConnectionLost, HeadgateError
 from ..messages import Message, Welcome
 from ..retry import Retry, reason_of
 from ..session import Role, Session
+from ..telling import Telling
 from .connection import Connection
 from .tasks import Tasks
 
@@ -32,6 +33,7 @@ class Link:
         retry: Retry,
         clock: Callable[[], float],
         on_change: Callable[[], None],
+        telling: Telling | None = None,
     ) -> None:
         self.addresses = addresses
         self.failure: HeadgateError | None = None
@@ -40,6 +42,7 @@ class Link:
         self._retry = retry
         self._clock = clock
         self._on_change = on_change
+        self._telling = telling or Telling()
         self._connection: Connection | None = None
         self._welcome: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] | None = None
@@ -72,6 +75,16 @@ class Link:
         """Write what was sent now rather than at the end of the loop's turn."""
         if self._connection is not None:
             self._connection.flush()
+
+    def bound(self, seconds: float) -> None:
+        """Look for a broker no longer than that from now on."""
+        self._retry.bound(seconds)
+
+    def forsake(self, error: HeadgateError) -> None:
+        """This connection is another process's: end without a word on it."""
+        self.failure = error
+        self._connection = self._welcome = None
+        self._closing = True
 
     async def close(self) -> None:
         """Say goodbye and wait until the socket is gone."""
@@ -131,6 +144,7 @@ class Link:
                 self._welcome.set_exception(failure or ConnectionLost(reason))
         elif not self._closing:
             self._retry.lost(self._clock())
+            self._telling.disconnected(self.addresses.last or self.addresses.text, reason, self._retry.budget_seconds)
             self._tasks.start(self._reconnect(reason), "headgate reconnect")
         self._on_change()
 
@@ -154,6 +168,7 @@ class Link:
                 await self._dial(attempt)
             except (OSError, HeadgateError) as error:
                 dialling.failed(attempt.address, error)
+                self._telling.failed(attempt.address, reason_of(error))
                 last = error
             else:
                 dialling.reached(attempt.address)
@@ -179,10 +194,13 @@ class Link:
                 connection.abort("the handshake failed")
 
     async def _reconnect(self, reason: str) -> None:
-        dialling = Dialling(self.addresses, self._retry)
+        dialling, sessions = Dialling(self.addresses, self._retry), self._conversation.sessions
         if await self._search(dialling) is None:
             self.reconnects += 1
+            resumed = self._conversation.sessions == sessions
+            self._telling.reconnected(self.addresses.last or "", self._conversation.broker, resumed)
             return
         self.failure = self._conversation.fatal or ConnectionLost(dialling.reason or reason)
+        self._telling.ended(self.addresses.text, reason_of(self.failure))
         self._conversation.abandon(dialling.reason or reason)
         self._on_change()

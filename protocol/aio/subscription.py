@@ -39,8 +39,9 @@ class Event(receiving.Event):
 class Subscription:
     """Made by `Client.subscribe`. Iterate over it, or over `batches()`; the loop ends when it is closed.
 
-    A client has one window of credit for all its subscriptions. What is not taken from one of them fills the window
-    and in the end holds up the others as well: give a slow loop a client of its own.
+    What is not taken waits: `credit` events or `credit_bytes` of them here, and then at the broker, which in the end
+    drops the oldest and says so (`lost`, `gaps`, `on_gap`). When a client has several subscriptions, one that is `full`
+    does not hold up the others.
     """
 
     def __init__(
@@ -88,6 +89,16 @@ class Subscription:
     def gaps(self) -> deque[Gap]:
         """The last gaps, each with count and reason; those with subscription 0 concern the whole client."""
         return self._inbox.gaps
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits here untaken that the broker keeps what follows, and goes on with the others."""
+        return self._inbox.held
+
+    @property
+    def stalls(self) -> int:
+        """How often it was full."""
+        return self._inbox.stalls
 
     @property
     def confirmed(self) -> bool:

@@ -6,7 +6,13 @@ the broker; the next call dials again by itself (a new session, if that took lon
 Nobody watches the clock between two calls either: what `publish_soon` took waits for company until its batch is full,
 or until a call comes after `linger_seconds`, or until `flush`.
 
-A client serves one thread at a time, and says so when a second one comes: make one for each.
+**Without a broker** it looks for one for ever, as the asyncio client does: a call waits meanwhile. `seconds=` bounds
+the waiting of one call: `publish`, `publish_batch` and `flush` raise UnknownOutcome when they are over, for the events
+are still there and go out when a broker answers; `ask` raises ConnectionLost. `retry_seconds` bounds its life.
+
+Any number of threads may use one client, and any of them may close it: what is waited for elsewhere ends then. One at a
+time moves the connection on, for all who wait (`sharing.py`). A subscription that several threads take from gives each
+event to one of them. A `Producer` counts, and serves one thread.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from __future__ import annotations
 import random
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -23,13 +30,15 @@ from ..addresses import Addresses
 from ..batch import Batch
 from ..columns import Scalar
 from ..conversation import ClientOptions, Conversation
-from ..errors import HeadgateError, LocalError
+from ..errors import ConnectionLost, HeadgateError, LocalError, UnknownOutcome
+from ..forking import remember
 from ..limits import (
+    CREDIT_BYTES_DEFAULT,
     CREDIT_DEFAULT,
     HEARTBEAT_SECONDS_DEFAULT,
     LINGER_EVENTS_DEFAULT,
     LINGER_SECONDS_DEFAULT,
-    RETRY_SECONDS_DEFAULT,
+    RETRY_SECONDS_ENDING,
 )
 from ..log_catalogue import Chunk, LogInfo, Survey, kind_number
 from ..log_rows import LogName
@@ -37,15 +46,16 @@ from ..messages import Gap, LogChunk, ReadLog
 from ..outcome import Outcome
 from ..overview import Overview
 from ..receiving import Inbox
-from ..retry import Retry
+from ..retry import Retry, check_seconds
+from ..telling import Hook, Log, Telling
 from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
 from .errand import Errand, Work, settled
 from .limits import INFLIGHT_DEFAULT
 from .link import Link
 from .logs import Logs
-from .one_thread import OneThread
 from .producer import Producer
 from .replaying import Replaying
+from .sharing import Sharing
 from .subscription import Event, Subscription
 
 __all__ = ["BlockingClient", "connect_blocking"]
@@ -56,23 +66,33 @@ def connect_blocking(
     *,
     name: str = "",
     credit: int = CREDIT_DEFAULT,
+    credit_bytes: int = CREDIT_BYTES_DEFAULT,
     linger_seconds: float = LINGER_SECONDS_DEFAULT,
     batch_events: int = LINGER_EVENTS_DEFAULT,
-    retry_seconds: float = RETRY_SECONDS_DEFAULT,
+    retry_seconds: float | None = None,
     heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT,
     wait_seconds: float = 0.0,
     shuffle: bool = True,
     producer: str | None = None,
+    on_disconnected: Hook | None = None,
+    on_reconnected: Hook | None = None,
+    logger: Log | None = None,
 ) -> BlockingClient:
-    """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying.
+    """A connected client. Raises CannotConnect when no broker answers, at once or after `wait_seconds` of trying, and
+    LocalError for an argument that is none.
 
     Several brokers are written with commas between them, and `producer` is the name under which it publishes what is to
-    be stored, as for the asyncio client.
+    be stored; that, `retry_seconds`, the hooks and the logger are as for the asyncio client. The hooks are called in
+    the thread that finds out, during its call.
     """
+    check_seconds("wait_seconds", wait_seconds)
     producer = secrets.token_hex(8) if producer is None else producer
     epoch = time.time_ns() // 1000
-    options = ClientOptions(name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch)
-    client = BlockingClient(Addresses(address, random.random, shuffle), options, Retry(retry_seconds, random.random))
+    options = ClientOptions(
+        name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch, credit_bytes
+    )
+    addresses, retry = Addresses(address, random.random, shuffle), Retry(retry_seconds, random.random)
+    client = BlockingClient(addresses, options, retry, telling=Telling(logger, on_disconnected, on_reconnected))
     client.open(wait_seconds)
     return client
 
@@ -81,19 +101,28 @@ class BlockingClient(Overview):
     """See the head of this file; made by `connect_blocking`, best used in `with`."""
 
     def __init__(
-        self, addresses: Addresses, options: ClientOptions, retry: Retry, clock: Callable[[], float] = time.monotonic
+        self,
+        addresses: Addresses,
+        options: ClientOptions,
+        retry: Retry,
+        clock: Callable[[], float] = time.monotonic,
+        telling: Telling | None = None,
     ) -> None:
         self._conversation = Conversation(options, Outcome)
         self._publications = self._conversation.publications
         self._name = options.name
         self._logs: Logs | None = None
-        self._link = Link(addresses, self._conversation, retry, clock)
+        self._hooks: deque[Callable[[], None]] = deque()  # of the application, to be called: two a lost connection
+        self.sharing = Sharing()
+        self._telling = telling or Telling()
+        self._telling.later = self._hooks.append
+        self._conversation.deliveries.on_full = self._telling.full
+        self._link = Link(addresses, self._conversation, retry, clock, self._telling, self.sharing)
         super().__init__(self._conversation, self._link)
         self._linger_seconds = options.linger_seconds
         self._clock = clock
         self._opened_batch = clock()
-        self._one_thread = OneThread()
-        self._closed = False
+        self._closed = self._finished = False
 
     # --- Publishing --------------------------------------------------------------------------------------------------
 
@@ -105,13 +134,18 @@ class BlockingClient(Overview):
         *,
         content_type: str = "",
         mode: str | int = "accepted",
+        seconds: float | None = None,
     ) -> None:
-        """Publish one event; returns when the broker has it. Modes and errors as in the asyncio client."""
-        with self._one_thread:
-            outcome = self._take(topic, attributes, body, content_type, mode)
+        """Publish one event; returns when the broker has it. Modes and errors as in the asyncio client.
+
+        Raises UnknownOutcome when there was no answer in so many seconds.
+        """
+        with self.sharing:
+            deadline = self._deadline(seconds)
+            outcome = self._take(topic, attributes, body, content_type, mode, deadline)
             outcome.awaiters += 1
             self._publications.seal_all()
-            self.wait(lambda: outcome.settled)
+            self._wait_until(lambda: outcome.settled, deadline, 1)
             outcome.result()
 
     def publish_soon(
@@ -124,13 +158,13 @@ class BlockingClient(Overview):
         mode: str | int = "accepted",
     ) -> None:
         """Publish one event without waiting for its answer: `flush` tells of errors. Waits only for room."""
-        with self._one_thread:
+        with self.sharing:
             self._take(topic, attributes, body, content_type, mode)
             publications = self._publications
             if publications.collecting and self._clock() - self._opened_batch >= self._linger_seconds:
                 publications.seal_all()
             if publications.releasable:
-                self._link.turn(0.0)
+                self._turn(0.0)
 
     def publish_batch(
         self,
@@ -140,36 +174,42 @@ class BlockingClient(Overview):
         *,
         content_type: str = "",
         mode: str | int = "accepted",
+        seconds: float | None = None,
     ) -> None:
         """Publish columns of events, the fast way: one topic for all or one each, attribute columns, bodies.
 
-        Returns when the broker has them all. Raises the first error, after the outcome of all is known.
+        Returns when the broker has them all. Raises the first error, after the outcome of all is known; or
+        UnknownOutcome when it was not known in so many seconds: what there was no room for was not taken then.
         """
-        with self._one_thread:
+        with self.sharing:
             self.check_usable()
+            deadline = self._deadline(seconds)
             number = mode_number(mode)
             outcomes = []
             for outcome in self._publications.add_columns(topics, attributes, bodies, content_type, number):
                 outcome.awaiters += outcome.events
                 outcomes.append(outcome)
-                self._link.turn(0.0)
-                self._wait_for_room()
-            self.wait(lambda: all(outcome.settled for outcome in reversed(outcomes)))
+                self._turn(0.0)
+                self._wait_for_room(deadline, len(bodies))
+            self._wait_until(lambda: all(one.settled for one in reversed(outcomes)), deadline, len(bodies))
             for outcome in outcomes:
                 outcome.result()
 
     def ready(self) -> None:
         """Wait until there is room for more; publishing does so by itself."""
-        with self._one_thread:
+        with self.sharing:
             self.check_usable()
             self._wait_for_room()
 
-    def flush(self) -> None:
-        """Wait for everything published so far; raises the first error since the last flush."""
-        with self._one_thread:
+    def flush(self, seconds: float | None = None) -> None:
+        """Wait for everything published so far; raises the first error since the last flush, or UnknownOutcome when
+        there was no answer in so many seconds.
+        """
+        with self.sharing:
             self.check_usable()
             self._publications.seal_all()
-            self.wait(lambda: self._publications.idle)
+            publications = self._publications
+            self._wait_until(lambda: publications.idle, self._deadline(seconds), publications.events_waiting)
             error = self._publications.take_unreported()
             if error is not None:
                 raise error
@@ -191,46 +231,53 @@ class BlockingClient(Overview):
 
         `start` begins in the past of a stored stream, and makes up for what is missed: see the asyncio client.
         """
-        with self._one_thread:
+        options = subscribe_options(exact, durable, ordered)
+        with self.sharing:
             self.check_usable()
-            options = subscribe_options(exact, durable, ordered)
             inbox = self._conversation.inbox(pattern, where or "", options)
-            try:
-                if start is not None and not durable:  # which the broker refuses, before anything is read
-                    replaying = Replaying(self, inbox, start, self._conversation.subscribe)
-                    subscription = Subscription(self, inbox, on_gap, replaying)
-                    replaying.begin(Event)
-                else:
-                    subscription = Subscription(self, inbox, on_gap)
-                    self._answer(self._conversation.subscribe(inbox))
-            except BaseException:
+        try:
+            if start is not None and not durable:  # which the broker refuses, before anything is read
+                replaying = Replaying(self, inbox, start, self._say_subscribe)
+                subscription = Subscription(self, inbox, on_gap, replaying)
+                replaying.begin(Event)
+            else:
+                subscription = Subscription(self, inbox, on_gap)
+                self._answer(self._say_subscribe(inbox))
+        except BaseException:
+            with self.sharing:
                 self._conversation.unsubscribe(inbox)
-                raise
-            return subscription
+            raise
+        return subscription
 
     def unsubscribe(self, inbox: Inbox) -> None:
         """What `Subscription.close` does."""
-        with self._one_thread:
+        with self.sharing:
             if self._closed or self._link.failure is not None:
                 inbox.end(discard=True)
                 return
             self._answer(self._conversation.unsubscribe(inbox))
 
-    def ask(self, verb: str, **arguments: Any) -> Any:
-        """Ask the broker itself: status, streams, subs, … Raises Refused."""
-        with self._one_thread:
-            return Errand(self.asking(verb, arguments)).run()
+    def ask(self, verb: str, seconds: float | None = None, **arguments: Any) -> Any:
+        """Ask the broker itself: status, streams, subs, … Raises Refused, and ConnectionLost when there was no answer
+        in so many seconds.
+        """
+        errand = Errand(self.asking(verb, arguments))
+        if not errand.advance(None if seconds is None else time.monotonic() + seconds):
+            raise ConnectionLost(f"no answer within {seconds:g} seconds")
+        return errand.result
 
     def asking(self, verb: str, arguments: dict[str, Any]) -> Work[Any]:
         """The work of `ask`."""
-        self.check_usable()
-        return (yield from settled(self, self._conversation.ask(verb, arguments)))
+        with self.sharing:
+            self.check_usable()
+            outcome = self._conversation.ask(verb, arguments)
+        return (yield from settled(self, outcome))
 
     # --- Logs --------------------------------------------------------------------------------------------------------
 
     def producer(self, name: str, epoch: int, *, inflight: int = INFLIGHT_DEFAULT) -> Producer:
         """Publish as this producer; older epochs of it are shut out from now on. Raises Refused, or Fenced."""
-        with self._one_thread:
+        with self.sharing:
             self.check_usable()
             state = producing.Producer(name, epoch, strict=True)
             self._conversation.open_producer(state)
@@ -242,76 +289,102 @@ class BlockingClient(Overview):
 
     def produce(self, state: producing.Producer, batch: Batch, digest: bytes, ids: bytes, inflight: int) -> None:
         """What `Producer.publish` does."""
-        with self._one_thread:
+        with self.sharing:
             self.check_usable()
             self.wait(lambda: state.waiting < inflight)
             self._wait_for_room()
             self._publications.add_produced(state, batch, digest, ids)
-            self._link.turn(0.0)
+            self._turn(0.0)
 
     def end_producer(self, state: producing.Producer) -> None:
         """What `Producer.close` does, after it has flushed."""
-        with self._one_thread:
+        with self.sharing:
             self._conversation.close_producer(state)
 
     def logs(self, stream: str | None = None, kind: str | int = "events") -> list[LogInfo]:
         """The logs of a stream, or of all, that some broker within reach has: events, deliveries or subscriptions."""
-        with self._one_thread:
-            return Errand(self.over_logs().find(stream, kind_number(kind))).run()
+        return Errand(self.over_logs().find(stream, kind_number(kind))).run()
 
     def survey_logs(self, stream: str, kind: str | int = "events") -> Survey:
         """The logs of a stream's events, and whose could not be had."""
-        with self._one_thread:
-            return Errand(self.over_logs().survey(stream, kind_number(kind))).run()
+        return Errand(self.over_logs().survey(stream, kind_number(kind))).run()
 
     def read_log(self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = "") -> Chunk:
         """Rows of a log from a position on, from whoever has it. With a pattern or a condition the matching events."""
-        with self._one_thread:
-            return Errand(self.over_logs().read(name, position, events, pattern, where)).run()
+        return Errand(self.over_logs().read(name, position, events, pattern, where)).run()
 
     def log_at(self, name: LogName, time: int) -> int:
         """The first position of a log at or after that time, in microseconds since 1970 UTC."""
-        with self._one_thread:
-            return Errand(self.over_logs().position_at(name, time)).run()
+        return Errand(self.over_logs().position_at(name, time)).run()
 
     def requesting_log(self, message: ReadLog) -> Work[LogChunk]:
         """The work of asking for a chunk of a log that this client's own broker has. Raises Refused."""
-        self.check_usable()
-        chunk: LogChunk = yield from settled(self, self._conversation.read_log(message))
+        with self.sharing:
+            self.check_usable()
+            outcome = self._conversation.read_log(message)
+        chunk: LogChunk = yield from settled(self, outcome)
         return chunk
 
     def over_logs(self) -> Logs:
         """The logs of the cluster, as the work of errands: subscriptions that replay ask for them."""
-        self.check_usable()
-        if self._logs is None:
-            # A broker that does not answer is passed over, not waited for: another one may have a copy.
-            self._logs = Logs(self, lambda address: connect_blocking(address, name=self._name, retry_seconds=0.0))
-        return self._logs
+        with self.sharing:
+            self.check_usable()
+            if self._logs is None:
+                # A broker that does not answer is passed over, not waited for: another one may have a copy.
+                self._logs = Logs(self, lambda address: connect_blocking(address, name=self._name, retry_seconds=0.0))
+            return self._logs
 
     # --- Beginning and end -------------------------------------------------------------------------------------------
 
     def open(self, wait_seconds: float = 0.0) -> None:
         """What `connect_blocking` does."""
-        self._link.open(wait_seconds)
+        try:
+            self._link.open(wait_seconds)
+        except BaseException:
+            self.sharing.close()
+            raise
+        remember(self)
+
+    def forked(self, error: LocalError) -> None:
+        """This is a child of the process that connected."""
+        self.sharing = Sharing()  # whoever held the lock is not in this process
+        self._link.forsake(error)
+        self._conversation.forsake(error)
 
     def close(self) -> None:
         """Wait for what was published, say goodbye, end every subscription. Raises what `flush` would."""
-        with self._one_thread:
+        with self.sharing:
             if self._closed:
+                return
+            if isinstance(self._link.failure, LocalError):
+                self._closed = True  # in a child of the process that connected there is nothing to end
                 return
             try:
                 if self._link.connected:
+                    self._link.bound(RETRY_SECONDS_ENDING)
                     self.flush()
             finally:
-                self._closed = True
-                self._conversation.end_inboxes()
-                if self._logs is not None:
-                    self._logs.close()
-                self._link.close()
-                self._conversation.finish()
+                self._end()
             # Without a connection nothing was waited for: what is lost with the client must not be lost in silence.
             if (error := self._publications.take_unreported()) is not None:
                 raise error
+
+    def _end(self) -> None:
+        """End it once, and everything that waits for it in other threads."""
+        if self._closed:
+            return
+        self._closed = True
+        self._conversation.end_inboxes()
+        while self.sharing.led:
+            self.sharing.tell_all()
+            self.sharing.follow(None)
+        if self._logs is not None:
+            self._logs.close()
+        self._link.close()
+        self._conversation.finish()
+        self._finished = True
+        self.sharing.tell_all()
+        self.sharing.close()
 
     def __enter__(self) -> BlockingClient:
         return self
@@ -329,39 +402,71 @@ class BlockingClient(Overview):
     def give_credit(self) -> None:
         """Tell the broker what was consumed, if it is time; subscriptions call it."""
         if self._conversation.deliveries.credit_due and not self._closed:
-            with self._one_thread:
-                self._link.turn(0.0)
+            with self.sharing:
+                self._turn(0.0)
 
     def wait(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
         """Read and write until it is done, or so many seconds have passed, and once at least; tells which."""
         deadline = None if seconds is None else self._clock() + seconds
         left = seconds
-        with self._one_thread:
+        with self.sharing:
+            self.sharing.wake()  # there may be something to send
             while not done():
-                if self._link.failure is not None or (left is not None and left < 0):
+                if self._link.failure is not None or self._finished or (left is not None and left < 0):
                     return False
-                self._link.turn(left, done)
+                if self._closed or self.sharing.led:
+                    self.sharing.follow(left)
+                else:
+                    self._turn(left, done)
                 left = None if deadline is None else deadline - self._clock()
             return True
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
+    def _turn(self, seconds: float | None, done: Callable[[], bool] = lambda: False) -> None:
+        if self.sharing.led:
+            self.sharing.wake()
+            return
+        with self.sharing.leading():
+            self._link.turn(seconds, done)
+        while self._hooks:
+            self._hooks.popleft()()
+
+    def _say_subscribe(self, inbox: Inbox) -> Outcome:
+        with self.sharing:
+            return self._conversation.subscribe(inbox)
+
+    def _deadline(self, seconds: float | None) -> float | None:
+        return None if seconds is None else self._clock() + seconds
+
+    def _wait_until(self, done: Callable[[], bool], deadline: float | None, events: int) -> None:
+        """Wait, for these events; raises UnknownOutcome when that time came first."""
+        seconds = None if deadline is None else max(0.0, deadline - self._clock())
+        if not self.wait(done, seconds) and self._link.failure is None:
+            raise UnknownOutcome(events, "no answer in the time that was given; they go out when a broker answers")
+
     def _take(
-        self, topic: str, attributes: Mapping[str, Any] | None, body: Body, content_type: str, mode: str | int
+        self,
+        topic: str,
+        attributes: Mapping[str, Any] | None,
+        body: Body,
+        content_type: str,
+        mode: str | int,
+        deadline: float | None = None,
     ) -> Outcome:
         self.check_usable()
         publications = self._publications
         if type(body) is not bytes:
             body, content_type = body_bytes(body, content_type)
         if publications.full:
-            self._wait_for_room()
+            self._wait_for_room(deadline)
         if not publications.collecting:
             self._opened_batch = self._clock()
         return publications.add(topic, attributes, body, content_type, mode_number(mode))
 
-    def _wait_for_room(self) -> None:
+    def _wait_for_room(self, deadline: float | None = None, events: int = 1) -> None:
         if self._publications.full:
-            self.wait(lambda: self._publications.roomy)
+            self._wait_until(lambda: self._publications.roomy, deadline, events)
             self.check_usable()
 
     def _answer(self, outcome: Outcome) -> Any:

@@ -15,7 +15,9 @@ from ..errors import CannotConnect, ConnectionLost, HeadgateError
 from ..messages import Goodbye
 from ..retry import Retry, reason_of
 from ..session import State
+from ..telling import Telling
 from .limits import CLOSE_SECONDS_MAX
+from .sharing import Sharing
 from .wire import Wire
 
 __all__ = ["Link"]
@@ -29,7 +31,13 @@ class Link:
     """Carries the messages of a Conversation over one Wire after another."""
 
     def __init__(
-        self, addresses: Addresses, conversation: Conversation, retry: Retry, clock: Callable[[], float]
+        self,
+        addresses: Addresses,
+        conversation: Conversation,
+        retry: Retry,
+        clock: Callable[[], float],
+        telling: Telling | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         self.addresses = addresses
         self.failure: HeadgateError | None = None
@@ -37,6 +45,8 @@ class Link:
         self._conversation = conversation
         self._retry = retry
         self._clock = clock
+        self._telling = telling or Telling()
+        self._sharing = sharing
         self._wire: Wire | None = None
         self._dialling: Dialling | None = None
         self._attempt: Attempt | None = None
@@ -60,6 +70,7 @@ class Link:
                 return self._dial(dialling, attempt)
             except (OSError, HeadgateError) as error:
                 dialling.failed(attempt.address, error)
+                self._telling.failed(attempt.address, reason_of(error))
                 last = error
         raise CannotConnect(self.addresses.text, dialling.reason) from last
 
@@ -86,6 +97,17 @@ class Link:
                 raise wire.session.failure or ConnectionLost("the broker said goodbye")
         except (OSError, HeadgateError) as error:
             self._lost(wire, reason_of(error))
+
+    def bound(self, seconds: float) -> None:
+        """Look for a broker no longer than that from now on."""
+        self._retry.bound(seconds)
+
+    def forsake(self, error: HeadgateError) -> None:
+        """This connection is another process's: end without a word on it."""
+        self.failure = error
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
 
     def close(self) -> None:
         """Say goodbye, and wait a moment for the broker to have read it."""
@@ -124,7 +146,7 @@ class Link:
 
     def _dial(self, dialling: Dialling, attempt: Attempt) -> None:
         deadline = self._clock() + attempt.seconds
-        wire = Wire(*attempt.target, attempt.seconds, self._clock)
+        wire = Wire(*attempt.target, attempt.seconds, self._clock, self._sharing)
         try:
             wire.send(self._conversation.hello())
             while wire.session.state is State.OPENING:
@@ -144,21 +166,34 @@ class Link:
     def _try_again(self, dialling: Dialling, attempt: Attempt, seconds: float | None) -> None:
         wait = self._attempt_at - self._clock()
         if wait > 0:
-            time.sleep(wait if seconds is None else max(0.0, min(wait, seconds)))
-            if seconds is not None and seconds < wait:
+            self._pause(wait if seconds is None else max(0.0, min(wait, seconds)))
+            if self._clock() < self._attempt_at:
                 return
+        sessions = self._conversation.sessions
         try:
             self._dial(dialling, attempt)
             self.reconnects += 1
+            resumed = self._conversation.sessions == sessions
+            self._telling.reconnected(attempt.address, self._conversation.broker, resumed)
         except (OSError, HeadgateError) as error:
             dialling.failed(attempt.address, error)
+            self._telling.failed(attempt.address, reason_of(error))
             self._schedule(dialling, dialling.reason)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, and not longer than until everybody is told something."""
+        if self._sharing is None:
+            time.sleep(seconds)
+        else:
+            with self._sharing:
+                self._sharing.follow(seconds)
 
     def _lost(self, wire: Wire, reason: str) -> None:
         wire.close()
         self._wire = None
         self._conversation.interrupted(reason)
         self._retry.lost(self._clock())
+        self._telling.disconnected(self.addresses.last or self.addresses.text, reason, self._retry.budget_seconds)
         self._dialling = Dialling(self.addresses, self._retry)
         self._schedule(self._dialling, reason)
 
@@ -167,6 +202,7 @@ class Link:
         self._attempt = None if self._conversation.fatal else dialling.next(now)
         if self._attempt is None:
             self.failure = self._conversation.fatal or ConnectionLost(reason)
+            self._telling.ended(self.addresses.text, reason_of(self.failure))
             self._conversation.abandon(reason)
         else:
             self._attempt_at = now + self._attempt.pause

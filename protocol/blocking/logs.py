@@ -6,6 +6,7 @@ when none of them has it any more. Each question is the work of an errand (`erra
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ class Logs:
     def __init__(self, client: BlockingClient, dial: Callable[[str], BlockingClient]) -> None:
         self._client = client
         self._dial = dial
+        self._one_at_a_time = threading.Lock()
         self._addresses: dict[str, str] = {}
         self._others: dict[str, BlockingClient] = {}
         self._holders: dict[LogName, tuple[str, ...]] = {}
@@ -145,12 +147,13 @@ class Logs:
     def _at(self, broker: str) -> BlockingClient:
         if broker == self._client.broker:
             return self._client
-        client = self._others.get(broker)
-        if client is None:
-            if broker not in self._addresses:
-                raise CannotConnect(broker, "no broker of that name is known")
-            client = self._others[broker] = self._dial(self._addresses[broker])
-        return client
+        with self._one_at_a_time:
+            client = self._others.get(broker)
+            if client is None:
+                if broker not in self._addresses:
+                    raise CannotConnect(broker, "no broker of that name is known")
+                client = self._others[broker] = self._dial(self._addresses[broker])
+            return client
 
     def _forget(self, broker: str) -> None:
         client = self._others.pop(broker, None)

@@ -94,7 +94,8 @@ class Replaying:
                 break
             if replay.step is Step.LIVE and not self.is_late:
                 if inbox.at_gap:
-                    self._said += inbox.close_gap()
+                    with self._client.sharing:
+                        self._said += inbox.close_gap()
                     replay.lost()
                 elif self.rest_seconds:
                     break
@@ -187,6 +188,7 @@ class Replaying:
         """Nothing is read any more: what was missing is missing."""
         said, self._said = self._said, []
         while self._inbox.at_gap:
-            said += self._inbox.close_gap()
+            with self._client.sharing:
+                said += self._inbox.close_gap()
         for gap in said:
             self._inbox.tell(gap)

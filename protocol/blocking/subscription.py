@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,7 +40,9 @@ class Event(receiving.Event):
 class Subscription:
     """Made by `BlockingClient.subscribe`. `for event in subscription` waits for ever; `events(seconds)` does not.
 
-    A client has one window of credit for all its subscriptions: give a slow loop a client of its own.
+    What is not taken waits: `credit` events or `credit_bytes` of them here, and then at the broker, which in the end
+    drops the oldest and says so (`lost`, `gaps`, `on_gap`). When a client has several subscriptions, one that is `full`
+    does not hold up the others.
     """
 
     def __init__(
@@ -51,7 +55,8 @@ class Subscription:
         self._client = client
         self._inbox = inbox
         self._replaying = replaying
-        self._current: Iterator[Event] = iter(())
+        self._left: deque[Event] = deque()  # taken, and not handed out yet
+        self._taking = threading.RLock()  # who reads logs for it
         self._on_gap = on_gap
         self._untold: list[Gap] = []
         if on_gap is not None:
@@ -83,6 +88,16 @@ class Subscription:
         return self._inbox.gaps
 
     @property
+    def full(self) -> bool:
+        """Whether so much waits here untaken that the broker keeps what follows, and goes on with the others."""
+        return self._inbox.held
+
+    @property
+    def stalls(self) -> int:
+        """How often it was full."""
+        return self._inbox.stalls
+
+    @property
     def confirmed(self) -> bool:
         """Whether the broker has it; not so from the gap that tells of a new session until it has it again."""
         return self._inbox.confirmed
@@ -110,16 +125,24 @@ class Subscription:
         return self.events()
 
     def __next__(self) -> Event:
-        return next(self.events())
+        for event in self.events():
+            return event
+        raise StopIteration
 
     def events(self, seconds: float | None = None) -> Iterator[Event]:
         """Events one by one; ends when it is closed, or when nothing came for so many seconds."""
+        left = self._left
         while True:
-            yield from self._current
-            batch = self.take(seconds)
-            if not batch:
-                return
-            self._current = iter(batch)
+            # Other threads may be at it as well: each event goes to one of them.
+            try:
+                event = left.popleft()
+            except IndexError:
+                batch = self.take(seconds)
+                if not batch:
+                    return
+                left.extend(batch)
+            else:
+                yield event
 
     def batches(self, seconds: float | None = None) -> Iterator[list[Event]]:
         """The same events as lists, as they came."""
@@ -128,9 +151,15 @@ class Subscription:
 
     def take(self, seconds: float | None = None) -> list[Event]:
         """The next events; none when it is closed, or when nothing came for so many seconds. Raises what ended it."""
-        left = list(self._current)
-        if left:
-            return left
+        if self._left:
+            with suppress(IndexError):
+                return [self._left.popleft() for _ in range(len(self._left))]
+        if self._replaying is None:
+            return self._take(seconds)
+        with self._taking:
+            return self._take(seconds)
+
+    def _take(self, seconds: float | None) -> list[Event]:
         inbox = self._inbox
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
@@ -143,13 +172,16 @@ class Subscription:
             if not inbox.waiting and not self._wait(deadline):
                 continue
             self._tell_gaps()
-            if inbox.at_gap:
-                continue
-            if not inbox.waiting:
-                if inbox.failure is not None:
-                    raise inbox.failure
-                return []
-            events = inbox.take(Event)
+            with self._client.sharing:
+                if inbox.at_gap:
+                    continue
+                if not inbox.waiting:
+                    if inbox.failure is not None:
+                        raise inbox.failure
+                    if inbox.ended or (deadline is not None and time.monotonic() >= deadline):
+                        return []
+                    continue  # another thread was quicker
+                events = inbox.take(Event)
             if events:
                 return cast("list[Event]", events)
 
@@ -173,7 +205,7 @@ class Subscription:
 
     def close(self) -> None:
         """Unsubscribe; nothing of it comes any more."""
-        self._current = iter(())
+        self._left.clear()
         if not self._inbox.ended:
             self._client.unsubscribe(self._inbox)
 

@@ -6,26 +6,41 @@ import selectors
 import socket
 from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from ..errors import ConnectionLost
 from ..messages import Message
 from ..session import Role, Session
 from .limits import READ_BYTES, UNSENT_BYTES_MAX
+from .sharing import Sharing
 
 __all__ = ["Wire"]
 
 
 class Wire:
-    """Connects when made; raises OSError. Nothing happens on it between two turns."""
+    """Connects when made; raises OSError. Nothing happens on it between two turns. While it waits, `sharing` lets other
+    threads have the client, and may wake it.
+    """
 
-    def __init__(self, host: str, port: int, connect_seconds: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        connect_seconds: float,
+        clock: Callable[[], float],
+        sharing: Sharing | None = None,
+    ) -> None:
         self._clock = clock
-        self._socket = socket.create_connection((host, port), connect_seconds)
+        self._sharing = sharing
+        with nullcontext() if sharing is None else sharing.elsewhere():
+            self._socket = socket.create_connection((host, port), connect_seconds)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._selector = selectors.DefaultSelector()
         self._wanted = selectors.EVENT_READ
         self._selector.register(self._socket, self._wanted)
+        if sharing is not None:
+            self._selector.register(sharing.alarm, selectors.EVENT_READ)
         self._unsent: deque[memoryview] = deque()
         self._unsent_bytes = 0
         self.session = Session(Role.CLIENT, clock())
@@ -52,8 +67,7 @@ class Wire:
         if wanted != self._wanted:
             self._wanted = wanted
             self._selector.modify(self._socket, wanted)
-        ready = self._selector.select(patience if seconds is None else max(0.0, min(seconds, patience)))
-        mask = ready[0][1] if ready else 0
+        mask = self._select(patience if seconds is None else max(0.0, min(seconds, patience)))
         messages = self._read() if mask & selectors.EVENT_READ else []
         now = self.last_turn = self._clock()
         if not self.session.closed:
@@ -71,6 +85,17 @@ class Wire:
         """Give the socket up."""
         self._selector.close()
         self._socket.close()
+
+    def _select(self, seconds: float) -> int:
+        """Wait at most so long; what the socket is ready for."""
+        if self._sharing is None or not seconds:
+            ready = self._selector.select(seconds)
+        else:
+            with self._sharing.elsewhere():
+                ready = self._selector.select(seconds)
+        if self._sharing is not None:
+            self._sharing.hush()
+        return sum(mask for key, mask in ready if key.fileobj is self._socket)
 
     def _read(self) -> list[Message]:
         try:

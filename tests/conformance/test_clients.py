@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +13,15 @@ import pytest
 
 from headgate.protocol.aio import connect
 from headgate.protocol.blocking import connect_blocking
-from headgate.protocol.errors import CannotConnect, ErrorCode, LocalError, Refused
+from headgate.protocol.errors import (
+    CannotConnect,
+    ConnectionLost,
+    ErrorCode,
+    LocalError,
+    Refused,
+    UnknownOutcome,
+)
+from tests.support.fake_broker import fake_broker
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.threaded import Threaded, in_thread
 
@@ -99,8 +109,10 @@ class AsyncFacade(Facade):
         self._run(subscription.close())
 
     def close(self) -> None:
-        self._run(self._client.close())
-        self._stop()
+        try:
+            self._run(self._client.close())
+        finally:
+            self._stop()
 
     def _run(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
@@ -224,6 +236,143 @@ def test_nothing_comes_after_unsubscribing(client: Any) -> None:
     assert len(client.take(other, 1)) == 1
 
 
+@pytest.mark.parametrize(
+    ("argument", "value", "advice"),
+    [
+        ("retry_seconds", "30", "a number of seconds, 0 or more, or None"),
+        ("retry_seconds", -1, "a number of seconds, 0 or more, or None"),
+        ("retry_seconds", float("nan"), "a number of seconds"),
+        ("retry_seconds", True, "a number of seconds"),
+        ("wait_seconds", None, "a number of seconds, 0 or more, not None"),
+        ("linger_seconds", "1", "a number of seconds"),
+        ("heartbeat_seconds", None, "a number of seconds"),
+        ("credit", 1.5, "a whole number"),
+        ("batch_events", None, "a whole number"),
+        ("name", 7, "a string"),
+        ("producer", b"me", "a string"),
+        ("on_disconnected", 5, "a function of one string"),
+        ("on_reconnected", "print", "a function of one string"),
+        ("logger", "headgate", "a logging.Logger"),
+    ],
+)
+def test_an_argument_that_is_none_is_refused_at_once(kind: Any, argument: str, value: object, advice: str) -> None:
+    with pytest.raises(LocalError, match=f"{argument} is {advice}"):
+        kind("127.0.0.1:1", **{argument: value})
+
+
+def test_an_address_that_is_none_is_refused_at_once(kind: Any) -> None:
+    with pytest.raises(LocalError, match="an address is a string"):
+        kind(7400)
+
+
+def test_a_client_outlives_its_broker_and_says_what_happens(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """It looks for one as long as it takes, whatever its hooks do; publishes wait for that."""
+    caplog.set_level(logging.INFO, "headgate")
+    told: list[str] = []
+
+    def lost(reason: str) -> None:
+        told.append("lost")
+        raise ZeroDivisionError(reason)
+
+    with in_thread(fake_broker) as fake:
+        client = kind(fake.thing.address, on_disconnected=lost, on_reconnected=lambda broker: told.append(broker))
+        subscription = client.subscribe("a")
+        fake.run(fake.thing.close())
+        publishing = threading.Thread(target=client.publish, args=("a", {"x": 1}))
+        publishing.start()
+        deadline = time.monotonic() + 20
+        while "lost" not in told:
+            assert time.monotonic() < deadline
+            publishing.join(0.01)
+        assert publishing.is_alive()
+        fake.run(fake.thing.listen())
+        publishing.join(20)
+        (event,) = client.take(subscription, 1)
+        assert (event.attributes, told) == ({"x": 1}, ["lost", "fake"])
+        client.close()
+    levels = [record.levelname for record in caplog.records]
+    assert levels == ["WARNING", "ERROR", "INFO"], caplog.text
+    assert "trying again until a broker answers" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+    assert "connected again to broker fake" in caplog.text and "with its session" in caplog.text
+
+
+def test_retry_seconds_bound_a_client_that_has_lost_its_broker(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with in_thread(fake_broker) as fake:
+        client = kind(fake.thing.address, retry_seconds=0.05)
+        fake.run(fake.thing.close())
+        with pytest.raises((ConnectionLost, UnknownOutcome)):
+            client.publish("a")
+        with pytest.raises(ConnectionLost):
+            client.publish("a")
+        client.close()
+    assert "trying again for 0.05 seconds" in caplog.text
+    assert "gave up the connection" in caplog.text
+
+
+def test_closing_does_not_wait_for_a_broker_that_is_gone(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for world in ("aio", "blocking"):
+        monkeypatch.setattr(f"headgate.protocol.{world}.client.RETRY_SECONDS_ENDING", 0.05)
+    with in_thread(fake_broker) as fake:
+        client = kind(fake.thing.address)
+        fake.call(lambda broker: setattr(broker, "acknowledging", False))
+        client.publish_soon("a")
+
+        def close() -> None:
+            with pytest.raises(UnknownOutcome):
+                client.close()
+
+        closing = threading.Thread(target=close)
+        closing.start()
+        fake.run(fake.thing.until(lambda: fake.thing.published))
+        fake.run(fake.thing.close())
+        closing.join(20)
+        assert not closing.is_alive()
+
+
 def test_nobody_there(kind: Any) -> None:
     with pytest.raises(CannotConnect):
         kind("127.0.0.1:1")
+
+
+def test_a_subscription_that_is_not_taken_from_holds_up_no_other(
+    kind: Any, broker: Threaded[LiveBroker], caplog: pytest.LogCaptureFixture
+) -> None:
+    client = kind(broker.thing.address, credit=50)
+    unread, read = client.subscribe("hold/unread"), client.subscribe("hold/read")
+    client.publish_batch("hold/unread", {"number": list(range(3000))}, [b""] * 3000)
+    for number in range(100):
+        client.publish("hold/read", {"number": number})
+        assert [event.attributes["number"] for event in client.take(read, 1)] == [number]
+    assert unread.full and unread.stalls == 1 and not read.full
+    assert "subscription 1 to hold/unread is full: " in caplog.text
+    assert [event.attributes["number"] for event in client.take(unread, 3000)] == list(range(3000))
+    assert not unread.full and unread.lost == read.lost == 0
+    client.close()
+
+
+def test_credit_in_bytes_bounds_what_waits(kind: Any, broker: Threaded[LiveBroker]) -> None:
+    client = kind(broker.thing.address, credit_bytes=20_000)
+    subscription = client.subscribe("bytes")
+    for number in range(50):
+        client.publish("bytes", {"number": number}, b"x" * 5000)
+    assert 20_000 <= subscription._inbox.bytes_waiting < 26_000
+    assert [event.attributes["number"] for event in client.take(subscription, 50)] == list(range(50))
+    client.close()
+
+
+def test_a_full_subscription_loses_the_oldest_and_is_told(kind: Any) -> None:
+    with in_thread(lambda: live_broker(outbox_bytes=64 * 1024)) as small:
+        client = kind(small.thing.address, credit=50)
+        unread, read = client.subscribe("hold/unread"), client.subscribe("hold/read")
+        for number in range(100):
+            client.publish_batch("hold/unread", {"number": [number]}, [b"x" * 5000])
+            client.publish("hold/read", {"number": number})
+            assert [event.attributes["number"] for event in client.take(read, 1)] == [number]
+        found = []
+        while not found or found[-1] < 99:
+            found += [event.attributes["number"] for event in client.take(unread, 1)]
+        assert found == sorted(found) and found[-1] == 99 and unread.stalls >= 1
+        assert unread.lost == 100 - len(found) > 30 and unread.gaps[0].reason == "slow consumer"
+        assert read.lost == 0
+        client.close()

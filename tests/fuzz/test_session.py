@@ -28,9 +28,9 @@ FRAMED = [b"".join(frame(encode_chunks(message))) for message in MESSAGES]
 FROM_CLIENT = b"".join(FRAMED[number - 1] for number in (5, 7, 8, 12, 17, 10, 19, 6, 20, 3, 12))
 FROM_BROKER = b"".join(FRAMED[number - 1] for number in (5, 9, 16, 14, 13, 15, 18, 11, 6, 21, 3, 14))
 WELCOME = b"".join(frame(encode_chunks(Welcome(1, "ann", b"key", False, 0, 256, 15.0))))
-AMONG_PEERS = b"".join(FRAMED[place] for place in (4, 6, 22, 23, 24, 13, 14, 22, 5, 25, 2, 24))
+AMONG_PEERS = b"".join(FRAMED[place] for place in (4, 6, 23, 24, 25, 13, 14, 23, 5, 26, 2, 25))
 VALID = {Role.BROKER: FROM_CLIENT, Role.CLIENT: FROM_BROKER, Role.PEER: AMONG_PEERS}
-GREETING = {Role.BROKER: FRAMED[0], Role.CLIENT: WELCOME, Role.PEER: FRAMED[21]}
+GREETING = {Role.BROKER: FRAMED[0], Role.CLIENT: WELCOME, Role.PEER: FRAMED[22]}
 
 
 def begun(role: Role, is_open: bool) -> Session:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -82,6 +83,7 @@ class World:
         self.step = step  # every so manyth number is wanted
         self.brokers = {name: Broker(name) for name in ("a1", "b2", "c3")}
         self.is_connected = True
+        self.sharing = nullcontext()  # there is one thread
         self.is_subscribed = False
         self.outbox: list[Deliver | Gap] = []
         self.now = 0.0

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
 import pytest
 
 from headgate.protocol import errors
@@ -18,32 +24,69 @@ from headgate.protocol.errors import (
     UnknownOutcome,
 )
 
+ERRORS: list[tuple[HeadgateError, str, dict[str, object]]] = [
+    (LocalError("too large"), "too large", {}),
+    (ProtocolViolation("odd"), "odd", {"text": "odd", "code": ErrorCode.PROTOCOL}),
+    (ProtocolViolation("late", ErrorCode.TIMEOUT), "late", {"code": ErrorCode.TIMEOUT}),
+    (Refused(100, "no such column"), "no such column", {"code": 100, "text": "no such column"}),
+    (
+        Fenced("job", 2, "epoch 3"),
+        "producer 'job', epoch 2, was replaced by a newer one: epoch 3",
+        {"producer": "job", "epoch": 2, "code": ErrorCode.FENCED},
+    ),
+    (
+        OutOfSequence("job", 7, "5 comes next"),
+        "producer 'job' is out of sequence at 7: 5 comes next",
+        {"producer": "job", "number": 7, "code": ErrorCode.OUT_OF_SEQUENCE},
+    ),
+    (CannotConnect("h:1", "refused"), "cannot connect to h:1: refused", {"address": "h:1", "reason": "refused"}),
+    (ConnectionLost("reset"), "connection lost: reset", {"reason": "reset"}),
+    (UnknownOutcome(3, "reset"), "the outcome of 3 event(s) is unknown: reset", {"events": 3, "reason": "reset"}),
+]
 
-@pytest.mark.parametrize(
-    ("error", "text", "fields"),
-    [
-        (LocalError("too large"), "too large", {}),
-        (ProtocolViolation("odd"), "odd", {"text": "odd", "code": ErrorCode.PROTOCOL}),
-        (ProtocolViolation("late", ErrorCode.TIMEOUT), "late", {"code": ErrorCode.TIMEOUT}),
-        (Refused(100, "no such column"), "no such column", {"code": 100, "text": "no such column"}),
-        (
-            Fenced("job", 2, "epoch 3"),
-            "producer 'job', epoch 2, was replaced by a newer one: epoch 3",
-            {"producer": "job", "epoch": 2, "code": ErrorCode.FENCED},
-        ),
-        (
-            OutOfSequence("job", 7, "5 comes next"),
-            "producer 'job' is out of sequence at 7: 5 comes next",
-            {"producer": "job", "number": 7, "code": ErrorCode.OUT_OF_SEQUENCE},
-        ),
-        (CannotConnect("h:1", "refused"), "cannot connect to h:1: refused", {"address": "h:1", "reason": "refused"}),
-        (ConnectionLost("reset"), "connection lost: reset", {"reason": "reset"}),
-        (UnknownOutcome(3, "reset"), "the outcome of 3 event(s) is unknown: reset", {"events": 3, "reason": "reset"}),
-    ],
-)
+
+@pytest.mark.parametrize(("error", "text", "fields"), ERRORS)
 def test_an_error_has_its_text_and_its_fields(error: HeadgateError, text: str, fields: dict[str, object]) -> None:
     assert str(error) == text
     assert {name: getattr(error, name) for name in fields} == fields
+
+
+def twins() -> list[HeadgateError]:
+    """One error of every class of the library."""
+    spark = pytest.importorskip("headgate.protocol.spark.errors")
+    return [*(error for error, _, _ in ERRORS), spark.MissingOption("topic", "name one"), spark.NoBroker("a:1", "gone")]
+
+
+def pickled(error: HeadgateError) -> HeadgateError:
+    again: HeadgateError = pickle.loads(pickle.dumps(error))
+    return again
+
+
+@pytest.mark.parametrize("through", [pickled, copy.copy, copy.deepcopy])
+def test_an_error_survives_pickling_and_copying(through: Callable[[HeadgateError], HeadgateError]) -> None:
+    for error in twins():
+        error.add_note("while publishing")
+        again = through(error)
+        assert again is not error
+        assert (type(again), str(again), again.args) == (type(error), str(error), error.args)
+        assert again.__dict__ == error.__dict__
+    assert {type(error) for error in twins()} >= set(subclasses(HeadgateError, "headgate.protocol.errors"))
+
+
+def subclasses(kind: type, module: str) -> list[type]:
+    below = [one for child in kind.__subclasses__() for one in (child, *subclasses(child, module))]
+    return [one for one in below if one.__module__ == module]
+
+
+def fail() -> None:
+    raise CannotConnect("h:1", "refused")
+
+
+@pytest.mark.slow
+def test_an_error_comes_back_from_a_process_of_a_pool() -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(CannotConnect) as caught:
+        pool.submit(fail).result(60)
+    assert (caught.value.address, caught.value.reason) == ("h:1", "refused")
 
 
 def test_one_tree_holds_every_error() -> None:

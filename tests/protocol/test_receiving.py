@@ -86,7 +86,7 @@ def test_silence_says_something_only_where_the_broker_could_have_spoken() -> Non
     assert not one.is_quiet, "so it was when it began to listen"
     one.listen()
     assert one.is_quiet
-    deliveries.deliver(Deliver([[2], 9], portion(9)))
+    deliveries.deliver(Deliver([[2], 10], portion(10)))
     while other.take():
         pass
     deliveries.credit()
@@ -101,9 +101,9 @@ def test_credit_is_due_at_half_the_window_and_counts_an_event_once() -> None:
     first, second = inbox(deliveries, 1), inbox(deliveries, 2)
     deliveries.deliver(Deliver([[1, 2], 4, [2], 1], portion(5)))
     assert len(second.take()) == 4
-    assert not deliveries.credit_due, "the first subscription named has not taken them"
+    assert not deliveries.credit_due, "it is due with half of the window"
     assert len(first.take()) == 4
-    assert not deliveries.credit_due
+    assert not deliveries.credit_due, "these were counted when the other subscription took them"
     assert len(second.take()) == 1
     assert deliveries.credit_due
     credit = deliveries.credit()
@@ -125,7 +125,9 @@ def test_what_waits_from_an_old_session_is_no_credit_in_the_new_one() -> None:
     deliveries = Deliveries(10)
     one = inbox(deliveries, 1)
     deliveries.deliver(Deliver([[1], 8], portion(8)))
+    deliveries.hindered()
     deliveries.restarted()
+    assert deliveries.waiting and deliveries.credit().allowed == 2, "it uses up the credit of the new one"
     assert len(one.take()) == 8
     credit = deliveries.credit()
     assert (credit.allowed, credit.received) == (10, 0)

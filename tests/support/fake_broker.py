@@ -35,6 +35,7 @@ from headgate.protocol.messages import (
     Error,
     Goodbye,
     Hello,
+    Hold,
     Message,
     Mode,
     Puback,
@@ -62,6 +63,7 @@ class FakeSession:
     accepted: int = 0
     subscriptions: dict[int, Subscribe] = field(default_factory=dict)
     credits: list[Credit] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
 
 
 class FakeBroker:
@@ -94,6 +96,7 @@ class FakeBroker:
             Ask: self._ask,
             ReadLog: self._read_log,
             Credit: lambda session, message: session.credits.append(message),
+            Hold: lambda session, message: session.holds.append(message),
             Goodbye: self._goodbye,
             Error: lambda session, message: None,
         }

@@ -17,6 +17,7 @@ from headgate.protocol.messages import (
     Gap,
     Goodbye,
     Hello,
+    Hold,
     Interest,
     Letter,
     LogChunk,
@@ -89,13 +90,13 @@ def name_of(message: Message) -> str:
 
 
 MESSAGES: list[Message] = [
-    Hello(1, "feed", b"\x01\x02", 7, 65_536, 15.0, "secret"),
+    Hello(1, "feed", b"\x01\x02", 7, 65_536, 15.0, "secret", 1_048_576),
     Welcome(1, "ann", b"\x01\x02", True, 12, 256, 15.0),
     Error(100, Scope.REQUEST, 3, "expected a value"),
     Goodbye(7, "restarting"),
     Ping(5),
     Pong(5),
-    Credit(65_543, 7),
+    Credit(65_543, 7, 1_049_000),
     Subscribe(3, 1, "quotes/*/OTE", "price > 8.3", {"exact": True}),
     Suback(3, 1),
     Unsubscribe(4, 1),
@@ -110,6 +111,7 @@ MESSAGES: list[Message] = [
     Publish(13, Mode.STORED, batch(), Stamp("job", 2, 100, b"\x01\x02", encode_column(["a", "b"]))),
     ReadLog(10, "ann", 1_763_492_000, 0, "quotes", 120, 500, "quotes/*/OTE", "price > 8.3"),
     LogChunk(10, 7, 122, 200, {"ann": 42}, [encode_row(row())]),
+    Hold(1, True),
     Peer(1, "ann", 3, "ann:7401", "ann:7400", {"replicas": 2}),
     Letter([2**64 - 1, 196_608, 0, "ann:7401"], [5, 65_536, 0, "bob:7401"], 1, [7, None, [[5, 65_536, 1, ""]]]),
     Control(1, [3, "quotes", {"low": 0}]),

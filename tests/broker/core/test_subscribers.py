@@ -8,7 +8,7 @@ from headgate.broker.core.inputs import LinkPaused, LinkResumed, Received, Wake
 from headgate.broker.core.portions import size_of
 from headgate.protocol.batch import Portion
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Deliver, Gap, Goodbye, Unsubscribe, Welcome
+from headgate.protocol.messages import Credit, Deliver, Gap, Goodbye, Hold, Unsubscribe, Welcome
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 
@@ -357,3 +357,89 @@ def test_validate_notices_a_wrong_count() -> None:
     world.node.subscribers.by_link[subscriber].outbox_bytes += 1
     with pytest.raises(AssertionError):
         world.node.validate()
+
+
+# --- Subscriptions that are full --------------------------------------------------------------------------------------
+
+
+def told(world: NodeWorld, link: int) -> list[tuple[int, str]]:
+    world.node.validate()
+    return world.delivered(link)
+
+
+def test_what_is_for_a_subscription_that_is_held_waits_by_itself() -> None:
+    world = NodeWorld()
+    subscriber, publisher = world.subscriber(("quotes", ""), ("quotes/NYSE", "")), world.connect()
+    assert world.say(subscriber, Hold(1, True)) == []
+    world.publish(publisher, "a", "b")
+    assert told(world, subscriber) == [(2, "a"), (2, "b")]
+    assert world.node.statistics(world.now).outbox_events == 2
+    assert deliveries_of(world.say(subscriber, Hold(1, False))) == [(1, "a"), (1, "b")]
+    world.publish(publisher, "c")
+    assert sorted(told(world, subscriber)) == [(1, "c"), (2, "c")]
+
+
+def test_what_waits_among_others_joins_it_and_keeps_its_order() -> None:
+    world = NodeWorld()
+    subscriber, publisher = world.subscriber(("quotes", ""), ("quotes/NYSE", ""), credit=1), world.connect()
+    world.publish(publisher, *"abc")
+    world.say(subscriber, Hold(1, True))
+    assert deliveries_of(world.grant(subscriber, 3, 1)) == [(2, "b"), (2, "c")]
+    world.publish(publisher, "d")
+    assert told(world, subscriber) == []
+    assert world.say(subscriber, Hold(1, False)) == [], "there is no credit"
+    assert deliveries_of(world.grant(subscriber, 100, 3)) == [(1, "b"), (1, "c"), (1, "d"), (2, "d")]
+
+
+def test_a_held_subscription_that_ends_leaves_nothing_and_an_unknown_one_is_passed_over() -> None:
+    world = NodeWorld()
+    subscriber, publisher = world.subscriber(), world.connect()
+    world.say(subscriber, Hold(1, True), Hold(7, True), Hold(7, False))
+    world.publish(publisher, "a")
+    world.say(subscriber, Unsubscribe(9, 1), Hold(1, False))
+    world.node.validate()
+    assert world.node.statistics(world.now).outbox_bytes == 0
+    world.say(subscriber, make_subscribe(1))
+    world.publish(publisher, "b")
+    assert told(world, subscriber) == [(1, "b")]
+
+
+def test_a_client_that_is_back_says_anew_what_is_full() -> None:
+    world = NodeWorld()
+    subscriber, publisher = world.subscriber(), world.connect()
+    key = world.key(subscriber)
+    world.say(subscriber, Hold(1, True))
+    world.publish(publisher, "a")
+    world.drop(subscriber)
+    world.publish(publisher, "b")
+    link, answers = world.resume(key, credit=0)
+    assert deliveries_of(answers) == []
+    world.say(link, Hold(1, True))
+    assert world.grant(link, 10, 0) == []
+    assert deliveries_of(world.say(link, Hold(1, False))) == [(1, "a"), (1, "b")]
+
+
+def test_bytes_are_credit_as_well() -> None:
+    world = NodeWorld()
+    size = len(quote_batch(bodies=["a"]).records)
+    subscriber, publisher = world.subscriber(credit_bytes=2 * size), world.connect()
+    world.publish(publisher, *"abcd")
+    assert world.delivered(subscriber) == [(1, "a"), (1, "b")]
+    assert deliveries_of(world.say(subscriber, Credit(65_536, 2, 3 * size))) == [(1, "c")]
+    assert deliveries_of(world.say(subscriber, Credit(65_536, 3, 1))) == [], "less than before has no effect"
+    world.drop(subscriber)
+
+
+def test_a_session_that_ends_with_something_held_is_gone() -> None:
+    world = NodeWorld(outbox_bytes=3 * EVENT_BYTES, slow_consumer="disconnect")
+    subscriber, publisher = world.subscriber(), world.connect()
+    world.say(subscriber, Hold(1, True))
+    world.publish(publisher, *"abcd")
+    assert world.take_one(subscriber, Goodbye).code == ErrorCode.SLOW_CONSUMER
+    world = NodeWorld()
+    subscriber, publisher = world.subscriber(), world.connect()
+    world.say(subscriber, Hold(1, True))
+    world.publish(publisher, "a")
+    world.say(subscriber, Goodbye(0, ""))
+    world.node.validate()
+    assert world.node.statistics(world.now).outbox_bytes == 0

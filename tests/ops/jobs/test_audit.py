@@ -62,7 +62,7 @@ class Stage:
 
 
 @contextmanager
-def connected(servers: str, name: str) -> Iterator[str]:
+def connected(servers: str, name: str, retry_seconds: float) -> Iterator[str]:
     yield servers
 
 

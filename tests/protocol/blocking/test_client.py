@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, islice
 
 import pytest
 
@@ -151,6 +152,24 @@ def test_nobody_to_be_reached(fake: Fake) -> None:
     client.close()
 
 
+def test_seconds_bound_a_call_and_not_what_was_published(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address, linger_seconds=0) as client:
+        fake.run(fake.thing.close())
+        for call in (
+            lambda: client.publish("a", {"x": 1}, seconds=0.01),
+            lambda: client.publish_batch("a", {"x": [2, 3]}, [b"", b""], seconds=0.01),
+            lambda: client.flush(0.01),
+        ):
+            with pytest.raises(UnknownOutcome, match="they go out when a broker answers"):
+                call()
+        with pytest.raises(ConnectionLost, match=r"no answer within 0\.01 seconds"):
+            client.ask("status", seconds=0.01)
+        fake.run(fake.thing.listen())
+        client.flush(20)
+        assert sorted(batch.column("x") for batch in fake.thing.batches)[-2:] == [[1], [2, 3]]
+        assert client.ask("status", seconds=20) == {"name": "fake"}
+
+
 def test_a_question_in_flight_is_lost_with_the_connection(fake: Fake) -> None:
     with connect_blocking(fake.thing.address) as client:
 
@@ -165,22 +184,87 @@ def test_a_question_in_flight_is_lost_with_the_connection(fake: Fake) -> None:
         thread.join()
 
 
-def test_a_second_thread_is_told_to_make_its_own(fake: Fake) -> None:
-    told: list[Exception] = []
+def together(*works: Callable[[], object]) -> list[object]:
+    """What each came to in a thread of its own: its value, or its error."""
+    found: list[object] = [None] * len(works)
+
+    def run(place: int, work: Callable[[], object]) -> None:
+        try:
+            found[place] = work()
+        except Exception as error:
+            found[place] = error
+
+    threads = [threading.Thread(target=run, args=one) for one in enumerate(works)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)
+    return found
+
+
+def test_threads_share_a_client(fake: Fake) -> None:
     with connect_blocking(fake.thing.address) as client:
 
-        def second() -> None:
-            try:
-                client.publish("a")
-            except LocalError as error:
-                told.append(error)
+        def one(thread: int) -> list[object]:
+            with client.subscribe(f"a/{thread}") as subscription:
+                for number in range(100):
+                    client.publish_soon(f"a/{thread}", {"number": number})
+                    if number % 10 == 0:
+                        client.publish(f"a/{thread}", {"number": -1})
+                client.flush()
+                assert client.ask("status") == {"name": "fake"}
+                return [event.attributes["number"] for event in islice(subscription, 110)]
 
-        with client._one_thread:
-            thread = threading.Thread(target=second)
-            thread.start()
-            thread.join()
+        for found in together(*(partial(one, thread) for thread in range(6))):
+            assert isinstance(found, list), found
+            assert [number for number in found if number != -1] == list(range(100))
+        assert client.reconnects == 0
+
+
+def test_threads_share_a_subscription(fake: Fake) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        subscription = client.subscribe("a")
+
+        def some() -> list[object]:
+            return [event.attributes["number"] for event in subscription.events(seconds=0.2)]
+
+        def all_of_them() -> None:
+            for number in range(300):
+                client.publish("a", {"number": number})
+
+        *found, none = together(some, some, some, all_of_them)
+        assert none is None
+        assert sorted(chain.from_iterable(found)) == list(range(300))  # type: ignore[arg-type]
+
+
+def test_another_thread_may_close_it(fake: Fake) -> None:
+    client = connect_blocking(fake.thing.address)
+    subscription = client.subscribe("a")
+
+    def close() -> None:
+        fake.run(fake.thing.until(lambda: fake.thing.asked))
+        client.close()
+
+    taken, asked, closed = together(lambda: list(subscription), lambda: client.ask("silence"), close)
+    assert (taken, closed) == ([], None)
+    assert isinstance(asked, ConnectionLost) and "closed" in str(asked)
+    with pytest.raises(LocalError, match="closed"):
         client.publish("a")
-    assert "one for each thread" in str(told[0])
+
+
+def test_a_client_that_looks_for_its_broker_can_be_closed(fake: Fake) -> None:
+    client = connect_blocking(fake.thing.address, linger_seconds=0)
+    fake.run(fake.thing.close())
+    lost = threading.Event()
+    client._telling._on_disconnected = lambda reason: lost.set()
+
+    def close() -> None:
+        lost.wait(20)
+        client.close()
+
+    found = together(lambda: client.publish("a"), close)
+    assert any(isinstance(one, ConnectionLost | UnknownOutcome) for one in found)
 
 
 def test_a_closed_client_says_so(fake: Fake) -> None:
