@@ -40,9 +40,9 @@ from .columns import Scalar
 from .errors import HeadgateError, ProtocolViolation
 from .heard import Heard
 from .limits import CREDIT_BYTES_DEFAULT, CREDIT_MAX, GAPS_KEPT_MAX
+from .merging import Piece
 from .messages import Credit, Deliver, Gap, Hold, Subscribe
 from .records import decode_record
-from .replay import Piece
 
 __all__ = ["Deliveries", "Event", "Inbox"]
 

@@ -24,14 +24,16 @@ rows carry the numbers of their producers (`spans.py`). Live deliveries carry no
 Logs that cannot be read now: those who list name the brokers that did not answer. Whoever asks is told when they are as
 many as keep an event; and the next lists tell of their logs again when they are back.
 
-Order: within a log that of the log; of several logs, the one whose last event is the oldest is read next. The host does
-what `step` says and tells what came of it; events are handed on as rows, so that they are opened where they are used.
+Order: within a log that of the log; of several logs, the one whose last event is the oldest is read next, and what was
+read is merged (`merging.py`), so that a publisher that moved between brokers is read in its own order. The host does
+what `step` says, tells what came of it, and takes what `drain` gives; events are handed on as rows, so that they are
+opened where they are used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -40,9 +42,10 @@ from .heard import Heard, source_of
 from .limits import REPLAY_NEAR_EVENTS
 from .log_catalogue import Chunk, LogInfo
 from .log_rows import LogName, Row, cut_row
+from .merging import Merge, Piece
 from .spans import Spans
 
-__all__ = ["Piece", "Replay", "Step", "begins_in_the_past", "parse_start"]
+__all__ = ["Replay", "Step", "begins_in_the_past", "parse_start"]
 
 Start = str | int | dict[str, int]
 
@@ -57,15 +60,6 @@ class Step(Enum):
     READ = "read"
     SUBSCRIBE = "subscribe"
     LIVE = "live"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Rows of one log; of their events only those from `position` on are wanted."""
-
-    name: LogName
-    position: int
-    rows: list[Row]
 
 
 @dataclass(slots=True)
@@ -130,6 +124,7 @@ class Replay:
         self.away: tuple[str, ...] = ()  # brokers whose logs could not be had
         self._told: set[str] = set()
         self._seen = Spans()
+        self._merge = Merge()
         self._start = parse_start(start)
         self._unmet: dict[str, str] = {}  # brokers whose events were named, and no log of theirs was seen
         self._on_loss = on_loss
@@ -216,8 +211,12 @@ class Replay:
         place.is_sought = place.read < place.high
         self._go_on()
 
-    def taken(self, name: LogName, chunk: Chunk) -> Piece:
-        """A chunk of `next_read` came: what is wanted of it."""
+    def drain(self) -> Iterator[Piece]:
+        """What was read and comes next, in order; the rest waits for logs that may have something older."""
+        return self._merge.drain({name: place.time for name, place in self._places.items() if place.read < place.end})
+
+    def taken(self, name: LogName, chunk: Chunk) -> None:
+        """A chunk of `next_read` came; `drain` has what is wanted of it, when it is its turn."""
         place = self._places[name]
         asked = place.read
         lost = chunk.first - max(place.wanted, place.read)
@@ -227,7 +226,7 @@ class Replay:
             text = f"retention took events of log {name.partition} before they were read: some may have come, some not"
             self._on_loss(0, text)
         rows = [row for row in map(self._unheard, map(self._fresh, chunk.rows)) if row is not None]
-        piece = Piece(name, max(place.wanted, place.read), rows)
+        self._merge.add(Piece(name, max(place.wanted, place.read), rows))
         place.read = max(chunk.next, chunk.first)
         if not self.is_subscribed:
             place.end = chunk.end
@@ -239,7 +238,6 @@ class Replay:
         for origin, number in chunk.covered.items():
             self.covered[origin] = max(number, self.covered.get(origin, number))
         self._go_on()
-        return piece
 
     def unreadable(self, name: LogName, reason: str, is_early: bool = False) -> None:
         """Nobody could say what `next_read` or `next_look` wants: for now, all is done without it.

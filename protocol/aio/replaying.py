@@ -122,13 +122,15 @@ class Replaying:
             name, position = replay.next_read
             chunk = await self._chunk(name, position, 0, request.pattern, request.condition)
             if chunk is not None:
-                self._events += self._inbox.read(replay.taken(name, chunk), event)
+                replay.taken(name, chunk)
         elif replay.step is Step.SUBSCRIBE and replay.is_subscribed:
             await self.until_confirmed()
             replay.subscribed()
         elif replay.step is Step.SUBSCRIBE:
             await self.hasten()  # type: ignore[misc]  # the conversation makes Receipts
             replay.subscribed()
+        for piece in replay.drain():
+            self._events += self._inbox.read(piece, event)
         if replay.step is Step.LIVE:
             self._rest()
             self._judge()

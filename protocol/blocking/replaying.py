@@ -133,13 +133,15 @@ class Replaying:
             name, position = replay.next_read
             chunk = yield from self._chunk(name, position, 0, request.pattern, request.condition)
             if chunk is not None:
-                self._events += self._inbox.read(replay.taken(name, chunk), event)
+                replay.taken(name, chunk)
         elif replay.step is Step.SUBSCRIBE:
             if replay.is_subscribed:
                 yield from self._confirmed()
             else:
                 yield from settled(self._client, self.hasten())
             replay.subscribed()
+        for piece in replay.drain():
+            self._events += self._inbox.read(piece, event)
         if replay.step is Step.LIVE:
             self._rest()
             self._judge()

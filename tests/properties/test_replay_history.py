@@ -75,11 +75,7 @@ class Reader:
             replay.listed(self.twin.infos())
         elif replay.step is Step.READ:
             name, position = replay.next_read
-            piece = replay.taken(name, self.twin.chunk(name.broker, position, most))
-            for row in piece.rows:
-                for place in row.places():
-                    if row.first + place >= piece.position:
-                        self.seen.append((name.broker, row.first + place, row.base + place))
+            replay.taken(name, self.twin.chunk(name.broker, position, most))
         elif replay.step is Step.SUBSCRIBE:
             self.is_subscribed = True
             replay.subscribed()
@@ -88,6 +84,11 @@ class Reader:
                 if number > replay.covered.get(origin, -1):
                     self.seen.append((origin.split(".")[0], position, number))
             self.live.clear()
+        for piece in replay.drain():
+            for row in piece.rows:
+                for place in row.places():
+                    if row.first + place >= piece.position:
+                        self.seen.append((piece.name.broker, row.first + place, row.base + place))
 
 
 def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ from headgate.protocol.errors import Refused
 from headgate.protocol.heard import Heard
 from headgate.protocol.limits import GAPS_KEPT_MAX
 from headgate.protocol.log_rows import LogName, Row
+from headgate.protocol.merging import Piece
 from headgate.protocol.messages import Deliver, Gap, Subscribe
 from headgate.protocol.receiving import Deliveries, Event, Inbox
-from headgate.protocol.replay import Piece
 
 
 def inbox(deliveries: Deliveries, number: int) -> Inbox:

@@ -11,6 +11,7 @@ from headgate.protocol.errors import ErrorCode, LocalError, Refused
 from headgate.protocol.limits import REPLAY_NEAR_EVENTS
 from headgate.protocol.log_catalogue import Chunk, LogInfo
 from headgate.protocol.log_rows import LogName, Row
+from headgate.protocol.merging import Piece
 from headgate.protocol.replay import Replay, Step, begins_in_the_past, parse_start
 
 
@@ -67,6 +68,16 @@ def test_now_is_not_the_past() -> None:
     assert not begins_in_the_past(None) and not begins_in_the_past("now")
 
 
+def read(replay: Replay, name: LogName, chunk: Chunk) -> list[Piece]:
+    """What comes after a chunk."""
+    replay.taken(name, chunk)
+    return list(replay.drain())
+
+
+def rows_of(pieces: list[Piece]) -> list[Row]:
+    return [row for piece in pieces for row in piece.rows]
+
+
 def step_of(replay: Replay) -> Step:
     """What comes next; it changes with every word."""
     return replay.step
@@ -116,7 +127,8 @@ def test_a_number_is_a_position_in_the_only_log() -> None:
     replay.listed([info("ann", 0, 9000)])
     name, position = replay.next_read
     assert position == 4, "to know the number of the event before"
-    assert replay.taken(name, Chunk([], 0, 7, 9000, {})).position == 5
+    (piece,) = read(replay, name, Chunk([produced(4, 0, 3)], 0, 7, 9000, {}))
+    assert piece.position == 5
     with pytest.raises(Refused, match="ann@1:0,bob@1:3"):
         Replay(5, nothing_lost).listed([info("bob", 3, 9), info("ann", 0, 9)])
 
@@ -149,30 +161,41 @@ def test_a_copy_that_ends_early_ends_the_reading() -> None:
     assert replay.step is Step.SUBSCRIBE
 
 
-def produced(first: int, number: int, count: int, offsets: bytes = b"") -> Row:
+def produced(first: int, number: int, count: int, offsets: bytes = b"", time: int = 7) -> Row:
     """A row of the producer "p"."""
     batch = make_batch(["q"], {}, [b"x"] * count)
-    return Row(first, count, 7, "o", first, offsets, "q", batch.lengths, {}, True, batch.records, "p", 1, number)
+    return Row(first, count, time, "o", first, offsets, "q", batch.lengths, {}, True, batch.records, "p", 1, number)
 
 
 def test_an_event_that_is_in_two_logs_is_shown_where_it_is_read_first() -> None:
     replay = Replay("start", nothing_lost)
-    replay.listed([info("ann", 0, 30_000), info("bob", 0, 30_000)])
+    replay.listed([info("ann", 0, 30_000, time=7), info("bob", 0, 30_000, time=7)])
     ann, bob = sorted([replay.next_read[0], LogName("bob", 1, 0, "q")])
-    shown = replay.taken(ann, Chunk([produced(0, 0, 5), produced(5, 5, 5)], 0, 10, 30_000, {}))
-    assert [row.count for row in shown.rows] == [5, 5]
+    shown = rows_of(read(replay, ann, Chunk([produced(0, 0, 5), produced(5, 5, 5)], 0, 10, 30_000, {})))
+    assert [row.count for row in shown] == [5, 5]
     rows = [produced(0, 3, 3), produced(3, 8, 4), produced(7, 20, 2, join_u32([1, 4]))]
-    shown = replay.taken(bob, Chunk(rows, 0, 12, 30_000, {}))
-    assert [(row.first, list(row.places()), row.number) for row in shown.rows] == [(3, [2, 3], 8), (7, [1, 4], 20)]
+    shown = rows_of(read(replay, bob, Chunk(rows, 0, 12, 30_000, {})))
+    assert [(row.first, list(row.places()), row.number) for row in shown] == [(3, [2, 3], 8), (7, [1, 4], 20)]
     assert replay.repeated == 5
-    assert replay.taken(ann, Chunk([produced(10, 20, 2, join_u32([1, 4]))], 0, 20, 30_000, {})).rows == []
+    assert read(replay, ann, Chunk([produced(10, 20, 2, join_u32([1, 4]))], 0, 20, 30_000, {})) == []
+
+
+def test_a_publisher_that_moved_and_came_back_is_read_in_its_order() -> None:
+    replay = Replay("start", nothing_lost)
+    replay.listed([info("ann", 0, 10, time=1), info("bob", 0, 5, time=4)])
+    ann, bob = LogName("ann", 1, 0, "q"), LogName("bob", 1, 0, "q")
+    first, last = produced(0, 0, 5, time=1), produced(5, 10, 5, time=9)
+    assert rows_of(read(replay, ann, Chunk([first, last], 0, 10, 10, {}))) == [first], "bob may have older ones"
+    between = produced(0, 5, 5, time=4)
+    assert rows_of(read(replay, bob, Chunk([between], 0, 5, 5, {}))) == [between, last]
+    assert step_of(replay) is Step.SUBSCRIBE
 
 
 def test_now_begins_at_the_ends_and_in_new_logs_at_their_beginnings() -> None:
     replay = Replay("now", nothing_lost)
     replay.listed([info("ann", 0, 9000)], away=["cyd"], copies=2)
     assert step_of(replay) is Step.READ, "to know the number of the event before"
-    assert replay.taken(replay.next_read[0], Chunk([], 0, 9000, 9000, {"ann-1": 4})).position == 9000
+    assert read(replay, replay.next_read[0], Chunk([], 0, 9000, 9000, {"ann-1": 4})) == []
     replay.subscribed()
     replay.listed([info("ann", 0, 9000), info("bob", 0, 5), info("cyd", 0, 100)])
     assert replay.next_read == (LogName("bob", 1, 0, "q"), 0) and replay.begins["cyd@1"] == 100
@@ -218,8 +241,9 @@ def test_it_begins_behind_an_event_that_is_named(event: str, first: int, shown: 
     name, position = replay.next_read
     assert position == first or position == first - 1
     place = position // 10
-    piece = replay.taken(name, Chunk(LOG[place : place + 2], 0, 10 * place + 20, 10_000, {}))
-    positions = [row.first + one for row in piece.rows for one in row.places() if row.first + one >= piece.position]
+    pieces = read(replay, name, Chunk(LOG[place : place + 2], 0, 10 * place + 20, 10_000, {}))
+    wanted = [(row, piece.position) for piece in pieces for row in piece.rows]
+    positions = [row.first + one for row, begin in wanted for one in row.places() if row.first + one >= begin]
     assert positions[0] == shown
 
 
@@ -256,8 +280,8 @@ def test_after_a_loss_it_reads_what_was_not_handed_out() -> None:
     replay.subscribed()
     replay.listed([info("ann", 0, 30)])
     assert replay.next_read == (LogName("ann", 1, 0, "q"), 0)
-    piece = replay.taken(replay.next_read[0], Chunk(LOG[:3], 0, 30, 30, {ANN: 49}))
-    assert [[row.base + place for place in row.places()] for row in piece.rows] == [
+    rows = rows_of(read(replay, replay.next_read[0], Chunk(LOG[:3], 0, 30, 30, {ANN: 49})))
+    assert [[row.base + place for place in row.places()] for row in rows] == [
         list(range(3, 10)),
         list(range(22, 30)),
         list(range(40, 50)),
@@ -273,8 +297,8 @@ def test_after_a_loss_it_looks_for_where_to_go_on() -> None:
     replay.listed([info("ann", 0, 10_000)])
     assert sought(replay, LOG) <= 12
     assert replay.next_read == (LogName("ann", 1, 0, "q"), 3000)
-    piece = replay.taken(replay.next_read[0], Chunk(LOG[300:301], 0, 3010, 10_000, {}))
-    assert [list(row.places()) for row in piece.rows] == [[5, 6, 7, 8, 9]]
+    rows = rows_of(read(replay, replay.next_read[0], Chunk(LOG[300:301], 0, 3010, 10_000, {})))
+    assert [list(row.places()) for row in rows] == [[5, 6, 7, 8, 9]]
 
 
 @pytest.mark.parametrize(
