@@ -24,7 +24,14 @@ from .data_lock import DataLock
 from .descriptors import connections_possible
 from .driver import Driver
 from .health import Health
-from .limits import GC_THRESHOLDS, LOG_CLOSE_SECONDS, THREAD_SWITCH_SECONDS, WALL_CLOCK_SECONDS
+from .limits import (
+    GC_THRESHOLDS,
+    LOG_CLOSE_SECONDS,
+    READY_LOOK_SECONDS,
+    START_PATIENCE_SECONDS,
+    THREAD_SWITCH_SECONDS,
+    WALL_CLOCK_SECONDS,
+)
 from .log_errors import LogUnusable
 from .log_store import SqliteLogStore
 from .log_writer import LogWriter
@@ -79,6 +86,7 @@ class Daemon:
             grace_seconds=settings.grace_seconds,
             slow_consumer=settings.slow_consumer,
             log_copies=settings.log_copies,
+            cluster=settings.cluster,
             seeds=settings.join,
         )
         # Not the loop's clock: uvloop's ticks in milliseconds, and what we measure is shorter.
@@ -89,6 +97,7 @@ class Daemon:
         self.peers = PeerServer(self.driver)
         self._collector = BrokerCollector(self.driver, self.server)
         self._settled = False
+        self._ready_look: asyncio.TimerHandle | None = None
         self.health = Health(lambda: render(self._collector), self._obstacle)
         self._timers: list[asyncio.TimerHandle] = []
         self._writer: LogWriter | None = None
@@ -102,11 +111,24 @@ class Daemon:
 
         Not while the cluster is being repaired: all brokers are then, and clients have nowhere better to go.
         """
-        statistics = self.node.statistics(self.driver.clock())
-        self._settled = self._settled or statistics.settled
-        if statistics.draining:
+        now = self.driver.clock()
+        self._settled = self._settled or self.node.cluster.settled(now)
+        if self.node.clients.draining:
             return "draining"
-        return "" if self._settled else "starting"
+        if self._settled:
+            return ""
+        refused = self.node.cluster.shut_out(now)
+        return f"refused by the cluster, and asking again: {refused}" if refused else "starting"
+
+    def _tell_when_ready(self) -> None:
+        """The service manager hears READY once, when clients may come, and until then that this broker is alive."""
+        obstacle = self._obstacle()
+        if not obstacle:
+            notify("READY=1\nSTATUS=ready")
+            self._log.info("ready", broker=self.node.config.name, cluster=self.node.config.cluster)
+        elif obstacle != "draining":
+            notify(f"EXTEND_TIMEOUT_USEC={int(START_PATIENCE_SECONDS * 1e6)}\nSTATUS={obstacle}")
+            self._ready_look = asyncio.get_running_loop().call_later(READY_LOOK_SECONDS, self._tell_when_ready)
 
     async def start(self) -> None:
         """Listen. Raises AddressError when an address cannot be had, and leaves nothing behind then."""
@@ -123,14 +145,15 @@ class Daemon:
         self._every(WALL_CLOCK_SECONDS, self.driver.tell_wall_clock)
         if (seconds := watchdog_seconds()) is not None:
             self._every(seconds, lambda: notify("WATCHDOG=1"))
-        notify("READY=1")
         self._log.info(
             "listening",
             broker=self.node.config.name,
+            cluster=self.node.config.cluster,
             clients=self.server.address,
             peers=self.peers.address,
             admin=self.health.address,
         )
+        self._tell_when_ready()
 
     def _begin_log(self) -> None:
         """The log is there before anything else happens; the Node says what was found damaged."""
@@ -183,8 +206,9 @@ class Daemon:
         self.server.abort_all()
         await self.peers.close()
         await self.health.close()
-        for timer in self._timers:
-            timer.cancel()
+        for timer in (*self._timers, self._ready_look):
+            if timer is not None:
+                timer.cancel()
         closed = self._writer is None or await asyncio.to_thread(self._writer.close, LOG_CLOSE_SECONDS)
         if not closed and not self.halted:
             self._log.warning("log left as it is", reason="the disk is too slow: the next start reads it to its end")

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from headgate.broker.core.config import CLUSTER_DEFAULT
 from headgate.broker.core.limits import (
     LOG_COPIES_DEFAULT,
     OUTBOX_BYTES_DEFAULT,
@@ -60,6 +61,7 @@ class Settings(BaseSettings):
     admin: str = "127.0.0.1:7402"
     data: Path = Path("headgate-data")
     join: Annotated[tuple[str, ...], NoDecode] = ()
+    cluster: str = Field(default=CLUSTER_DEFAULT, min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._:-]*$")
     name: str = Field(default="", max_length=128, pattern=r"^[A-Za-z0-9._:-]*$")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "console"] = "auto"

@@ -19,6 +19,7 @@ FLAGS: dict[str, tuple[str, str]] = {
     "data": ("DIR", "where the broker keeps what must survive (default ./headgate-data)"),
     "advertise": ("H:P", "what other brokers are told to dial (default: where this one listens)"),
     "join": ("H:P", "a broker of the cluster to join, or several"),
+    "cluster": ("NAME", "the cluster that it is of (default headgate); others never link to it"),
     "name": ("NAME", "the broker's name (default: host and port)"),
     "log_level": ("LEVEL", "debug, info, warning or error (default info)"),
     "log_format": ("FORM", "json, console, or auto: console at a terminal (default)"),

@@ -10,12 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from headgate.broker.daemon.limits import CONNECTIONS_MAX_DEFAULT, DESCRIPTORS_RESERVED
-from headgate.broker.daemon.settings import load_settings, split_address
+from headgate.broker.daemon.settings import Settings, load_settings, split_address
 from headgate.ops.cli import build_parser
 from tests.support.deployment import (
     BROKERS,
@@ -43,6 +44,11 @@ def test_the_example_file_holds_the_defaults(monkeypatch: pytest.MonkeyPatch) ->
     for name in [name for name in os.environ if name.startswith("HEADGATE_")]:
         monkeypatch.delenv(name)
     assert load_settings({}, ROOT / "ops/systemd/headgate.toml").model_dump() == load_settings({}).model_dump()
+
+
+def test_the_example_file_names_every_setting_but_the_folder_that_the_unit_gives() -> None:
+    named = tomllib.loads(text("ops/systemd/headgate.toml"))
+    assert set(named) == set(Settings.model_fields) - {"data"}
 
 
 def test_the_unit_leaves_the_broker_what_it_needs() -> None:
@@ -109,7 +115,7 @@ def test_the_line_of_the_unit_talks_to_systemd(tmp_path: Path) -> None:
         variables = environment(NOTIFY_SOCKET=str(tmp_path / "notify"), **folders, **more)
         process = subprocess.Popen([*COMMAND, *shlex.split(line)[1:]], stderr=errors, env=variables, cwd=tmp_path)
         try:
-            assert [manager.recv(100) for _ in range(2)] == [b"READY=1", b"WATCHDOG=1"], log.read_text()
+            assert [manager.recv(100) for _ in range(2)] == [b"READY=1\nSTATUS=ready", b"WATCHDOG=1"], log.read_text()
             wait_until(lambda: "listening" in log.read_text())
             assert healthcheck(log) == 0
             process.send_signal(signal.SIGTERM)

@@ -213,7 +213,7 @@ async def test_sigterm_drains_and_the_manager_hears_of_it(tmp_path: Path, loop: 
         manager.settimeout(10)
         named: dict[str, Any] = {"NOTIFY_SOCKET": tmp_path / "notify", "WATCHDOG_USEC": 40_000}
         async with child_broker(tmp_path, loop=loop, **named) as child:
-            assert manager.recv(100) == b"READY=1"
+            assert manager.recv(100) == b"READY=1\nSTATUS=ready"
             assert manager.recv(100) == b"WATCHDOG=1"
             assert manager.recv(100) == b"WATCHDOG=1"
             async with await headgate.connect(child.address) as publisher:
