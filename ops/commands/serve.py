@@ -51,13 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT."""
     from headgate.broker.daemon import run as serve
-    from headgate.broker.daemon.settings import SettingsError, load_settings
+    from headgate.broker.daemon.settings import Settings, SettingsError, load_settings
 
     flags: dict[str, Any] = {setting: getattr(arguments, setting) for setting in FLAGS}
     file = getattr(arguments, "config", None) or os.environ.get("HEADGATE_CONFIG")
+
+    def read() -> Settings:
+        return load_settings(flags, Path(file) if file else None)
+
     try:
-        settings = load_settings(flags, Path(file) if file else None)
+        settings = read()
     except SettingsError as error:
         print(f"headgate serve: {error}", file=sys.stderr)
         return USAGE
-    return serve(settings)
+    return serve(settings, read)

@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from headgate.broker.daemon.limits import CONNECTIONS_MAX_DEFAULT, DESCRIPTORS_RESERVED
+from headgate.broker.daemon.main import DISK_UNUSABLE
 from headgate.broker.daemon.settings import Settings, load_settings, split_address
 from headgate.ops.cli import build_parser
+from headgate.ops.exits import USAGE
 from tests.support.deployment import (
     BROKERS,
     DEFAULTS,
@@ -59,7 +61,7 @@ def test_the_unit_leaves_the_broker_what_it_needs() -> None:
     assert unit_seconds("LimitNOFILE") >= room
     assert all(service["ulimits"]["nofile"] >= room for service in BROKERS.values())
     assert unit_values("Type") == ["notify"]
-    assert unit_values("RestartPreventExitStatus") == ["2"]
+    assert unit_values("RestartPreventExitStatus") == [f"{USAGE} {DISK_UNUSABLE}"]
     assert (unit_values("DynamicUser"), unit_values("User")) == (["yes"], [])
 
 
