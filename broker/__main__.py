@@ -15,7 +15,7 @@ def main() -> int:
     except SettingsError as error:
         print(f"headgate: {error}", file=sys.stderr)
         return 2
-    return run(settings)
+    return run(settings, lambda: load_settings({}))
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ class ErrorCode(IntEnum):
     TOO_MANY = 8
     REPLACED = 9
     MISMATCH = 10
+    OTHER_CLUSTER = 11
 
     BAD_CONDITION = 100
     BAD_PATTERN = 101

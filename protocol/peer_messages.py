@@ -20,8 +20,9 @@ __all__ = ["Control", "Forward", "Letter", "Peer"]
 class Peer:
     """First word on a link between brokers, said by both: the dialler first, and the acceptor answers with its own.
 
-    `address` is where other brokers dial, `client_address` where clients do; `fingerprint` holds the settings that all
-    brokers of a cluster share. Counts come behind it: the first CREDIT of each side says how many events came in from
+    `address` is where other brokers dial, `client_address` where clients do. `cluster` is the name of its cluster,
+    `founder` whether it was told to join nobody and knows of nobody; `fingerprint` holds the settings that all brokers
+    of a cluster share. Counts come behind it: the first CREDIT of each side says how many events came in from
     the other one in this life of both; the dialler's is at the same time its word that this link is the one to use.
     """
 
@@ -30,6 +31,8 @@ class Peer:
     life: int
     address: str
     client_address: str
+    cluster: str
+    founder: bool
     fingerprint: dict[str, Any]
 
 

@@ -175,6 +175,15 @@ class Chord:
         assert self.mesh is not None
         return (self.me, *self.mesh.known)
 
+    def meet(self, address: str) -> list[ChordEffect]:
+        """There is a link to a broker there: who is in no ring greets it, whoever had heard of whom.
+
+        Else two that are linked, as one remembers the other's address, would never be told of each other here.
+        """
+        if self.mesh is not None and not self.has_left:
+            self.identity.tell_address(address, Greet(tuple(self.mesh.known)))
+        return self._take_effects()
+
     def farewell(self) -> list[ChordEffect]:
         """The last words of a broker that stops in order; it says nothing more, and the others take it for dead.
 

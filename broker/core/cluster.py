@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.errors import ErrorCode, ProtocolViolation
 from headgate.protocol.messages import Control
 from headgate.protocol.messages import Letter as WireLetter
 
@@ -108,6 +108,7 @@ class Cluster:
         me = Member(self.me, self.config.incarnation << LIFE_SHIFT, 0, address)
         seeds = [*self.config.seeds, *(one for one in self.acquaintances.contacts if one not in self.config.seeds)]
         self.standing.begin(now)
+        self.peers.show_founder(self.standing.founder())
         self.chord = Chord(me, seeds, self.config.chord, self.random, now)
         self._refresh(now)
         self.settle(now)
@@ -124,6 +125,9 @@ class Cluster:
         contacts = self.acquaintances.new_contacts(one.address for one in self.linked())
         if contacts is not None:
             self._effects.append(Store("contacts", contacts))
+        self.peers.show_founder(False)
+        if self.chord is not None:
+            self._carry_out(self.chord.meet(info.address), now)
         self._scope_epoch = -1  # what waited for this link need wait no longer
         self.keyed.peer_up(info.identifier, now)
         self._refresh(now)
@@ -207,7 +211,22 @@ class Cluster:
 
     def knows_streams(self, now: float) -> bool:
         """Whether this broker has what every broker holds, schemas too: it was settled, or never heard of others."""
-        return self.settled(now) or (not self.config.seeds and self.acquaintances.nobody())
+        return self.settled(now) or self.standing.founder()
+
+    def refusals(self, now: float) -> dict[str, str]:
+        """By address, why brokers that this one would join do not let it in.
+
+        That a broker of another cluster lives at an address which is only remembered is nobody's fault.
+        """
+        return {
+            address: refusal.text
+            for address, refusal in self.peers.refusals(now).items()
+            if refusal.code != ErrorCode.OTHER_CLUSTER or address in self.config.seeds
+        }
+
+    def shut_out(self, now: float) -> str:
+        """Why this broker has no place, as others do not let it in; empty when it has one, or is only on its way."""
+        return "" if self.settled(now) else next(iter(self.refusals(now).values()), "")
 
     @property
     def alone(self) -> bool:
@@ -353,7 +372,8 @@ class Cluster:
             view: View | None = self.standing.before()
         else:
             predecessor, others = self._neighbours()
-            view = self.standing.view(self.chord, predecessor, others, bool(self.linked()), now)
+            linked, refused = bool(self.linked()), bool(self.refusals(now))
+            view = self.standing.view(self.chord, predecessor, others, linked, now, refused)
         if view is not None and view != self.standing.last:
             self.standing.last = view
             self.keyed.view(view, now)

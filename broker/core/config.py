@@ -15,7 +15,10 @@ from .limits import (
     SESSION_GRACE_SECONDS,
 )
 
-__all__ = ["NodeConfig", "broker_id"]
+__all__ = ["CLUSTER_DEFAULT", "NodeConfig", "broker_id"]
+
+CLUSTER_DEFAULT = "headgate"
+"""The cluster of whoever was not told another one."""
 
 
 def broker_id(name: str) -> int:
@@ -33,6 +36,7 @@ class NodeConfig:
     outbox_bytes_total: int = OUTBOX_BYTES_TOTAL_DEFAULT
     grace_seconds: float = SESSION_GRACE_SECONDS
     slow_consumer: Literal["drop", "disconnect"] = "drop"
+    cluster: str = CLUSTER_DEFAULT
     seeds: tuple[str, ...] = ()
     replicas: int = REPLICAS_DEFAULT
     log_copies: int = LOG_COPIES_DEFAULT
@@ -45,9 +49,18 @@ class NodeConfig:
 
     @property
     def fingerprint(self) -> dict[str, int | float | str]:
-        """What brokers of one cluster must agree on; a broker that differs is turned away, and told in which."""
+        """What brokers of one cluster must agree on; a broker that differs is turned away, and told in which.
+
+        Nothing else: how many copies of keys and of stored events there are is a promise of the whole cluster, and
+        the ring is kept by rules that are alike everywhere. Limits and times of one broker are its own affair.
+        """
         chord = self.chord
-        return {"replicas": self.replicas, "list_length": chord.list_length, "attempts": chord.attempts}
+        return {
+            "replicas": self.replicas,
+            "log_copies": self.log_copies,
+            "list_length": chord.list_length,
+            "attempts": chord.attempts,
+        }
 
     @property
     def origin(self) -> str:

@@ -163,7 +163,7 @@ class Node:
         self.streams.settings_changed = self._settings_changed
         self.producers.wall_us = self.audit.wall_us = self.retention.wall_us = self.publishers.wall_us
         rendezvous.usage.changed = self.publishers.interest_changed
-        self.publishers.knows_streams = cluster.knows_streams
+        self.publishers.knows_streams, self.publishers.shut_out = cluster.knows_streams, cluster.shut_out
         hooks = PeerHooks(
             up=self._broker_up,
             down=self._broker_down,

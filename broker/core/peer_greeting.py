@@ -11,7 +11,7 @@ from headgate.protocol.messages import Error, Peer, Scope
 from .identifiers import hash_identifier
 from .peer_info import PeerInfo
 
-__all__ = ["is_same_broker", "objection"]
+__all__ = ["is_same_broker", "objection", "objection_to_founder"]
 
 
 def is_same_broker(mine: Peer, theirs: Peer) -> bool:
@@ -28,6 +28,13 @@ def objection(mine: Peer, theirs: Peer, known: PeerInfo | None) -> Error | None:
     """Why not; `known` is what we remember under their identifier."""
     if not theirs.name or not theirs.address:
         return _refusal(ErrorCode.PROTOCOL, "a broker says its name and the address where others reach it")
+    if theirs.cluster != mine.cluster:
+        text = (
+            f"{mine.name} is of the cluster {mine.cluster!r}, and {theirs.name} at {theirs.address} of "
+            f"{theirs.cluster!r}: clusters of different names never link; if these are to be one, start both with the "
+            "same --cluster, and else take the address of the other one out of --join"
+        )
+        return _refusal(ErrorCode.OTHER_CLUSTER, text)
     if theirs.name == mine.name:
         return _refusal(ErrorCode.DUPLICATE, _two_brokers(theirs.name, mine.address, theirs.address))
     difference = _difference(mine, theirs)
@@ -37,6 +44,22 @@ def objection(mine: Peer, theirs: Peer, known: PeerInfo | None) -> Error | None:
         text = f"{theirs.name} and {mine.name} have the same place on the ring: give one of them another --name"
         return _refusal(ErrorCode.DUPLICATE, text)
     return None if known is None else _against_known(theirs, known)
+
+
+def objection_to_founder(mine: Peer, theirs: Peer, dialled: str) -> Error | None:
+    """Why not link to who answered at an address that this broker only remembers: it was told to join nobody.
+
+    A founder is joined by those who were told its address. Else a broker that begins a cluster of its own, where
+    another one once was, would find itself in the other one's.
+    """
+    if not theirs.founder:
+        return None
+    text = (
+        f"{theirs.name} was told to join nobody, and {mine.name} of the cluster {mine.cluster!r} only remembers its "
+        f"address {dialled}: start it with --join {mine.address} if it is to be of that cluster, and else give it "
+        "another --cluster"
+    )
+    return _refusal(ErrorCode.OTHER_CLUSTER, text)
 
 
 def _against_known(theirs: Peer, known: PeerInfo) -> Error | None:
@@ -49,8 +72,12 @@ def _against_known(theirs: Peer, known: PeerInfo) -> Error | None:
             "or one that lost its data, which is taken back a minute after the other one was last seen"
         )
         return _refusal(ErrorCode.DUPLICATE, text)
-    if theirs.address != known.address and (theirs.life == known.life or known.link is not None):
+    if theirs.life == known.life and theirs.address != known.address:
         return _refusal(ErrorCode.DUPLICATE, _two_brokers(theirs.name, known.address, theirs.address))
+    if theirs.life > known.life and known.link is not None:
+        text = _two_brokers(theirs.name, known.address, theirs.address)
+        text += f"; here life {known.life} is linked, and life {theirs.life} may take its place when it no longer is"
+        return _refusal(ErrorCode.DUPLICATE, text)
     return None
 
 

@@ -15,7 +15,7 @@ from headgate.protocol.messages import Control, Copy, Deliver, Forward, Gap, Let
 
 from .subscribers import ClientSession
 
-__all__ = ["Entry", "PeerHooks", "PeerInfo"]
+__all__ = ["Entry", "PeerHooks", "PeerInfo", "Refusal"]
 
 
 class Entry(NamedTuple):
@@ -24,6 +24,14 @@ class Entry(NamedTuple):
     position: int
     stream: str
     events: int
+
+
+class Refusal(NamedTuple):
+    """A broker's word that this one may not be linked to it: its code (`ErrorCode`), why, and when it said so last."""
+
+    code: int
+    text: str
+    at: float
 
 
 @dataclass(slots=True, eq=False)

@@ -17,6 +17,7 @@ __all__ = [
     "PENDING_SECONDS_MAX",
     "REDIAL_SECONDS_MAX",
     "REDIAL_SECONDS_MIN",
+    "REFUSAL_SECONDS",
 ]
 
 PENDING_PER_ADDRESS_MAX = 64
@@ -26,7 +27,8 @@ PENDING_SECONDS_MAX = 2.0
 """How long they wait. Whoever asked has asked again by then, and an old letter says nothing true."""
 
 COMPLAINTS_MAX = 64
-"""Addresses of which it is remembered what the operator was told: a broker that may not come in asks every second."""
+"""Addresses of which it is remembered what the operator was told, or what was said there: a broker that may not come in
+asks every second."""
 
 DIALS_MAX = 1_024
 """Addresses that are dialled or remembered as unreachable. A forged list of brokers meets an end here."""
@@ -36,6 +38,10 @@ REDIAL_SECONDS_MIN = 0.2
 
 REDIAL_SECONDS_MAX = 2.0
 """The longest pause. A broker that is back must be found before the others have finished doing without it."""
+
+REFUSAL_SECONDS = 8.0
+"""How long the word of a broker that refuses this one counts. It is asked again every two seconds, and a dial may take
+some more; after that it is gone, or has changed its mind."""
 
 HALF_OPEN_SECONDS_MAX = 5.0
 """How long an accepted link may be without the dialler's word: as long as a handshake may take."""

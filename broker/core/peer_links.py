@@ -20,7 +20,8 @@ heard of it. So both come to the same link, and nothing was said on the other. A
 older one of the same life: the other side has found out that it is dead.
 
 A broker is known by its name: its identifier is the hash of it. A newer *life* of a broker takes the place of an older
-one; a second broker of the same name is turned away (`peer_greeting.py`).
+one that is gone; a second broker of the same name, one of another cluster and one that is set up in another way are
+turned away (`peer_greeting.py`). What others say when they turn this one away is kept for a while in `refusals`.
 """
 
 from __future__ import annotations
@@ -34,13 +35,16 @@ from .config import NodeConfig
 from .effects import Close, Effect, Note, Send
 from .identifiers import hash_identifier
 from .peer_dials import Dials, Tellable
-from .peer_greeting import is_same_broker, objection
-from .peer_info import PeerHooks, PeerInfo
-from .peer_limits import HALF_OPEN_SECONDS_MAX, PAUSED_TELLS_MAX
+from .peer_greeting import is_same_broker, objection, objection_to_founder
+from .peer_info import PeerHooks, PeerInfo, Refusal
+from .peer_limits import COMPLAINTS_MAX, HALF_OPEN_SECONDS_MAX, PAUSED_TELLS_MAX
 from .peer_traffic import PeerTraffic
 from .subscribers import ClientSession, Subscribers
 
 __all__ = ["Opening", "PeerLinks"]
+
+_REFUSALS = (ErrorCode.DUPLICATE, ErrorCode.MISMATCH, ErrorCode.OTHER_CLUSTER)
+"""What is said to a broker that may not be linked, and will not be until somebody changes something."""
 
 
 @dataclass(slots=True)
@@ -70,7 +74,10 @@ class PeerLinks:
         traffic: PeerTraffic,
         dials: Dials,
     ) -> None:
-        self.mine = Peer(VERSION, config.name, config.incarnation, "", "", dict(config.fingerprint))
+        fingerprint = dict(config.fingerprint)
+        self.mine = Peer(VERSION, config.name, config.incarnation, "", "", config.cluster, False, fingerprint)
+        self.refusals: dict[str, Refusal] = {}  # by address
+        self._seeds = config.seeds
         self.by_identifier: dict[int, PeerInfo] = {}
         self.by_link: dict[int, PeerInfo] = {}
         self.openings: dict[int, Opening] = {}
@@ -125,8 +132,7 @@ class PeerLinks:
     def introduced(self, opening: Opening, message: Message, now: float) -> None:
         """A word on what is no link yet. Raises ProtocolViolation."""
         if isinstance(message, Error | Goodbye):
-            if opening.address and message.code != ErrorCode.REPLACED:
-                self._complain(opening.address, message.text)
+            self._turned_away(opening, message, now)
             self.ended(opening.link, message.text, now)
         elif opening.greeting is None and isinstance(message, Peer):
             if opening.address:
@@ -142,6 +148,19 @@ class PeerLinks:
         """It will be no link."""
         self.openings.pop(link, None)
         self._effects += (Send(link, Error(code, Scope.CONNECTION, 0, text)), Close(link))
+
+    def _turned_away(self, opening: Opening, message: Error | Goodbye, now: float) -> None:
+        """The other side wants no link: dialled by us, or it dialled and does not like what it found here."""
+        address = opening.address
+        if message.code in _REFUSALS:
+            if opening.greeting is not None:
+                address = opening.greeting.address
+            self.refusals.pop(address, None)
+            self.refusals[address] = Refusal(message.code, message.text, now)
+            if len(self.refusals) > COMPLAINTS_MAX:
+                del self.refusals[next(iter(self.refusals))]
+        if address and message.code != ErrorCode.REPLACED:
+            self._complain(address, message.text)
 
     def _greeted(self, opening: Opening, peer: Peer) -> None:
         """We accepted, and the other side says who it is."""
@@ -169,6 +188,8 @@ class PeerLinks:
             self.refuse(opening.link, ErrorCode.REPLACED, "we are one and the same")
             return
         error = objection(self.mine, peer, known)
+        if error is None and opening.address not in self._seeds:
+            error = objection_to_founder(self.mine, peer, opening.address)
         if error is not None:
             self._complain(opening.address, error.text)
             self._not_used(opening, error.code, error.text, now)
@@ -214,6 +235,7 @@ class PeerLinks:
         self.by_link[opening.link] = info
         for address in (peer.address, opening.address):
             if address:
+                self.refusals.pop(address, None)
                 info.aliases[address] = None
                 self._identifier_at[address] = info.identifier
         self._dials.opened(opening.address)

@@ -24,8 +24,8 @@ from .config import NodeConfig
 from .effects import Close, Effect, Note, Send
 from .inputs import DialFailed, Input, LinkDown, LinkPaused, LinkResumed, PeerUp, Reachable, Received
 from .peer_dials import Dials, Tellable
-from .peer_info import PeerHooks, PeerInfo
-from .peer_limits import FORGET_SECONDS, IDLE_SECONDS_MAX, LOSS_SECONDS_MAX
+from .peer_info import PeerHooks, PeerInfo, Refusal
+from .peer_limits import FORGET_SECONDS, IDLE_SECONDS_MAX, LOSS_SECONDS_MAX, REFUSAL_SECONDS
 from .peer_links import PeerLinks
 from .peer_traffic import PeerTraffic
 from .subscribers import ClientSession, Subscribers
@@ -86,6 +86,14 @@ class Peers:
         self.dials.wake(now)
         self._links.changed = True
         return False
+
+    def show_founder(self, founder: bool) -> None:
+        """Whether this broker was told to join nobody and knows of nobody: others are told so from now on."""
+        self._links.mine = replace(self._links.mine, founder=founder)
+
+    def refusals(self, now: float) -> dict[str, Refusal]:
+        """By address, who says now that this broker may not be linked to it."""
+        return {address: one for address, one in self._links.refusals.items() if now < one.at + REFUSAL_SECONDS}
 
     def keep(self, addresses: Iterable[str], now: float) -> None:
         """Links to these are wanted, from now on and to no others. Those that are not wanted end when they idle."""

@@ -61,6 +61,7 @@ class Publishers:
         self._answered: dict[bytes, ClientSession] = {}
         self.violated: Callable[[ClientSession, ErrorCode, str, float], None]
         self.knows_streams: Callable[[float], bool] = lambda now: True
+        self.shut_out: Callable[[float], str] = lambda now: ""
         self._early: deque[tuple[ClientSession, Publish, Stream]] = deque()
         self._early_bytes = 0
         self._knows = False
@@ -106,11 +107,11 @@ class Publishers:
         return self._knows
 
     def _wait_for_cluster(self, session: ClientSession, message: Publish, stream: Stream, now: float) -> None:
-        """Keep it until this broker knows its streams. Raises Refused when that is too much."""
+        """Keep it until this broker knows its streams. Raises Refused when that is too much, or never to be."""
         size = len(message.batch.records)
-        if self._early_bytes + size > EARLY_BYTES_MAX:
-            text = "this broker has not found its place in the cluster yet: try again in a moment, or another broker"
-            raise Refused(ErrorCode.NOT_STORED if message.mode == Mode.STORED else ErrorCode.UNAVAILABLE, text)
+        shut_out = self.shut_out(now)
+        if shut_out or self._early_bytes + size > EARLY_BYTES_MAX:
+            raise _has_no_place(message, shut_out)
         self._early.append((session, message, stream))
         self._early_bytes += size
         if message.sequence:
@@ -118,12 +119,16 @@ class Publishers:
 
     def go_on(self, now: float) -> None:
         """Something may have changed in the cluster: what came too early is taken as soon as its stream is known."""
-        if not self.knows(now) or not self._early:
+        known = self.knows(now)
+        shut_out = "" if known or not self._early else self.shut_out(now)
+        if not self._early or not (known or shut_out):
             return
         early, self._early = self._early, deque()
         self._early_bytes = 0
         for session, message, stream in early:
             try:
+                if shut_out:
+                    raise _has_no_place(message, shut_out)
                 if stream.plain:
                     if message.mode == Mode.STORED:
                         raise _not_stored_here(stream.name)
@@ -316,6 +321,14 @@ class Publishers:
 
 def _interest(stream: Stream) -> Interest:
     return Interest(stream.name, None if stream.interest is None else list(stream.interest))
+
+
+def _has_no_place(message: Publish, shut_out: str) -> Refused:
+    code = ErrorCode.NOT_STORED if message.mode == Mode.STORED else ErrorCode.UNAVAILABLE
+    if shut_out:
+        return Refused(code, f"this broker is not let into its cluster, so use another one: {shut_out}")
+    text = "this broker has not found its place in the cluster yet: try again in a moment, or another broker"
+    return Refused(code, text)
 
 
 def _not_stored_here(stream: str) -> Refused:

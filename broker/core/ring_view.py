@@ -49,6 +49,7 @@ def ring_of(node: Node, now: float) -> dict[str, Any]:
         )
     return {
         "broker": config.name,
+        "cluster": config.cluster,
         "role": "mesh" if chord is None or chord.ring is None else "ring",
         "settled": cluster.settled(now),
         "replicas": config.replicas,
@@ -57,6 +58,7 @@ def ring_of(node: Node, now: float) -> dict[str, Any]:
         "items": len(cluster.keyed.items),
         "brokers": brokers,
         "away": _away(node),
+        "refused": [{"address": address, "reason": text} for address, text in cluster.refusals(now).items()],
     }
 
 

@@ -16,6 +16,7 @@ class NodeStatistics:
     """Counts since the start (events…, batches…, drops) and sizes now (the rest)."""
 
     broker: str
+    cluster: str
     origin: str
     uptime_seconds: float
     draining: bool
@@ -37,6 +38,7 @@ class NodeStatistics:
     settled: bool
     scope: float
     peer_links: int
+    refused: dict[str, str]
     peer_outbox_bytes: int
     keyed_items: int
     unconfirmed: int
@@ -69,6 +71,7 @@ def statistics_of(node: Node, now: float) -> NodeStatistics:
     subscribers = node.subscribers
     return NodeStatistics(
         broker=node.config.name,
+        cluster=node.config.cluster,
         origin=node.config.origin,
         uptime_seconds=now - node.started,
         draining=node.clients.draining,
@@ -100,6 +103,7 @@ def _of_cluster(node: Node, now: float) -> dict[str, Any]:
         "settled": cluster.settled(now),
         "scope": cluster.scope_share(now),
         "peer_links": links,
+        "refused": cluster.refusals(now),
         "peer_outbox_bytes": node.peers.outbox_bytes,
         "keyed_items": len(cluster.keyed.items),
         "unconfirmed": cluster.keyed.statistics().puts_unconfirmed,

@@ -8,7 +8,11 @@ from pathlib import Path
 
 from .records import RecordsError, make_directory
 
-__all__ = ["DataLock"]
+__all__ = ["DataInUse", "DataLock"]
+
+
+class DataInUse(RecordsError):
+    """Another process has the folder; it may be one that is about to end."""
 
 
 class DataLock:
@@ -28,7 +32,7 @@ class DataLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._file)
-            raise RecordsError(
+            raise DataInUse(
                 f"another broker uses the data directory {directory}: give this one its own with --data"
             ) from error
 

@@ -39,8 +39,10 @@ __all__ = [
     "MAPPED_BYTES_MIN",
     "PEER_CLOSE_SECONDS",
     "PEER_CONNECTIONS_MAX",
+    "READY_LOOK_SECONDS",
     "RECORDS_BYTES_MAX",
     "REFUSALS_TOLD_MAX",
+    "START_PATIENCE_SECONDS",
     "STREAM_SERIES_MAX",
     "THREAD_SWITCH_SECONDS",
     "TIMER_SECONDS_MIN",
@@ -79,6 +81,12 @@ DRAIN_SECONDS_DEFAULT = 5.0
 
 WALL_CLOCK_SECONDS = 10.0
 """How often the Node hears how far the wall clock is from the steady one; NTP moves it by less in that time."""
+
+READY_LOOK_SECONDS = 0.25
+"""How often a broker that starts looks whether it may take clients: the service manager is told so much late."""
+
+START_PATIENCE_SECONDS = 30.0
+"""How long the service manager is asked to wait on, each time: a start that hangs is still ended after that."""
 
 TIMER_SECONDS_MIN = 0.001
 """The shortest timer: a loop's clock may be coarser than ours, and would wake many times within one tick."""

@@ -20,11 +20,18 @@ from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.inputs import Drain, Loaded, Reachable
 
 from .copied_folder import begin_epoch, least_epoch, note_births
-from .data_lock import DataLock
+from .data_lock import DataInUse, DataLock
 from .descriptors import connections_possible
 from .driver import Driver
 from .health import Health
-from .limits import GC_THRESHOLDS, LOG_CLOSE_SECONDS, THREAD_SWITCH_SECONDS, WALL_CLOCK_SECONDS
+from .limits import (
+    GC_THRESHOLDS,
+    LOG_CLOSE_SECONDS,
+    READY_LOOK_SECONDS,
+    START_PATIENCE_SECONDS,
+    THREAD_SWITCH_SECONDS,
+    WALL_CLOCK_SECONDS,
+)
 from .log_errors import LogUnusable
 from .log_store import SqliteLogStore
 from .log_writer import LogWriter
@@ -35,9 +42,15 @@ from .notify import notify, watchdog_seconds
 from .peers import PeerServer
 from .records import Records, RecordsError
 from .server import Server
-from .settings import Settings, split_address
+from .settings import RELOADABLE, Settings, SettingsError, split_address
 
-__all__ = ["AddressError", "Daemon", "run"]
+__all__ = ["DISK_UNUSABLE", "FAILED", "AddressError", "Daemon", "run"]
+
+FAILED = 1
+"""Exit code of a start that may do better the next time: an address or the folder is in use. Python's own, too."""
+
+DISK_UNUSABLE = 5
+"""Exit code of a broker whose data folder or disk is not as it should be: to start it again mends nothing."""
 
 
 class AddressError(Exception):
@@ -56,6 +69,7 @@ class Daemon:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._log = structlog.get_logger()
+        connections_max = _possible(settings.connections_max)
         self._lock = DataLock(settings.data)
         try:
             self._records = Records(settings.data)
@@ -79,16 +93,18 @@ class Daemon:
             grace_seconds=settings.grace_seconds,
             slow_consumer=settings.slow_consumer,
             log_copies=settings.log_copies,
+            cluster=settings.cluster,
             seeds=settings.join,
         )
         # Not the loop's clock: uvloop's ticks in milliseconds, and what we measure is shorter.
         clock = time.monotonic
         self.node = Node(config, random.SystemRandom(), clock())
         self.driver = Driver(self.node, self._records, clock)
-        self.server = Server(self.driver, settings.connections_max)
+        self.server = Server(self.driver, connections_max)
         self.peers = PeerServer(self.driver)
         self._collector = BrokerCollector(self.driver, self.server)
         self._settled = False
+        self._ready_look: asyncio.TimerHandle | None = None
         self.health = Health(lambda: render(self._collector), self._obstacle)
         self._timers: list[asyncio.TimerHandle] = []
         self._writer: LogWriter | None = None
@@ -102,11 +118,24 @@ class Daemon:
 
         Not while the cluster is being repaired: all brokers are then, and clients have nowhere better to go.
         """
-        statistics = self.node.statistics(self.driver.clock())
-        self._settled = self._settled or statistics.settled
-        if statistics.draining:
+        now = self.driver.clock()
+        self._settled = self._settled or self.node.cluster.settled(now)
+        if self.node.clients.draining:
             return "draining"
-        return "" if self._settled else "starting"
+        if self._settled:
+            return ""
+        refused = self.node.cluster.shut_out(now)
+        return f"refused by the cluster, and asking again: {refused}" if refused else "starting"
+
+    def _tell_when_ready(self) -> None:
+        """The service manager hears READY once, when clients may come, and until then that this broker is alive."""
+        obstacle = self._obstacle()
+        if not obstacle:
+            notify("READY=1\nSTATUS=ready")
+            self._log.info("ready", broker=self.node.config.name, cluster=self.node.config.cluster)
+        elif obstacle != "draining":
+            notify(f"EXTEND_TIMEOUT_USEC={int(START_PATIENCE_SECONDS * 1e6)}\nSTATUS={obstacle}")
+            self._ready_look = asyncio.get_running_loop().call_later(READY_LOOK_SECONDS, self._tell_when_ready)
 
     async def start(self) -> None:
         """Listen. Raises AddressError when an address cannot be had, and leaves nothing behind then."""
@@ -123,14 +152,15 @@ class Daemon:
         self._every(WALL_CLOCK_SECONDS, self.driver.tell_wall_clock)
         if (seconds := watchdog_seconds()) is not None:
             self._every(seconds, lambda: notify("WATCHDOG=1"))
-        notify("READY=1")
         self._log.info(
             "listening",
             broker=self.node.config.name,
+            cluster=self.node.config.cluster,
             clients=self.server.address,
             peers=self.peers.address,
             admin=self.health.address,
         )
+        self._tell_when_ready()
 
     def _begin_log(self) -> None:
         """The log is there before anything else happens; the Node says what was found damaged."""
@@ -174,6 +204,25 @@ class Daemon:
         while (self.server.connections or self.peers.connections) and time.monotonic() < deadline and not self._hurried:
             await asyncio.sleep(0.01)
 
+    def reload(self, reread: Callable[[], Settings] | None) -> None:
+        """Read the settings again: what can change while the broker runs does, the rest is named."""
+        try:
+            settings = self._settings if reread is None else reread()
+        except SettingsError as error:
+            self._log.warning("settings not read again", reason=str(error), advice="the broker goes on as it was")
+            return
+        before, after = self._settings.model_dump(), settings.model_dump()
+        changed = [name for name in after if after[name] != before[name]]
+        self._settings = self._settings.model_copy(update={name: after[name] for name in RELOADABLE})
+        configure_logs(self._settings.log_level, self._settings.log_format)
+        waiting = [name for name in changed if name not in RELOADABLE]
+        log = self._log.warning if waiting else self._log.info
+        log(
+            "settings read again",
+            changed=", ".join(name for name in changed if name in RELOADABLE) or "nothing",
+            needs_a_restart=", ".join(waiting) or "nothing",
+        )
+
     def hurry(self) -> None:
         """Wait for nobody any more."""
         self._hurried = True
@@ -183,8 +232,9 @@ class Daemon:
         self.server.abort_all()
         await self.peers.close()
         await self.health.close()
-        for timer in self._timers:
-            timer.cancel()
+        for timer in (*self._timers, self._ready_look):
+            if timer is not None:
+                timer.cancel()
         closed = self._writer is None or await asyncio.to_thread(self._writer.close, LOG_CLOSE_SECONDS)
         if not closed and not self.halted:
             self._log.warning("log left as it is", reason="the disk is too slow: the next start reads it to its end")
@@ -216,20 +266,26 @@ class Daemon:
         self._timers.append(loop.call_later(seconds, again))
 
 
-def run(settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code. Why a start failed is the last line of the log, on stderr."""
+def run(settings: Settings, reread: Callable[[], Settings] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code. Why a start failed is the last line of the log, on stderr.
+
+    SIGHUP reads the settings again with `reread`; it never ends the broker, not even before that is set up.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     configure_logs(settings.log_level, settings.log_format)
     log = structlog.get_logger()
-    settings = settings.model_copy(update={"connections_max": _possible(settings.connections_max)})
     with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
         try:
-            return runner.run(_serve(settings))
-        except (AddressError, RecordsError, LogUnusable) as error:
+            return runner.run(_serve(settings, reread))
+        except (AddressError, DataInUse) as error:
             log.error("cannot start", reason=str(error))
-            return 1
+            return FAILED
+        except (RecordsError, LogUnusable) as error:
+            log.error("cannot start", reason=str(error))
+            return DISK_UNUSABLE
 
 
-async def _serve(settings: Settings) -> int:
+async def _serve(settings: Settings, reread: Callable[[], Settings] | None = None) -> int:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_log_fault)
     keep_freed_memory()
@@ -243,6 +299,7 @@ async def _serve(settings: Settings) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGHUP, daemon.reload, reread)
     daemon.when_halted = stopping.set
     await daemon.start()
     # What exists now stays: keeping it out of every later collection was measured to save 3 to 8 % of the time.
@@ -253,7 +310,7 @@ async def _serve(settings: Settings) -> int:
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     await stopping.wait()
     await daemon.stop()
-    return 1 if daemon.halted else 0
+    return DISK_UNUSABLE if daemon.halted else 0
 
 
 async def _listen(listen: Callable[[str, int], Awaitable[None]], setting: str, address: str) -> None:

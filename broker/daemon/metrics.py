@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import nlargest
 from itertools import accumulate
 
@@ -48,10 +48,6 @@ _GAUGES = {
     "headgate_outbox_events": ("outbox_events", "Events that wait for slow subscribers."),
     "headgate_outbox_bytes": ("outbox_bytes", "Bytes that wait for slow subscribers."),
     "headgate_outbox_bytes_max": ("outbox_bytes_max", "The bound on that."),
-    "headgate_cluster_brokers": ("brokers", "Brokers that this one has links to, itself included."),
-    "headgate_cluster_settled": ("settled", "1 when this broker answers for its own keys, else 0."),
-    "headgate_cluster_scope_ratio": ("scope", "Share of the keys that this broker matches itself, 0 to 1."),
-    "headgate_peer_links": ("peer_links", "Links to other brokers that are up now."),
     "headgate_peer_outbox_bytes": ("peer_outbox_bytes", "Bytes of events that wait for other brokers."),
     "headgate_keyed_items": ("keyed_items", "Items held, as owner or as copy: subscriptions, uses, schemas."),
     "headgate_keyed_unconfirmed": ("unconfirmed", "Writes that some copy has not confirmed yet."),
@@ -63,11 +59,35 @@ _GAUGES = {
     "headgate_producers": ("producers", "Producers that are remembered."),
     "headgate_uptime_seconds": ("uptime_seconds", "Seconds since the start."),
 }
+_OF_THE_CLUSTER: dict[str, tuple[Callable[[NodeStatistics], float], str]] = {
+    "headgate_cluster_brokers": (
+        lambda statistics: statistics.brokers,
+        "Brokers that this one has links to, itself included.",
+    ),
+    "headgate_cluster_settled": (
+        lambda statistics: statistics.settled,
+        "1 when this broker answers for its own keys, else 0.",
+    ),
+    "headgate_cluster_ring": (
+        lambda statistics: statistics.role == "ring",
+        "1 when the brokers form a ring, 0 when they are a few that all know each other.",
+    ),
+    "headgate_cluster_scope_ratio": (
+        lambda statistics: statistics.scope,
+        "Share of the keys that this broker matches itself, 0 to 1.",
+    ),
+    "headgate_peer_links": (lambda statistics: statistics.peer_links, "Links to other brokers that are up now."),
+    "headgate_peer_refusals": (
+        lambda statistics: len(statistics.refused),
+        "Brokers that do not let this one in, though it was told to join them.",
+    ),
+}
+"""What is compared from broker to broker: with the name of the cluster as a label, for there may be several."""
 
 METRICS = (
     *_COUNTERS,
     *_GAUGES,
-    "headgate_cluster_ring",
+    *_OF_THE_CLUSTER,
     "headgate_bytes_received_total",
     "headgate_bytes_sent_total",
     "headgate_connections",
@@ -95,8 +115,10 @@ class BrokerCollector(Collector):
             yield CounterMetricFamily(name, text, value=getattr(statistics, field))
         for name, (field, text) in _GAUGES.items():
             yield GaugeMetricFamily(name, text, value=getattr(statistics, field))
-        ring = "1 when the brokers form a ring, 0 when they are a few that all know each other."
-        yield GaugeMetricFamily("headgate_cluster_ring", ring, value=float(statistics.role == "ring"))
+        for name, (value_of, text) in _OF_THE_CLUSTER.items():
+            gauge = GaugeMetricFamily(name, text, labels=["cluster"])
+            gauge.add_metric([statistics.cluster], float(value_of(statistics)))
+            yield gauge
         yield from self._server_metrics()
         yield _dropped(statistics)
         yield from self._stream_metrics()

@@ -1,21 +1,25 @@
 """What the daemon can be told, by flag, environment (HEADGATE_…) or TOML file, in that order of precedence.
 
-The only file that knows pydantic. An unknown key is an error, not a shrug: a misspelt limit would be no limit.
+The only file that knows pydantic. An unknown key of the file and an unknown HEADGATE_… name are errors, not a shrug: a
+misspelt limit would be no limit. Every error is in words of ours and says where the value came from.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import os
 import re
 import socket
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from headgate.broker.core.config import CLUSTER_DEFAULT
 from headgate.broker.core.limits import (
     LOG_COPIES_DEFAULT,
     OUTBOX_BYTES_DEFAULT,
@@ -25,10 +29,24 @@ from headgate.broker.core.limits import (
 
 from .limits import CONNECTIONS_MAX_DEFAULT, DRAIN_SECONDS_DEFAULT
 
-__all__ = ["Settings", "SettingsError", "load_settings", "split_address"]
+__all__ = ["RELOADABLE", "Settings", "SettingsError", "load_settings", "split_address"]
 
 _ANYWHERE = ("0.0.0.0", "::")
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^:\[\]\s]*)):(?P<port>\d{1,5})")
+
+
+_PREFIX = "HEADGATE_"
+_OF_CLIENTS = ("CONFIG", "SERVER", "WAIT", "PURE", "USER", "PASSWORD", "TOKEN")
+"""HEADGATE_… names that are no settings of a broker, and may stand beside them."""
+
+_OF_KUBERNETES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP)\w*)?)")
+"""What Kubernetes and `docker --link` set for a service that is called headgate, whether it is wanted or not."""
+
+_LIKENESS_MIN = 0.6
+"""How alike a misspelt name and a known one are, at the least, for the one to be offered for the other."""
+
+RELOADABLE = ("drain_seconds", "log_level")
+"""What can change while the broker runs; everything else waits for the next start."""
 
 
 class SettingsError(Exception):
@@ -52,7 +70,7 @@ def _reachable(listening: str, host: str) -> str:
 class Settings(BaseSettings):
     """Every setting with its default; RUNBOOK.md explains when to change which."""
 
-    model_config = SettingsConfigDict(env_prefix="HEADGATE_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
 
     listen: str = "127.0.0.1:7400"
     peer_listen: str = "127.0.0.1:7401"
@@ -60,6 +78,7 @@ class Settings(BaseSettings):
     admin: str = "127.0.0.1:7402"
     data: Path = Path("headgate-data")
     join: Annotated[tuple[str, ...], NoDecode] = ()
+    cluster: str = Field(default=CLUSTER_DEFAULT, min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._:-]*$")
     name: str = Field(default="", max_length=128, pattern=r"^[A-Za-z0-9._:-]*$")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "console"] = "auto"
@@ -76,6 +95,13 @@ class Settings(BaseSettings):
     @classmethod
     def _address(cls, value: str) -> str:
         split_address(value)
+        return value
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _folder(cls, value: Any) -> Any:
+        if not str(value).strip():  # a variable of the caller's that was empty; pydantic would take it for `.`
+            raise ValueError("the name of the folder is empty: name one, or leave this out for ./headgate-data")
         return value
 
     @field_validator("advertise")
@@ -141,16 +167,32 @@ def load_settings(flags: dict[str, Any], file: Path | None = None) -> Settings:
     if file is None and os.environ.get("HEADGATE_CONFIG"):
         file = Path(os.environ["HEADGATE_CONFIG"])
     given = {name: value for name, value in flags.items() if value is not None}
+    # pydantic takes a variable in either case, so the file must give way to both.
+    environment = {name.upper(): name for name in os.environ if name.upper().startswith(_PREFIX)}
+    _check_environment(environment)
+    sources = {name: environment.get(f"{_PREFIX}{name}".upper(), "") for name in Settings.model_fields}
+    sources |= {name: f"--{name.replace('_', '-')}" for name in given}
     if file is not None:
-        # pydantic takes a variable in either case, so the file must give way to both.
-        environment = {name.upper() for name in os.environ}
         for name, value in _read(file).items():
-            if name not in given and f"HEADGATE_{name}".upper() not in environment:
-                given[name] = value
+            if not sources[name]:
+                given[name], sources[name] = value, f"{name} in {file}"
     try:
         return Settings(**given)
     except ValidationError as error:
-        raise SettingsError(_explain(error)) from error
+        raise SettingsError(_explain(error, sources)) from error
+
+
+def _check_environment(names: Iterable[str]) -> None:
+    """A name that nobody reads was meant for something. Raises SettingsError."""
+    known = [*(name.upper() for name in Settings.model_fields), *_OF_CLIENTS]
+    wrong = []
+    for name in sorted(names):
+        own = name.removeprefix(_PREFIX)
+        if own not in known and not _OF_KUBERNETES.fullmatch(own):
+            likely = difflib.get_close_matches(own, known, 1, _LIKENESS_MIN)
+            wrong.append(f"{name} is no setting: {f'is {_PREFIX}{likely[0]} meant?' if likely else 'take it away'}")
+    if wrong:
+        raise SettingsError("; ".join(wrong))
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -170,9 +212,34 @@ def _read(file: Path) -> dict[str, Any]:
     return table
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, sources: dict[str, str]) -> str:
+    """Every wrong value: where it came from, what it is, and what it has to be."""
     lines = []
     for problem in error.errors():
-        name = ".".join(str(part) for part in problem["loc"]) or "settings"
-        lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')}")
+        name = str(problem["loc"][0]) if problem["loc"] else "settings"
+        lines.append(f"{sources.get(name) or name}: {_in_words(problem)}")
     return "; ".join(lines)
+
+
+def _in_words(problem: Any) -> str:
+    kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
+    words = {
+        "greater_than_equal": "{value!r} is too little: it is at least {ge}",
+        "less_than_equal": "{value!r} is too much: it is at most {le}",
+        "int_parsing": "{value!r} is no whole number",
+        "int_type": "{value!r} is no whole number",
+        "int_from_float": "{value!r} is no whole number",
+        "float_parsing": "{value!r} is no number",
+        "float_type": "{value!r} is no number",
+        "finite_number": "{value!r} is no number to count with",
+        "literal_error": "{value!r} is none of {expected}",
+        "string_type": "{value!r} is no text: write it between quotes",
+        "string_too_long": "a name has at most {max_length} characters",
+        "string_too_short": "the name is empty",
+        "string_pattern_mismatch": "{value!r} is no name: it has letters, digits and . _ : - only",
+        "path_type": "{value!r} is no path",
+        "extra_forbidden": "there is no such setting",
+    }.get(kind)
+    if words is None:
+        return str(problem["msg"]).removeprefix("Value error, ")
+    return words.format(value=value, **context)

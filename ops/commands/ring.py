@@ -36,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     brokers = sorted(answer["brokers"], key=lambda broker: str(broker["identifier"]))
     print(plain(summary_of(answer)))
+    for refusal in answer.get("refused", ()):
+        print(plain(f"not let in by {refusal['address']}: {refusal['reason']}"))
     print()
     print_table(_COLUMNS, [_row(broker, answer["broker"]) for broker in brokers])
     print()
@@ -48,17 +50,20 @@ def summary_of(answer: dict[str, Any]) -> str:
     brokers: Sequence[dict[str, Any]] = answer["brokers"]
     away = [str(broker["name"] or broker["address"]) for broker in answer.get("away", ())]
     if len(brokers) == 1:
+        if answer.get("refused") and not answer["settled"]:
+            return f"{answer['broker']} is not let into its cluster: it takes no events, and asks again"
         alone = f"one broker, {answer['broker']}: it owns the whole ring"
         return f"{alone}; {', '.join(away)} cannot be reached" if away else alone
     down = [str(broker["name"]) for broker in brokers if broker["state"] == "down"]
     down = list(dict.fromkeys([*down, *away]))
     there = [broker for broker in brokers if str(broker["name"]) not in down]
     form = "a mesh, in which each knows all" if answer["role"] == "mesh" else "a ring"
+    named = f"the cluster {answer['cluster']}, " if "cluster" in answer else ""
     health = "settled" if answer["settled"] else "not settled: keys are on their way to their brokers"
     missing = f", {', '.join(down)} down" if down else ""
     copies = min(answer["replicas"], len(there) - 1)
     kept = f"each key has its owner and {copies} {'copy' if copies == 1 else 'copies'} beside it"
-    return f"{len(brokers)} brokers form {form}{missing}; {health}; {kept}"
+    return f"{len(brokers)} brokers form {named}{form}{missing}; {health}; {kept}"
 
 
 def bar_of(after: int, identifier: int, cells: int = RING_BAR_CELLS) -> str:

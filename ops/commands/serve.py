@@ -19,6 +19,7 @@ FLAGS: dict[str, tuple[str, str]] = {
     "data": ("DIR", "where the broker keeps what must survive (default ./headgate-data)"),
     "advertise": ("H:P", "what other brokers are told to dial (default: where this one listens)"),
     "join": ("H:P", "a broker of the cluster to join, or several"),
+    "cluster": ("NAME", "the cluster that it is of (default headgate); others never link to it"),
     "name": ("NAME", "the broker's name (default: host and port)"),
     "log_level": ("LEVEL", "debug, info, warning or error (default info)"),
     "log_format": ("FORM", "json, console, or auto: console at a terminal (default)"),
@@ -50,13 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT."""
     from headgate.broker.daemon import run as serve
-    from headgate.broker.daemon.settings import SettingsError, load_settings
+    from headgate.broker.daemon.settings import Settings, SettingsError, load_settings
 
     flags: dict[str, Any] = {setting: getattr(arguments, setting) for setting in FLAGS}
     file = getattr(arguments, "config", None) or os.environ.get("HEADGATE_CONFIG")
+
+    def read() -> Settings:
+        return load_settings(flags, Path(file) if file else None)
+
     try:
-        settings = load_settings(flags, Path(file) if file else None)
+        settings = read()
     except SettingsError as error:
         print(f"headgate serve: {error}", file=sys.stderr)
         return USAGE
-    return serve(settings)
+    return serve(settings, read)

@@ -66,6 +66,21 @@ def test_every_alert_has_its_words_and_its_row_in_the_runbook() -> None:
     assert sorted(explained) == sorted(rule["alert"] for rule in rules)
 
 
+def test_brokers_are_compared_with_those_of_their_own_cluster() -> None:
+    """Two clusters in one Prometheus are no cluster that disagrees."""
+    (group,) = [one for one in loaded("ops/prometheus/alerts.yml")["groups"] if one["name"] == "headgate-cluster"]
+    compared = {}
+    for rule in group["rules"]:
+        sums = re.findall(r"\b(?:max|min|sum|count)\b(?! by \(cluster\) \()", rule["expr"])
+        joins = re.findall(r"\bon \((?!cluster\))", rule["expr"])
+        assert not sums and not joins, rule["expr"]
+        if "by (cluster)" in rule["expr"]:
+            compared[rule["alert"]] = metric_names(rule["expr"])
+    assert set(compared) == {"HeadgateBrokersDisagree", "HeadgateBrokerAlone", "HeadgatePeerLinkMissing"}
+    labelled = {"headgate_cluster_brokers", "headgate_peer_links"}
+    assert set().union(*compared.values()) == labelled, "these have the label"
+
+
 def test_panels_have_ids_of_their_own_and_do_not_overlap() -> None:
     panels = json.loads(text("ops/grafana/headgate.json"))["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)

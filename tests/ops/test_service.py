@@ -10,13 +10,16 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from headgate.broker.daemon.limits import CONNECTIONS_MAX_DEFAULT, DESCRIPTORS_RESERVED
-from headgate.broker.daemon.settings import load_settings, split_address
+from headgate.broker.daemon.main import DISK_UNUSABLE
+from headgate.broker.daemon.settings import Settings, load_settings, split_address
 from headgate.ops.cli import build_parser
+from headgate.ops.exits import USAGE
 from tests.support.deployment import (
     BROKERS,
     DEFAULTS,
@@ -45,6 +48,11 @@ def test_the_example_file_holds_the_defaults(monkeypatch: pytest.MonkeyPatch) ->
     assert load_settings({}, ROOT / "ops/systemd/headgate.toml").model_dump() == load_settings({}).model_dump()
 
 
+def test_the_example_file_names_every_setting_but_the_folder_that_the_unit_gives() -> None:
+    named = tomllib.loads(text("ops/systemd/headgate.toml"))
+    assert set(named) == set(Settings.model_fields) - {"data"}
+
+
 def test_the_unit_leaves_the_broker_what_it_needs() -> None:
     drain = load_settings({}, ROOT / "ops/systemd/headgate.toml").drain_seconds
     assert unit_seconds("TimeoutStopSec") > drain
@@ -53,7 +61,7 @@ def test_the_unit_leaves_the_broker_what_it_needs() -> None:
     assert unit_seconds("LimitNOFILE") >= room
     assert all(service["ulimits"]["nofile"] >= room for service in BROKERS.values())
     assert unit_values("Type") == ["notify"]
-    assert unit_values("RestartPreventExitStatus") == ["2"]
+    assert unit_values("RestartPreventExitStatus") == [f"{USAGE} {DISK_UNUSABLE}"]
     assert (unit_values("DynamicUser"), unit_values("User")) == (["yes"], [])
 
 
@@ -109,7 +117,7 @@ def test_the_line_of_the_unit_talks_to_systemd(tmp_path: Path) -> None:
         variables = environment(NOTIFY_SOCKET=str(tmp_path / "notify"), **folders, **more)
         process = subprocess.Popen([*COMMAND, *shlex.split(line)[1:]], stderr=errors, env=variables, cwd=tmp_path)
         try:
-            assert [manager.recv(100) for _ in range(2)] == [b"READY=1", b"WATCHDOG=1"], log.read_text()
+            assert [manager.recv(100) for _ in range(2)] == [b"READY=1\nSTATUS=ready", b"WATCHDOG=1"], log.read_text()
             wait_until(lambda: "listening" in log.read_text())
             assert healthcheck(log) == 0
             process.send_signal(signal.SIGTERM)

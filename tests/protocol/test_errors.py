@@ -114,6 +114,7 @@ def test_codes_never_change_their_meaning() -> None:
         "TOO_MANY": 8,
         "REPLACED": 9,
         "MISMATCH": 10,
+        "OTHER_CLUSTER": 11,
         "BAD_CONDITION": 100,
         "BAD_PATTERN": 101,
         "BAD_TOPIC": 102,

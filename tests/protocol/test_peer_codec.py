@@ -156,13 +156,13 @@ SETTINGS: list[Any] = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_a_fingerprint_is_a_small_map_of_scalars(settings: Any) -> None:
-    assert isinstance(decode(packed(32, 1, "ann", 1, "a:1", "a:2", {"a": None, "b": 1.5, "c": "x"})), Peer)
+    assert isinstance(decode(packed(32, 1, "ann", 1, "a:1", "a:2", "c", True, {"a": None, "b": 1.5, "c": "x"})), Peer)
     refused(packed(32, 1, "ann", 1, "a:1", "a:2", settings))
 
 
 def test_a_greeting_fits_the_frame_of_a_handshake() -> None:
     settings = {str(number): "x" * 200 for number in range(SETTINGS_MAX)}
-    greeting = encode(Peer(1, "ann", 1, "a:1", "a:2", settings))
+    greeting = encode(Peer(1, "ann", 1, "a:1", "a:2", "c", False, settings))
     assert len(greeting) > HANDSHAKE_FRAME_LENGTH_MAX
     assert refused(greeting).code is ErrorCode.TOO_LARGE
 

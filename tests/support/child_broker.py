@@ -63,7 +63,8 @@ async def child_broker(folder: Path, before: tuple[str, ...] = (), **settings: A
         "data": str(folder / "data"),
         "log_format": "json",
     }
-    variables = {f"HEADGATE_{name}".upper(): str(value) for name, value in (given | settings).items()}
+    ours = {name: value for name, value in (given | settings).items() if not name.isupper()}
+    variables = {f"HEADGATE_{name}".upper(): str(value) for name, value in ours.items()}
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("HEADGATE_", "NOTIFY_"))}
     log = folder / f"broker-{len(list(folder.glob('broker-*')))}.log"
     environment = clean | {"PYTHONPATH": str(_ROOT)} | variables

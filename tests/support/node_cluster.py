@@ -124,15 +124,15 @@ class NodeCluster:
 
     # --- brokers -----------------------------------------------------------------------------------------------------
 
-    def start(self, name: str, seeds: Iterable[str] = ("b0",), life: int = 1, **config: Any) -> Host:
-        """A broker begins a life, with what its former ones stored."""
-        settings = self._config | config
+    def start(self, place: str, seeds: Iterable[str] = ("b0",), life: int = 1, **config: Any) -> Host:
+        """A broker begins a life at this place, with what its former ones stored; its name is the place's or `name`."""
+        settings = {"name": place, "incarnation": life} | self._config | config
         at = tuple(address_of(one) for one in seeds)
-        node = Node(NodeConfig(name, life, seeds=at, **settings), Random(self.random.random()), self.now)
-        host = self.hosts[name] = Host(name, node)
+        node = Node(NodeConfig(seeds=at, **settings), Random(self.random.random()), self.now)
+        host = self.hosts[place] = Host(place, node)
         self.begin_life(host)
-        self.feed(host, Loaded(dict(self.records.setdefault(name, {}))))
-        self.feed(host, Reachable(address_of(name), f"{name}:7470"))
+        self.feed(host, Loaded(dict(self.records.setdefault(place, {}))))
+        self.feed(host, Reachable(address_of(place), f"{place}:7470"))
         return host
 
     def begin_life(self, host: Host) -> None:

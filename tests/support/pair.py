@@ -20,7 +20,7 @@ __all__ = ["OTHER", "PEER", "Pair", "PeerPair", "Split", "byte_by_byte", "opened
 
 Split = Callable[[bytes], Iterator[bytes]]
 OTHER = {Role.CLIENT: Role.BROKER, Role.BROKER: Role.CLIENT, Role.PEER: Role.PEER}
-PEER = Peer(VERSION, "bob", 2, "bob:7401", "bob:7400", {"replicas": 2})
+PEER = Peer(VERSION, "bob", 2, "bob:7401", "bob:7400", "headgate", False, {"replicas": 2})
 _BOTH = (Role.CLIENT, Role.BROKER)
 
 

@@ -17,6 +17,7 @@ import pytest
 
 import headgate
 from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.broker.daemon.main import DISK_UNUSABLE
 from headgate.protocol.errors import UnknownOutcome
 from headgate.protocol.log_rows import LogKind, LogName
 from tests.support.asynchronous import asynchronous
@@ -90,7 +91,7 @@ def test_what_may_not_be_written_is_told_in_one_line(tmp_path: Path, script: str
     flags = ["--data", str(data), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--name", "ann"]
     command = [*mounted(script, data), sys.executable, "-m", "headgate.ops.cli", "serve", *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1
+    assert done.returncode == DISK_UNUSABLE
     (line,) = done.stderr.splitlines()
     assert "cannot start" in line and all(word in line for word in words)
 

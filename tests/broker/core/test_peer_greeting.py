@@ -9,13 +9,13 @@ import pytest
 
 from headgate.broker.core import peer_greeting as module
 from headgate.broker.core.identifiers import hash_identifier
-from headgate.broker.core.peer_greeting import is_same_broker, objection
+from headgate.broker.core.peer_greeting import is_same_broker, objection, objection_to_founder
 from headgate.broker.core.peer_info import PeerInfo
 from headgate.broker.core.subscribers import ClientSession
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import VERSION, Peer, Scope
 
-MINE = Peer(VERSION, "ann", 3, "ann:1", "ann:2", {"replicas": 2, "list_length": 4})
+MINE = Peer(VERSION, "ann", 3, "ann:1", "ann:2", "headgate", False, {"replicas": 2, "list_length": 4})
 THEIRS = replace(MINE, name="bob", life=7, address="bob:1", client_address="bob:2")
 
 
@@ -25,7 +25,7 @@ def known(name: str = "bob", life: int = 7, address: str = "bob:1") -> PeerInfo:
 
 
 def test_a_stranger_of_the_same_cluster_and_an_old_acquaintance_are_welcome() -> None:
-    for before in (None, known(), known(life=6), known(life=6, address="elsewhere:1"), replace(known(life=6), link=5)):
+    for before in (None, known(), known(life=6), known(life=6, address="elsewhere:1")):
         assert objection(MINE, THEIRS, before) is None
 
 
@@ -45,7 +45,19 @@ def test_a_stranger_of_the_same_cluster_and_an_old_acquaintance_are_welcome() ->
             THEIRS,
             replace(known(life=6, address="two:1"), link=5),
             ErrorCode.DUPLICATE,
-            ["two brokers are named bob", "two:1", "bob:1"],
+            ["two brokers are named bob", "two:1", "bob:1", "life 6 is linked", "life 7 may take its place"],
+        ),
+        (
+            THEIRS,
+            replace(known(life=6), link=5),
+            ErrorCode.DUPLICATE,
+            ["two brokers are named bob", "life 6 is linked", "life 7 may take its place"],
+        ),
+        (
+            replace(THEIRS, cluster="staging", fingerprint={}),
+            None,
+            ErrorCode.OTHER_CLUSTER,
+            ["ann is of the cluster 'headgate'", "bob at bob:1 of 'staging'", "--cluster", "--join"],
         ),
         (THEIRS, known(life=8), ErrorCode.DUPLICATE, ["bob is known here in life 8, and this is life 7"]),
         (THEIRS, known(name="eve"), ErrorCode.DUPLICATE, ["bob and eve have the same place"]),
@@ -74,6 +86,13 @@ def test_a_setting_in_which_they_differ_is_named_with_both_values(
     error = objection(MINE, replace(THEIRS, fingerprint=fingerprint), None)
     assert error is not None and error.code == ErrorCode.MISMATCH
     assert all(word in error.text for word in words), error.text
+
+
+def test_a_founder_is_not_taken_in_from_an_address_that_is_only_remembered() -> None:
+    assert objection_to_founder(MINE, THEIRS, "bob:1") is None
+    error = objection_to_founder(MINE, replace(THEIRS, founder=True), "bob:1")
+    assert error is not None and error.code == ErrorCode.OTHER_CLUSTER
+    assert all(word in error.text for word in ["bob was told to join nobody", "--join ann:1", "--cluster"]), error.text
 
 
 def test_two_names_with_one_place_on_the_ring_cannot_be_linked(monkeypatch: pytest.MonkeyPatch) -> None:

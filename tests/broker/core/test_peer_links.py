@@ -189,7 +189,8 @@ def test_a_difference_in_the_clusters_settings_is_named_with_both_values() -> No
     assert "the same list_length" in other.notes[0].facts["reason"]
 
 
-def test_a_restart_under_a_new_life_replaces_a_link_that_nobody_knows_to_be_dead() -> None:
+def test_a_restart_under_a_new_life_waits_until_the_link_of_the_old_one_is_found_dead() -> None:
+    """Who has copied a broker's settings is a newer life as well, and the one that is linked must not fall to it."""
     net = PeerNet()
     ann, bob = net.add("ann"), net.add("bob")
     bob.keep("ann:1")
@@ -198,8 +199,13 @@ def test_a_restart_under_a_new_life_replaces_a_link_that_nobody_knows_to_be_dead
     again = net.replace_silently(bob, life=2)
     again.keep("ann:1")
     net.settle()
+    assert ann.heard("up") == [("bob", 1)] and again.linked() == []
+    (refusal,) = again.peers.refusals(net.now).values()
+    assert refusal.code == ErrorCode.DUPLICATE
+    assert "here life 1 is linked, and life 2 may take its place" in refusal.text
+    net.run(8.0)
     assert ann.heard("up") == [("bob", 1), ("bob", 2)] and ann.linked() == ["bob"]
-    assert ann.heard("down") == [("bob", "bob goes on over another link")]
+    assert len(ann.heard("down")) == 1 and again.peers.refusals(net.now) == {}
 
 
 def test_the_same_life_replaces_a_link_that_only_it_knows_to_be_dead() -> None:
@@ -231,8 +237,8 @@ def accepted(net: PeerNet, ann: Station, name: str = "eve") -> Wire:
 
 
 def peer(name: str = "eve", life: int = 1, **fingerprint: int) -> Peer:
-    shared = {"replicas": 2, "list_length": 4, "attempts": 3} | fingerprint
-    return Peer(VERSION, name, life, f"{name}:1", "", dict(shared))
+    shared = {"replicas": 2, "list_length": 4, "attempts": 3, "log_copies": 2} | fingerprint
+    return Peer(VERSION, name, life, f"{name}:1", "", "headgate", False, dict(shared))
 
 
 @pytest.mark.parametrize(
@@ -269,7 +275,7 @@ def test_nobody_without_a_name_of_its_own_is_let_in(name: str) -> None:
     net = PeerNet()
     ann = net.add("ann")
     wire = accepted(net, ann)
-    say(wire, 0, Peer(VERSION, name, 1, "eve:1", "", {}))
+    say(wire, 0, Peer(VERSION, name, 1, "eve:1", "", "headgate", False, {}))
     assert wire.sessions[1].closed and ann.peers.by_identifier == {}
 
 
@@ -397,4 +403,4 @@ def test_whoever_dials_in_many_runs(seed: int, cuts: bool) -> None:
 
 
 def test_the_error_codes_of_refusals_are_what_the_specification_says() -> None:
-    assert (ErrorCode.REPLACED, ErrorCode.MISMATCH, ErrorCode.DUPLICATE) == (9, 10, 108)
+    assert (ErrorCode.REPLACED, ErrorCode.MISMATCH, ErrorCode.OTHER_CLUSTER, ErrorCode.DUPLICATE) == (9, 10, 11, 108)

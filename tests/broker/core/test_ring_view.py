@@ -35,8 +35,8 @@ def test_a_broker_alone_has_all_of_the_ring_and_nobody_to_copy_it() -> None:
     client.subscribe(1)
     answer = ask(client, "ring")
     (only,) = answer.pop("brokers")
-    counts = {"replicas": 2, "log_copies": 2, "scope": 1.0, "items": 2, "away": []}
-    assert answer == {"broker": "b0", "role": "mesh", "settled": True, **counts}
+    counts = {"replicas": 2, "log_copies": 2, "scope": 1.0, "items": 2, "away": [], "refused": []}
+    assert answer == {"broker": "b0", "cluster": "headgate", "role": "mesh", "settled": True, **counts}
     assert only == {
         "name": "b0",
         "address": "b0:7401",

@@ -61,6 +61,27 @@ def test_who_knows_of_others_asks_for_them_first(how: str) -> None:
     assert (view.serving, view.certain) == (True, False)
 
 
+def test_who_is_told_only_of_itself_is_a_founder_as_if_it_had_been_told_of_nobody() -> None:
+    stage = Stage("anna:1", "anna:1")
+    stage.acquaintances.own = "anna:1"
+    assert stage.standing.founder()
+    view = stage.view(0.0)
+    assert view is not None and (view.serving, view.certain) == (True, True)
+    stage.acquaintances.remember(["bert:1"])
+    assert not stage.standing.founder()
+
+
+def test_who_is_refused_does_not_take_itself_for_alone_but_goes_on_when_it_was() -> None:
+    stage = Stage("bert:1")
+    stage.standing.begin(0.0)
+    late = ALONE_SECONDS + 1.0
+    view = stage.standing.view(stage.chord, None, [], False, late, refused=True)
+    assert view is not None and not view.serving
+    assert stage.serves(late)
+    view = stage.standing.view(stage.chord, None, [], False, late, refused=True)
+    assert view is not None and view.serving
+
+
 def test_while_there_is_a_link_nobody_is_alone() -> None:
     stage = Stage("bert:1")
     stage.standing.begin(0.0)

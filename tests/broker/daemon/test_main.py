@@ -138,7 +138,7 @@ async def test_a_log_that_was_put_back_goes_on_in_another_epoch(
 
 def test_damaged_records_stop_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "records.json").write_text("{")
-    assert run(settings(tmp_path)) == 1
+    assert run(settings(tmp_path)) == module.DISK_UNUSABLE
     told = capsys.readouterr().err
     assert "is damaged" in told and "Traceback" not in told
 
@@ -151,6 +151,36 @@ def test_fewer_connections_than_wished_for_are_told(
     run(settings(tmp_path))
     told = capsys.readouterr().err
     assert '"connections_max": 7' in told and "LimitNOFILE" in told
+
+
+@asynchronous
+async def test_sighup_reads_the_settings_again_and_never_ends_the_broker(tmp_path: Path) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text("drain_seconds = 3.0\n")
+    async with child_broker(tmp_path, config=file, join="127.0.0.1:1") as child:
+        file.write_text('log_level = "debug"\ndrain_seconds = 3.0\ngrace_seconds = 99\n')
+        child.signal(signal.SIGHUP)
+        await wait_until(lambda: len(child.lines("settings read again")) == 1)
+        (line,) = child.lines("settings read again")
+        assert (line["changed"], line["needs_a_restart"]) == ("log_level", "grace_seconds")
+        await wait_until(lambda: [line for line in child.lines("broker not reached") if line["level"] == "debug"])
+        file.write_text('log_level = "loud"\n')
+        child.signal(signal.SIGHUP)
+        await wait_until(lambda: child.lines("settings not read again"))
+        assert f"log_level in {file}: 'loud' is none of" in child.lines("settings not read again")[0]["reason"]
+        async with await headgate.connect(child.address) as client:
+            assert (await client.ask("status"))["draining"] is False
+
+
+@asynchronous
+async def test_without_settings_to_read_again_sighup_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon = Daemon(settings(tmp_path))
+    await daemon.start()
+    daemon.reload(None)
+    await daemon.stop()
+    assert '"changed": "nothing", "needs_a_restart": "nothing"' in capsys.readouterr().err
 
 
 @asynchronous
@@ -213,7 +243,7 @@ async def test_sigterm_drains_and_the_manager_hears_of_it(tmp_path: Path, loop: 
         manager.settimeout(10)
         named: dict[str, Any] = {"NOTIFY_SOCKET": tmp_path / "notify", "WATCHDOG_USEC": 40_000}
         async with child_broker(tmp_path, loop=loop, **named) as child:
-            assert manager.recv(100) == b"READY=1"
+            assert manager.recv(100) == b"READY=1\nSTATUS=ready"
             assert manager.recv(100) == b"WATCHDOG=1"
             assert manager.recv(100) == b"WATCHDOG=1"
             async with await headgate.connect(child.address) as publisher:

@@ -70,7 +70,7 @@ def test_the_log_of_another_broker_stops_the_start(
     folder = kit.copy()
     before = (folder / "log.db").read_bytes()
     for _ in range(2):  # the lock of the directory is free again
-        assert run(settings(folder, name="bob")) == 1
+        assert run(settings(folder, name="bob")) == module.DISK_UNUSABLE
         told = capsys.readouterr().err
         assert "is the log of broker 'ann', not of 'bob'" in told and "--name ann" in told
         assert told.count("\n") == 1 and "Traceback" not in told
@@ -132,7 +132,7 @@ async def test_a_broker_whose_disk_fails_stops_and_acknowledges_nothing(tmp_path
         failing.broken = True
         publishing = asyncio.ensure_future(client.publish("a", {"n": 2}, b"x", mode="stored"))
         async with asyncio.timeout(10):
-            assert await serving == 1
+            assert await serving == module.DISK_UNUSABLE
         publishing.cancel()
         with pytest.raises((asyncio.CancelledError, HeadgateError)):
             await publishing

@@ -59,6 +59,15 @@ async def test_the_numbers_are_true() -> None:
 
 
 @asynchronous
+async def test_what_is_compared_between_brokers_names_the_cluster() -> None:
+    async with live_broker(cluster="staging") as broker:
+        samples = await scraped(broker)
+    named = [name for name, found in samples.items() if found[0].labels == {"cluster": "staging"}]
+    assert {name for name in samples if name.startswith("headgate_cluster_")} < set(named)
+    assert {"headgate_peer_links", "headgate_peer_refusals"} < set(named)
+
+
+@asynchronous
 async def test_the_histogram_accumulates_and_counts_reads() -> None:
     async with live_broker() as broker, await headgate.connect(broker.address) as client:
         for _ in range(5):

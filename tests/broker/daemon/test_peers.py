@@ -283,7 +283,7 @@ async def test_a_client_at_the_brokers_port_and_a_broker_at_the_clients_port_are
         await client.say(Hello())
         assert "clients connect to --listen" in (await client.refusal()).text
         peer = await RawClient.connect(broker.address)
-        await peer.say(Peer(VERSION, "eve", 1, "eve:1", "", {}))
+        await peer.say(Peer(VERSION, "eve", 1, "eve:1", "", "headgate", False, {}))
         assert "brokers connect to --peer-listen" in (await peer.refusal()).text
         for one in (client, peer):
             await one.close()

@@ -91,37 +91,90 @@ def test_what_is_no_address_is_told_how_to_write_one(text: str) -> None:
 
 @pytest.mark.parametrize("setting", ["listen", "peer_listen", "admin"])
 def test_a_bad_address_names_its_setting(setting: str) -> None:
-    assert complaint({setting: "nowhere"}).startswith(f"{setting}: 'nowhere' is not an address")
+    assert complaint({setting: "nowhere"}).startswith(f"--{setting.replace('_', '-')}: 'nowhere' is not an address")
 
 
 @pytest.mark.parametrize(
     ("flags", "start"),
     [
-        ({"connections_max": 0}, "connections_max: "),
-        ({"connections_max": "many"}, "connections_max: "),
-        ({"outbox_bytes": 1}, "outbox_bytes: "),
-        ({"outbox_bytes_total": 1}, "outbox_bytes_total: "),
-        ({"grace_seconds": -1}, "grace_seconds: "),
-        ({"drain_seconds": 3601}, "drain_seconds: "),
-        ({"slow_consumer": "shout"}, "slow_consumer: "),
-        ({"log_level": "loud"}, "log_level: "),
-        ({"log_format": "xml"}, "log_format: "),
-        ({"loop": "fast"}, "loop: "),
-        ({"name": "two words"}, "name: "),
-        ({"name": "n" * 129}, "name: "),
-        ({"join": "nowhere"}, "join: "),
-        ({"join": [7401]}, "join: [7401] is no list of addresses"),
-        ({"join": 7401}, "join: 7401 is no list of addresses"),
-        ({"listen": 7400}, "listen: "),
+        ({"connections_max": 0}, "--connections-max: 0 is too little: it is at least 1"),
+        ({"connections_max": "many"}, "--connections-max: 'many' is no whole number"),
+        ({"outbox_bytes": 1}, "--outbox-bytes: 1 is too little: it is at least 65536"),
+        ({"outbox_bytes_total": 1}, "--outbox-bytes-total: 1 is too little"),
+        ({"grace_seconds": -1}, "--grace-seconds: -1 is too little: it is at least 0"),
+        ({"drain_seconds": 3601}, "--drain-seconds: 3601 is too much: it is at most 3600"),
+        ({"slow_consumer": "shout"}, "--slow-consumer: 'shout' is none of 'drop' or 'disconnect'"),
+        ({"log_level": "loud"}, "--log-level: 'loud' is none of 'debug', "),
+        ({"log_format": "xml"}, "--log-format: 'xml' is none of 'auto', "),
+        ({"loop": "fast"}, "--loop: 'fast' is none of 'auto', "),
+        ({"name": "two words"}, "--name: 'two words' is no name: it has letters, digits and . _ : - only"),
+        ({"name": "n" * 129}, "--name: a name has at most 128 characters"),
+        ({"join": "nowhere"}, "--join: 'nowhere' is not an address"),
+        ({"join": [7401]}, "--join: [7401] is no list of addresses"),
+        ({"join": 7401}, "--join: 7401 is no list of addresses"),
+        ({"cluster": ""}, "--cluster: the name is empty"),
+        ({"grace_seconds": "soon"}, "--grace-seconds: 'soon' is no number"),
+        ({"grace_seconds": "nan"}, "--grace-seconds: "),
+        ({"connections_max": 1.5}, "--connections-max: 1.5 is no whole number"),
+        ({"data": ""}, "--data: the name of the folder is empty"),
+        ({"data": 7}, "--data: 7 is no path"),
+        ({"listen": 7400}, "--listen: 7400 is no text: write it between quotes"),
     ],
 )
 def test_a_bad_value_names_its_setting(flags: dict[str, object], start: str) -> None:
     assert complaint(flags).startswith(start)
 
 
+def test_an_error_says_where_the_value_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = toml(tmp_path, "log_copies = 0")
+    assert complaint({}, file) == f"log_copies in {file}: 0 is too little: it is at least 1"
+    monkeypatch.setenv("headgate_log_copies", "9")
+    assert complaint({}, file) == "headgate_log_copies: '9' is too much: it is at most 8"
+    assert complaint({"log_copies": "two"}, file) == "--log-copies: 'two' is no whole number"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("HEADGATE_LOG_COPEIS", "is HEADGATE_LOG_COPIES meant?"),
+        ("headgate_lisen", "is HEADGATE_LISTEN meant?"),
+        ("HEADGATE_CLUSTER_NAME", "is HEADGATE_CLUSTER meant?"),
+        ("HEADGATE_ZZZ", "take it away"),
+    ],
+)
+def test_a_name_that_nobody_reads_is_an_error_and_the_nearest_one_is_told(
+    monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    monkeypatch.setenv(name, "3")
+    text = complaint({})
+    assert f"{name.upper()} is no setting" in text and words in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("SERVER", "CONFIG", "PURE", "USER", "PASSWORD", "TOKEN"),
+        *("PORT", "PORT_7400_TCP", "PORT_7400_TCP_ADDR", "SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_ADMIN"),
+        *("ADMIN_SERVICE_HOST", "ADMIN_PORT_7402_TCP_PROTO"),
+    ],
+)
+def test_names_of_clients_and_those_that_kubernetes_sets_may_stand_beside(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(f"HEADGATE_{name}", "" if name == "CONFIG" else "x:1")
+    load_settings({})
+
+
+def test_an_empty_folder_is_not_the_one_that_we_are_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_DATA", "")
+    assert complaint({}).startswith("HEADGATE_DATA: the name of the folder is empty")
+    monkeypatch.setenv("HEADGATE_DATA", ".")
+    assert load_settings({}).data == Path()
+
+
 def test_two_mistakes_are_told_at_once() -> None:
     text = complaint({"listen": "a", "connections_max": 0})
-    assert "listen: " in text and "; connections_max: " in text
+    assert "--listen: " in text and "; --connections-max: " in text
 
 
 def test_a_file_that_is_not_there_or_no_toml_is_named(tmp_path: Path) -> None:
@@ -135,7 +188,7 @@ def test_a_file_that_is_not_there_or_no_toml_is_named(tmp_path: Path) -> None:
 def test_seeds_come_as_text_or_as_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings({"join": ["a:1", "b:2"]}).join == ("a:1", "b:2")
     assert load_settings({"join": ["a:1,b:2", "c:3"]}).join == ("a:1", "b:2", "c:3")
-    assert complaint({"join": [""]}).startswith("join: '' is not an address")
+    assert complaint({"join": [""]}).startswith("--join: '' is not an address")
     assert load_settings({}, toml(tmp_path, 'join = ["a:1"]')).join == ("a:1",)
     monkeypatch.setenv("HEADGATE_JOIN", "a:1, b:2 c:3")
     assert load_settings({}).join == ("a:1", "b:2", "c:3")
@@ -148,7 +201,7 @@ def test_a_broker_without_a_name_is_called_by_its_host_and_port() -> None:
 
 def test_uvloop_can_only_be_asked_for_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert complaint({"loop": "uvloop"}) == "loop: uvloop is not installed here: install it, or say auto or asyncio"
+    assert complaint({"loop": "uvloop"}) == "--loop: uvloop is not installed here: install it, or say auto or asyncio"
     assert load_settings({"loop": "asyncio"}).loop == "asyncio"
 
 
@@ -172,7 +225,7 @@ def test_others_are_told_where_they_reach_us(
 
 @pytest.mark.parametrize("address", ["0.0.0.0:7401", ":7401", "[::]:7401", "nowhere"])
 def test_an_advertised_address_is_one_that_can_be_reached(address: str) -> None:
-    assert complaint({"advertise": address}).startswith("advertise: ")
+    assert complaint({"advertise": address}).startswith("--advertise: ")
 
 
 def test_peers_are_needed_when_somebody_asked_for_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

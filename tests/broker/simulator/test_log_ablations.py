@@ -11,13 +11,13 @@ from headgate.broker.simulator.log_run import LogRunOptions, run_log
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),
-    "dedupe": (4, "OnlyOnce"),
-    "epoch": (14, "PositionsStand"),
-    "promises": (7087, "OnlyOnce"),
-    "rollback": (1, ""),
+    "dedupe": (1, "OnlyOnce"),
+    "epoch": (1, "PositionsStand"),
+    "promises": (7098, "OnlyOnce"),
+    "rollback": (2, ""),
     "safe": (1, "OnEnoughDisks"),
     "sync": (1, "OnEnoughDisks"),
-    "tails": (6, "OnlyOnce"),
+    "tails": (37, "OnlyOnce"),
 }
 """Ablation -> a seed that fails with it, and the promise that is broken."""
 

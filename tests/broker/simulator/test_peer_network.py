@@ -189,7 +189,7 @@ def test_a_short_pause_costs_nothing(pair: Setting) -> None:
 
 
 def test_a_full_pipe_is_told_and_what_waits_behind_it_comes_in_order() -> None:
-    setting = Setting("ann", "bob", pipe_high=4096, pipe_low=512)
+    setting = Setting("ann", "bob", seed=2, pipe_high=4096, pipe_low=512)
     setting.run(3.0)
     ann, now = setting.hosts["ann"], setting.world.now
     peers = ann.node.peers

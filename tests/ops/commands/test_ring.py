@@ -54,6 +54,19 @@ def test_the_one_broker(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     assert client.asked == [("ring", {})] * 2
 
 
+def test_who_is_not_let_in_says_by_whom_and_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = [{"address": "one:7401", "reason": "two brokers are named b1"}]
+    alone = [broker("b1", 5, 5, state="joining")]
+    use_client(monkeypatch, FakeClient({"ring": cluster(brokers=alone, settled=False, refused=refused)}))
+    assert main(["ring"]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == "b1 is not let into its cluster: it takes no events, and asks again"
+    assert second == "not let in by one:7401: two brokers are named b1"
+    assert summary_of(cluster(cluster="staging")).startswith("3 brokers form the cluster staging, a mesh")
+
+
 def test_several_in_the_order_of_the_ring(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     use_client(monkeypatch, FakeClient({"ring": cluster()}))
     assert main(["ring"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from headgate.ops.commands.serve import FLAGS
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     found: list[Settings] = []
 
-    def run(settings: Settings) -> int:
+    def run(settings: Settings, reread: Callable[[], Settings]) -> int:
         found.append(settings)
+        assert reread() == settings
         return 0
 
     monkeypatch.setattr("headgate.broker.daemon.run", run)
@@ -62,7 +64,8 @@ def test_flag_before_environment_before_file(
     ("words", "text"),
     [
         (["--listen", "nowhere"], "listen"),
-        (["--connections-max", "many"], "connections_max"),
+        (["--connections-max", "many"], "--connections-max: 'many' is no whole number"),
+        (["--data", ""], "--data: the name of the folder is empty"),
         (["--config", "no/such/file"], "cannot read the configuration"),
     ],
 )
