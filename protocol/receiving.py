@@ -284,6 +284,7 @@ class Deliveries:
         self.received = 0
         self.lost = 0
         self.malformed = 0
+        self.closed = False  # what is discarded now was not taken
         self._consumed = 0
         self._told = 0
         self._session = 1
@@ -317,7 +318,7 @@ class Deliveries:
 
     def consume(self, session: int, count: int) -> None:
         """The application has these; those of an earlier session are no credit in this one."""
-        if session == self._session:
+        if session == self._session and not self.closed:
             self._consumed += count
 
     @property
@@ -333,6 +334,11 @@ class Deliveries:
     def credit_due(self) -> bool:
         """Half of the window was consumed since the last CREDIT."""
         return self._consumed - self._told >= max(1, self.window // 2)
+
+    @property
+    def untold(self) -> bool:
+        """Something was consumed since the last CREDIT."""
+        return self._consumed != self._told
 
     def credit(self) -> Credit:
         """The CREDIT that is true now."""

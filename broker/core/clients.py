@@ -170,6 +170,8 @@ class Clients:
             return
         session.received = message.received
         session.allowed = max(session.allowed, message.allowed)
+        if self._subscribers.watch is not None:
+            self._subscribers.watch.acknowledged(session, message)
         if session.announced:
             self._subscribers.heard(session)
         if session.outbox or session.gaps:

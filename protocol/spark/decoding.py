@@ -123,6 +123,10 @@ def _subscription_ids(portion: Portion) -> list[str]:
     return [f"{home}-{number}" for number in portion.column("subscription")]
 
 
+def _acknowledged(portion: Portion) -> list[Any]:
+    return [moment or None for moment in portion.column("acked_at")]
+
+
 def _sequences(portion: Portion) -> list[Any]:
     row = portion.row
     return [row.number + place for place in portion.places] if row.producer else portion.constant(None)
@@ -166,7 +170,7 @@ _MAKERS: dict[str, dict[str, _Maker]] = {
         "subscriber_id": lambda portion: portion.constant(None),
         "published_at": lambda portion: portion.column("published_at"),
         "delivered_at": lambda portion: portion.column("sent_at"),
-        "acked_at": lambda portion: portion.constant(None),
+        "acked_at": _acknowledged,
         "attempt": lambda portion: portion.constant(1),
         "outcome": lambda portion: portion.column("outcome"),
     },

@@ -332,7 +332,19 @@ spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "fals
 options = {"headgate.bootstrap.servers": sys.argv[1], "topic": "quotes"}
 spark.range(5).write.format("headgate").mode("append").options(**options).save()
 print("found", spark.read.format("headgate").options(**options).load().count())
+
+import threading
+def write():
+    MANUAL
+    spark.range(5).write.format("headgate").mode("append").options(**options).save()
+thread = threading.Thread(target=write)
+thread.start()
+thread.join()
+print("then found", spark.read.format("headgate").options(**options).load().count())
 """
+    manual = (ROOT / "protocol/spark/MANUAL.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^spark\._jvm\..*$", manual, flags=re.MULTILINE)
+    program = program.replace("MANUAL", line)
     with served_broker(tmp_path) as broker:
         broker.store("quotes")
         told = done(
@@ -341,4 +353,4 @@ print("found", spark.read.format("headgate").options(**options).load().count())
             PATH=f"{installed.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",  # as an activated environment has it
             SPARK_LOCAL_IP="127.0.0.1",
         )
-    assert "found 5" in told
+    assert told == "found 5\nthen found 10\n"
