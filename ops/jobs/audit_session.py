@@ -14,10 +14,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
-import headgate
 from headgate.protocol.errors import HeadgateError
 
 from ..exits import UsageError
@@ -40,9 +38,6 @@ _LOCAL: Final = {
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
     "spark.log.level": "ERROR",
 }
-
-_ROOT: Final = Path(headgate.__file__).parent.parent
-"""The folder that has the packages: site-packages, or that of the sources."""
 
 
 def missing_parts() -> str:
@@ -111,22 +106,11 @@ def start_session(name: str, master: str = "local[*]", errors: int | None = None
             builder = builder.config(setting, value)
     with _standard_error(errors):
         session = builder.getOrCreate()
-    _show_modules(session.sparkContext.environment)
-    _register(session)
+    # Spark finds the source by itself only where its own interpreter finds it, which need not be ours.
+    from pyspark_headgate import register
+
+    register(session)
     return settle_session(session)
-
-
-def _register(session: Any) -> None:
-    """Spark finds the source by itself only where its own interpreter finds it, which need not be ours."""
-    from pyspark_headgate import DefaultSource
-
-    session.dataSource.register(DefaultSource)
-
-
-def _show_modules(environment: dict[str, str]) -> None:
-    """Workers find the data source where this file is, also when the project is a folder and not installed."""
-    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
-    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*filter(None, paths), str(_ROOT)]))
 
 
 def settle_session(session: Any) -> Any:

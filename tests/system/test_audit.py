@@ -69,9 +69,7 @@ def test_what_a_frozen_client_never_took_is_not_called_exact(broker: ServedBroke
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as frozen:
             try:
                 assert frozen.stdout is not None and frozen.stdout.readline() == b"subscribed\n"
-                alive = client.subscribe(
-                    "quotes"
-                )  # takes far less than half of its window
+                alive = client.subscribe("quotes")  # takes far less than half of its window
                 for number in range(200):
                     client.publish("quotes/NYSE/OTE", {"price": number}, mode="stored")
                 assert sum(len(events) for events in alive.batches(2.0)) == 200
