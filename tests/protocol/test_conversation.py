@@ -17,6 +17,7 @@ from headgate.protocol.messages import (
     Interest,
     LogChunk,
     Message,
+    Ping,
     Puback,
     Publish,
     ReadLog,
@@ -125,6 +126,23 @@ def test_publishes_wait_while_paused_and_requests_do_not() -> None:
     assert [type(one) for one in conversation.outgoing()] == [Publish]
     conversation.handle(Puback(1))
     assert conversation.publications.idle
+
+
+def test_credit_is_said_when_it_is_asked_for_and_before_goodbye() -> None:
+    conversation = begun()
+    conversation.handle(Ping(1))
+    assert said(conversation) == [], "nothing was taken"
+    conversation.deliveries.consume(2, 2)
+    assert said(conversation) == [], "far from half of the window"
+    conversation.handle(Ping(2))
+    assert said(conversation) == [Credit(12, 0)]
+    conversation.handle(Ping(3))
+    assert said(conversation) == []
+    conversation.deliveries.consume(2, 1)
+    conversation.end_inboxes()
+    conversation.deliveries.consume(2, 5)  # discarded, because the client closes: nobody took these
+    assert list(conversation.last_words()) == [Credit(13, 0)]
+    assert said(conversation) == []
 
 
 @pytest.mark.parametrize("resumed", [True, False])
