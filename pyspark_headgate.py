@@ -1,7 +1,7 @@
 """The front door that Spark finds by itself: `format("headgate")` in reads, writes and streams.
 
 Spark looks for top-level modules named `pyspark_*` and registers the `DefaultSource` in them. Where it cannot look (a
-zip given with `--py-files`, a module beside the script), say it: `spark.dataSource.register(DefaultSource)`.
+zip given with `--py-files`, a module beside the script), say it: `pyspark_headgate.register(spark)`.
 
     broker = {"headgate.bootstrap.servers": "127.0.0.1:7400"}
     quotes = spark.read.format("headgate").options(**broker, topic="quotes").load()
@@ -15,7 +15,19 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource
 
-__all__ = ["DefaultSource"]
+__all__ = ["DefaultSource", "register"]
+
+
+def register(spark: Any) -> None:
+    """Make the source known to a session that cannot find it.
+
+    The process that plans a streaming read is given no `--py-files`: it finds our modules where this one is.
+    """
+    place = __file__.rpartition("/")[0] or "."
+    environment = spark.sparkContext.environment
+    paths = environment.get("PYTHONPATH", "").split(":")
+    environment["PYTHONPATH"] = ":".join(dict.fromkeys([*filter(None, paths), place]))
+    spark.dataSource.register(DefaultSource)
 
 
 class DefaultSource(DataSource):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from headgate.broker.daemon import run
-from headgate.broker.daemon.settings import SettingsError, load_settings
+try:
+    from headgate.broker.daemon import run
+    from headgate.broker.daemon.settings import SettingsError, load_settings
+except ModuleNotFoundError as error:
+    print(f"headgate: the package {error.name} is not installed: pip install 'headgate[broker]'", file=sys.stderr)
+    sys.exit(2)
 
 
 def main() -> int:

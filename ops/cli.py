@@ -73,7 +73,10 @@ def build_parser(wanted: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPar
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code. Usage errors leave by SystemExit(2), as argparse does."""
     words = _glued(sys.argv[1:] if argv is None else argv)
-    parser = build_parser([verb for verb in VERBS if verb in words])
+    try:
+        parser = build_parser([verb for verb in VERBS if verb in words])
+    except ModuleNotFoundError as error:
+        return _not_installed(error)
     arguments, others = parser.parse_known_args(words)
     if others and arguments.verb not in PASSES_ON:
         parser.error(f"{arguments.verb} does not take {' '.join(others)}: see headgate {arguments.verb} --help")
@@ -96,11 +99,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except ModuleNotFoundError as error:
-        print(
-            f"headgate {arguments.verb}: the package {error.name} is not installed: pip install 'headgate[broker]'",
-            file=sys.stderr,
-        )
-        return USAGE
+        return _not_installed(error)
+
+
+def _not_installed(error: ModuleNotFoundError) -> int:
+    """The client library is there alone, without what the command needs besides."""
+    print(f"headgate: the package {error.name} is not installed: pip install 'headgate[broker]'", file=sys.stderr)
+    return USAGE
 
 
 def _glued(words: Sequence[str]) -> list[str]:

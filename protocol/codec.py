@@ -117,7 +117,7 @@ def _chunks(message: Message) -> list[bytes]:
     if type(message) is Puback:
         return [b"\x92\x0d" + _pack(message.sequence)]
     number = _TYPE_NUMBER[type(message)]
-    if type(message) is Credit and message.allowed_bytes == CREDIT_MAX:
+    if type(message) is Credit and message.allowed_bytes == CREDIT_MAX and not message.taken:
         return [_pack([number, message.allowed, message.received])]
     if type(message) is Hello and message.credit_bytes == CREDIT_MAX:
         return [_pack([number, *(getattr(message, name) for name in message.__slots__[:-1])])]

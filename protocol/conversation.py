@@ -36,6 +36,7 @@ from .limits import (
 from .messages import (
     Answer,
     Ask,
+    Credit,
     Deliver,
     Error,
     Gap,
@@ -44,6 +45,7 @@ from .messages import (
     Interest,
     LogChunk,
     Message,
+    Ping,
     Puback,
     ReadLog,
     Scope,
@@ -155,6 +157,7 @@ class Conversation:
         self._last_subscription = 0
         self._reading: dict[int, Inbox] = {}  # those that only read logs yet
         self._credit_due = False
+        self._farewell: Credit | None = None
         self._handlers: dict[type, Callable[[Any], None]] = {
             Welcome: self._on_welcome,
             Puback: lambda message: self.publications.acknowledged(message.sequence),
@@ -167,6 +170,7 @@ class Conversation:
             Interest: self._on_interest,
             Error: self._on_error,
             Goodbye: self._on_goodbye,
+            Ping: self._on_ping,
         }
 
     # --- Asking ------------------------------------------------------------------------------------------------------
@@ -275,7 +279,10 @@ class Conversation:
             inbox.end(error)
 
     def end_inboxes(self) -> None:
-        """The application is about to close: its loops end, without an error."""
+        """The application is about to close: its loops end, without an error. What it has not taken, it never takes."""
+        if not self.deliveries.closed:
+            self._farewell = self.deliveries.credit() if self.deliveries.untold else None
+            self.deliveries.closed = True
         for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
             inbox.end(discard=True)
 
@@ -289,7 +296,15 @@ class Conversation:
         self.end_inboxes()
         self.abandon("the client was closed")
 
+    def last_words(self) -> Iterator[Message]:
+        """What is said before GOODBYE: the broker is to know what the application took."""
+        if self._farewell is not None:
+            yield self._farewell
+
     # --- What the broker says ----------------------------------------------------------------------------------------
+
+    def _on_ping(self, ping: Ping) -> None:
+        self._credit_due = self._credit_due or self.deliveries.untold
 
     def _on_welcome(self, welcome: Welcome) -> None:
         reason = MOVED.format(welcome.broker) if self.broker not in ("", welcome.broker) else NEW_SESSION

@@ -34,7 +34,7 @@ FIELDS: dict[int, tuple[int, ...]] = {
     4: (_COUNTER, _TEXT),
     5: (_COUNTER,),
     6: (_COUNTER,),
-    7: (_COUNTER, _COUNTER, _COUNTER),
+    7: (_COUNTER, _COUNTER, _COUNTER, _COUNTER),
     8: (_COUNTER, _COUNTER, _TEXT, _TEXT, _MAP),
     9: (_COUNTER, _COUNTER),
     10: (_COUNTER, _COUNTER),
@@ -54,14 +54,14 @@ FIELDS: dict[int, tuple[int, ...]] = {
 }
 
 
-_OMISSIBLE = frozenset((1, 7))
-"""Messages whose last field, a bound, may be left out: then there is none."""
+_OMISSIBLE = {1: 1, 7: 2}
+"""Messages whose last fields may be left out, and how many: a bound that is none, and what nobody counted."""
 
 
 def check_fields(number: int, name: str, kind: type[Any], parts: list[Any]) -> None:
     """Raises ProtocolViolation unless these are the fields of that message, its type number before them."""
     kinds = FIELDS[number]
-    if len(parts) != len(kinds) + 1 and not (number in _OMISSIBLE and len(parts) == len(kinds)):
+    if not len(kinds) - _OMISSIBLE.get(number, 0) <= len(parts) - 1 <= len(kinds):
         raise ProtocolViolation(f"{name} has {len(kinds)} fields, not {len(parts) - 1}")
     for position, field in enumerate(kinds[: len(parts) - 1], 1):
         if not _CHECKS[field](parts[position]):

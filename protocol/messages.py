@@ -135,13 +135,14 @@ class Pong:
 
 @dataclass(slots=True)
 class Credit:
-    """Cumulative since the session began: deliveries that may be sent, deliveries that came in; and since HELLO: bytes
-    that may be sent.
+    """Cumulative since the session began: deliveries that may be sent, deliveries that came in, and of those how many
+    the application has for certain; since HELLO: bytes that may be sent.
     """
 
     allowed: int
     received: int
     allowed_bytes: int = CREDIT_MAX
+    taken: int = 0
 
 
 @dataclass(slots=True)

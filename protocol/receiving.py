@@ -308,6 +308,7 @@ class Inbox:
         while discard and self._slices:
             piece = self._slices.popleft()
             if isinstance(piece, _Slice):
+                self._deliveries.discarded += piece.stop - piece.start if self._deliveries.closed else 0
                 self._taken(piece)
         self.changed()
 
@@ -338,9 +339,12 @@ class Deliveries:
         self.received = 0
         self.lost = 0
         self.malformed = 0
+        self.closed = False  # what is discarded now was not taken
+        self.discarded = 0
         self._consumed = 0
         self._told = 0
         self._received_bytes = self._consumed_bytes = self._told_bytes = 0
+        self._told_taken = 0
         self._hindrances = 0
         self._holds: dict[int, bool] = {}  # what the broker is to be told
 
@@ -384,7 +388,7 @@ class Deliveries:
     def consume(self, piece: _Slice) -> None:
         """The application has these, or they are not to use up credit any more."""
         carrier = piece if piece.carrier is None else piece.carrier
-        if not carrier.charged:
+        if not carrier.charged or self.closed:
             return
         carrier.charged = False
         parcel, count = carrier.parcel, carrier.stop - carrier.start
@@ -477,13 +481,27 @@ class Deliveries:
             or bool(self._holds)
         )
 
+    @property
+    def taken(self) -> int:
+        """Deliveries that the application has for certain: what waits in a full inbox uses up no credit, and is not
+        taken. An event that waits in two inboxes counts as two that are not.
+        """
+        waiting = sum(inbox.events_waiting for inbox in self.inboxes.values())
+        return min(max(0, self.received - waiting - self.discarded), CREDIT_MAX)
+
+    @property
+    def untold(self) -> bool:
+        """Something was consumed or taken since the last CREDIT."""
+        return self._consumed != self._told or self.taken != self._told_taken
+
     def credit(self) -> Credit:
         """The CREDIT that is true now."""
         self._told = self._consumed
         self._told_bytes = self._consumed_bytes
         allowed = max(0, min(self._consumed + self.window, CREDIT_MAX))
         allowed_bytes = max(0, min(self._consumed_bytes + self.window_bytes, CREDIT_MAX))
-        credit = Credit(allowed, self.received, allowed_bytes)
+        self._told_taken = self.taken
+        credit = Credit(allowed, self.received, allowed_bytes, self._told_taken)
         self.relieve()
         return credit
 
@@ -494,6 +512,7 @@ class Deliveries:
             inbox.held = False
         self._consumed -= self.received
         self._told, self.received = self._consumed, 0
+        self._told_taken = 0
 
     def _named(self, number: int) -> list[Inbox]:
         inbox = self.inboxes.get(number)

@@ -16,8 +16,9 @@ States, and what may come in, are the table `_ACCEPTED`; drawn out (HELLO and WE
 
 On a link between brokers both sides are PEER: the dialler says PEER, the acceptor answers with PEER, and both are open.
 
-A violation is answered with one ERROR of scope CONNECTION, then nothing more is read. PING and PONG never leave this
-file. Silence for one heartbeat sends a PING; silence for two is the end.
+A violation is answered with one ERROR of scope CONNECTION, then nothing more is read. PING is answered here and PONG
+never leaves this file; a client's host hears of PING, which asks it for CREDIT as well. Silence for one heartbeat sends
+a PING; silence for two is the end.
 """
 
 from __future__ import annotations
@@ -256,7 +257,7 @@ class Session:
         kind = type(message)
         if kind is Ping:
             self._outgoing += frame(encode_chunks(Pong(message.token)))  # type: ignore[union-attr]
-            return True
+            return self.role is not Role.CLIENT
         if kind is Pong:
             return True
         if isinstance(message, Hello):

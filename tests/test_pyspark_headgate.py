@@ -54,3 +54,29 @@ def test_every_knock_reaches_its_room() -> None:
 def test_an_option_that_nobody_knows() -> None:
     with pytest.raises(UnknownOption, match="startingOffsets"):
         source(startingOfset="earliest").schema()
+
+
+def test_registering_shows_workers_the_modules_behind_what_others_want() -> None:
+    class Spark:
+        def __init__(self, **environment: str) -> None:
+            self.environment = environment
+            self.known: list[Any] = []
+
+        @property
+        def sparkContext(self) -> Spark:
+            return self
+
+        dataSource = sparkContext
+
+        def register(self, source: Any) -> None:
+            self.known.append(source)
+
+    import pyspark_headgate
+
+    root = str(Path(pyspark_headgate.__file__).parent)
+    for given, wanted in ({"PYTHONPATH": "there"}, f"there:{root}"), ({}, root):
+        spark = Spark(**given)
+        pyspark_headgate.register(spark)
+        pyspark_headgate.register(spark)
+        assert spark.environment["PYTHONPATH"] == wanted
+        assert spark.known == [pyspark_headgate.DefaultSource] * 2

@@ -4,14 +4,18 @@ Both go into logs of this broker, because it is their home. One value a delivery
 
     subscription, sequence, sent_at, published_at, outcome     sequence and the row's origin are the event's id
     outcome    0 sent     1 dropped, its subscriber was too slow or went     2 lost on the way to the client
+               3 acknowledged, at acked_at: by its CREDIT the client has taken it
 
-A delivery that was sent and turns out not to have come in has a second line with outcome 2. What of a session was
-under way when it ended for good stays `sent`: nobody knows. A change of what is wanted is a line of its own:
+To be sent is to be handed to a socket. So what was sent has a second line for what became of it, 2 or 3; what of a
+session was under way when it ended for good has none: nobody knows. A client gives CREDIT when half of its window was
+taken, which may be never; so one that has something unacknowledged for a while is asked by a PING. A change of what is
+wanted is a line of its own:
 
     asked         not in force yet, but events begin to come: only written of those to whom that happens
     subscribe     in force since `effective_at`, which is when SUBACK went out, or when the audit began
     unsubscribe   over since then; `reason` says why, when nobody asked for it
     gap           some events may be missing before that moment, and nobody can say which: `reason` begins with how many
+    damaged       lines that this broker wrote before that moment may be missing: `reason` says what was found
 
 A life that ended without a word left its subscriptions open; the next one finds them in the log and ends them.
 
@@ -30,18 +34,18 @@ from headgate.matching import MatchingError, parse_condition, to_spark
 from headgate.protocol.columns import encode_column
 from headgate.protocol.limits import BATCH_EVENTS_MAX
 from headgate.protocol.log_rows import LogKind, Row
-from headgate.protocol.messages import Deliver
+from headgate.protocol.messages import Credit, Deliver, Ping
 
 from .audit_history import open_subscriptions
-from .effects import Effect, Note
-from .limits import AUDIT_FLIGHT_EVENTS_MAX, AUDIT_ROWS_KEPT_MAX, AUDIT_SECONDS
+from .effects import Effect, Note, Send
+from .limits import AUDIT_ACK_SECONDS, AUDIT_FLIGHT_EVENTS_MAX, AUDIT_ROWS_KEPT_MAX, AUDIT_SECONDS
 from .log import HeldLog, Log
 from .streams import Streams
 from .subscribers import ClientSession, Subscribers, Subscription
 
-__all__ = ["DROPPED", "LOST", "SENT", "AuditLog"]
+__all__ = ["ACKNOWLEDGED", "DROPPED", "LOST", "SENT", "AuditLog"]
 
-SENT, DROPPED, LOST = 0, 1, 2
+SENT, DROPPED, LOST, ACKNOWLEDGED = 0, 1, 2, 3
 
 _CHANGES = ("subscription", "subscriber", "pattern", "exact", "condition", "spark", "action", "effective_at", "reason")
 
@@ -59,13 +63,16 @@ class _Lines:
     sent_at: array[int] = field(default_factory=_numbers)
     published_at: array[int] = field(default_factory=_numbers)
     outcome: array[int] = field(default_factory=_numbers)
+    acked_at: array[int] = field(default_factory=_numbers)
+    """0 of what was not acknowledged."""
 
 
 @dataclass(slots=True)
 class _Flight:
-    """What was sent in one DELIVER: up to which delivery of its session it reaches."""
+    """What was sent in one DELIVER, and when: up to which delivery of its session it reaches."""
 
     position: int
+    sent: float
     stream: str
     origin: str
     published_at: int
@@ -91,11 +98,18 @@ class AuditLog:
         self._asked: dict[int, None] = {}
         self._again: deque[tuple[LogKind, str, Row]] = deque()
         self._streams_audited: dict[str, None] = {}
+        self._holes: dict[str, str] = {}
+        self._asks_at = float("inf")
+        self._flushes_at = float("inf")
         self._alive = False
         self.now = 0.0
         self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
-        self.deadline = float("inf")
         self.missing = 0
+
+    @property
+    def deadline(self) -> float:
+        """When `wake` has something to do."""
+        return min(self._flushes_at, self._asks_at)
 
     # --- which streams -----------------------------------------------------------------------------------------------
 
@@ -113,6 +127,7 @@ class AuditLog:
             self._subscribers.watch = None
             self._flights.clear()
             self._flying = 0
+            self._asks_at = float("inf")
 
     def _subscriptions_of(self, stream: str, action: str, reason: str) -> None:
         for session in self._subscribers.by_key.values():
@@ -151,12 +166,22 @@ class AuditLog:
         for held in self._log.own_logs():
             if held.name.kind == LogKind.SUBSCRIPTIONS:
                 open_subscriptions(self._log, held, self._end_former)
+                for text in self._log.damage:
+                    stream = held.name.stream
+                    if not text.startswith("positions ") or f" {stream!r} in " in text:  # which names another one
+                        self._tell_hole(stream, text)
 
     def _end_former(self, held: HeldLog, left: dict[tuple[str, int], tuple[int | str | bool, ...]]) -> None:
         for (origin, _), line in left.items():
             ended = (*line[:6], "unsubscribe", self.wall_us(self.now), "broker restarted")
             self._changes.setdefault((held.name.stream, origin), []).append(ended)
             self._is_due()
+
+    def _tell_hole(self, stream: str, text: str) -> None:
+        """Lines of the audit are missing."""
+        line = (0, "", "", False, "", "", "damaged", self.wall_us(self.now), text)
+        self._changes.setdefault((stream, self._origin), []).append(line)
+        self._is_due()
 
     def _change(self, subscription: Subscription, action: str, reason: str) -> None:
         line: tuple[int | str | bool, ...] = (
@@ -184,8 +209,32 @@ class AuditLog:
         flights = self._flights.setdefault(session.key, deque())
         flights.append(flight)
         self._flying += len(flight.sequences)
-        while flights and (flights[0].position <= session.received or self._flying > AUDIT_FLIGHT_EVENTS_MAX):
+        while flights and self._flying > AUDIT_FLIGHT_EVENTS_MAX:
             self._flying -= len(flights.popleft().sequences)
+        self._asks_at = min(self._asks_at, self.now + AUDIT_ACK_SECONDS)
+
+    def acknowledged(self, session: ClientSession, credit: Credit) -> None:
+        """The client's application has taken so many deliveries: those before may be written down as acknowledged."""
+        flights = self._flights.get(session.key)
+        taken = min(credit.received, credit.taken)
+        while flights and flights[0].position <= taken:
+            flight = flights.popleft()
+            self._flying -= len(flight.sequences)
+            self._write(flight, ACKNOWLEDGED)
+        if flights is not None and not flights:
+            del self._flights[session.key]
+
+    def _ask(self) -> None:
+        """Whoever has not acknowledged for a while what it was sent is asked to."""
+        oldest = float("inf")
+        for key, flights in self._flights.items():
+            session = self._subscribers.by_key[key]
+            if session.link is None or session.closing or not flights:
+                continue
+            if flights[0].sent + AUDIT_ACK_SECONDS <= self.now:
+                self._effects.append(Send(session.link, Ping(0)))
+            oldest = min(oldest, max(flights[0].sent, self.now) + AUDIT_ACK_SECONDS)
+        self._asks_at = oldest
 
     def dropped(self, session: ClientSession, message: Deliver) -> None:
         """It will never go out."""
@@ -195,10 +244,14 @@ class AuditLog:
 
     def lost(self, session: ClientSession, received: int) -> None:
         """The client is back and has so many of the deliveries that were sent."""
-        for flight in self._flights.pop(session.key, ()):
+        flights = self._flights.pop(session.key, deque())
+        kept = deque(flight for flight in flights if flight.position <= received)
+        if kept:
+            self._flights[session.key] = kept
+            self._asks_at = min(self._asks_at, self.now + AUDIT_ACK_SECONDS)
+        for flight in list(flights)[len(kept) :]:
             self._flying -= len(flight.sequences)
-            if flight.position > received:
-                self._write(flight, LOST)
+            self._write(flight, LOST)
 
     def forget(self, session: ClientSession) -> None:
         """It ended."""
@@ -212,7 +265,7 @@ class AuditLog:
         stream = _stream_of(portion.topics)
         if stream not in self._streams_audited or session.key not in self._subscribers.by_key:
             return None  # the home of another broker's clients writes its own
-        flight = _Flight(session.sent, stream, portion.origin, portion.time, _numbers(), _numbers())
+        flight = _Flight(session.sent, self.now, stream, portion.origin, portion.time, _numbers(), _numbers())
         places, at = portion.rows(), 0
         for numbers, count in message.runs():
             sequences = [portion.base + place for place in places[at : at + count]]
@@ -228,28 +281,33 @@ class AuditLog:
         return flight if flight.sequences else None
 
     def _write(self, flight: _Flight, outcome: int) -> None:
+        if flight.stream not in self._streams_audited:
+            return
         lines = self._lines.setdefault((flight.stream, flight.origin), _Lines())
         count = len(flight.sequences)
         lines.subscription += flight.subscriptions
         lines.sequence += flight.sequences
-        lines.sent_at.extend([self.wall_us(self.now)] * count)
+        lines.sent_at.extend([self.wall_us(flight.sent)] * count)
         lines.published_at.extend([flight.published_at] * count)
         lines.outcome.extend([outcome] * count)
+        lines.acked_at.extend([self.wall_us(self.now) if outcome == ACKNOWLEDGED else 0] * count)
         self._is_due()
 
     # --- to the log --------------------------------------------------------------------------------------------------
 
     def _is_due(self) -> None:
-        self.deadline = min(self.deadline, self.now + AUDIT_SECONDS)
+        self._flushes_at = min(self._flushes_at, self.now + AUDIT_SECONDS)
 
     def wake(self, now: float) -> None:
-        """Write what was gathered."""
-        if self.deadline <= now:
+        """Write what was gathered, and ask for acknowledgements."""
+        if self._flushes_at <= now:
             self.flush(now)
+        if self._asks_at <= now:
+            self._ask()
 
     def flush(self, now: float) -> None:
         """Write what was gathered, behind what the disk did not take."""
-        self.deadline = float("inf")
+        self._flushes_at = float("inf")
         if not self._log.available:
             self._lines.clear()
             self._changes.clear()
@@ -276,8 +334,11 @@ class AuditLog:
                 self._is_due()
             elif reason:
                 self.missing += row.count
+                self._holes[stream] = f"lines of the audit could not be written: {reason}"
                 facts = {"stream": stream, "lines": row.count, "reason": reason}
                 self._effects.append(Note("audit incomplete", facts, alarming=True))
+            elif stream in self._holes:  # the disk takes something again
+                self._tell_hole(stream, self._holes.pop(stream))
 
         self._log.when_vouched(sum(map(len, row.columns.values())), write, now)
 
@@ -286,7 +347,7 @@ class AuditLog:
         assert self._flying == sum(len(one.sequences) for some in self._flights.values() for one in some)
         assert self._flights.keys() <= self._subscribers.by_key.keys()
         assert (self._subscribers.watch is self) == bool(self._streams_audited)
-        assert self.deadline < float("inf") or not (self._lines or self._changes or self._again)
+        assert self._flushes_at < float("inf") or not (self._lines or self._changes or self._again)
 
 
 def _stream_of(topics: str) -> str:
@@ -306,6 +367,8 @@ def _spark(condition: str) -> str:
 def _rows_of_lines(lines: _Lines, origin: str, home: str, time_us: int) -> Iterable[Row]:
     for first in range(0, len(lines.sequence), BATCH_EVENTS_MAX):
         columns = {name: getattr(lines, name)[first : first + BATCH_EVENTS_MAX] for name in _Lines.__slots__}
+        if not any(columns["acked_at"]):
+            del columns["acked_at"]
         yield _row(columns, origin, home, time_us)
 
 

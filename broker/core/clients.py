@@ -177,6 +177,8 @@ class Clients:
         session.allowed = max(session.allowed, message.allowed)
         session.room_bytes += max(0, message.allowed_bytes - session.allowed_bytes)
         session.allowed_bytes = max(session.allowed_bytes, message.allowed_bytes)
+        if self._subscribers.watch is not None:
+            self._subscribers.watch.acknowledged(session, message)
         if session.announced:
             self._subscribers.heard(session)
         if session.waits or session.gaps:

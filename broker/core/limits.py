@@ -9,6 +9,7 @@ __all__ = [
     "ANSWER_LENGTH_MAX",
     "ANSWER_ROWS_MAX",
     "ASKS_PER_SESSION_MAX",
+    "AUDIT_ACK_SECONDS",
     "AUDIT_FLIGHT_EVENTS_MAX",
     "AUDIT_ROWS_KEPT_MAX",
     "AUDIT_SECONDS",
@@ -292,9 +293,13 @@ LOG_FILTERS_MAX = 64
 AUDIT_SECONDS = 0.25
 """How long lines of the audit are gathered before they are written: a row for many, and seldom a sync of its own."""
 
+AUDIT_ACK_SECONDS = 2.0
+"""A client that has not acknowledged for so long what it was sent is asked, and again: well within the ten seconds for
+which an audit waits for what is still on its way into the log."""
+
 AUDIT_FLIGHT_EVENTS_MAX = 1_000_000
-"""Deliveries on their way to clients that are remembered, so that those that get lost can be named: sixteen bytes each.
-Of more, the oldest count as sent."""
+"""Deliveries that are not acknowledged yet and are remembered, so that it can be said what became of each: sixteen
+bytes each. Of more, the oldest count as sent and never acknowledged."""
 
 AUDIT_ROWS_KEPT_MAX = 1_000
 """Rows of the audit that are kept while the disk takes none: up to four million deliveries, and some hundred MB."""

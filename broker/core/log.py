@@ -66,6 +66,7 @@ class Log:
         self._broker = broker
         self._effects = effects
         self.available = False
+        self.damage: list[str] = []
         self.halted = ""
         self.closing = False
         self.epoch = 0
@@ -96,6 +97,7 @@ class Log:
         for state in happened.logs:
             held = self.hold(state.name, state)
             held.opened = held.unknown = state.next
+        self.damage = happened.damage
         for text in happened.damage:
             self._effects.append(Note("log damaged", {"damage": text}, alarming=True))
 

@@ -26,6 +26,7 @@ from headgate.protocol.messages import (
     Interest,
     Message,
     Mode,
+    Ping,
     Puback,
     Publish,
     Scope,
@@ -136,6 +137,7 @@ class Client:
             Answer: self._answer,
             Error: self._error,
             Goodbye: self._ended,
+            Ping: lambda ping: None,  # its connection has answered
         }
 
     # --- What it does ------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from typing import Any
 from headgate.protocol.blocking import connect_blocking
 
 from ..exits import UsageError
-from ..jobs.audit import add_arguments, audit_cluster
+from ..jobs.audit import add_arguments, audit_cluster, surveys_of
 from ..jobs.audit_session import missing_parts, start_session
 from ..jobs.audit_source import LogSource
 from .chaos_ledger import Account
@@ -97,10 +97,12 @@ def main(servers: str, calm_from: float) -> int:
     add_arguments(parser)
     arguments = parser.parse_args([])
     with connect_blocking(servers, name="headgate chaos audit") as client:
+        source = LogSource(servers, client)
+        surveys = surveys_of(source, None, 0)
         spark = start_session("headgate-chaos", "local[2]")
-        source = LogSource(spark, servers, client)
-        whole = audit_cluster(spark, source, arguments, 0)
-        calm = audit_cluster(spark, source, arguments, int(calm_from * 1e6))
+        source.attach(spark)
+        whole = audit_cluster(spark, source, surveys, arguments, 0)
+        calm = audit_cluster(spark, source, surveys, arguments, int(calm_from * 1e6))
     streams = whole.streams
     counts = {name: sum(one.events if name == "events" else one.total(name) for one in streams) for name in _COUNTS}
     ruling = {

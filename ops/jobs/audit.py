@@ -11,8 +11,9 @@ Only a *closed window* is judged: events accepted before the audit began and aft
 what, when), `audit_text` (conditions and patterns as Spark reads them), `audit_verdict` (the DataFrames), `audit_batch`
 (one window), `audit_report` (what is said), `audit_windows` (window after window, continuously).
 
-Exit codes: 0 every subscriber got exactly what it asked for; 1 something was lost, wrong or delivered twice, or could
-not be audited; 2 usage; 3 no broker can be reached.
+Exit codes: 0 every subscriber got exactly what it asked for, as far as that could be judged; 1 something was lost,
+wrong, delivered twice or never acknowledged, or could not be audited; 2 usage, and where there is nothing to judge;
+3 no broker can be reached.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-if not __package__:  # started by its path, as spark-submit does: the packages are two folders up
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+if not __package__:  # started by its path, as spark-submit does, in the sources or where they are installed
+    _above = Path(__file__).resolve().parent.parent.parent
+    sys.path.insert(0, str(_above if (_above / "headgate").is_dir() else _above.parent))
 
 from headgate.ops.exits import REFUSED, USAGE, UsageError, exit_code
 from headgate.ops.jobs.audit_batch import Question, audit_stream
 from headgate.ops.jobs.audit_history import Bounds
 from headgate.ops.jobs.audit_limits import BOUNDARY_SECONDS, LATE_SECONDS, ROUND_SECONDS, SETTLE_SECONDS, WINDOW_SECONDS
-from headgate.ops.jobs.audit_report import Report, json_line, print_report
-from headgate.ops.jobs.audit_session import missing_parts, start_session
-from headgate.ops.jobs.audit_source import LogSource
+from headgate.ops.jobs.audit_report import Accepted, Report, StreamReport, json_line, print_report
+from headgate.ops.jobs.audit_session import kept_output, missing_parts, start_session
+from headgate.ops.jobs.audit_source import LogSource, Survey
 from headgate.ops.jobs.audit_verdict import Window
 from headgate.ops.jobs.audit_windows import audit_windows
 from headgate.protocol.blocking import connect_blocking
@@ -42,6 +44,8 @@ from headgate.protocol.errors import HeadgateError
 from headgate.protocol.limits import RETRY_SECONDS_ENDING
 
 __all__ = ["add_arguments", "audit_cluster", "main", "moment_of", "run_audit"]
+
+Found = TypeVar("Found")
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -74,7 +78,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-announced", action="store_true", help="losses that were announced to their subscribers do not fail"
     )
+    parser.add_argument(
+        "--accept-unacknowledged",
+        action="store_true",
+        help="what was sent and never acknowledged by its subscriber does not fail",
+    )
     parser.add_argument("--all", action="store_true", help="show every subscription")
+    parser.add_argument("--verbose", action="store_true", help="show what Java and Spark write as well")
     parser.add_argument("--continuous", action="store_true", help="go on: a verdict for each window, until stopped")
     parser.add_argument(
         "--work", type=Path, metavar="DIR", help="continuous: copies, checkpoints and verdicts (./headgate-audit)"
@@ -105,30 +115,53 @@ def run_audit(arguments: argparse.Namespace, servers: str, master: str = "local[
         raise UsageError("--window is more than 0 seconds")
     # Before Java starts: nobody there is soon said.
     with connect_blocking(servers, name="headgate audit", retry_seconds=RETRY_SECONDS_ENDING) as client:
-        spark = start_session("headgate-audit", master)
-        source = LogSource(spark, servers, client)
-        if arguments.continuous:
-            return audit_windows(spark, source, arguments, since)
-        report = audit_cluster(spark, source, arguments, since)
-    if not report.streams:
-        print("headgate audit: no stream is audited: headgate schema put STREAM with audit = true", file=sys.stderr)
-        return REFUSED
+        source = LogSource(servers, client)
+        surveys = surveys_of(source, arguments.stream, 0 if arguments.continuous else since)
+        with kept_output(arguments.verbose) as errors:
+            spark = start_session("headgate-audit", master, errors)
+            source.attach(spark)
+            if arguments.continuous:
+                return audit_windows(spark, source, arguments, since)
+            report = audit_cluster(spark, source, surveys, arguments, since)
+    accepted = Accepted(arguments.accept_announced, arguments.accept_unacknowledged)
     if arguments.json:
-        print(json_line(report))
+        print(json_line(report, accepted))
     else:
-        print_report(report, arguments.all)
-    return report.exit_code(arguments.accept_announced)
+        print_report(report, arguments.all, accepted)
+    return report.exit_code(accepted)
 
 
-def audit_cluster(spark: Any, source: LogSource, arguments: argparse.Namespace, since: int) -> Report:
-    """One closed window up to now, of each stream."""
+def surveys_of(source: LogSource, streams: Sequence[str] | None, since: int) -> dict[str, Survey]:
+    """What there is of each stream with events since then. Raises UsageError when that is nothing."""
+    for stream in streams or ():
+        source.check(stream)
+    chosen = list(dict.fromkeys(streams or source.streams()))
+    if not chosen:
+        raise UsageError("no stream is audited: headgate schema put STREAM with audit = true")
+    surveys = {stream: source.survey(stream) for stream in chosen}
+    return _with_something(surveys, {stream: survey.newest >= max(since, 1) for stream, survey in surveys.items()})
+
+
+def _with_something(found: dict[str, Found], something: dict[str, bool]) -> dict[str, Found]:
+    """Those of which there is something to judge. Of the others it is said that they are left out."""
+    empty = [stream for stream in found if not something[stream]]
+    text = f"nothing was published to {', '.join(empty)} in this window, so nothing can be said of it"
+    if len(empty) == len(found):
+        raise UsageError(text)
+    if empty:
+        print(f"headgate audit: {text}", file=sys.stderr)
+    return {stream: one for stream, one in found.items() if something[stream]}
+
+
+def audit_cluster(
+    spark: Any, source: LogSource, surveys: dict[str, Survey], arguments: argparse.Namespace, since: int
+) -> Report:
+    """One closed window up to now, of each stream. Raises UsageError when nothing is in any of them."""
     began = time.monotonic()
     until = int(time.time() * 1e6)
-    streams = arguments.stream or source.streams()
-    surveys = {stream: source.survey(stream) for stream in streams}
     newest = max((survey.newest for survey in surveys.values()), default=0)
     _wait_until(min(newest, until) / 1e6 + arguments.settle)
-    report = Report()
+    reports: dict[str, StreamReport] = {}
     for stream, survey in surveys.items():
         question = Question(
             stream,
@@ -140,9 +173,9 @@ def audit_cluster(spark: Any, source: LogSource, arguments: argparse.Namespace, 
         )
         found = audit_stream(spark, source.frames(stream, question.window.since), question)
         found.notes += survey.notes
-        report.streams.append(found)
-    report.seconds = time.monotonic() - began
-    return report
+        reports[stream] = found
+    there = {stream: bool(one.events or one.total("delivered") or one.troubles) for stream, one in reports.items()}
+    return Report(list(_with_something(reports, there).values()), time.monotonic() - began)
 
 
 def moment_of(text: str, now: float) -> int:

@@ -116,6 +116,7 @@ def _audit(spark: Any, events: Any, deliveries: Any, changes: Sequence[Change], 
         report.findings = _examples(findings)
         report.disturbances = [one for one in history.disturbances if _meets(one.since, one.until, window)]
         report.troubles = [f"{one.subscription}: {one.trouble}" for one in history.wanted if one.trouble]
+        report.unjudged = [text for until, text in history.damage if until >= window.since]
         report.evidence = evidence
         _latencies(report, pairs)
         if question.parquet is not None:
@@ -200,8 +201,8 @@ def _latencies(report: StreamReport, pairs: Any) -> None:
 
 _LINE_SCHEMA = (
     "subscription_id string, subscriber_id string, pattern string, filter string, expected long, delivered long, "
-    "lost long, announced long, duplicate long, wrong long, boundary long, late long, p50_seconds double, "
-    "p95_seconds double, p99_seconds double, max_seconds double, note string"
+    "lost long, announced long, unacked long, duplicate long, wrong long, boundary long, unsettled long, late long, "
+    "p50_seconds double, p95_seconds double, p99_seconds double, max_seconds double, note string"
 )
 
 

@@ -32,7 +32,7 @@ from headgate.matching.errors import MatchingError
 from headgate.matching.topics import Pattern, parse_pattern
 from headgate.matching.tree import Tree, extensions
 
-from .audit_limits import BOUNDARY_SECONDS, CRASH_SECONDS, GAP_SECONDS, OUTSIDE_SECONDS, SESSION_SECONDS
+from .audit_limits import ANSWER_SECONDS, BOUNDARY_SECONDS, CRASH_SECONDS, GAP_SECONDS, OUTSIDE_SECONDS, SESSION_SECONDS
 from .audit_text import condition_tree
 
 __all__ = ["Bounds", "Change", "Disturbance", "Gap", "History", "Span", "Wanted", "origin_of", "read_history"]
@@ -53,11 +53,12 @@ class Bounds:
     session: int = int(SESSION_SECONDS * 1e6)
     crash: int = int(CRASH_SECONDS * 1e6)
     gap: int = int(GAP_SECONDS * 1e6)
+    answer: int = int(ANSWER_SECONDS * 1e6)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row of the log of subscriptions. `action` is "asked", "subscribe", "unsubscribe" or "gap"."""
+    """A row of the log of subscriptions. `action` is "asked", "subscribe", "unsubscribe", "gap" or "damaged"."""
 
     subscription: str
     action: str
@@ -111,6 +112,10 @@ class Wanted:
     spans: list[Span] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     trouble: str = ""
+    blind_until: int = -FOREVER
+    """The log of its deliveries may lack lines about what was published until then."""
+    answers_until: int = FOREVER
+    """What was published later may have been acknowledged when its broker could not log that any more."""
 
     @property
     def partial(self) -> bool:
@@ -120,15 +125,22 @@ class Wanted:
 
 @dataclass(slots=True)
 class History:
-    """All subscriptions of a stream, and the deaths of brokers that explain what is missing."""
+    """All subscriptions of a stream, the deaths of brokers that explain what is missing, and what is damaged."""
 
     wanted: list[Wanted]
     disturbances: list[Disturbance]
+    damage: list[tuple[int, str]] = field(default_factory=list)
+    """Until when lines of a broker's audit may be missing, and what it said of it."""
 
 
 def origin_of(subscription: str) -> str:
     """The life of the broker that has a subscription: everything before its last dash."""
     return subscription.rpartition("-")[0]
+
+
+def _broker_of(subscription: str) -> str:
+    """The broker that has a subscription, in whichever of its lives."""
+    return subscription.partition("-")[0]
 
 
 def read_history(
@@ -145,7 +157,13 @@ def read_history(
     bounds = bounds or Bounds()
     by_subscription: dict[str, list[Change]] = {}
     alive = dict(evidence)
+    damage: dict[str, int] = {}
+    told: list[tuple[int, str]] = []
     for change in sorted(changes, key=lambda one: one.effective_at):
+        if change.action == "damaged":
+            damage[_broker_of(change.subscription)] = change.effective_at
+            told.append((change.effective_at, change.reason))
+            continue
         by_subscription.setdefault(change.subscription, []).append(change)
         if change.reason != RESTARTED:  # that row was written by the life after
             origin = origin_of(change.subscription)
@@ -155,12 +173,15 @@ def read_history(
         for origin in [origin_of(change.subscription) for change in story if change.reason == RESTARTED]:
             deaths.setdefault(origin, alive.get(origin, -FOREVER))
     wanted = [_story(name, story, deaths, bounds) for name, story in by_subscription.items()]
+    for one in wanted:
+        one.blind_until = damage.get(_broker_of(one.subscription), -FOREVER)
+        one.answers_until = deaths.get(origin_of(one.subscription), FOREVER) - bounds.answer
     disturbances = [
         Disturbance(origin, at - bounds.boundary, at + bounds.crash)
         for origin, at in sorted(deaths.items())
         if at > -FOREVER
     ]
-    return History(wanted, disturbances)
+    return History(wanted, disturbances, told)
 
 
 def _lives_over(origins: Iterable[str], gone: Collection[str]) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
+    "ANSWER_SECONDS",
     "BOUNDARY_SECONDS",
     "CHUNK_CONDITIONS",
     "CRASH_SECONDS",
@@ -39,6 +40,10 @@ CRASH_SECONDS: Final = 20.0
 
 GAP_SECONDS: Final = 40.0
 """A GAP without numbers speaks of events no older than this: a broker that stood still for 20 s, and waits around."""
+
+ANSWER_SECONDS: Final = 5.0
+"""So long after an event was accepted its acknowledgement may not be in the log yet: a broker asks for it after two
+seconds, and again. Whoever dies meanwhile never logs it."""
 
 SETTLE_SECONDS: Final = 10.0
 """How long after an event was accepted its delivery may still come into the log before it counts as lost: 5 s for the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ..exits import DONE, REFUSED
 from ..tables import print_table
@@ -13,17 +13,18 @@ from .audit_history import Disturbance, Wanted
 from .audit_limits import TROUBLES_MAX, WORTH_A_GLANCE
 from .audit_verdict import Window
 
-__all__ = ["Finding", "Line", "Report", "StreamReport", "json_line", "line_of", "print_report"]
+__all__ = ["Accepted", "Finding", "Line", "Report", "StreamReport", "json_line", "line_of", "print_report"]
 
-_COUNTS = ("expected", "delivered", "lost", "announced", "duplicate", "wrong", "boundary", "late")
+_COUNTS = ("expected", "delivered", "lost", "announced", "unacked", "duplicate", "wrong", "boundary", "late")
 
 
 @dataclass(slots=True)
 class Line:
     """One subscription: how many events it was owed, and what came. Latencies are in seconds; None: nothing came.
 
-    `expected` were owed for certain; `lost` of them did not come, and of these `announced` were told. `boundary` did
-    not come either, but were published so near to a change, or to a broker's death, that none was owed for certain.
+    `expected` were owed for certain; `lost` of them did not come, and of these `announced` were told. `unacked` were
+    sent, and their client never said that it took them. `boundary` did not come either, and `unsettled` were not
+    acknowledged, but so near to a change or to a broker's death that this says nothing.
     """
 
     subscription: str
@@ -34,9 +35,11 @@ class Line:
     delivered: int = 0
     lost: int = 0
     announced: int = 0
+    unacked: int = 0
     duplicate: int = 0
     wrong: int = 0
     boundary: int = 0
+    unsettled: int = 0
     late: int = 0
     p50_seconds: float | None = None
     p95_seconds: float | None = None
@@ -46,8 +49,19 @@ class Line:
 
     @property
     def clean(self) -> bool:
-        """Everything owed came once, and nothing else."""
-        return not (self.lost or self.duplicate or self.wrong)
+        """Everything owed came once and was acknowledged, and nothing else came."""
+        return not (self.lost or self.unacked or self.duplicate or self.wrong)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What is said and does not fail: losses that were told to their subscribers, and what nobody acknowledged."""
+
+    announced: bool = False
+    unacknowledged: bool = False
+
+
+_NOTHING: Final = Accepted()
 
 
 @dataclass(slots=True)
@@ -76,6 +90,8 @@ class StreamReport:
     troubles: list[str] = field(default_factory=list)
     """Subscriptions, or parts of logs, that could not be audited, each with the reason."""
     notes: list[str] = field(default_factory=list)
+    unjudged: list[str] = field(default_factory=list)
+    """Parts of logs that are missing, so that what they held cannot be judged."""
     evidence: dict[str, int] = field(default_factory=dict)
     """When each life of a broker was seen last, for the next window."""
     p50_seconds: float | None = None
@@ -89,7 +105,7 @@ class StreamReport:
 
     @property
     def clean(self) -> bool:
-        """Nothing lost, wrong or twice, and nothing that could not be audited."""
+        """Nothing lost, wrong, twice or unacknowledged, and nothing that could not be audited."""
         return not self.troubles and all(line.clean for line in self.lines)
 
 
@@ -100,14 +116,37 @@ class Report:
     streams: list[StreamReport] = field(default_factory=list)
     seconds: float = 0.0
 
-    def exit_code(self, accept_announced: bool = False) -> int:
-        """0 when every subscriber got exactly what it asked for. Announced losses count, unless they are accepted."""
-        for stream in self.streams:
-            faults = stream.total("duplicate") + stream.total("wrong") + len(stream.troubles)
-            faults += stream.total("lost") - (stream.total("announced") if accept_announced else 0)
-            if faults:
-                return REFUSED
-        return DONE
+    def total(self, count: str) -> int:
+        """The sum of a count over all streams."""
+        return sum(stream.total(count) for stream in self.streams)
+
+    def exit_code(self, accepted: Accepted = _NOTHING) -> int:
+        """0 when every subscriber got exactly what it asked for, but for what is accepted."""
+        faults = self.total("duplicate") + self.total("wrong") + sum(len(stream.troubles) for stream in self.streams)
+        faults += self.total("lost") - (self.total("announced") if accepted.announced else 0)
+        faults += 0 if accepted.unacknowledged else self.total("unacked")
+        return REFUSED if faults else DONE
+
+    def verdict(self, accepted: Accepted = _NOTHING) -> str:
+        """In a sentence, what the exit code says."""
+        failed = self.exit_code(accepted) != DONE
+        words = [f"{self.total(kind):,} {kind}" for kind in ("lost", "duplicate", "wrong") if self.total(kind)]
+        words += [f"{self.total('announced'):,} of the lost were announced"] if self.total("announced") else []
+        words += [f"{self.total('unacked'):,} sent and never acknowledged"] if self.total("unacked") else []
+        troubles = sum(len(stream.troubles) for stream in self.streams)
+        words += [f"{troubles:,} that could not be audited"] if troubles else []
+        unjudged = [part for stream in self.streams for part in stream.unjudged]
+        if near := self.total("boundary") + self.total("unsettled"):
+            unjudged.append(f"{near:,} deliveries near the change of a subscription or the end of a broker")
+        if failed:
+            text = "NOT EXACT: " + ", ".join(words)
+        elif words:
+            text = "exact but for what was accepted: " + ", ".join(words)
+        else:
+            text = "every subscriber got exactly what it asked for: nothing lost, nothing wrong, nothing twice"
+        if not unjudged:
+            return text
+        return f"{text if failed else 'of what could be judged, ' + text}; not judged: {'; '.join(unjudged)}"
 
     def as_json(self) -> dict[str, Any]:
         """For programs; the line of a subscription is left out where nothing was owed to it and nothing came."""
@@ -121,12 +160,13 @@ class Report:
                     "until": one.window.until / 1e6,
                     "events": one.events,
                     "subscriptions": len(one.lines),
-                    **{count: one.total(count) for count in _COUNTS},
+                    **{count: one.total(count) for count in (*_COUNTS, "unsettled")},
                     **{name: getattr(one, name) for name in _LATENCIES},
                     "clean": one.clean,
                     "disturbances": [asdict(disturbance) for disturbance in one.disturbances],
                     "troubles": one.troubles[:TROUBLES_MAX],
                     "notes": one.notes,
+                    "unjudged": one.unjudged,
                     "findings": [asdict(finding) for finding in one.findings],
                     "lines": lines,
                 }
@@ -146,7 +186,7 @@ def line_of(one: Wanted, sums: Any = None) -> Line:
         return line
     line.expected, line.delivered, line.lost = sums["expected"], sums["delivered"], sums["lost"]
     line.duplicate, line.wrong, line.late = sums["duplicate"], sums["wrong"], sums["late"]
-    line.boundary = sums["boundary"]
+    line.boundary, line.unacked, line.unsettled = sums["boundary"], sums["unacked"], sums["unsettled"]
     line.announced = sums["named"] + min(sums["in_gap"], _told_of(one, sums["in_gap"]))
     percentiles = [None if value is None else value / 1e6 for value in sums["percentiles"] or [None] * 3]
     line.p50_seconds, line.p95_seconds, line.p99_seconds = percentiles
@@ -159,7 +199,7 @@ def _told_of(one: Wanted, missing: int) -> int:
     return missing if any(gap.count == 0 for gap in one.gaps) else sum(gap.count for gap in one.gaps)
 
 
-def print_report(report: Report, every_line: bool = False) -> None:
+def print_report(report: Report, every_line: bool = False, accepted: Accepted = _NOTHING) -> None:
     """The tables for people: all streams, then of each stream what needs looking at."""
     _print_streams(report.streams)
     for stream in report.streams:
@@ -169,24 +209,12 @@ def print_report(report: Report, every_line: bool = False) -> None:
             print(f"  {finding.kind}: event {finding.event} for {finding.subscription} ({finding.detail}{told})")
         for one in stream.disturbances:
             seconds = (one.until - one.since) / 1e6
-            print(f"  broker {one.origin} ended: what was missing within {seconds:.0f} s around it counts as boundary")
+            print(f"  broker {one.origin} ended: what was missing within {seconds:.0f} s around it is not judged")
         for trouble in stream.troubles[:TROUBLES_MAX]:
             print(f"  cannot be audited: {trouble}")
         for note in stream.notes:
             print(f"  note: {note}")
-    print(_verdict(report))
-
-
-def _verdict(report: Report) -> str:
-    faults = {kind: sum(stream.total(kind) for stream in report.streams) for kind in ("lost", "duplicate", "wrong")}
-    announced = sum(stream.total("announced") for stream in report.streams)
-    if not any(faults.values()) and not any(stream.troubles for stream in report.streams):
-        return "every subscriber got exactly what it asked for: nothing lost, nothing wrong, nothing twice"
-    words = [f"{count:,} {kind}" for kind, count in faults.items() if count]
-    words += [f"{announced:,} of the lost were announced"] if announced else []
-    troubles = sum(len(stream.troubles) for stream in report.streams)
-    words += [f"{troubles:,} that could not be audited"] if troubles else []
-    return "NOT EXACT: " + ", ".join(words)
+    print(report.verdict(accepted))
 
 
 def _print_streams(streams: Sequence[StreamReport]) -> None:
@@ -229,6 +257,7 @@ def _milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1000:.1f} ms"
 
 
-def json_line(report: Report) -> str:
+def json_line(report: Report, accepted: Accepted = _NOTHING) -> str:
     """One line."""
-    return json.dumps(report.as_json(), separators=(",", ":"))
+    said = {"verdict": report.verdict(accepted), "exit_code": report.exit_code(accepted)}
+    return json.dumps({**report.as_json(), **said}, separators=(",", ":"))

@@ -11,12 +11,17 @@ import importlib.util
 import os
 import shutil
 import sys
-from pathlib import Path
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
+from headgate.protocol.errors import HeadgateError
+
+from ..exits import UsageError
 from .audit_limits import SHUFFLE_PARTITIONS
 
-__all__ = ["missing_parts", "settle_session", "start_session"]
+__all__ = ["kept_output", "missing_parts", "settle_session", "start_session"]
 
 _MEANING: Final = {
     "spark.sql.caseSensitive": "true",
@@ -34,8 +39,6 @@ _LOCAL: Final = {
     "spark.log.level": "ERROR",
 }
 
-_ROOT: Final = Path(__file__).resolve().parent.parent.parent
-
 
 def missing_parts() -> str:
     """What to install before Spark can run here; empty when nothing is missing."""
@@ -50,8 +53,46 @@ def missing_parts() -> str:
     return "; and ".join(wanted)
 
 
-def start_session(name: str, master: str = "local[*]") -> Any:
-    """A session in local mode, which talks to loopback alone; or the one that is there already."""
+@contextmanager
+def kept_output(shown: bool) -> Iterator[int | None]:
+    """Where Java may write its warnings to, for `start_session`: a file that is shown when the block fails.
+
+    None when they are shown anyway.
+    """
+    if shown:
+        yield None
+        return
+    with tempfile.TemporaryFile() as kept:
+        try:
+            yield kept.fileno()
+        except (HeadgateError, UsageError):  # which say what is wrong
+            raise
+        except Exception:
+            kept.seek(0)
+            sys.stderr.write(kept.read().decode(errors="replace"))
+            raise
+
+
+@contextmanager
+def _standard_error(errors: int | None) -> Iterator[None]:
+    """A process that is started in this block inherits `errors` as its standard error."""
+    if errors is None:
+        yield
+        return
+    ours = os.dup(2)
+    os.dup2(errors, 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
+
+
+def start_session(name: str, master: str = "local[*]", errors: int | None = None) -> Any:
+    """A session in local mode, which talks to loopback alone; or the one that is there already.
+
+    Java is given `errors`, the descriptor of a file, as its standard error.
+    """
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -63,15 +104,13 @@ def start_session(name: str, master: str = "local[*]") -> Any:
         builder = builder.master(master)
         for setting, value in _LOCAL.items():
             builder = builder.config(setting, value)
-    session = builder.getOrCreate()
-    _show_modules(session.sparkContext.environment)
+    with _standard_error(errors):
+        session = builder.getOrCreate()
+    # Spark finds the source by itself only where its own interpreter finds it, which need not be ours.
+    from pyspark_headgate import register
+
+    register(session)
     return settle_session(session)
-
-
-def _show_modules(environment: dict[str, str]) -> None:
-    """Workers find the data source where this file is, also when the project is a folder and not installed."""
-    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
-    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*filter(None, paths), str(_ROOT)]))
 
 
 def settle_session(session: Any) -> Any:

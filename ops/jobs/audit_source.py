@@ -11,8 +11,10 @@ from typing import Any
 
 from headgate.broker.core.config import broker_id
 from headgate.protocol.blocking import BlockingClient
-from headgate.protocol.log_catalogue import LogInfo
+from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.log_catalogue import LogInfo, is_stored
 
+from ..exits import UsageError
 from .audit_batch import Frames
 
 __all__ = ["LogSource", "Survey", "survey_of"]
@@ -34,17 +36,47 @@ class Survey:
 
 
 class LogSource:
-    """The logs behind these addresses, `host:port`, several with commas; `client` is connected to one of them."""
+    """The logs behind these addresses, `host:port`, several with commas; `client` is connected to one of them.
 
-    def __init__(self, spark: Any, servers: str, client: BlockingClient) -> None:
-        self._spark = spark
+    What there is can be asked at once; rows are read once a Spark session was attached.
+    """
+
+    def __init__(self, servers: str, client: BlockingClient) -> None:
         self._servers = servers
         self._client = client
-        _register(spark)
+        self._spark: Any = None
+
+    def attach(self, spark: Any) -> None:
+        """Read with this session, which has the data source (`start_session` sees to that)."""
+        self._spark = spark
 
     def streams(self) -> list[str]:
         """The streams that are audited: of which some broker has a log of subscriptions."""
         return sorted({info.name.stream for info in self._client.logs(None, "subscriptions")})
+
+    def check(self, stream: str) -> None:
+        """Raises UsageError for a stream of whose deliveries nothing is kept."""
+        if self._client.logs(stream, "subscriptions"):
+            return
+        schema = self._schema(stream)
+        if schema and schema.get("audit"):
+            return  # and nobody has subscribed yet
+        if is_stored({"schema": schema}) or self._client.logs(stream, "events"):
+            what = "is stored and not audited, so who was sent what is not known"
+        elif schema is None:
+            what = "is not known, so there is nothing to audit (`headgate streams` lists those that are)"
+        else:
+            what = "is in memory, so nothing of it is kept"
+        raise UsageError(f'stream {stream!r} {what}: `headgate schema put` with "audit": true audits it from then on')
+
+    def _schema(self, stream: str) -> dict[str, Any] | None:
+        try:
+            found = self._client.ask("schema.get", stream=stream)["schema"]
+        except Refused as refused:
+            if refused.code == ErrorCode.NOT_FOUND:
+                return None
+            raise
+        return found if isinstance(found, dict) else None
 
     def survey(self, stream: str) -> Survey:
         """What there is of a stream."""
@@ -93,10 +125,3 @@ def survey_of(logs: dict[str, list[LogInfo]]) -> Survey:
     notes += [f"broker {name} cannot be reached: its logs are read from copies" for name in gone]
     newest = max((info.last_time for info in logs["events"] if info.next > info.first), default=0)
     return Survey(since, newest, tuple(f"{broker_id(name):016x}" for name in gone), notes)
-
-
-def _register(spark: Any) -> None:
-    """Spark finds the source by itself where this project is installed; told so, it need not look."""
-    from pyspark_headgate import DefaultSource
-
-    spark.dataSource.register(DefaultSource)

@@ -31,7 +31,10 @@ __all__ = ["Window", "findings_of", "judged_pairs", "split_events", "sums_of"]
 SENT: Final = 0
 DROPPED: Final = 1
 LOST_ON_THE_WAY: Final = 2
-"""Outcomes of a delivery, as the log has them."""
+ACKNOWLEDGED: Final = 3
+"""Outcomes of a delivery, as the log has them. One that was sent has another row for what became of it."""
+
+_OUTCOMES: Final = {"sent": SENT, "dropped": DROPPED, "lost_on_the_way": LOST_ON_THE_WAY, "acknowledged": ACKNOWLEDGED}
 
 _PERCENTILES: Final = (0.5, 0.95, 0.99)
 
@@ -85,9 +88,10 @@ def judged_pairs(
             sql.max("matched").alias("matched"),
             sql.max("owed").alias("owed"),
             sql.max("near").alias("near"),
+            sql.max("blind").alias("blind"),
             sql.max("time").alias("time"),
             sql.min("delivered_at").alias("delivered_at"),
-            *(sql.sum(name).alias(name) for name in ("sent", "dropped", "lost_on_the_way")),
+            *(sql.sum(name).alias(name) for name in _OUTCOMES),
         )
     )
     received = sql.greatest(sql.col("sent") - sql.col("lost_on_the_way"), sql.lit(0))
@@ -112,6 +116,8 @@ def sums_of(pairs: Any, late_microseconds: int) -> list[Any]:
             sql.count_if((sql.col("kind") == "lost") & sql.col("in_gap") & ~sql.col("named")).alias("in_gap"),
             sql.sum(sql.greatest(sql.col("received") - 1, sql.lit(0))).alias("duplicate"),
             sql.count_if(sql.col("kind") == "wrong").alias("wrong"),
+            sql.count_if(sql.col("unacked")).alias("unacked"),
+            sql.count_if(sql.col("unsettled")).alias("unsettled"),
             sql.count_if(sql.col("kind") == "boundary").alias("boundary"),
             sql.count_if(latency > late_microseconds).alias("late"),
             sql.percentile_approx(latency, percentiles, PERCENTILE_ACCURACY).alias("percentiles"),
@@ -125,16 +131,21 @@ def findings_of(pairs: Any, events: Any) -> Any:
     """The pairs that need looking into: `number`, `event_id`, `kind`, `detail`, `time`, `delivered_at`, `announced`."""
     from pyspark.sql import functions as sql
 
-    found = pairs.where(sql.col("kind").isin("lost", "wrong") | (sql.col("received") > 1))
+    found = pairs.where(sql.col("kind").isin("lost", "wrong") | sql.col("unacked") | (sql.col("received") > 1))
     # What is wrong is rare; whether its event exists at all is asked for these alone.
     ids = sql.broadcast(found.where("kind = 'wrong'").select("event_id").distinct())
     known = events.select("event_id").join(ids, "event_id").distinct().withColumn("known", sql.lit(True))
     detail = (
         sql.when(sql.col("kind") == "lost", sql.when(sql.col("named"), "announced").otherwise("never sent"))
         .when(sql.col("kind") == "wrong", sql.when(sql.col("known"), "not asked for").otherwise("no such event"))
+        .when(sql.col("received") == 1, "sent")
         .otherwise(sql.concat("received", sql.lit(" times")))
     )
-    kind = sql.when(sql.col("kind") == "ok", "duplicate").otherwise(sql.col("kind"))
+    kind = (
+        sql.when(sql.col("kind") != "ok", sql.col("kind"))
+        .when(sql.col("received") > 1, "duplicate")
+        .otherwise("unacknowledged")
+    )
     return found.join(known, "event_id", "left").select(
         "number",
         "event_id",
@@ -166,7 +177,7 @@ def _matches(spark: Any, events: Any, wanted: Sequence[Wanted]) -> Any:
         if key not in wishes:
             wishes[key] = len(wishes)
             expressions.append(sql.when(_holds(one), sql.lit(wishes[key])))
-        rows += [(wishes[key], number, *_edges(one, span)) for span in one.spans]
+        rows += [(wishes[key], number, one.blind_until, *_edges(one, span)) for span in one.spans]
     arrays = [
         sql.array_compact(sql.array(*expressions[start : start + CHUNK_CONDITIONS]))
         for start in range(0, len(expressions), CHUNK_CONDITIONS)
@@ -174,8 +185,8 @@ def _matches(spark: Any, events: Any, wanted: Sequence[Wanted]) -> Any:
     held = sql.concat(*arrays) if arrays else sql.array().cast("array<int>")
     spans = spark.createDataFrame(
         rows,
-        "wish int, number int, possible_from long, near_from long, sure_from long, sure_to long, near_to long, "
-        "possible_to long",
+        "wish int, number int, blind_until long, possible_from long, near_from long, sure_from long, sure_to long, "
+        "near_to long, possible_to long",
     )
     return (
         # In a projection of its own it is compiled; within explode() it would be interpreted, five times slower.
@@ -189,9 +200,10 @@ def _matches(spark: Any, events: Any, wanted: Sequence[Wanted]) -> Any:
             sql.lit(True).alias("matched"),
             sql.expr("time BETWEEN sure_from AND sure_to").alias("owed"),
             sql.expr("time BETWEEN near_from AND near_to").alias("near"),
+            sql.expr("time <= blind_until").alias("blind"),
             "time",
             sql.lit(None).cast("long").alias("delivered_at"),
-            *(sql.lit(0).cast("long").alias(name) for name in ("sent", "dropped", "lost_on_the_way")),
+            *(sql.lit(0).cast("long").alias(name) for name in _OUTCOMES),
         )
     )
 
@@ -225,7 +237,8 @@ def _deliveries(spark: Any, deliveries: Any, wanted: Sequence[Wanted], window: W
     from pyspark.sql import functions as sql
 
     numbers = spark.createDataFrame(
-        [(one.subscription, number) for number, one in enumerate(wanted)], "subscription_id string, number int"
+        [(one.subscription, number, one.blind_until, one.answers_until) for number, one in enumerate(wanted)],
+        "subscription_id string, number int, blind_until long, answers_until long",
     )
     outcome = sql.col("outcome")
     return (
@@ -237,11 +250,10 @@ def _deliveries(spark: Any, deliveries: Any, wanted: Sequence[Wanted], window: W
             sql.lit(False).alias("matched"),
             sql.lit(False).alias("owed"),
             sql.lit(False).alias("near"),
+            sql.expr("published_at <= blind_until OR published_at > answers_until").alias("blind"),
             sql.col("published_at").alias("time"),
             sql.when(outcome == SENT, sql.col("delivered_at")).alias("delivered_at"),
-            (outcome == SENT).cast("long").alias("sent"),
-            (outcome == DROPPED).cast("long").alias("dropped"),
-            (outcome == LOST_ON_THE_WAY).cast("long").alias("lost_on_the_way"),
+            *((outcome == number).cast("long").alias(name) for name, number in _OUTCOMES.items()),
         )
     )
 
@@ -272,7 +284,10 @@ def _with_gaps(spark: Any, pairs: Any, wanted: Sequence[Wanted]) -> Any:
 
 
 def _classified(pairs: Any) -> Any:
-    """`kind` of each pair: ok, lost, boundary (missing, perhaps rightly so), wrong. `named`: announced by its id."""
+    """`kind` of each pair: ok, lost, boundary (missing, perhaps rightly so), wrong. `named`: announced by its id.
+
+    What was sent once and has no acknowledgement is `unacked`, or `unsettled` where that would not be in the log.
+    """
     from pyspark.sql import functions as sql
 
     named = (sql.col("dropped") > 0) | (sql.col("lost_on_the_way") > 0)
@@ -280,8 +295,14 @@ def _classified(pairs: Any) -> Any:
     kind = (
         sql.when(~sql.col("matched") & arrived, "wrong")
         .when(~sql.col("matched") | arrived, "ok")
-        .when(sql.col("owed") & (~sql.col("disturbed") | named), "lost")
+        .when(sql.col("owed") & (~(sql.col("disturbed") | sql.col("blind")) | named), "lost")
         .when(sql.col("owed") | sql.col("near"), "boundary")
         .otherwise("ok")  # nobody misses it
     )
-    return pairs.withColumn("named", named).withColumn("kind", kind)
+    silent = arrived & (sql.col("acknowledged") == 0)
+    return (
+        pairs.withColumn("named", named)
+        .withColumn("kind", kind)
+        .withColumn("unacked", silent & ~sql.col("blind"))
+        .withColumn("unsettled", silent & sql.col("blind"))
+    )

@@ -29,7 +29,7 @@ from typing import Any, Final
 from ..exits import DONE
 from .audit_batch import Frames, Question, audit_stream
 from .audit_history import Bounds
-from .audit_report import Report, StreamReport, json_line, print_report
+from .audit_report import Accepted, Report, StreamReport, json_line, print_report
 from .audit_source import LogSource
 from .audit_verdict import Window
 
@@ -72,13 +72,16 @@ def audit_windows(spark: Any, source: LogSource, arguments: argparse.Namespace, 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *details: stop.set())
     code = DONE
+    accepted = Accepted(arguments.accept_announced, arguments.accept_unacknowledged)
     while True:
         began = time.time()
         for stream in arguments.stream or source.streams():
             for report in Windows(spark, source, stream, plan).round(began):
                 one = Report([report])
-                print(json_line(one), flush=True) if arguments.json else print_report(one, arguments.all)
-                code = max(code, one.exit_code(arguments.accept_announced))
+                print(json_line(one, accepted), flush=True) if arguments.json else print_report(
+                    one, arguments.all, accepted
+                )
+                code = max(code, one.exit_code(accepted))
         if not arguments.every or stop.wait(max(0.0, began + arguments.every - time.time())):
             return code
 

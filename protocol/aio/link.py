@@ -95,6 +95,9 @@ class Link:
         connection = self._connection
         if connection is not None:
             self._gone = asyncio.get_running_loop().create_future()
+            if self.connected:
+                for message in self._conversation.last_words():
+                    connection.send(message)
             connection.close()
             await self._gone
 

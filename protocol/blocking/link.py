@@ -116,7 +116,8 @@ class Link:
             return
         deadline = self._clock() + CLOSE_SECONDS_MAX
         try:
-            wire.send(Goodbye(0, ""))
+            for message in (*self._conversation.last_words(), Goodbye(0, "")):
+                wire.send(message)
             while self._clock() < deadline:
                 wire.turn(deadline - self._clock())
         except (OSError, HeadgateError):

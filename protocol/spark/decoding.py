@@ -230,6 +230,15 @@ def _subscription_ids(events: _Events, kind: Any) -> Any:
     return _joined(homes, "-", events.column("subscription", pa.int64()))
 
 
+def _acknowledged(events: _Events, kind: Any) -> Any:
+    """When a delivery was acknowledged; 0 and no column at all mean that it was not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    moments = events.column("acked_at", pa.int64())
+    return pc.if_else(pc.equal(moments, 0), pa.scalar(None, pa.int64()), moments).cast(kind)
+
+
 def _joined(texts: Any, mark: str, numbers: Any) -> Any:
     import pyarrow.compute as pc
 
@@ -265,7 +274,7 @@ _MAKERS: dict[str, dict[str, _Maker]] = {
         "subscriber_id": _same(lambda portion: None),
         "published_at": _column_of("published_at"),
         "delivered_at": _column_of("sent_at"),
-        "acked_at": _same(lambda portion: None),
+        "acked_at": _acknowledged,
         "attempt": _same(lambda portion: 1),
         "outcome": _column_of("outcome"),
     },

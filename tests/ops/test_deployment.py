@@ -53,6 +53,8 @@ SHAPES: dict[str, type | tuple[type, ...]] = {
     "depends_on": (dict, list),
     "healthcheck": dict,
     "ulimits": dict,
+    "mem_limit": str,
+    "logging": dict,
     "stop_grace_period": str,
     "volumes": list,
     "ports": list,
@@ -151,14 +153,35 @@ def test_every_mounted_and_copied_file_is_there_and_in_the_build() -> None:
     sources = [volume.split(":")[0] for volume in named]
     assert {source for source in sources if not source.startswith("./")} == set(COMPOSE["volumes"])
     assert all((ROOT / source).is_file() for source in sources if source.startswith("./"))
-    (builds,) = {json.dumps(service["build"], sort_keys=True) for service in OURS.values()}
-    assert (ROOT / json.loads(builds)["dockerfile"]).is_file()
+    (build,) = [service["build"] for service in SERVICES.values() if "build" in service]
+    assert (ROOT / build["dockerfile"]).is_file()
     patterns = [line for line in text(".dockerignore").splitlines() if line and not line.startswith("#")]
     assert patterns[0] == "*"
     copied = [word for rest in arguments("COPY") if "--from" not in rest for word in rest.split()[:-1]]
     assert sorted(pattern[1:] for pattern in patterns if pattern.startswith("!")) == sorted(copied)
     assert all((ROOT / one).exists() for one in copied)
     assert not any(fnmatch(one, pattern) for one in copied for pattern in patterns[1:] if pattern[0] != "!")
+
+
+def test_our_image_is_built_once_and_used_by_all() -> None:
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["broker-1"]
+    assert len({service["image"] for service in OURS.values()}) == 1
+    assert not any("pull_policy" in service for service in OURS.values()), "what is built here is not pulled"
+
+
+def test_no_service_takes_all_memory_or_fills_the_disk_with_its_log() -> None:
+    for name, service in SERVICES.items():
+        assert re.fullmatch(r"[1-9]\d*[mg]", service["mem_limit"]), name
+        logging = service["logging"]
+        assert logging["driver"] == "json-file", name
+        options = logging["options"]
+        assert re.fullmatch(r"[1-9]\d*m", options["max-size"]) and int(options["max-file"]) > 1, name
+        assert all(isinstance(value, str) for value in options.values()), "numbers are not taken there"
+    unit = {"m": 2**20, "g": 2**30}
+    outboxes = Settings.model_fields["outbox_bytes_total"].default
+    for name, service in BROKERS.items():
+        limit = service["mem_limit"]
+        assert int(limit[:-1]) * unit[limit[-1]] >= 2 * outboxes, f"{name}: less than its outboxes may hold"
 
 
 def test_files_meet_where_they_are_looked_for() -> None:

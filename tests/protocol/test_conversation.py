@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from headgate.protocol.messages import (
     Interest,
     LogChunk,
     Message,
+    Ping,
     Puback,
     Publish,
     ReadLog,
@@ -28,6 +30,7 @@ from headgate.protocol.messages import (
     Welcome,
 )
 from headgate.protocol.outcome import Outcome
+from tests.support.peer_events import deliver
 
 
 def welcome(resumed: bool, accepted: int = 0, key: bytes = b"k", broker: str = "b") -> Welcome:
@@ -125,6 +128,28 @@ def test_publishes_wait_while_paused_and_requests_do_not() -> None:
     assert [type(one) for one in conversation.outgoing()] == [Publish]
     conversation.handle(Puback(1))
     assert conversation.publications.idle
+
+
+def test_credit_is_said_when_it_is_asked_for_and_before_goodbye() -> None:
+    conversation = begun()
+    number = subscribed(conversation)
+    inbox = conversation.deliveries.inboxes[number]
+    conversation.handle(Ping(1))
+    assert said(conversation) == [], "nothing was taken"
+    for base, events in ((0, 2), (2, 1), (3, 5)):
+        conversation.handle(replace(deliver(events, base), routes=[number, events]))
+    inbox.take()
+    assert said(conversation) == [], "far from half of the window"
+    conversation.handle(Ping(2))
+    (credit,) = said(conversation)
+    assert isinstance(credit, Credit) and (credit.allowed, credit.received, credit.taken) == (12, 8, 2)
+    conversation.handle(Ping(3))
+    assert said(conversation) == []
+    inbox.take()
+    conversation.end_inboxes()  # what is discarded now was taken by nobody
+    (credit,) = conversation.last_words()
+    assert isinstance(credit, Credit) and credit.taken == 3
+    assert said(conversation) == []
 
 
 @pytest.mark.parametrize("resumed", [True, False])

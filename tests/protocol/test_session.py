@@ -92,7 +92,8 @@ def test_an_open_side_hears_what_the_table_says(role: Role, message: Message, sp
         assert wire_name(type(message)) in last_error(session).text
         assert pair.heard[role] == []
         return
-    assert pair.heard[role] == ([] if name in {"PING", "PONG"} else [message])
+    unheard = {"PONG"} if role is Role.CLIENT else {"PING", "PONG"}
+    assert pair.heard[role] == ([] if name in unheard else [message])
     assert session.closed == (name == "GOODBYE")
     assert session.take() == ([framed(Pong(5))] if name == "PING" else [])
 
@@ -322,7 +323,7 @@ def test_two_idle_sides_keep_each_other_alive() -> None:
         pair.wake(5.0)
         pair.carry()
     assert pair.client.state is pair.broker.state is State.OPEN
-    assert pair.heard == {Role.CLIENT: [], Role.BROKER: []}
+    assert {type(one) for one in pair.heard[Role.CLIENT]} == {Ping} and pair.heard[Role.BROKER] == []
 
 
 def test_a_host_that_slept_hears_the_answer_to_its_ping() -> None:

@@ -96,7 +96,7 @@ MESSAGES: list[Message] = [
     Goodbye(7, "restarting"),
     Ping(5),
     Pong(5),
-    Credit(65_543, 7, 1_049_000),
+    Credit(65_543, 7, 1_049_000, 5),
     Subscribe(3, 1, "quotes/*/OTE", "price > 8.3", {"exact": True}),
     Suback(3, 1),
     Unsubscribe(4, 1),

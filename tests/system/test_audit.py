@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,69 @@ def audit(broker: ServedBroker) -> tuple[int, dict[str, Any]]:
     assert done.stdout, done.stderr
     (stream,) = json.loads(done.stdout.splitlines()[-1])["streams"]
     return done.returncode, stream
+
+
+def said(broker: ServedBroker, *words: str) -> subprocess.CompletedProcess[str]:
+    """What a person sees."""
+    command = [*COMMAND, "audit", "--server", broker.address, *words]
+    given = environment(PYTHONWARNINGS="default")
+    return subprocess.run(command, env=given, capture_output=True, text=True, timeout=300, check=False)
+
+
+FROZEN = """
+import os, signal, sys, headgate
+with headgate.connect_blocking(sys.argv[1], name="frozen") as client:
+    client.subscribe("quotes")
+    print("subscribed", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_what_a_frozen_client_never_took_is_not_called_exact(broker: ServedBroker) -> None:
+    command = [sys.executable, "-c", FROZEN, broker.address]
+    with connect_blocking(broker.address) as client:
+        client.ask("schema.put", stream="quotes", schema={"audit": True})
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as frozen:
+            try:
+                assert frozen.stdout is not None and frozen.stdout.readline() == b"subscribed\n"
+                alive = client.subscribe("quotes")  # takes far less than half of its window
+                for number in range(200):
+                    client.publish("quotes/NYSE/OTE", {"price": number}, mode="stored")
+                assert sum(len(events) for events in alive.batches(2.0)) == 200
+                for _ in range(4):  # it is asked after two seconds
+                    assert not alive.take(1.0)
+            finally:
+                frozen.kill()
+        found = said(broker, "--stream", "quotes")
+        assert found.returncode == 1, found.stderr
+        assert found.stdout.splitlines()[-1] == "NOT EXACT: 200 sent and never acknowledged"
+        assert "WARN" not in found.stderr and "log4j" not in found.stderr and "incubator" not in found.stderr
+        assert len(found.stderr.splitlines()) <= 1, "at most that it waits"
+        found = said(broker, "--accept-unacknowledged", "--settle", "0")
+        assert found.returncode == 0 and "exact but for what was accepted: 200 sent" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--stream", "typo"), "stream 'typo' is not known"),
+        (("--stream", "memory"), "stream 'memory' is in memory"),
+        (("--stream", "stored"), "stream 'stored' is stored and not audited"),
+        (("--stream", "quotes"), "nothing was published to quotes"),
+    ],
+)
+def test_where_there_is_nothing_to_judge_nothing_is_called_exact(
+    broker: ServedBroker, words: tuple[str, ...], text: str
+) -> None:
+    with connect_blocking(broker.address) as client:
+        for stream, schema in {
+            "memory": {"attributes": {}},
+            "stored": {"durability": "stored"},
+            "quotes": {"audit": True},
+        }.items():
+            client.ask("schema.put", stream=stream, schema=schema)
+    found = said(broker, *words)
+    assert (found.returncode, found.stdout) == (2, "") and text in found.stderr and len(found.stderr.splitlines()) == 1
 
 
 def traffic(broker: ServedBroker) -> int:
@@ -91,11 +155,12 @@ class Planter:
 
 
 def lines(rows: list[Row]) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Each line of the log of deliveries, with its row."""
+    """Each line of the log of deliveries that says `sent`, with its row."""
     for row in rows:
         columns = {name: decode_column(column, row.count) for name, column in row.columns.items()}
         for place in range(row.count):
-            yield row, {name: values[place] for name, values in columns.items()}
+            if columns["outcome"][place] == 0:
+                yield row, {name: values[place] for name, values in columns.items()}
 
 
 def delivery(row: Row, line: dict[str, Any]) -> Row:
@@ -124,7 +189,9 @@ def test_what_is_planted_is_found_and_nothing_else(broker: ServedBroker) -> None
     for number, (row, one) in [
         (nine.base + 2_000, found) for found in lines(deliveries) if found[1]["sequence"] == nine.base
     ]:
-        planter.append(LogKind.DELIVERIES, delivery(row, {**one, "sequence": number, "sent_at": nine.time + 5_000_000}))
+        late = {**one, "sequence": number, "sent_at": nine.time + 5_000_000}
+        planter.append(LogKind.DELIVERIES, delivery(row, late))
+        planter.append(LogKind.DELIVERIES, delivery(row, {**late, "outcome": 3, "acked_at": nine.time + 6_000_000}))
     planter.store.close()
     broker.start()
     code, found = audit(broker)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.audit_log import DROPPED, LOST, SENT
+from headgate.broker.core.audit_log import ACKNOWLEDGED, DROPPED, LOST, SENT
 from headgate.broker.core.effects import Note
 from headgate.broker.core.inputs import WallClock
-from headgate.broker.core.limits import AUDIT_SECONDS
+from headgate.broker.core.limits import AUDIT_ACK_SECONDS, AUDIT_SECONDS
 from headgate.protocol.columns import decode_column
 from headgate.protocol.log_rows import LogKind, Row
-from headgate.protocol.messages import Credit, Deliver, Goodbye, Mode, Unsubscribe
+from headgate.protocol.messages import Credit, Deliver, Goodbye, Mode, Ping, Unsubscribe
 from tests.support.builders import make_publish, make_subscribe, quote_batch
 from tests.support.log_world import LogWorld
 
@@ -102,7 +102,7 @@ def test_what_a_slow_subscriber_did_not_get_is_dropped_and_what_it_got_later_is_
     for price in range(6):
         world.quote(publisher, price)
     world.grant(subscriber, 100, 1)
-    outcomes = {one["sequence"]: one["outcome"] for one in world.deliveries}
+    outcomes = {one["sequence"]: one["outcome"] for one in world.deliveries if one["outcome"] != ACKNOWLEDGED}
     assert outcomes[0] == outcomes[5] == SENT
     assert outcomes[1] == DROPPED
     assert sorted(outcomes) == list(range(6))
@@ -126,6 +126,57 @@ def test_what_did_not_come_in_has_a_second_line() -> None:
         (3, LOST),
     ]
     world.node.validate()
+
+
+def test_what_the_client_has_taken_has_a_second_line_that_says_when() -> None:
+    world = Audit()
+    subscriber, publisher = world.subscriber(("quotes", ""), credit=50), world.connect()
+    for price in range(3):
+        world.quote(publisher, price)
+    began = world.now
+    world.now += 1.0
+    world.say(subscriber, Credit(53, 3, taken=2))  # all came in, and two of them were taken
+    found = world.deliveries
+    assert [(one["sequence"], one["outcome"]) for one in found] == [
+        (0, SENT),
+        (1, SENT),
+        (2, SENT),
+        (0, ACKNOWLEDGED),
+        (1, ACKNOWLEDGED),
+    ]
+    sent, acked = int((began + 500.0) * 1e6), int((began + 501.0) * 1e6)
+    assert {(one["sent_at"], one["acked_at"]) for one in found[3:]} == {(sent, acked)}
+    assert found[0].get("acked_at", 0) == 0
+    world.say(subscriber, Credit(53, 3, taken=3))
+    assert world.deliveries[-1]["sequence"] == 2
+    world.node.validate()
+
+
+def test_what_came_in_before_the_connection_was_lost_is_acknowledged_after_it() -> None:
+    world = Audit()
+    subscriber, publisher = world.subscriber(("quotes", ""), credit=50), world.connect()
+    world.quote(publisher, 1)
+    world.quote(publisher, 2)
+    key = world.key(subscriber)
+    world.drop(subscriber)
+    link, _ = world.resume(key, received=1)
+    world.say(link, Credit(world.node.subscribers.by_link[link].window + 1, 1, taken=1))
+    assert [(one["sequence"], one["outcome"]) for one in world.deliveries[2:]] == [(1, LOST), (0, ACKNOWLEDGED)]
+
+
+def test_who_does_not_acknowledge_is_asked_until_it_does() -> None:
+    world = Audit()
+    subscriber, publisher = world.subscriber(("quotes", ""), credit=50), world.connect()
+    world.quote(publisher, 1)
+    assert not [one for one in world.take(subscriber) if isinstance(one, Ping)]
+    for _ in range(2):
+        world.wake_at(world.now + AUDIT_ACK_SECONDS)
+        assert [one for one in world.take(subscriber) if isinstance(one, Ping)] == [Ping(0)]
+    world.say(subscriber, Credit(51, 1, taken=1))
+    world.wake_at(world.now + AUDIT_ACK_SECONDS)
+    world.wake_at(world.now + AUDIT_ACK_SECONDS)
+    assert not [one for one in world.take(subscriber) if isinstance(one, Ping)]
+    assert world.node.audit.deadline == float("inf")
 
 
 def test_what_is_remembered_of_deliveries_on_their_way_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,6 +298,16 @@ def test_the_next_life_ends_what_the_last_one_left_open() -> None:
     assert len(world.changes) == 6, "nothing is open any more"
 
 
+def test_damage_of_the_log_is_told_where_it_concerns_the_audit() -> None:
+    world = Audit()
+    world.subscriber(("quotes", ""))
+    world.settle()
+    world.disk.damage = ["positions 1 to 2 of deliveries 'quotes' in b@1: cut", "positions 1 to 2 of events 'x' in b@1"]
+    world.restart()
+    world.feed(WallClock(500.0))
+    assert [one["reason"] for one in world.changes if one["action"] == "damaged"] == [world.disk.damage[0]]
+
+
 def test_what_the_disk_does_not_take_is_written_again() -> None:
     world = Audit()
     world.subscriber(("quotes", ""))
@@ -271,6 +332,11 @@ def test_what_cannot_be_kept_either_is_said_with_alarm(monkeypatch: pytest.Monke
     assert note.alarming
     assert note.facts == {"stream": "quotes", "lines": 1, "reason": "full"}
     assert world.node.audit.missing == 1
+    world.prompt = True
+    world.subscriber(("quotes", ""))
+    world.settle()
+    (hole,) = (one for one in world.changes if one["action"] == "damaged")
+    assert "could not be written: full" in hole["reason"]
 
 
 def test_without_a_disk_nothing_is_gathered() -> None:

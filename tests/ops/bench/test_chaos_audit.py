@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -66,8 +67,9 @@ def test_all_streams_and_both_audits_make_one_line(
     monkeypatch.setattr(chaos_audit, "missing_parts", lambda: "")
     monkeypatch.setattr(chaos_audit, "connect_blocking", connected)
     monkeypatch.setattr(chaos_audit, "start_session", lambda name, master: "spark")
-    monkeypatch.setattr(chaos_audit, "LogSource", lambda *details: "source")
-    monkeypatch.setattr(chaos_audit, "audit_cluster", lambda spark, source, arguments, since: audits[since])
+    monkeypatch.setattr(chaos_audit, "LogSource", lambda *details: SimpleNamespace(attach=lambda spark: None))
+    monkeypatch.setattr(chaos_audit, "surveys_of", lambda source, streams, since: {})
+    monkeypatch.setattr(chaos_audit, "audit_cluster", lambda spark, source, surveys, arguments, since: audits[since])
     assert main("b:1", 7.5) == 0
     told = Ruling(**json.loads(capsys.readouterr().out))
     assert (told.events, told.expected, told.lost, told.calm_delivered, told.disturbances) == (100, 9, 1, 4, 1)

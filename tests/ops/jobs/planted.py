@@ -47,6 +47,7 @@ class Logs:
 
     events: list[Any] = field(default_factory=list)
     deliveries: list[Any] = field(default_factory=list)
+    acknowledgements: list[Any] = field(default_factory=list)
     subscriptions: list[Any] = field(default_factory=list)
 
     def event(
@@ -58,10 +59,20 @@ class Logs:
         return name
 
     def delivery(
-        self, event: str, subscription: int, at: float, after: float = 0.002, outcome: int = 0, home: str = HOME
+        self,
+        event: str,
+        subscription: int,
+        at: float,
+        after: float = 0.002,
+        outcome: int = 0,
+        home: str = HOME,
+        acked: bool = True,
     ) -> None:
-        """An event of that time was sent, so long after (or dropped: 1, or lost on the way: 2)."""
-        self.deliveries.append((event, f"{home}-{subscription}", moment(at), moment(at + after), outcome))
+        """An event of that time was sent, so long after, and acknowledged (or dropped: 1, or lost on the way: 2)."""
+        line = (event, f"{home}-{subscription}", moment(at), moment(at + after))
+        self.deliveries.append((*line, outcome))
+        if acked and outcome == 0:
+            self.acknowledgements.append((*line, 3))
 
     def subscribe(
         self, number: int, at: float, where: str = "", pattern: str = "quotes", exact: bool = False, home: str = HOME
@@ -77,6 +88,10 @@ class Logs:
         """It was told that so many are missing."""
         self._change(f"{home}-{number}", at, "gap", "", "", False, f"{count} lost: a broker is gone")
 
+    def damaged(self, at: float, text: str = "positions 1 to 2 are damaged", home: str = HOME) -> None:
+        """A broker found its log damaged when it started."""
+        self._change(f"{home}-0", at, "damaged", "", "", False, text)
+
     def _change(self, name: str, at: float, action: str, where: str, pattern: str, exact: bool, reason: str) -> None:
         place = len(self.subscriptions)
         self.subscriptions.append(
@@ -87,7 +102,7 @@ class Logs:
         """As the data source would give them."""
         return Frames(
             spark.createDataFrame(self.events, EVENTS),
-            spark.createDataFrame(self.deliveries, DELIVERIES),
+            spark.createDataFrame(self.deliveries + self.acknowledgements, DELIVERIES),
             spark.createDataFrame(self.subscriptions, SUBSCRIPTIONS),
         )
 

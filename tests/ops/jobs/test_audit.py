@@ -28,6 +28,13 @@ class Source:
     def __init__(self, *details: Any) -> None:
         self.asked: list[tuple[str, int]] = []
 
+    def attach(self, spark: Any) -> None:
+        assert spark == "spark"
+
+    def check(self, stream: str) -> None:
+        if stream not in self.streams():
+            raise UsageError(f"stream {stream!r} is not known")
+
     def streams(self) -> list[str]:
         return ["orders", "quotes"]
 
@@ -48,8 +55,9 @@ class Stage:
         self.questions: list[tuple[str, Question]] = []
         self.slept: list[float] = []
         self.lines = list(lines)
+        self.events = 10
         monkeypatch.setattr(audit, "missing_parts", lambda: "")
-        monkeypatch.setattr(audit, "start_session", lambda name, master: "spark")
+        monkeypatch.setattr(audit, "start_session", lambda name, master, errors: "spark")
         monkeypatch.setattr(audit, "connect_blocking", connected)
         monkeypatch.setattr(audit, "LogSource", Source)
         monkeypatch.setattr(audit, "audit_stream", self.audit_stream)
@@ -58,7 +66,7 @@ class Stage:
 
     def audit_stream(self, spark: Any, frames: str, question: Question) -> StreamReport:
         self.questions.append((frames, question))
-        return StreamReport(question.stream, question.window, 10, list(self.lines))
+        return StreamReport(question.stream, question.window, self.events, list(self.lines))
 
 
 @contextmanager
@@ -122,8 +130,37 @@ def test_where_no_stream_is_audited_nothing_is_proved(
 ) -> None:
     Stage(monkeypatch)
     monkeypatch.setattr(Source, "streams", lambda self: [])
-    assert run_audit(arguments(), "b:1") == 1
-    assert "audit = true" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="audit = true"):
+        run_audit(arguments(), "b:1")
+
+
+@pytest.mark.parametrize("words", [("--stream", "typo"), ("--since", "1s"), ("--stream", "orders", "--since", "1s")])
+def test_where_there_is_nothing_to_judge_java_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    Stage(monkeypatch)
+    monkeypatch.setattr(audit, "start_session", lambda *details: pytest.fail("there is nothing to judge"))
+    with pytest.raises(UsageError, match=r"'typo' is not known|nothing was published to orders"):
+        run_audit(arguments(*words), "b:1")
+
+
+def test_a_window_that_turns_out_to_be_empty_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch)
+    stage.events = 0
+    with pytest.raises(UsageError, match="nothing was published to orders, quotes"):
+        run_audit(arguments(), "b:1")
+
+
+def test_a_stream_without_events_beside_others_is_left_out_and_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = Stage(monkeypatch, Line("s", expected=3, delivered=3))
+    monkeypatch.setattr(
+        Source, "survey", lambda self, stream: Survey(0, int((NOW - 4) * 1e6) if stream == "quotes" else 0)
+    )
+    assert run_audit(arguments(), "b:1") == 0
+    assert [question.stream for _, question in stage.questions] == ["quotes"]
+    assert "nothing was published to orders" in capsys.readouterr().err
 
 
 def test_continuous_goes_on_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,37 @@ def test_a_lost_delivery_is_found(spark: Any) -> None:
     assert (finding.kind, finding.event, finding.detail, finding.announced) == ("lost", events[7], "never sent", False)
 
 
+def test_what_was_sent_and_never_acknowledged_is_found_and_said_apart(spark: Any) -> None:
+    logs, events = wishing()
+    del logs.acknowledgements[2]
+    line, (finding,) = logs.line(spark)
+    assert counts(line) == (5, 0, 0, 0, 0) and (line.unacked, line.delivered) == (1, 5) and not line.clean
+    assert (finding.kind, finding.event, finding.detail) == ("unacknowledged", events[7], "sent")
+
+
+def test_acknowledgements_that_a_dying_broker_could_not_log_are_not_missed(spark: Any) -> None:
+    logs, _ = wishing()  # the last that its life says is of 109
+    logs.acknowledgements.clear()
+    logs.unsubscribe(1, 150.0, "broker restarted")
+    line, _ = logs.line(spark)
+    assert (line.unacked, line.unsettled) == (0, 5), "published within five seconds before"
+    logs.delivery(logs.event(50, 120.0, price=9.0), 1, 120.0)
+    line, findings = logs.line(spark)
+    assert (line.unacked, line.unsettled, len(findings)) == (5, 0, 5)
+
+
+def test_what_a_damaged_log_lacks_is_not_judged_and_said(spark: Any) -> None:
+    logs, _ = wishing()
+    del logs.deliveries[2], logs.acknowledgements[1]
+    line, _ = logs.line(spark)
+    assert (line.lost, line.unacked) == (1, 1)
+    logs.damaged(200.0, home=HOME.replace("-1", "-2"))  # the next life found it
+    report = logs.audit(spark)
+    (line,) = report.lines
+    assert (line.lost, line.unacked, line.boundary, line.unsettled) == (0, 0, 1, 1)
+    assert report.clean and report.unjudged == ["positions 1 to 2 are damaged"]
+
+
 def test_a_duplicate_is_found(spark: Any) -> None:
     logs, events = wishing()
     logs.delivery(events[7], 1, 107.0, 0.5)
@@ -144,7 +175,7 @@ def test_long_before_and_long_after_a_delivery_is_wrong(spark: Any) -> None:
 
 def test_a_broker_that_died_owes_nothing_that_came_after(spark: Any) -> None:
     logs, _ = wishing()
-    del logs.deliveries[3:]  # it died between 107 and 108, and came back
+    del logs.deliveries[3:], logs.acknowledgements[3:]  # it died between 107 and 108, and came back
     logs.unsubscribe(1, 200.0, "broker restarted")
     report = logs.audit(spark)
     (line,) = report.lines

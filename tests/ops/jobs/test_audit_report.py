@@ -9,7 +9,16 @@ import pytest
 
 from headgate.matching import parse_condition, parse_pattern
 from headgate.ops.jobs.audit_history import Disturbance, Gap, Wanted
-from headgate.ops.jobs.audit_report import Finding, Line, Report, StreamReport, json_line, line_of, print_report
+from headgate.ops.jobs.audit_report import (
+    Accepted,
+    Finding,
+    Line,
+    Report,
+    StreamReport,
+    json_line,
+    line_of,
+    print_report,
+)
 from headgate.ops.jobs.audit_verdict import Window
 
 WINDOW = Window(1_000_000, 61_000_000)
@@ -17,6 +26,7 @@ WINDOW = Window(1_000_000, 61_000_000)
 
 def sums(**counts: Any) -> dict[str, Any]:
     names = ("expected", "delivered", "lost", "named", "in_gap", "duplicate", "wrong", "boundary", "late")
+    names = (*names, "unacked", "unsettled")
     return {**dict.fromkeys(names, 0), "percentiles": [1000, 2000, 3000], "latency_max": 4000, **counts}
 
 
@@ -72,7 +82,40 @@ def test_of_a_dynamic_filter_it_is_said_what_is_checked() -> None:
 )
 def test_the_exit_code(line: Line, code: int, accepting: int) -> None:
     assert report(line).exit_code() == code
-    assert report(line).exit_code(accept_announced=True) == accepting
+    assert report(line).exit_code(Accepted(announced=True)) == accepting
+
+
+def test_what_was_never_acknowledged_fails_unless_it_is_accepted() -> None:
+    found = report(Line("a", expected=3, delivered=3, unacked=2))
+    assert (found.exit_code(), found.exit_code(Accepted(announced=True))) == (1, 1)
+    assert found.verdict() == "NOT EXACT: 2 sent and never acknowledged"
+    accepted = Accepted(unacknowledged=True)
+    assert found.exit_code(accepted) == 0
+    assert found.verdict(accepted) == "exact but for what was accepted: 2 sent and never acknowledged"
+
+
+def test_text_and_exit_code_agree_on_what_was_announced() -> None:
+    found = report(Line("a", expected=3, delivered=2, lost=1, announced=1))
+    accepted = Accepted(announced=True)
+    assert found.verdict().startswith("NOT EXACT: 1 lost") and found.exit_code() == 1
+    assert found.verdict(accepted).startswith("exact but for what was accepted: 1 lost") and not found.exit_code(
+        accepted
+    )
+    said = json.loads(json_line(found, accepted))
+    assert (said["exit_code"], said["verdict"]) == (0, found.verdict(accepted))
+
+
+def test_what_could_not_be_judged_is_said() -> None:
+    found = report(
+        Line("a", expected=3, delivered=3, boundary=4, unsettled=1), unjudged=["positions 1 to 2 are damaged"]
+    )
+    assert found.exit_code() == 0
+    text = found.verdict()
+    assert text.startswith("of what could be judged, every subscriber got exactly what it asked for")
+    assert "not judged: positions 1 to 2 are damaged; 5 deliveries near" in text
+    assert (
+        report(Line("a", lost=1, boundary=4)).verdict().startswith("NOT EXACT: 1 lost; not judged: 4 deliveries near")
+    )
 
 
 def test_what_could_not_be_audited_is_no_success() -> None:

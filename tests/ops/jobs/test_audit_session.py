@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from headgate.ops.jobs import audit_session
 from headgate.ops.jobs.audit_session import missing_parts, settle_session
 
 
@@ -53,14 +51,3 @@ def test_a_session_of_somebody_else_gets_what_the_meaning_needs() -> None:
 
     assert settle_session(Session()).conf["spark.sql.caseSensitive"] == "true"
     assert Session.conf["spark.sql.session.timeZone"] == "UTC"
-
-
-def test_workers_find_the_modules_behind_what_others_want() -> None:
-    root = str(Path(audit_session.__file__).resolve().parents[2])
-    environment = {"PYTHONPATH": "there"}
-    audit_session._show_modules(environment)
-    audit_session._show_modules(environment)
-    assert environment["PYTHONPATH"] == os.pathsep.join(["there", root])
-    empty: dict[str, str] = {}
-    audit_session._show_modules(empty)
-    assert empty["PYTHONPATH"] == root

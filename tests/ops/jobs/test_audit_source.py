@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.config import broker_id
-from headgate.ops.jobs import audit_source
+from headgate.ops.exits import UsageError
 from headgate.ops.jobs.audit_source import LogSource, survey_of
+from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.log_catalogue import LogInfo
 from headgate.protocol.log_rows import LogKind, LogName
 
@@ -89,20 +90,46 @@ class Spark:
         self.registered.append(source)
 
 
+SCHEMAS = {"memory": {"attributes": {}}, "stored": {"durability": "stored"}, "lonely": {"audit": True}}
+
+
 class Client:
     def logs(self, stream: str | None, kind: str) -> list[LogInfo]:
-        return [log("b1", LogKind.SUBSCRIPTIONS), log("b2", LogKind.SUBSCRIPTIONS)] if kind == "subscriptions" else []
+        if stream not in (None, "quotes") or kind != "subscriptions":
+            return []
+        return [log("b1", LogKind.SUBSCRIPTIONS), log("b2", LogKind.SUBSCRIPTIONS)]
+
+    def ask(self, verb: str, stream: str) -> dict[str, Any]:
+        assert verb == "schema.get"
+        if stream not in SCHEMAS:
+            raise Refused(ErrorCode.NOT_FOUND, "it has no schema")
+        return {"stream": stream, "schema": SCHEMAS[stream]}
 
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> LogSource:
-    monkeypatch.setattr(audit_source, "_register", lambda spark: None)
-    return LogSource(Spark(), "b1:7400,b2:7400", Client())  # type: ignore[arg-type]  # what is used of a client
+    found = LogSource("b1:7400,b2:7400", Client())  # type: ignore[arg-type]  # what is used of a client
+    found.attach(Spark())
+    return found
 
 
 def test_streams_are_those_with_a_log_of_subscriptions(source: LogSource) -> None:
     assert source.streams() == ["quotes"]
     assert source.survey("quotes").since == 0
+
+
+@pytest.mark.parametrize(
+    ("stream", "words"),
+    [("typo", "is not known"), ("memory", "is in memory"), ("stored", "is stored and not audited")],
+)
+def test_a_stream_of_which_nothing_is_kept_is_refused(source: LogSource, stream: str, words: str) -> None:
+    with pytest.raises(UsageError, match=f"stream '{stream}' {words}"):
+        source.check(stream)
+
+
+@pytest.mark.parametrize("stream", ["quotes", "lonely"])
+def test_a_stream_that_is_audited_may_be_judged(source: LogSource, stream: str) -> None:
+    source.check(stream)
 
 
 def test_logs_are_read_with_types_and_whole_where_history_needs_it(source: LogSource) -> None:
@@ -118,10 +145,3 @@ def test_logs_are_read_with_types_and_whole_where_history_needs_it(source: LogSo
 def test_a_stream_is_read_from_its_beginning(source: LogSource) -> None:
     said = source.read_stream("events", "quotes", attributesSchema="typed")
     assert said["startingOffsets"] == "earliest" and said["attributesSchema"] == "typed"
-
-
-def test_the_source_is_registered() -> None:
-    pytest.importorskip("pyspark")
-    spark = Spark()
-    LogSource(spark, "b1:7400", Client())  # type: ignore[arg-type]  # what is used of a client
-    assert [one.name() for one in spark.registered] == ["headgate"]

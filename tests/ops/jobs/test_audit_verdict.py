@@ -139,14 +139,18 @@ def test_deliveries_to_others_are_left_out(spark: Any) -> None:
 
 def test_sums_and_findings(spark: Any) -> None:
     events = [(f"o.{number}", "quotes", 100 * number, {}) for number in range(1, 5)]
-    pairs, split = pairs_of(spark, [everything()], events, [sent(1), sent(1), sent(2), sent(3, 1), sent(8)])
+    pairs, split = pairs_of(
+        spark, [everything()], events, [sent(1), sent(1), sent(1, 3), sent(2), sent(3, 1), sent(8), sent(8, 3)]
+    )
     (sums,) = sums_of(pairs, 6)
     assert (sums["expected"], sums["delivered"], sums["lost"], sums["named"]) == (4, 3, 2, 1)
+    assert (sums["unacked"], sums["unsettled"]) == (1, 0)
     assert (sums["duplicate"], sums["wrong"], sums["boundary"], sums["late"]) == (1, 1, 0, 3)
     assert (list(sums["percentiles"]), sums["latency_max"]) == ([7, 7, 7], 7)
     found = {(row["event_id"], row["kind"], row["detail"]) for row in findings_of(pairs, split).collect()}
     assert found == {
         ("o.1", "duplicate", "2 times"),
+        ("o.2", "unacknowledged", "sent"),
         ("o.3", "lost", "announced"),
         ("o.4", "lost", "never sent"),
         ("o.8", "wrong", "no such event"),
