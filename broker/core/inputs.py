@@ -133,14 +133,13 @@ class Stored:
 
 @dataclass(slots=True)
 class NotStored:
-    """Nothing that was asked for up to this ticket, and not told Stored before, is in the logs.
+    """All that was asked to be kept, and not told Stored before, is not in the logs.
 
-    `upto` is the last ticket that was given: all that is pending has failed, and the logs end, and the producers are,
-    where Stored last said. `fatal`: the disk failed in a way that leaves open what it holds: see Halt. Otherwise it is
-    full, and the next Append may fare better.
+    The logs end, and the producers are, where Stored last said. Nothing more is kept before the Node has answered with
+    WriteOn. `fatal`: the disk failed in a way that leaves open what it holds: see Halt. Otherwise it is full, and the
+    next Append may fare better.
     """
 
-    upto: int
     reason: str
     fatal: bool = False
 

@@ -14,8 +14,9 @@ PUBACK of a batch in mode `stored` goes out when it is safe; in mode `accepted` 
 There is one writer for each log, this broker, and positions are given out here, in the order of acceptance, without a
 hole. The disk answers in that order too (`Stored(upto)`), so what is pending is a queue. When the disk is full all
 that is pending has failed (`NotStored`): its positions are given again, its producers are where they were, and whoever
-waits hears ERROR 112. When the disk fails in any other way nobody knows what it holds, and this broker stops (`Halt`):
-what it would say from then on could be wrong.
+waits hears ERROR 112. The disk keeps nothing more until it is told, among all else that it is asked, that we know
+(`WriteOn`): what we asked for meanwhile built on what failed. When the disk fails in any other way nobody knows what it
+holds, and this broker stops (`Halt`): what it would say from then on could be wrong.
 
 What is safe needs no vote: a log has one writer, copies only ever grow, and of two copies of one log the shorter is a
 beginning of the longer. Whoever has the most has everything.
@@ -34,7 +35,20 @@ from typing import Any, TypeAlias
 from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.log_rows import LogKind, LogName, Row, encode_row
 
-from .effects import Append, CutLog, Effect, FindIds, FindSize, FindTime, Halt, KeepProducer, Note, ReadRows, TrimLog
+from .effects import (
+    Append,
+    CutLog,
+    Effect,
+    FindIds,
+    FindSize,
+    FindTime,
+    Halt,
+    KeepProducer,
+    Note,
+    ReadRows,
+    TrimLog,
+    WriteOn,
+)
 from .inputs import Found, NotStored, Opened, RowsRead, Stored, Trimmed
 from .limits import LOG_PENDING_BYTES_MAX, LOG_WAITERS_MAX, STORE_SECONDS_MAX
 from .log_held import HeldLog
@@ -287,8 +301,8 @@ class Log:
                 Halt(happened.reason),
             )
             return
+        self._effects.append(WriteOn())  # before anything that is asked for because of this
         failed, self._pending = list(self._pending), deque()
-        assert not failed or failed[-1].ticket <= happened.upto
         self.pending_bytes = sum(size for size, _ in self._held_back)
         self._effects.append(Note("not stored", {"rows": len(failed), "reason": happened.reason}, alarming=True))
         self.undone([pending.producer.name for pending in failed if pending.producer is not None])

@@ -1,4 +1,4 @@
-"""Ablations of the log: one safeguard of a Node switched off, from outside. Each must make some seed fail."""
+"""Ablations of the log: one safeguard of a Node, or of its disk's thread, switched off. Each must make a seed fail."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from headgate.broker.core import Node
 from headgate.broker.core.log import HeldLog
 from headgate.protocol.messages import Stamp
 
-__all__ = ["LOG_ABLATIONS", "ablate_log"]
+from .log_host import LogHost
+
+__all__ = ["DISK_ABLATIONS", "LOG_ABLATIONS", "ablate_disk", "ablate_log"]
 
 
 def _no_sync(node: Node) -> None:
@@ -79,7 +81,22 @@ LOG_ABLATIONS: dict[str, Callable[[Node], None]] = {
 """Name -> what it does to a fresh Node."""
 
 
+def _no_word_from_the_node(log: LogHost) -> None:
+    """After a full disk it writes on at once, also what the Node asked for before it had heard of it."""
+    log.hasty = True
+
+
+DISK_ABLATIONS: dict[str, Callable[[LogHost], None]] = {"heard": _no_word_from_the_node}
+"""The same of the thread that has the disk."""
+
+
 def ablate_log(node: Node, name: str) -> None:
     """Switch a safeguard off; an empty name changes nothing. Raises KeyError."""
-    if name:
+    if name and name not in DISK_ABLATIONS:
         LOG_ABLATIONS[name](node)
+
+
+def ablate_disk(log: LogHost, name: str) -> None:
+    """The same for the thread that has the disk."""
+    if name in DISK_ABLATIONS:
+        DISK_ABLATIONS[name](log)

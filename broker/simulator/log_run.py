@@ -22,7 +22,7 @@ from headgate.protocol.log_rows import LogName, Row
 from .checkers import Violation
 from .cluster_world import ClusterOptions, ClusterWorld, Server
 from .limits import LOG_SETTLE_SECONDS, START_SECONDS
-from .log_ablations import ablate_log
+from .log_ablations import ablate_disk, ablate_log
 from .log_checkers import LogChecker
 from .log_disks import Disks
 from .log_faults import LOG_FAULTS, LogFaults, LogNemesis
@@ -74,6 +74,7 @@ class LogRun:
         self.faults = LogFaults.drawn(Random(f"{options.seed}/options"), options.faults)
         self.world = ClusterWorld(options.seed, ClusterOptions(), (self._step,), self._session_failed)
         self.world.prepare = self._prepare
+        self.world.prepare_log = lambda log: ablate_disk(log, options.ablation)
         self.disks = Disks(self.world)
         parts = (self.world, self.history, self.disks)
         self.stored, self.once = OnEnoughDisks(*parts), OnlyOnce(*parts)

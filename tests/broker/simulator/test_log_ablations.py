@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.broker.simulator.log_ablations import LOG_ABLATIONS
+from headgate.broker.simulator.log_ablations import DISK_ABLATIONS, LOG_ABLATIONS
 from headgate.broker.simulator.log_run import LogRunOptions, run_log
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),
     "dedupe": (4, "OnlyOnce"),
     "epoch": (14, "PositionsStand"),
+    "heard": (1, "Crash: AssertionError"),
     "promises": (7087, "OnlyOnce"),
     "rollback": (1, ""),
     "safe": (1, "OnEnoughDisks"),
@@ -23,7 +24,7 @@ SEEDS: dict[str, tuple[int, str]] = {
 
 
 def test_there_is_a_seed_for_each() -> None:
-    assert SEEDS.keys() == LOG_ABLATIONS.keys()
+    assert SEEDS.keys() == LOG_ABLATIONS.keys() | DISK_ABLATIONS.keys()
 
 
 def options_of(name: str) -> LogRunOptions:
@@ -32,6 +33,8 @@ def options_of(name: str) -> LogRunOptions:
         return LogRunOptions(seed, nodes=2)
     if name == "promises":
         return LogRunOptions(seed, nodes=5, faults=("apart", "link", "slow", "cut", "pause"))
+    if name == "heard":
+        return LogRunOptions(seed, faults=("brim",))
     return LogRunOptions(seed, faults=("harm",) if name == "epoch" else LogRunOptions(seed).faults)
 
 
