@@ -24,6 +24,7 @@ __all__ = [
     "Opened",
     "PeerUp",
     "Reachable",
+    "RecordsRoom",
     "Received",
     "RowsRead",
     "Stored",
@@ -172,6 +173,13 @@ class Trimmed:
     state: LogState
 
 
+@dataclass(slots=True)
+class RecordsRoom:
+    """Whether small records (Store) are kept over a restart: why they are not, or would not be; empty when they are."""
+
+    obstacle: str
+
+
 LogInput = Opened | Stored | NotStored | RowsRead | Found | Trimmed
 """What a host's store says."""
 
@@ -186,6 +194,7 @@ Input = (
     | Wake
     | WallClock
     | Loaded
+    | RecordsRoom
     | Drain
     | LogInput
 )

@@ -81,6 +81,8 @@ class Log:
         self._effects = effects
         self.available = False
         self.halted = ""
+        self.full = ""
+        """Why the disk took nothing when it was last asked to keep something; empty when it did."""
         self.closing = False
         self.epoch = 0
         self.vouched = True  # nobody can know more of our log than we do: it may be written to
@@ -272,6 +274,7 @@ class Log:
 
     def stored(self, happened: Stored, now: float) -> None:
         """All that was asked for up to there is on the disk."""
+        self.full = ""
         grown: dict[LogName, HeldLog] = {}
         while self._pending and self._pending[0].ticket <= happened.upto:
             pending = self._pending.popleft()
@@ -301,6 +304,7 @@ class Log:
                 Halt(happened.reason),
             )
             return
+        self.full = happened.reason
         self._effects.append(WriteOn())  # before anything that is asked for because of this
         failed, self._pending = list(self._pending), deque()
         self.pending_bytes = sum(size for size, _ in self._held_back)

@@ -39,6 +39,7 @@ from .inputs import (
     PeerUp,
     Reachable,
     Received,
+    RecordsRoom,
     RowsRead,
     Stored,
     Trimmed,
@@ -149,6 +150,7 @@ class Node:
             Wake: self._wake,
             WallClock: self._wall_clock,
             Loaded: self._loaded,
+            RecordsRoom: self._records_room,
             Drain: self._drain,
         }
         self._inputs.update(dict.fromkeys(self._of_the_disk, self._disk_said))
@@ -335,6 +337,9 @@ class Node:
                 self.cluster.remember(value, now)
         self.copies.begin(now)
         self._look_at_clock()
+
+    def _records_room(self, happened: RecordsRoom, now: float) -> None:
+        self.rendezvous.schemas.obstacle = happened.obstacle
 
     def _opened(self, happened: Opened, now: float) -> None:
         self.log.opened(happened)

@@ -74,8 +74,13 @@ class LogWriter:
     """The loop's side: `ask`, and `close` at the end. `feed` is called on the loop, `post` brings a call there."""
 
     def __init__(
-        self, store: TidyStore, feed: Callable[[LogInput], None], post: Callable[[Callable[[], None]], object]
+        self,
+        store: TidyStore,
+        feed: Callable[[LogInput], None],
+        post: Callable[[Callable[[], None]], object],
+        commit_bytes: int = LOG_COMMIT_BYTES_MAX,
     ) -> None:
+        self._commit_bytes = commit_bytes
         self._store = store
         self._feed = feed
         self._post = post
@@ -166,7 +171,7 @@ class LogWriter:
 
     def _next_entries(self) -> Sequence[LogWrite]:
         entries: list[LogWrite] = []
-        left = LOG_COMMIT_BYTES_MAX
+        left = self._commit_bytes
         while self._writes and left > 0 and len(entries) < LOG_COMMIT_ROWS_MAX:
             write = self._writes[0]
             if isinstance(write, TrimLog):

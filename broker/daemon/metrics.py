@@ -68,6 +68,8 @@ METRICS = (
     *_COUNTERS,
     *_GAUGES,
     "headgate_cluster_ring",
+    "headgate_log_full",
+    "headgate_records_unkept",
     "headgate_bytes_received_total",
     "headgate_bytes_sent_total",
     "headgate_connections",
@@ -97,6 +99,10 @@ class BrokerCollector(Collector):
             yield GaugeMetricFamily(name, text, value=getattr(statistics, field))
         ring = "1 when the brokers form a ring, 0 when they are a few that all know each other."
         yield GaugeMetricFamily("headgate_cluster_ring", ring, value=float(statistics.role == "ring"))
+        full = "1 while the disk takes no stored batches, as of the last one; else 0."
+        yield GaugeMetricFamily("headgate_log_full", full, value=float(bool(statistics.log_full)))
+        unkept = "1 while schemas that are put would be gone after a restart, for want of room; else 0."
+        yield GaugeMetricFamily("headgate_records_unkept", unkept, value=float(bool(self._driver.records_obstacle)))
         yield from self._server_metrics()
         yield _dropped(statistics)
         yield from self._stream_metrics()
