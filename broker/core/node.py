@@ -102,7 +102,7 @@ class Node:
         self.copies = Copies(config, self.effects, self.log, self.cluster, self.producers, self.tails)
         self.holder = Holder(self.log, self.cluster, self.producers, claims)
         self.retention = Retention(self.log, self.streams)
-        self._log_parts = (self.producers, self.tails, self.copies, self.holder, self.retention)
+        self._log_parts = (self.producers, self.tails, self.copies, self.retention)
         self.log_reading = LogReading(self.log, self.effects)
         self.audit = AuditLog(config.origin, self.effects, self.log, self.streams, self.subscribers)
 

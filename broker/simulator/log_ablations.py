@@ -7,6 +7,7 @@ from typing import Any
 
 from headgate.broker.core import Node
 from headgate.broker.core.log import HeldLog
+from headgate.broker.core.log_holder import CANNOT
 from headgate.protocol.messages import Stamp
 
 from .log_host import LogHost
@@ -63,6 +64,11 @@ def _no_promises(node: Node) -> None:
     _replace(node.producers.promises, "contested", lambda row, owner: None)
 
 
+def _no_other_sibling(node: Node) -> None:
+    """A sibling whose disk is full is offered the same rows again, and no other broker is asked."""
+    node.cluster.table_of_controls[CANNOT] = node.copies._from
+
+
 def _replace(part: object, name: str, function: Callable[..., Any]) -> None:
     assert hasattr(part, name), f"{type(part).__name__}.{name} is gone: the ablation would do nothing"
     setattr(part, name, function)
@@ -74,6 +80,7 @@ LOG_ABLATIONS: dict[str, Callable[[Node], None]] = {
     "epoch": _no_epoch_check,
     "promises": _no_promises,
     "rollback": _no_rollback,
+    "room": _no_other_sibling,
     "safe": _no_waiting_for_the_safe,
     "sync": _no_sync,
     "tails": _no_taking_back,

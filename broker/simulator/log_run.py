@@ -25,6 +25,7 @@ from .limits import LOG_SETTLE_SECONDS, START_SECONDS
 from .log_ablations import ablate_disk, ablate_log
 from .log_checkers import LogChecker
 from .log_disks import Disks
+from .log_elsewhere import StoredElsewhere
 from .log_faults import LOG_FAULTS, LogFaults, LogNemesis
 from .log_history import LogHistory
 from .log_positions import PositionsStand
@@ -80,6 +81,8 @@ class LogRun:
         self.stored, self.once = OnEnoughDisks(*parts), OnlyOnce(*parts)
         self.positions, self.recovery = PositionsStand(*parts), ComesBackWhole(*parts)
         self.checkers: tuple[LogChecker, ...] = (self.stored, self.once, self.positions, self.recovery)
+        if options.faults == ("follower",):
+            self.checkers += (StoredElsewhere(*parts),)
         self.disks.found.append(self._found)
         self.producers = [
             Producer(f"producer-{number}", self.world, self.history, self.world.random.choice((0.02, 0.1, 0.4)))

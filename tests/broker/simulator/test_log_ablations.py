@@ -16,6 +16,7 @@ SEEDS: dict[str, tuple[int, str]] = {
     "heard": (1, "Crash: AssertionError"),
     "promises": (7087, "OnlyOnce"),
     "rollback": (1, ""),
+    "room": (1, "StoredElsewhere"),
     "safe": (1, "OnEnoughDisks"),
     "sync": (1, "OnEnoughDisks"),
     "tails": (6, "OnlyOnce"),
@@ -33,6 +34,8 @@ def options_of(name: str) -> LogRunOptions:
         return LogRunOptions(seed, nodes=2)
     if name == "promises":
         return LogRunOptions(seed, nodes=5, faults=("apart", "link", "slow", "cut", "pause"))
+    if name == "room":
+        return LogRunOptions(seed, faults=("follower",))
     if name == "heard":
         return LogRunOptions(seed, faults=("brim",))
     return LogRunOptions(seed, faults=("harm",) if name == "epoch" else LogRunOptions(seed).faults)
