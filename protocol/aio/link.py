@@ -38,7 +38,7 @@ class Link:
         self.reconnects = 0
         self._conversation = conversation
         self._retry = retry
-        self._clock = clock
+        self._clock = conversation.publications.clock = clock
         self._on_change = on_change
         self._connection: Connection | None = None
         self._welcome: asyncio.Future[None] | None = None

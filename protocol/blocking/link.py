@@ -36,7 +36,7 @@ class Link:
         self.reconnects = 0
         self._conversation = conversation
         self._retry = retry
-        self._clock = clock
+        self._clock = conversation.publications.clock = clock
         self._wire: Wire | None = None
         self._dialling: Dialling | None = None
         self._attempt: Attempt | None = None
