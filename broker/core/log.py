@@ -28,7 +28,7 @@ and it may be in the log all the same: to send it again with the same stamp is s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -91,7 +91,7 @@ class Log:
         self.deadline = float("inf")
         self.appended = self.stored_rows = self.failed = self.late = 0
         self.safe_end: Callable[[HeldLog], int] = lambda held: held.next
-        self.shortage: Callable[[], str] = lambda: "this broker's has to"
+        self.shortage: Callable[[Collection[int]], str] = lambda silent: "this broker's has to"
         self.landed: Callable[[HeldLog, int, bytes, float], None] = lambda held, first, row, now: None
         self.kept: Callable[[ProducerState], None] = lambda state: None
         self.undone: Callable[[Iterable[str]], None] = lambda names: None
@@ -369,7 +369,7 @@ class Log:
         """Whoever waited too long is told so."""
         while self.deadline <= now:
             self.late += 1
-            text = f"too few disks have it by now ({self.shortage()}); it may be in the log all the same: "
+            text = f"too few disks have it by now ({self.shortage(())}); it may be in the log all the same: "
             text += "send it again with the same stamp, or ask `headgate status` of the brokers"
             self._answer(self._waiters[0], Refused(ErrorCode.NOT_STORED, text), now)
 

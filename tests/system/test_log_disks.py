@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -24,7 +26,7 @@ from headgate.broker.daemon.log_store import SqliteLogStore
 from headgate.protocol.errors import Refused, UnknownOutcome
 from headgate.protocol.log_rows import LogKind, LogName
 from tests.support.asynchronous import asynchronous
-from tests.support.child_broker import child_broker
+from tests.support.child_broker import Child, child_broker
 from tests.support.damaged_log import LogKit
 
 pytestmark = pytest.mark.slow
@@ -45,6 +47,13 @@ def _permitted() -> None:
         pytest.skip("this system lets nobody make a file system of his own")
 
 
+@pytest.fixture
+def _gives_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients do not wait long for a full disk to have room."""
+    monkeypatch.setattr("headgate.protocol.producing.STORE_TRY_SECONDS_MAX", 2.0)
+
+
+@pytest.mark.usefixtures("_gives_up_soon")
 @asynchronous
 async def test_on_a_full_disk_stored_events_are_refused_and_everything_else_goes_on(tmp_path: Path) -> None:
     data = tmp_path / "data"
@@ -101,6 +110,7 @@ async def store(client: headgate.Client, batches: int) -> int:
     return sum(outcome is None for outcome in outcomes)
 
 
+@pytest.mark.usefixtures("_gives_up_soon")
 @asynchronous
 async def test_a_broker_that_filled_its_disk_starts_again_and_retention_makes_room(tmp_path: Path) -> None:
     data = tmp_path / "data"
@@ -145,6 +155,57 @@ async def test_a_schema_that_a_full_disk_cannot_keep_is_refused(tmp_path: Path) 
                     await client.ask("schema.put", stream=f"s{kept}", schema=STORED)
             records = json.loads((seen / "records.json").read_text())
             assert [f"schema/s{number}" in records for number in range(kept + 1)] == [True] * kept + [False]
+
+
+@asynchronous
+async def test_one_full_disk_of_three_hinders_nobody_else_and_of_two_it_is_told_in_time(tmp_path: Path) -> None:
+    data = tmp_path / "ann"
+    data.mkdir()
+    with small_disk(data, 'mount -t tmpfs -o size=6m none "$D"') as (inside, seen):
+        async with (
+            child_broker(tmp_path, before=inside, name="ann", data=str(data)) as ann,
+            child_broker(tmp_path, name="bob", data=str(tmp_path / "bob"), join=peers_of(ann)) as bob,
+            child_broker(tmp_path, name="cyd", data=str(tmp_path / "cyd"), join=peers_of(ann)) as cyd,
+        ):
+            async with await headgate.connect(bob.address) as client:
+                await wait_until_three(client)
+                await client.ask("schema.put", stream="a", schema=STORED)
+                assert await store(client, 1) == 1
+            (seen / "filler").write_bytes(bytes(shutil.disk_usage(seen).free))
+            for broker in (bob, cyd):
+                async with await headgate.connect(broker.address) as client, asyncio.timeout(10):
+                    assert await store(client, 20) == 20
+            status = await answer_of(ann, "status")
+            assert "no room for log.db" in status["log_full"] and status["settled"]
+            async with await headgate.connect(bob.address) as client:
+                assert await store(client, 1) == 1
+                cyd.signal(signal.SIGKILL)
+                await cyd.exit()
+                began = monotonic()
+                with pytest.raises(UnknownOutcome, match="no room on the disk of ann"):
+                    await client.publish("a", {}, b"x", mode="stored")
+            assert 15 < monotonic() - began < 28, "some 25 seconds, as is documented"
+            (seen / "filler").unlink()
+            async with await headgate.connect(bob.address) as client, asyncio.timeout(20):
+                assert await store(client, 20) == 20
+
+
+async def answer_of(broker: Child, verb: str) -> Any:
+    """What a broker says."""
+    async with await headgate.connect(broker.address) as client:
+        return await client.ask(verb)
+
+
+async def wait_until_three(client: headgate.Client) -> None:
+    """All have found each other."""
+    async with asyncio.timeout(20):
+        while (await client.ask("status"))["brokers"] < 3 or not (await client.ask("status"))["settled"]:
+            await asyncio.sleep(0.1)
+
+
+def peers_of(broker: Child) -> str:
+    """Where other brokers reach it."""
+    return str(broker.lines("listening")[-1]["peers"])
 
 
 @pytest.mark.parametrize(
