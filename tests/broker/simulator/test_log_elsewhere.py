@@ -18,6 +18,7 @@ class Brokers:
 
     cluster: LogCluster
     servers: dict[str, None] = field(default_factory=dict)
+    now: float = 0.0
 
     def nodes(self) -> list[Any]:
         return list(self.cluster.nodes)
