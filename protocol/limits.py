@@ -53,6 +53,7 @@ __all__ = [
     "SHELVES_MAX",
     "SPANS_MAX",
     "STORE_ATTEMPTS_MAX",
+    "STORE_TRY_SECONDS_MAX",
     "TEXT_LENGTH_MAX",
     "TOPIC_LENGTH_MAX",
     "TOPIC_LEVELS_MAX",
@@ -209,9 +210,13 @@ LOG_ORIGINS_MAX = 1024
 """Origins that a LOG_CHUNK tells of: a broker has a new one with every start, so a log has some; deliveries of a
 stream may have come from every broker of a large cluster."""
 
-STORE_ATTEMPTS_MAX = 4
-"""How often a client sends a batch that could not be stored. A broker waits for its siblings for some seconds before it
-says no, and a full disk stays full: whoever publishes is to hear of it within half a minute."""
+STORE_ATTEMPTS_MAX = 14
+"""How often a client sends a batch that could not be stored, with pauses as between OPEN_ATTEMPTS_MAX."""
+
+STORE_TRY_SECONDS_MAX = 20.0
+"""How long a client tries while nothing of a producer is stored: retention makes room on a full disk within some
+seconds, and a cluster finds itself again. A broker waits for its siblings for five before it says no, so whoever
+publishes hears of it within 25."""
 
 REPLAY_NEAR_EVENTS = 4096
 """Events left to read in the logs of a stream when a replay subscribes to what comes live: what is delivered while it

@@ -6,8 +6,9 @@ again. That is what makes it safe to send it again, over whatever session, until
     CLOSED --ask `producer.open`--> ASKED --the number that comes next--> OPEN --a refusal, a new session--> CLOSED
 
 * While it is not OPEN none of its batches goes out. It is opened again when all that was under way has its answer, so
-  that nothing of it can still arrive and the number is the last word. A cluster that is being repaired cannot say;
-  then it rests for a moment, which is for the host to measure, and asks again.
+  that nothing of it can still arrive and the number is the last word. A cluster that is being repaired cannot say,
+  and a disk may be full; then it rests for a moment, which is for the host to measure, and asks again. What waits has
+  failed when nothing was stored for STORE_TRY_SECONDS_MAX, or after so many attempts.
 * A batch has no number before it goes out for the first time. From then on it keeps it, because it may be in the log;
   unless the producer was opened since and comes to a smaller one: then it is not there, for a batch before it was
   refused for good, and it is numbered anew.
@@ -28,6 +29,7 @@ from .limits import (
     RETRY_DELAY_SECONDS_MAX,
     RETRY_DELAY_SECONDS_MIN,
     STORE_ATTEMPTS_MAX,
+    STORE_TRY_SECONDS_MAX,
 )
 
 __all__ = ["PASSING", "Producer", "ProducerState"]
@@ -58,6 +60,8 @@ class Producer:
         "next",
         "refusals",
         "rests",
+        "setbacks",
+        "since",
         "state",
         "strict",
         "under_way",
@@ -83,6 +87,8 @@ class Producer:
         self.waiting = 0
         self.under_way = 0
         self.refusals = 0  # of `producer.open`, in a row
+        self.setbacks = 0  # batches that were not stored, one in a row counted
+        self.since = 0.0  # when something went out last before there was a hindrance
         self.rests = False
         self.eager = False  # it is to be opened although it has nothing to send yet
         self.failure: HeadgateError | None = None
@@ -98,7 +104,12 @@ class Producer:
     @property
     def pause_seconds(self) -> float:
         """How long it rests."""
-        return min(RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN * 2.0**self.refusals)
+        return min(RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN * 2.0 ** max(self.refusals, self.setbacks))
+
+    def goes_out(self, now: float) -> None:
+        """Something of it is sent: how long it takes counts from here, while nothing is in its way."""
+        if self.hindrance is None:
+            self.since = now
 
     def asked(self) -> None:
         """The question is on its way."""
@@ -118,14 +129,15 @@ class Producer:
         self.refusals = 0
         self.eager = False
 
-    def not_opened(self, error: HeadgateError) -> HeadgateError | None:
+    def not_opened(self, error: HeadgateError, now: float = 0.0) -> HeadgateError | None:
         """The broker said no: why its batches must fail, or None when it may be asked again."""
         self.state = ProducerState.CLOSED
         self.refusals += 1
         code = error.code if isinstance(error, Refused) else None
         if code == ErrorCode.FENCED:
             return self.fail(Fenced(self.name, self.epoch, str(error)))
-        if code == ErrorCode.UNAVAILABLE and self.refusals < OPEN_ATTEMPTS_MAX:
+        passing = code in (ErrorCode.UNAVAILABLE, ErrorCode.NOT_STORED) and self.refusals < OPEN_ATTEMPTS_MAX
+        if passing and now - self.since < STORE_TRY_SECONDS_MAX:
             self.rests = True
             self.hindrance = error
             return None
@@ -158,10 +170,11 @@ class Producer:
 
     def stored(self, number: int, count: int) -> None:
         """That batch is where it shall be."""
+        self.setbacks = 0
         self.acknowledged = max(self.acknowledged, number + count)
         self.hindrance = None
 
-    def refused(self, error: HeadgateError, number: int, refusals: int) -> HeadgateError | None:
+    def refused(self, error: HeadgateError, number: int, refusals: int, now: float = 0.0) -> HeadgateError | None:
         """A batch was refused so many times: why it failed, or None when it shall be sent again."""
         was_open = self.state is ProducerState.OPEN
         self.closed()
@@ -170,9 +183,12 @@ class Producer:
             return self.fail(Fenced(self.name, self.epoch, str(error)))
         # Behind a batch that was refused, all others are out of sequence; a strict producer has no other reason.
         is_late = code != ErrorCode.OUT_OF_SEQUENCE or not self.strict or not was_open
-        if code in PASSING and refusals < STORE_ATTEMPTS_MAX and is_late:
+        lasts = refusals >= STORE_ATTEMPTS_MAX or now - self.since >= STORE_TRY_SECONDS_MAX
+        if code in PASSING and not lasts and is_late:
             if code == ErrorCode.NOT_STORED:  # the others are what follows from one that was refused
                 self.hindrance = error
+                self.setbacks += not self.rests
+                self.rests = True
             return None
         if code == ErrorCode.OUT_OF_SEQUENCE:
             error = OutOfSequence(self.name, number, str(error))

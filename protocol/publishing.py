@@ -88,6 +88,7 @@ class Publications:
         self.failures: deque[HeadgateError] = deque(maxlen=FAILURES_KEPT_MAX)
         self.failure_count = 0
         self.producers: list[Producer] = [] if producer is None else [producer]
+        self.clock: Callable[[], float] = lambda: 0.0  # set by whoever has one
         self._own = producer
         self._outcome = outcome
         self._vocabulary = Vocabulary()
@@ -244,6 +245,7 @@ class Publications:
             waiting.clear()
         for producer in self.producers:
             producer.under_way = 0
+            producer.hindrance = None
             producer.closed()
         for entry in entries:
             if entry.producer is not None and not entry.outcome.settled:
@@ -278,7 +280,10 @@ class Publications:
 
     def to_open(self) -> Iterator[Producer]:
         """The producers that have something to send, and must be opened before."""
-        return (producer for producer in self.producers if producer.wants_opening)
+        for producer in self.producers:
+            if producer.wants_opening:
+                producer.goes_out(self.clock())
+                yield producer
 
     @property
     def pause_seconds(self) -> float | None:
@@ -292,7 +297,7 @@ class Publications:
 
     def not_opened(self, producer: Producer, error: HeadgateError) -> None:
         """The broker does not know this producer and will not: what waits for that has failed."""
-        reason = producer.not_opened(error)
+        reason = producer.not_opened(error, self.clock())
         if reason is not None:
             self._drop(producer, reason)
 
@@ -334,6 +339,7 @@ class Publications:
         queue.popleft()
         if producer is not None and not entry.sequence:
             producer.under_way += 1
+            producer.goes_out(self.clock())
             entry.number = producer.numbered(entry.number, entry.batch.count)
         return entry
 
@@ -354,7 +360,7 @@ class Publications:
             return  # said again after a lost connection
         entry.refusals += 1
         entry.unsure = entry.unsure or (isinstance(error, Refused) and error.code == ErrorCode.NOT_STORED)
-        reason = producer.refused(error, number, entry.refusals)
+        reason = producer.refused(error, number, entry.refusals, self.clock())
         entry.again = reason is None
         if reason is not None:
             unknown = entry.unsure and producer.failure is None

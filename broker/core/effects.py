@@ -32,6 +32,7 @@ __all__ = [
     "Send",
     "Store",
     "TrimLog",
+    "WriteOn",
 ]
 
 
@@ -123,6 +124,15 @@ class CutLog:
 
 
 @dataclass(slots=True)
+class WriteOn:
+    """What was asked to be kept before this, and not told Stored, is not in the logs, as NotStored said.
+
+    It goes the way of all that is asked of the disk, so it stands exactly between what was asked without knowing of
+    the failure and what was asked after it.
+    """
+
+
+@dataclass(slots=True)
 class ReadRows:
     """The rows of a log from the one that holds this position on, so many bytes of them or one: RowsRead answers."""
 
@@ -184,7 +194,7 @@ class Halt:
 LogWrite = Append | KeepProducer | CutLog
 """What Stored and NotStored answer."""
 
-LogEffect = Append | KeepProducer | CutLog | ReadRows | TrimLog | FindTime | FindSize | FindIds
+LogEffect = Append | KeepProducer | CutLog | WriteOn | ReadRows | TrimLog | FindTime | FindSize | FindIds
 """What a host hands on to its store; those of one kind that change it are carried out in order."""
 
 Effect = Send | Close | Dial | Store | Note | Halt | LogEffect

@@ -24,6 +24,7 @@ __all__ = [
     "Opened",
     "PeerUp",
     "Reachable",
+    "RecordsRoom",
     "Received",
     "RowsRead",
     "Stored",
@@ -137,14 +138,13 @@ class Stored:
 
 @dataclass(slots=True)
 class NotStored:
-    """Nothing that was asked for up to this ticket, and not told Stored before, is in the logs.
+    """All that was asked to be kept, and not told Stored before, is not in the logs.
 
-    `upto` is the last ticket that was given: all that is pending has failed, and the logs end, and the producers are,
-    where Stored last said. `fatal`: the disk failed in a way that leaves open what it holds: see Halt. Otherwise it is
-    full, and the next Append may fare better.
+    The logs end, and the producers are, where Stored last said. Nothing more is kept before the Node has answered with
+    WriteOn. `fatal`: the disk failed in a way that leaves open what it holds: see Halt. Otherwise it is full, and the
+    next Append may fare better.
     """
 
-    upto: int
     reason: str
     fatal: bool = False
 
@@ -177,6 +177,13 @@ class Trimmed:
     state: LogState
 
 
+@dataclass(slots=True)
+class RecordsRoom:
+    """Whether small records (Store) are kept over a restart: why they are not, or would not be; empty when they are."""
+
+    obstacle: str
+
+
 LogInput = Opened | Stored | NotStored | RowsRead | Found | Trimmed
 """What a host's store says."""
 
@@ -191,6 +198,7 @@ Input = (
     | Wake
     | WallClock
     | Loaded
+    | RecordsRoom
     | Drain
     | LogInput
 )

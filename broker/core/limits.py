@@ -318,6 +318,12 @@ COPY_CHUNK_BYTES = 1024 * 1024
 COPY_RETRY_SECONDS = 0.5
 """How often a sibling that did not answer is asked again, or one whose disk was full."""
 
+COPY_FULL_SECONDS_MIN = 1.0
+"""After so long a sibling whose disk was full is tried again, with one row; each time twice as long."""
+
+COPY_FULL_SECONDS_MAX = 8.0
+"""And no longer than this: who waits for a copy in the meantime asks again for some 20 seconds."""
+
 COPY_STUCK_SECONDS = 3.0
 """After so long without a word a sibling is asked anew what it has."""
 

@@ -14,8 +14,9 @@ PUBACK of a batch in mode `stored` goes out when it is safe; in mode `accepted` 
 There is one writer for each log, this broker, and positions are given out here, in the order of acceptance, without a
 hole. The disk answers in that order too (`Stored(upto)`), so what is pending is a queue. When the disk is full all
 that is pending has failed (`NotStored`): its positions are given again, its producers are where they were, and whoever
-waits hears ERROR 112. When the disk fails in any other way nobody knows what it holds, and this broker stops (`Halt`):
-what it would say from then on could be wrong.
+waits hears ERROR 112. The disk keeps nothing more until it is told, among all else that it is asked, that we know
+(`WriteOn`): what we asked for meanwhile built on what failed. When the disk fails in any other way nobody knows what it
+holds, and this broker stops (`Halt`): what it would say from then on could be wrong.
 
 What is safe needs no vote: a log has one writer, copies only ever grow, and of two copies of one log the shorter is a
 beginning of the longer. Whoever has the most has everything.
@@ -27,14 +28,27 @@ and it may be in the log all the same: to send it again with the same stamp is s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.log_rows import LogKind, LogName, Row, encode_row
 
-from .effects import Append, CutLog, Effect, FindIds, FindSize, FindTime, Halt, KeepProducer, Note, ReadRows, TrimLog
+from .effects import (
+    Append,
+    CutLog,
+    Effect,
+    FindIds,
+    FindSize,
+    FindTime,
+    Halt,
+    KeepProducer,
+    Note,
+    ReadRows,
+    TrimLog,
+    WriteOn,
+)
 from .inputs import Found, NotStored, Opened, RowsRead, Stored, Trimmed
 from .limits import LOG_PENDING_BYTES_MAX, LOG_WAITERS_MAX, STORE_SECONDS_MAX
 from .log_held import HeldLog
@@ -68,6 +82,8 @@ class Log:
         self.available = False
         self.damage: list[str] = []
         self.halted = ""
+        self.full = ""
+        """Why the disk took nothing when it was last asked to keep something; empty when it did."""
         self.closing = False
         self.epoch = 0
         self.vouched = True  # nobody can know more of our log than we do: it may be written to
@@ -76,7 +92,7 @@ class Log:
         self.deadline = float("inf")
         self.appended = self.stored_rows = self.failed = self.late = 0
         self.safe_end: Callable[[HeldLog], int] = lambda held: held.next
-        self.shortage: Callable[[], str] = lambda: "this broker's has to"
+        self.shortage: Callable[[Collection[int]], str] = lambda silent: "this broker's has to"
         self.landed: Callable[[HeldLog, int, bytes, float], None] = lambda held, first, row, now: None
         self.kept: Callable[[ProducerState], None] = lambda state: None
         self.undone: Callable[[Iterable[str]], None] = lambda names: None
@@ -260,6 +276,7 @@ class Log:
 
     def stored(self, happened: Stored, now: float) -> None:
         """All that was asked for up to there is on the disk."""
+        self.full = ""
         grown: dict[LogName, HeldLog] = {}
         while self._pending and self._pending[0].ticket <= happened.upto:
             pending = self._pending.popleft()
@@ -289,8 +306,9 @@ class Log:
                 Halt(happened.reason),
             )
             return
+        self.full = happened.reason
+        self._effects.append(WriteOn())  # before anything that is asked for because of this
         failed, self._pending = list(self._pending), deque()
-        assert not failed or failed[-1].ticket <= happened.upto
         self.pending_bytes = sum(size for size, _ in self._held_back)
         self._effects.append(Note("not stored", {"rows": len(failed), "reason": happened.reason}, alarming=True))
         self.undone([pending.producer.name for pending in failed if pending.producer is not None])
@@ -353,7 +371,7 @@ class Log:
         """Whoever waited too long is told so."""
         while self.deadline <= now:
             self.late += 1
-            text = f"too few disks have it by now ({self.shortage()}); it may be in the log all the same: "
+            text = f"too few disks have it by now ({self.shortage(())}); it may be in the log all the same: "
             text += "send it again with the same stamp, or ask `headgate status` of the brokers"
             self._answer(self._waiters[0], Refused(ErrorCode.NOT_STORED, text), now)
 

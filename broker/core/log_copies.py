@@ -12,6 +12,9 @@ our disk, within a window, until it has caught up. A copy holds everything from 
 acknowledged event has all before it, so when the owner is gone any holder of the longest copy answers for all of it,
 read only. Who takes the place of a sibling has to catch up before it counts; the old one is let go only then.
 
+A sibling whose disk is full says so (CANNOT), and the next broker takes its place. After a while it is tried again, one
+row at a time until one is stored; when it has all, it is back. Where there is no other broker it is just tried.
+
 Who holds what when PUBACK goes out: our disk, and k - 1 others whose COPIED came on a link that is still up. A broker
 that never had company has nobody to ask, and k is 1 for it.
 
@@ -39,9 +42,17 @@ from .config import NodeConfig
 from .effects import Effect, Note
 from .identifiers import distance
 from .inputs import RowsRead
-from .limits import COPY_CHUNK_BYTES, COPY_RETRY_SECONDS, COPY_STUCK_SECONDS, COPY_WINDOW_BYTES, VOUCH_SECONDS_MAX
+from .limits import (
+    COPY_CHUNK_BYTES,
+    COPY_FULL_SECONDS_MAX,
+    COPY_FULL_SECONDS_MIN,
+    COPY_RETRY_SECONDS,
+    COPY_STUCK_SECONDS,
+    COPY_WINDOW_BYTES,
+    VOUCH_SECONDS_MAX,
+)
 from .log import HeldLog, Log
-from .log_holder import CONTESTED, COPIED, FROM, HELD, OFFER, read_held, read_word
+from .log_holder import CANNOT, CONTESTED, COPIED, FROM, HELD, OFFER, read_held, read_word
 from .log_shortage import shortage
 from .log_tails import Tails
 from .peers import PeerInfo
@@ -73,6 +84,14 @@ class _Sibling:
     under_way_bytes: int = 0
 
 
+@dataclass(slots=True)
+class _Full:
+    """A broker whose disk was full when we heard of it last, and had stored nothing since: when it is tried again."""
+
+    until: float
+    pause: float
+
+
 class Copies:
     """See the head of this file."""
 
@@ -91,14 +110,15 @@ class Copies:
         self._ever_sent: dict[tuple[int, LogName], int] = {}  # in this life
         self._may_have: dict[tuple[int, LogName], int] = {}  # the same, or what it has said since
         self._told: dict[int, dict[LogName, tuple[int, int]]] = {}
+        self._full: dict[int, _Full] = {}
         self._vouch_at = float("inf")
         self.deadline = float("inf")
         self.rows_copied = 0
         log.safe_end, log.landed, tails.sent_to = self._safe_end, self._landed, self._sent_to
-        log.shortage = lambda: shortage(cluster, self.needed + 1)
+        log.shortage = lambda silent: shortage(cluster, self.needed + 1, silent, self._full)
         self._vouchers: dict[int, None] = {}
         cluster.table_of_controls |= {COPIED: self._copied, FROM: self._from}
-        cluster.table_of_controls |= {HELD: self._held_there, CONTESTED: self._contested}
+        cluster.table_of_controls |= {HELD: self._held_there, CONTESTED: self._contested, CANNOT: self._cannot}
 
     @property
     def needed(self) -> int:
@@ -200,16 +220,22 @@ class Copies:
     def peer_down(self, info: PeerInfo, now: float) -> None:
         """There is none any more: what it has is not counted on."""
         self._siblings.pop(info.identifier, None)
+        self._full.pop(info.identifier, None)
         self._retarget(now)
 
-    def _wanted(self) -> list[PeerInfo]:
+    def _wanted(self, now: float) -> list[PeerInfo]:
+        """The nearest ones; whose disk is full, where there are not enough others."""
         linked = sorted(self._cluster.linked(), key=lambda info: distance(self._me, info.identifier))
-        return linked[: self._others]
+        return sorted(linked, key=lambda info: self._is_full(info, now))[: self._others]
+
+    def _is_full(self, info: PeerInfo, now: float) -> bool:
+        full = self._full.get(info.identifier)
+        return full is not None and now < full.until
 
     def _retarget(self, now: float) -> None:
         if not self._log.available:
             return
-        wanted = self._wanted()
+        wanted = self._wanted(now)
         for info in wanted:
             if info.identifier not in self._siblings:
                 sibling = self._siblings[info.identifier] = _Sibling(info)
@@ -255,7 +281,8 @@ class Copies:
         return progress.known and self._log.vouched and not held_up
 
     def _has_room(self, sibling: _Sibling) -> bool:
-        return sibling.under_way_bytes < COPY_WINDOW_BYTES and not sibling.info.session.paused
+        window = 1 if sibling.info.identifier in self._full else COPY_WINDOW_BYTES
+        return sibling.under_way_bytes < window and not sibling.info.session.paused
 
     def _send(self, sibling: _Sibling, progress: _Progress, row: bytes, end: int, now: float) -> None:
         name = progress.held.name
@@ -334,6 +361,23 @@ class Copies:
         if self._vouch_at == float("inf"):
             self._tails.settle(self._settled, now)
 
+    def _cannot(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        """A sibling's disk has no room: another broker is to have the copies, as far as there is one."""
+        read_word(body)
+        sibling, known = self._siblings.get(info.identifier), self._full.get(info.identifier)
+        if known is None:
+            self._effects.append(Note("no room for copies", {"broker": info.name}, alarming=True))
+        if not self._is_full(info, now):  # else it is the same word, for another log
+            pause = COPY_FULL_SECONDS_MIN if known is None else min(COPY_FULL_SECONDS_MAX, 2 * known.pause)
+            self._full[info.identifier] = _Full(now + pause, pause)
+        for progress in () if sibling is None else sibling.logs.values():
+            progress.known = False  # what is on its way is not taken: it is offered again when it is time
+            progress.under_way.clear()
+        if sibling is not None:
+            sibling.under_way_bytes = 0
+        self._is_due(self._full[info.identifier].until)
+        self._retarget(now)
+
     def _copied(self, info: PeerInfo, body: list[Any], now: float) -> None:
         """A sibling's disk has more of a log of ours."""
         name, _, end = read_word(body)
@@ -343,6 +387,8 @@ class Copies:
             return
         if end > progress.sent:
             raise ProtocolViolation(f"COPIED: {end} is more than the {progress.sent} that were sent")
+        if end > progress.confirmed and self._full.pop(info.identifier, None) is not None:
+            self._effects.append(Note("room for copies again", {"broker": info.name}))
         progress.confirmed = max(progress.confirmed, end)
         while progress.under_way and progress.under_way[0][0] <= end:
             sibling.under_way_bytes -= progress.under_way.popleft()[1]
@@ -365,9 +411,18 @@ class Copies:
         if self._vouch_at <= now:
             self._effects.append(Note("log not vouched for", {"seconds": VOUCH_SECONDS_MAX}))
             self._go_on(now)
+        if self._full:
+            self._retarget(now)
         for sibling in list(self._siblings.values()):
+            full = self._full.get(sibling.info.identifier)
+            if full is not None and now < full.until:
+                self._is_due(full.until)
+                continue
             for progress in list(sibling.logs.values()):
                 self._look_after(sibling, progress, now)
+        for full in self._full.values():
+            if now < full.until:
+                self._is_due(full.until)
 
     def _look_after(self, sibling: _Sibling, progress: _Progress, now: float) -> None:
         if progress.closed:

@@ -1,7 +1,7 @@
 """The holder: copies of other brokers' logs on our disk, row by row as their owners send them (see `log_copies.py`).
 
 A copy is appended to where it ends and nowhere else. A row that does not fit there is passed over: what went before it
-was not stored, because our disk was full, and is asked for again in a moment.
+was not stored, because our disk was full. The owner is told so (CANNOT), looks for another broker, and tries us again.
 
 A row of a producer that was opened elsewhere since, by a broker that was told that this row is not here, waits until he
 has said whether he has taken it himself: of the two only one may be on k disks.
@@ -17,20 +17,23 @@ from headgate.protocol.log_rows import LogKind, LogName, Row, decode_row
 from headgate.protocol.messages import Control, Copy
 
 from .cluster import Cluster
-from .limits import COPY_RETRY_SECONDS, POSITIONS_MAX
+from .limits import POSITIONS_MAX
 from .log import Log
 from .log_claims import Claims, Owner
 from .log_spans import Span
 from .peers import PeerInfo
 from .producers import Producers
 
-__all__ = ["CONTESTED", "COPIED", "FROM", "HELD", "OFFER", "Holder", "read_held", "read_word"]
+__all__ = ["CANNOT", "CONTESTED", "COPIED", "FROM", "HELD", "OFFER", "Holder", "read_held", "read_word"]
 
 COPIED, FROM, OFFER = 17, 18, 19
 """Kinds of Control; each body is [broker, epoch, kind, stream, first, next]."""
 
 CONTESTED = 28
 """Kind of Control, of the same form: the row that begins where the copy ends is in another broker's log."""
+
+CANNOT = 32
+"""Kind of Control, of the same form: our disk is full, and the copy ends there."""
 
 HELD = 22
 """Kind of Control: which logs of the other one are held here, up to where on disk, and where they end when that has
@@ -49,8 +52,7 @@ class Holder:
         self._cluster = cluster
         self._producers = producers
         self._to_tell: dict[tuple[int, LogName], None] = {}
-        self._to_ask: dict[tuple[int, LogName], None] = {}
-        self.deadline = float("inf")
+        self._to_refuse: dict[tuple[int, LogName], None] = {}
         cluster.table_of_controls[OFFER] = self._offered
 
     def peer_up(self, info: PeerInfo, now: float) -> None:
@@ -98,8 +100,7 @@ class Holder:
 
         def on_disk(reason: str, now: float) -> None:
             if reason:
-                self._to_ask[info.identifier, name] = None
-                self.deadline = min(self.deadline, now + COPY_RETRY_SECONDS)
+                self._to_refuse[info.identifier, name] = None
             else:
                 self._to_tell[info.identifier, name] = None
 
@@ -123,18 +124,14 @@ class Holder:
         self._claims.ask(opener, Owner(name.broker), name.stream, row.time, wanted, heard, now)
 
     def settle(self, now: float) -> None:
-        """Tell the owners what our disk has of theirs."""
+        """Tell the owners what our disk has of theirs, and what it has no room for."""
         if self._to_tell:
             self._producers.caught_up()
             to_tell, self._to_tell = self._to_tell, {}
             self._tell_ends(to_tell, COPIED, now)
-
-    def wake(self, now: float) -> None:
-        """The disk may take again what it did not."""
-        if self.deadline <= now:
-            self.deadline = float("inf")
-            to_ask, self._to_ask = self._to_ask, {}
-            self._tell_ends(to_ask, FROM, now)
+        if self._to_refuse:
+            to_refuse, self._to_refuse = self._to_refuse, {}
+            self._tell_ends(to_refuse, CANNOT, now)
 
     def _tell_ends(self, whom: dict[tuple[int, LogName], None], kind: int, now: float) -> None:
         for identifier, name in whom:

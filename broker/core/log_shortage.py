@@ -11,8 +11,9 @@ __all__ = ["shortage"]
 _NAMED_MAX = 4
 
 
-def shortage(cluster: Cluster, copies: int, silent: Collection[int] = ()) -> str:
-    """As in "stored means on 2 disks; bob at 10.0.0.2:7401 cannot be reached". `silent` were asked and say nothing."""
+def shortage(cluster: Cluster, copies: int, silent: Collection[int] = (), full: Collection[int] = ()) -> str:
+    """As in "stored means on 2 disks; bob at 10.0.0.2:7401 cannot be reached". `silent` were asked and say nothing, and
+    the disks of those in `full` take nothing."""
     parts = [f"stored means on {copies} disks" if copies > 1 else "stored means on this broker's disk"]
     known, linked = cluster.peers.by_identifier, cluster.linked()
     names = {info.address: f"{info.name} at {info.address}" for info in known.values()}
@@ -22,6 +23,9 @@ def shortage(cluster: Cluster, copies: int, silent: Collection[int] = ()) -> str
     deaf = [info.name for info in linked if info.identifier in silent]
     if deaf:
         parts.append(f"no answer from {_listed(deaf)}")
+    crowded = [info.name for info in linked if info.identifier in full]
+    if crowded:
+        parts.append(f"no room on the disk of {_listed(crowded)}")
     return "; ".join(parts)
 
 

@@ -39,6 +39,7 @@ from .inputs import (
     PeerUp,
     Reachable,
     Received,
+    RecordsRoom,
     RowsRead,
     Stored,
     Trimmed,
@@ -102,7 +103,7 @@ class Node:
         self.copies = Copies(config, self.effects, self.log, self.cluster, self.producers, self.tails)
         self.holder = Holder(self.log, self.cluster, self.producers, claims)
         self.retention = Retention(self.log, self.streams)
-        self._log_parts = (self.producers, self.tails, self.copies, self.holder, self.retention)
+        self._log_parts = (self.producers, self.tails, self.copies, self.retention)
         self.log_reading = LogReading(self.log, self.effects)
         self.audit = AuditLog(config.origin, self.effects, self.log, self.streams, self.subscribers)
 
@@ -151,6 +152,7 @@ class Node:
             Wake: self._wake,
             WallClock: self._wall_clock,
             Loaded: self._loaded,
+            RecordsRoom: self._records_room,
             Drain: self._drain,
         }
         self._inputs.update(dict.fromkeys(self._of_the_disk, self._disk_said))
@@ -344,6 +346,9 @@ class Node:
                 self.cluster.remember(value, now)
         self.copies.begin(now)
         self._look_at_clock()
+
+    def _records_room(self, happened: RecordsRoom, now: float) -> None:
+        self.rendezvous.schemas.obstacle = happened.obstacle
 
     def _opened(self, happened: Opened, now: float) -> None:
         self.log.opened(happened)

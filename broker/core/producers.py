@@ -41,7 +41,6 @@ from .limits import (
     STRANGER_SECONDS,
 )
 from .log import HeldLog, Log
-from .log_shortage import shortage
 from .log_state import ProducerState
 from .peers import PeerInfo
 from .producer_known import KnownProducer, Opening, check_producer, fenced
@@ -242,7 +241,7 @@ class Producers:
         linked = self._cluster.linked()
         is_short = len(linked) < self._copies - 1 and not self._cluster.acquaintances.nobody()
         if known is not None and is_short and not self._log.is_safe(self._needs(known)):
-            text = f"what this producer published is not safe yet ({shortage(self._cluster, self._copies)})"
+            text = f"what this producer published is not safe yet ({self._log.shortage(())})"
             raise Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment")
         self._request += 1
         request = self._request
@@ -338,7 +337,7 @@ class Producers:
         name, epoch, later = opening.name, opening.epoch, opening.later
         brokers = self.brokers(now)
         if opening.heard <= brokers - self._copies and opening.answered < brokers:  # else there is nobody more to hear
-            text = f"too few brokers can say what this producer published ({shortage(self._cluster, self._copies)})"
+            text = f"too few brokers can say what this producer published ({self._log.shortage(())})"
             later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
             return
         producer = self._producer(name)
@@ -383,7 +382,7 @@ class Producers:
         for request, opening in list(self._openings.items()):
             if opening.deadline <= now:
                 del self._openings[request]
-                why = shortage(self._cluster, self._copies, opening.asked)
+                why = self._log.shortage(opening.asked)
                 text = f"brokers do not answer, or what this producer published is not safe yet ({why})"
                 opening.later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: try again in a moment"))
         self._look_at_clock()

@@ -217,7 +217,10 @@ def _schema_put(node: Node, arguments: dict[str, Any], now: float) -> Any:
 
 
 def _write_schema(node: Node, stream: str, schema: Any, answer: Any, now: float) -> Later:
-    """Answered when every broker has it."""
+    """Answered when every broker has it. Raises Refused when this one could not keep it."""
+    obstacle = node.rendezvous.schemas.obstacle
+    if obstacle:
+        raise Refused(ErrorCode.NOT_STORED, f"nothing was changed, for this broker could not keep it: {obstacle}")
     later = Later()
     text = "the cluster could not take this, because brokers do not answer: try again in a moment"
 

@@ -30,6 +30,8 @@ class Schemas:
         self._keyed = keyed
         self._put = put
         self.wall_offset = 0.0
+        self.obstacle = ""
+        """Why a schema would be gone after a restart of this broker; empty when it would not."""
         self._deleted: dict[str, int] = {}
         """Stream -> the version of its deletion."""
         self._on_disk: dict[str, tuple[int, Any]] = {}

@@ -54,6 +54,8 @@ class NodeStatistics:
     log_events_failed: int
     log_late: int
     log_behind: int
+    log_full: str
+    """Why this broker's disk took nothing when it was last asked; empty when it did."""
     log_rows_copied: int
     log_events_trimmed: int
     log_chunks_read: int
@@ -125,6 +127,7 @@ def _of_log(node: Node) -> dict[str, Any]:
         "log_events_failed": log.failed,
         "log_late": log.late,
         "log_behind": node.copies.behind(),
+        "log_full": log.full,
         "log_rows_copied": node.copies.rows_copied,
         "log_events_trimmed": node.retention.trimmed,
         "log_chunks_read": node.log_reading.chunks,

@@ -20,7 +20,7 @@ import structlog
 
 from headgate.broker.core import Node
 from headgate.broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
-from headgate.broker.core.inputs import Input, LinkPaused, LinkResumed, Received, Wake, WallClock
+from headgate.broker.core.inputs import Input, LinkPaused, LinkResumed, Received, RecordsRoom, Wake, WallClock
 from headgate.protocol.aio.connection import Connection
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Goodbye
@@ -50,6 +50,7 @@ class Driver:
         self.match_counts = [0] * (len(MATCH_BUCKETS_SECONDS) + 1)
         self.match_seconds = 0.0
         self.faults = 0
+        self.records_obstacle = ""
         self._records = records
         self._log = structlog.get_logger()
         self._timer: asyncio.Handle | None = None
@@ -132,6 +133,18 @@ class Driver:
         """Let the Node know how far the wall clock is from the steady one."""
         self.feed(WallClock(time.time() - self.clock()))
 
+    def look_at_records(self) -> None:
+        """Have what could not be kept written, if there is room by now; the Node hears whether there is."""
+        self._records.catch_up()
+        obstacle = self._records.obstacle
+        if obstacle != self.records_obstacle:
+            self.records_obstacle = obstacle
+            if obstacle:
+                self._log.warning("no room for records", reason=obstacle)
+            else:
+                self._log.info("room for records again")
+            self.feed(RecordsRoom(obstacle))
+
     def stop(self) -> None:
         """No more wakes."""
         if self._timer is not None:
@@ -202,6 +215,8 @@ class Driver:
             self._records.put(effect.key, effect.value)
         except RecordsError as error:
             self._log.error("record not stored", key=effect.key, reason=str(error))
+        if self._records.obstacle != self.records_obstacle:
+            asyncio.get_running_loop().call_soon(self.look_at_records)
 
     def _ask_store(self, effect: LogEffect) -> None:
         self.ask_store(effect)

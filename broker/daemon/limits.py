@@ -176,6 +176,22 @@ LOG_PRODUCERS_MAX = 100_000
 LOG_PROBE_BYTES = 64 * 1024
 """What is written to find out whether there is room, when SQLite says only that writing failed."""
 
+DISK_MARGIN_BYTES = 64 * 1024 * 1024
+"""Free bytes of a disk that the log leaves alone: within them its write-ahead file is taken over into log.db, and what
+is trimmed is thrown away, so retention can make room on a disk that the log has filled."""
+
+DISK_MARGIN_SHARE = 8
+"""The same of a small disk: one eighth of it."""
+
+RESERVE_BYTES = 1024 * 1024
+"""What is kept ahead for small files and for recovery, in a file: some hundred pages of log.db."""
+
+RESERVE_SHARE = 16
+"""The same of a small disk: one sixteenth of it."""
+
+RESERVE_BYTES_MIN = 16 * 1024
+"""A smaller reserve is not tried for: it would not hold records.json and a page."""
+
 LOG_CLOSE_SECONDS = 10.0
 """How long a stop waits for the disk: what is pending is some MiB, and a slow disk writes one in a second."""
 

@@ -11,6 +11,17 @@ When a commit returns, its bytes are on the disk (write-ahead log, `synchronous 
 of it is, and the store goes on. Any other failure is the last thing the store does: after a failed fsync the system may
 have thrown pages away, and another fsync would say that all is well. For the same reason checkpoints are ours to make:
 SQLite makes its own within a commit, and does not say when one fails.
+
+A full disk cannot be emptied without room: a trim is written to log.db-wal before it frees anything, and what is in
+log.db-wal may need as much again in log.db before its place can be used anew. So the log stops before the disk is full,
+leaving a margin (`disk_room.py`). For rows of so many bytes there must be free
+
+    size + what log.db-wal holds + size + margin    at first: for the rows in log.db-wal, and all of it in log.db later
+    growth + the larger of size and margin          else: log.db-wal is taken over and cut to nothing before that.
+                                                    `growth` is what log.db has no pages for that are free since a trim
+
+So a commit into trimmed pages borrows from the margin, and the next one gives it back. That is how a full log goes on:
+retention frees pages within log.db, which never gets smaller, and publishing goes on in them.
 """
 
 from __future__ import annotations
@@ -21,7 +32,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,7 +42,8 @@ from headgate.broker.core.log_state import LogState
 from headgate.broker.core.log_store import StoreFailed, StoreFull
 from headgate.protocol.log_rows import LogName
 
-from .limits import LOG_CHECKPOINT_BYTES, LOG_PAGE_BYTES, LOG_PROBE_BYTES, LOG_SWEEP_ROWS
+from .disk_room import NO_ROOM, DiskSpace, disk_space
+from .limits import LOG_CHECKPOINT_BYTES, LOG_COMMIT_BYTES_MAX, LOG_PAGE_BYTES, LOG_PROBE_BYTES, LOG_SWEEP_ROWS
 from .log_check import check_marker, free_name, set_aside
 from .log_errors import LogUnwritable, NoFile
 from .log_lookups import Lookups
@@ -58,7 +69,6 @@ from .log_tables import (
 __all__ = ["SqliteLogStore"]
 
 _SWEEP = "DELETE FROM entry WHERE place IN (SELECT place FROM entry WHERE place >= ? AND place < ? LIMIT ?)"
-_NO_ROOM = (ENOSPC, EDQUOT, EFBIG)
 
 
 class SqliteLogStore:
@@ -70,7 +80,9 @@ class SqliteLogStore:
         broker: str,
         seconds: Callable[[], float] = time.time,
         opener: Callable[..., Any] = sqlite3.connect,
+        space: Callable[[Path], DiskSpace | None] = disk_space,
     ) -> None:
+        self._space = space
         self.path = directory / "log.db"
         self._broker = broker
         self._seconds = seconds
@@ -110,8 +122,14 @@ class SqliteLogStore:
             raise LogUnwritable(self._mark.path, error.strerror or str(error)) from error
         return Opened(self._meta.epoch, [log.state() for log in found.logs], found.producers, found.damage)
 
+    def commit_bytes(self) -> int:
+        """Rows of one transaction: half of what is kept free at most, so that a small disk is filled all the same."""
+        space = self._space(self.path.parent)
+        return LOG_COMMIT_BYTES_MAX if space is None else min(LOG_COMMIT_BYTES_MAX, space.margin // 2)
+
     def append(self, entries: Sequence[LogWrite]) -> None:
         """All of it on the disk. Raises StoreFull or StoreFailed."""
+        self._make_room(sum(_size_of(entry) for entry in entries))
         seed, rows, cuts, producers = self._ready().seed, [], [], {}
         changed: dict[LogName, LogRow] = {}
         epoch = self._meta.epoch
@@ -280,6 +298,26 @@ class SqliteLogStore:
             # Nothing was stored before there is a file, so nothing is in doubt.
             raise StoreFull(f"cannot begin {self.path.name}: {error}") from error
 
+    def _make_room(self, size: int) -> None:
+        """See the head of this file. Raises StoreFull, or StoreFailed."""
+        space = self._space(self.path.parent)
+        if space is None or self._failed:
+            return
+        wal = self.path.with_name(self.path.name + "-wal")
+        held = wal.stat().st_size if wal.exists() else 0
+        if space.free >= 2 * size + held + space.margin:
+            return
+        unused = 0
+        if self._connection is not None:
+            if held:
+                self._guarded(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+                self._written, space = 0, self._space(self.path.parent) or space
+            unused = self._guarded(lambda connection: connection.execute("PRAGMA freelist_count").fetchone()[0])
+        growth = max(0, size - unused * LOG_PAGE_BYTES)
+        if space.free < growth + max(size, space.margin):
+            kept = f"{space.free:,} bytes are free, and {space.margin:,} are kept for making room"
+            raise StoreFull(f"no room for {self.path.name}: {kept}")
+
     def _commit(self, write: Callable[[sqlite3.Connection], None], epoch: int) -> None:
         """One transaction; when it is on the disk, so is the number of commits beside it."""
         meta = self._meta._replace(commits=self._meta.commits + 1, epoch=epoch)
@@ -338,6 +376,13 @@ class SqliteLogStore:
         return Lookups(self._connection, self._meta.seed)
 
 
+def _size_of(entry: LogWrite) -> int:
+    """Bytes that it takes in the file, with the pages around it that change."""
+    if isinstance(entry, CutLog):
+        return sum(_size_of(row) for row in entry.rows) + LOG_PAGE_BYTES
+    return LOG_PAGE_BYTES + (len(entry.row) * 9 // 8 if isinstance(entry, Append) else 0)
+
+
 def _synchronise(directory: Path) -> None:
     """A new name is on disk when its directory is."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -352,7 +397,7 @@ def _probe(path: Path) -> bool:
     try:
         path.write_bytes(bytes(LOG_PROBE_BYTES))
     except OSError as error:
-        return error.errno not in _NO_ROOM
+        return error.errno not in NO_ROOM
     finally:
         path.unlink(missing_ok=True)
     return True

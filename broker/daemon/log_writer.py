@@ -8,8 +8,14 @@ shared by whatever came meanwhile: alone an append waits for one, under load for
 a few each time. What is left to tidy waits until nobody asks for anything, or for some commits.
 
 When the disk is full, what comes after may build on what failed: positions, and what producers have sent. So from the
-moment of a failure on nothing is appended, until the Node has heard of it; what it says from then on comes behind a
-mark in the queue. It hears that all it asked for until now is not stored.
+moment of a failure on nothing is appended, until the Node has heard of it. Which asks are from before that only the
+Node can say, for its host may hold inputs back: when the loop hands in NotStored, the Node may be given a batch first.
+So the Node says it itself (WriteOn), the moment it handles NotStored, and on the way of all its asks:
+
+    what it asked for before it knew   lies before WriteOn in the queue: passed over, and failed by the Node as well
+    what it asked for since            lies behind it: written
+
+whatever was held back, and for how long. At most one NotStored is on its way, since nothing is tried before WriteOn.
 
 After any other failure the thread writes no more, answers no more and does not end: it holds the connection, which
 would write to the disk once more if it were closed.
@@ -35,6 +41,7 @@ from headgate.broker.core.effects import (
     LogWrite,
     ReadRows,
     TrimLog,
+    WriteOn,
 )
 from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from headgate.broker.core.log_store import LogStore, StoreFull
@@ -48,9 +55,6 @@ from .limits import (
 )
 
 __all__ = ["LogWriter", "TidyStore"]
-
-_HEARD = object()
-"""In the queue: the Node knows of the failure before this."""
 
 _END = object()
 
@@ -70,14 +74,17 @@ class LogWriter:
     """The loop's side: `ask`, and `close` at the end. `feed` is called on the loop, `post` brings a call there."""
 
     def __init__(
-        self, store: TidyStore, feed: Callable[[LogInput], None], post: Callable[[Callable[[], None]], object]
+        self,
+        store: TidyStore,
+        feed: Callable[[LogInput], None],
+        post: Callable[[Callable[[], None]], object],
+        commit_bytes: int = LOG_COMMIT_BYTES_MAX,
     ) -> None:
+        self._commit_bytes = commit_bytes
         self._store = store
         self._feed = feed
         self._post = post
         self._queue: SimpleQueue[object] = SimpleQueue()
-        self._last = 0
-        """The last ticket that was given."""
         self._writes: deque[LogWrite | TrimLog] = deque()
         self._lookups: deque[ReadRows | FindTime | FindSize | FindIds] = deque()
         self._refusing = False
@@ -95,8 +102,6 @@ class LogWriter:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
             self._thread.start()
-        if isinstance(effect, Append | KeepProducer | CutLog):
-            self._last = effect.ticket
         self._queue.put(effect)
 
     def close(self, seconds: float) -> bool:
@@ -142,7 +147,7 @@ class LogWriter:
     def _sort(self, asked: object) -> None:
         if asked is _END:
             self._ending = True
-        elif asked is _HEARD:
+        elif isinstance(asked, WriteOn):
             self._refusing = False
         elif isinstance(asked, ReadRows | FindTime | FindSize | FindIds):
             self._lookups.append(asked)
@@ -166,7 +171,7 @@ class LogWriter:
 
     def _next_entries(self) -> Sequence[LogWrite]:
         entries: list[LogWrite] = []
-        left = LOG_COMMIT_BYTES_MAX
+        left = self._commit_bytes
         while self._writes and left > 0 and len(entries) < LOG_COMMIT_ROWS_MAX:
             write = self._writes[0]
             if isinstance(write, TrimLog):
@@ -193,18 +198,13 @@ class LogWriter:
         """Nothing more until the Node has heard."""
         self._refusing = True
         self._writes = deque(write for write in self._writes if isinstance(write, TrimLog))
-        self._post(lambda: self._refused(reason))
-
-    def _refused(self, reason: str) -> None:
-        """On the loop: what is asked for from here on is asked for in the knowledge of this."""
-        self._queue.put(_HEARD)
-        self._feed(NotStored(self._last, reason))
+        self._tell(NotStored(reason))
 
     def _failed(self, error: Exception) -> None:
         """The end of all writing, in this thread that keeps the connection for ever."""
         self.failed = True
         reason = str(error) or type(error).__name__
-        self._post(lambda: self._feed(NotStored(self._last, reason, fatal=True)))
+        self._tell(NotStored(reason, fatal=True))
         while True:
             self._queue.get()
 

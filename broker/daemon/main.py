@@ -73,15 +73,8 @@ class Daemon:
         self._lock = DataLock(settings.data)
         try:
             self._records = Records(settings.data)
-            # A broker whose folder was lost must not live a life again: the others hold what it said in that one.
-            incarnation = self._records.next_life(first=int(time.time()))
-            self._store = SqliteLogStore(settings.data, settings.broker_name)
-            least, self._copied = least_epoch(self._records, settings.data, int(time.time()))
-            opened = self._store.open()
-            if self._copied:
-                least = begin_epoch(self._records, least, opened.epoch)
-            self._opened = replace(opened, epoch=max(opened.epoch, least))
-            note_births(self._records, settings.data)
+            with self._records.reserve.given_up():
+                incarnation = self._begin_life(settings)
         except (RecordsError, LogUnusable):
             self._lock.release()
             raise
@@ -113,6 +106,19 @@ class Daemon:
         """The disk under the log has failed, and this broker must not go on."""
         self.when_halted: Callable[[], object] = lambda: None
 
+    def _begin_life(self, settings: Settings) -> int:
+        """Which life this is, and what earlier ones left. Raises RecordsError or LogUnusable."""
+        # A broker whose folder was lost must not live a life again: the others hold what it said in that one.
+        incarnation = self._records.next_life(first=int(time.time()))
+        self._store = SqliteLogStore(settings.data, settings.broker_name)
+        least, self._copied = least_epoch(self._records, settings.data, int(time.time()))
+        opened = self._store.open()
+        if self._copied:
+            least = begin_epoch(self._records, least, opened.epoch)
+        self._opened = replace(opened, epoch=max(opened.epoch, least))
+        note_births(self._records, settings.data)
+        return incarnation
+
     def _obstacle(self) -> str:
         """Why not to send clients here: until this broker has its place in the cluster, and when it drains.
 
@@ -142,6 +148,7 @@ class Daemon:
         self._begin_log()
         self.driver.feed(Loaded(self._records.values))
         self.driver.tell_wall_clock()
+        self.driver.look_at_records()
         try:
             await _listen(self.health.listen, "admin", self._settings.admin)
             await _listen(self.server.listen, "listen", self._settings.listen)
@@ -150,6 +157,7 @@ class Daemon:
             await self._end()
             raise
         self._every(WALL_CLOCK_SECONDS, self.driver.tell_wall_clock)
+        self._every(WALL_CLOCK_SECONDS, self.driver.look_at_records)
         if (seconds := watchdog_seconds()) is not None:
             self._every(seconds, lambda: notify("WATCHDOG=1"))
         self._log.info(
@@ -170,7 +178,7 @@ class Daemon:
             with suppress(RuntimeError):  # the loop is gone: nobody waits for an answer any more
                 loop.call_soon_threadsafe(call)
 
-        self._writer = LogWriter(self._store, driver.feed, post)
+        self._writer = LogWriter(self._store, driver.feed, post, self._store.commit_bytes())
         driver.ask_store, driver.halt = self._writer.ask, self._halt
         driver.feed(self._opened)
         if self._copied and self._opened.logs:

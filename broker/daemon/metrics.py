@@ -88,6 +88,8 @@ METRICS = (
     *_COUNTERS,
     *_GAUGES,
     *_OF_THE_CLUSTER,
+    "headgate_log_full",
+    "headgate_records_unkept",
     "headgate_bytes_received_total",
     "headgate_bytes_sent_total",
     "headgate_connections",
@@ -119,6 +121,10 @@ class BrokerCollector(Collector):
             gauge = GaugeMetricFamily(name, text, labels=["cluster"])
             gauge.add_metric([statistics.cluster], float(value_of(statistics)))
             yield gauge
+        full = "1 while the disk takes no stored batches, as of the last one; else 0."
+        yield GaugeMetricFamily("headgate_log_full", full, value=float(bool(statistics.log_full)))
+        unkept = "1 while schemas that are put would be gone after a restart, for want of room; else 0."
+        yield GaugeMetricFamily("headgate_records_unkept", unkept, value=float(bool(self._driver.records_obstacle)))
         yield from self._server_metrics()
         yield _dropped(statistics)
         yield from self._stream_metrics()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .disk_room import NO_ROOM, Reserve
 from .limits import RECORDS_BYTES_MAX
 
 __all__ = ["Records", "RecordsError", "make_directory"]
@@ -40,6 +42,9 @@ class Records:
     def __init__(self, directory: Path) -> None:
         self._path = directory / "records.json"
         make_directory(directory)
+        self.reserve = Reserve(directory, beside=self._path)
+        self.unwritten = ""
+        """Why the file is behind `values`; empty when it is not."""
         try:
             self.values = self._load()
         except OSError as error:
@@ -47,27 +52,48 @@ class Records:
             raise RecordsError(text) from error
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a record; None forgets it. Raises RecordsError when the disk will not have it."""
+        """Keep a record; None forgets it. Raises RecordsError when the disk will not have it.
+
+        On a full disk the reserve is given up for it. It is kept in memory all the same: see `catch_up`.
+        """
         values = {**self.values, key: value}
         if value is None:
             del values[key]
-        beside = self._path.with_suffix(".new")
+        self._save(key, values)
+
+    def _save(self, key: str, values: dict[str, Any]) -> None:
         try:
             text = json.dumps(values, indent=1, sort_keys=True)
             if len(text) > RECORDS_BYTES_MAX:  # what could be written and never read again would be a last start
                 raise RecordsError(f"{self._path} would be over {RECORDS_BYTES_MAX} bytes: remove some schemas first")
             # Also when the disk fails: the next record that can be written brings this one along.
             self.values = values
-            with beside.open("w", encoding="utf-8") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            beside.replace(self._path)
-            self._sync_directory()
+            self.unwritten = ""
+            try:
+                self._write(text)
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                with self.reserve.given_up():
+                    self._write(text)
         except OSError as error:
-            raise RecordsError(f"cannot write {self._path}: {error.strerror}; make room or repair it") from error
+            self.unwritten = f"cannot write {self._path}: {error.strerror}; make room or repair it"
+            raise RecordsError(self.unwritten) from error
         except (TypeError, ValueError, RecursionError) as error:
             raise RecordsError(f"record {key!r} is no JSON and was not written: {error}") from error
+
+    @property
+    def obstacle(self) -> str:
+        """Why the next record may not be kept; empty when it will be."""
+        return self.unwritten or ("" if self.reserve.whole else f"no room for {self._path}: make room on that disk")
+
+    def catch_up(self) -> None:
+        """Try again to write what could not be written, and to have the reserve whole."""
+        if self.unwritten:
+            with suppress(RecordsError):
+                self._save("", self.values)
+        elif not self.reserve.whole:
+            self.reserve.make()
 
     def next_life(self, first: int) -> int:
         """The incarnation of this start: at least `first`, and more than the last.
@@ -83,6 +109,20 @@ class Records:
             incarnation = max(first, last + 1)
         self.put("incarnation", incarnation)
         return incarnation
+
+    def _write(self, text: str) -> None:
+        beside = self._path.with_suffix(".new")
+        try:
+            with beside.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                beside.unlink(missing_ok=True)  # what is left of it would take the room of the next attempt
+            raise
+        beside.replace(self._path)
+        self._sync_directory()
 
     def _sync_directory(self) -> None:
         """A new name is on disk when its directory is."""

@@ -102,6 +102,7 @@ class Server:
         store = ListStore(self.disk, self.name, lambda: _WALL_CLOCK_OFFSET_SECONDS + world.now)
         random = Random(f"{world.seed}/{self.name}/{self.life}/disk")
         self.log = LogHost(store, host.feed, world.after, random, lambda: host.paused)
+        world.prepare_log(self.log)
         host.ask_store = self.log.ask
         host.halt = lambda reason: world.after(0.0, lambda: self.crash() if self.host is host else None)
         host.feed(store.open())
@@ -132,6 +133,7 @@ class ClusterWorld(World):
         self.watchers = watchers
         self.servers: dict[str, Server] = {}
         self.prepare: Callable[[Node], None] = lambda node: None
+        self.prepare_log: Callable[[LogHost], None] = lambda log: None
         self.clients = Network(self, NetworkOptions(checked=options.checked), failed)
         self.peers = PeerNetwork(self, options.peers, self.clients.next_link, failed)
 

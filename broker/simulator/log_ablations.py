@@ -1,4 +1,4 @@
-"""Ablations of the log: one safeguard of a Node switched off, from outside. Each must make some seed fail."""
+"""Ablations of the log: one safeguard of a Node, or of its disk's thread, switched off. Each must make a seed fail."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 
 from headgate.broker.core import Node
 from headgate.broker.core.log import HeldLog
+from headgate.broker.core.log_holder import CANNOT
 from headgate.protocol.messages import Stamp
 
-__all__ = ["LOG_ABLATIONS", "ablate_log"]
+from .log_host import LogHost
+
+__all__ = ["DISK_ABLATIONS", "LOG_ABLATIONS", "ablate_disk", "ablate_log"]
 
 
 def _no_sync(node: Node) -> None:
@@ -61,6 +64,11 @@ def _no_promises(node: Node) -> None:
     _replace(node.producers.promises, "contested", lambda row, owner: None)
 
 
+def _no_other_sibling(node: Node) -> None:
+    """A sibling whose disk is full is offered the same rows again, and no other broker is asked."""
+    node.cluster.table_of_controls[CANNOT] = node.copies._from
+
+
 def _replace(part: object, name: str, function: Callable[..., Any]) -> None:
     assert hasattr(part, name), f"{type(part).__name__}.{name} is gone: the ablation would do nothing"
     setattr(part, name, function)
@@ -72,6 +80,7 @@ LOG_ABLATIONS: dict[str, Callable[[Node], None]] = {
     "epoch": _no_epoch_check,
     "promises": _no_promises,
     "rollback": _no_rollback,
+    "room": _no_other_sibling,
     "safe": _no_waiting_for_the_safe,
     "sync": _no_sync,
     "tails": _no_taking_back,
@@ -79,7 +88,22 @@ LOG_ABLATIONS: dict[str, Callable[[Node], None]] = {
 """Name -> what it does to a fresh Node."""
 
 
+def _no_word_from_the_node(log: LogHost) -> None:
+    """After a full disk it writes on at once, also what the Node asked for before it had heard of it."""
+    log.hasty = True
+
+
+DISK_ABLATIONS: dict[str, Callable[[LogHost], None]] = {"heard": _no_word_from_the_node}
+"""The same of the thread that has the disk."""
+
+
 def ablate_log(node: Node, name: str) -> None:
     """Switch a safeguard off; an empty name changes nothing. Raises KeyError."""
-    if name:
+    if name and name not in DISK_ABLATIONS:
         LOG_ABLATIONS[name](node)
+
+
+def ablate_disk(log: LogHost, name: str) -> None:
+    """The same for the thread that has the disk."""
+    if name in DISK_ABLATIONS:
+        DISK_ABLATIONS[name](log)

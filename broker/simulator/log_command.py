@@ -11,8 +11,8 @@ from pathlib import Path
 
 from .arguments import within
 from .limits import CLIENTS_MAX, NODES_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
-from .log_ablations import LOG_ABLATIONS
-from .log_faults import LOG_FAULTS
+from .log_ablations import DISK_ABLATIONS, LOG_ABLATIONS
+from .log_faults import LOG_FAULTS, NAMED_FAULTS
 from .log_run import LogRunOptions, LogVerdict, run_log
 
 __all__ = ["command_of_log", "log_campaign", "log_main", "log_parser"]
@@ -84,9 +84,11 @@ def log_parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="everything in a run follows from it (1)")
     parser.add_argument("--seconds", type=float, default=20.0, help="virtual seconds of the safety phase (20)")
     parser.add_argument("--producers", type=within(1, CLIENTS_MAX), default=4, help="how many (4)")
-    text = f"comma-separated of {', '.join(LOG_FAULTS)}; or none (all of them)"
+    text = f"comma-separated of {', '.join((*LOG_FAULTS, *NAMED_FAULTS))}; or none (all but the last two)"
     parser.add_argument("--faults", type=_faults, default=LOG_FAULTS, help=text)
-    parser.add_argument("--ablate", choices=sorted(LOG_ABLATIONS), default="", help="switch off one safeguard")
+    parser.add_argument(
+        "--ablate", choices=sorted(LOG_ABLATIONS | DISK_ABLATIONS), default="", help="switch off one safeguard"
+    )
     parser.add_argument("--trace", type=Path, help="write every input and effect to this file")
     parser.add_argument("--campaign", type=within(1, STEPS_MAX), metavar="N", help="run N seeds, print what fails")
     return parser
@@ -95,6 +97,8 @@ def log_parser(prog: str) -> argparse.ArgumentParser:
 def _faults(text: str) -> tuple[str, ...]:
     kinds = tuple(kind for kind in text.split(",") if kind and kind != "none")
     for kind in kinds:
-        if kind not in LOG_FAULTS:
-            raise argparse.ArgumentTypeError(f"no such fault: {kind}; there are {', '.join(LOG_FAULTS)}, and none")
+        if kind not in (*LOG_FAULTS, *NAMED_FAULTS):
+            raise argparse.ArgumentTypeError(
+                f"no such fault: {kind}; there are {', '.join((*LOG_FAULTS, *NAMED_FAULTS))}, and none"
+            )
     return kinds

@@ -8,6 +8,9 @@
     slow      a disk takes a hundred times as long as usual
     full      a disk takes nothing for a while
     failing   a disk fails in a way that leaves open what it holds: its broker stops, and another process finds it well
+    brim      a disk that is all but full takes some writes for a while, and has no room for others
+    follower  one disk at a time is full for long. This and brim happen where they are asked for by name: so seeds from
+              before there were these tell the same story
     harm      once: a disk is lost, its newest rows are, one of its rows rots, or a backup is put in its place
 
 One broker at a time dies, stands still or is cut off. A disk is harmed while nobody is in trouble, and one in a run:
@@ -28,9 +31,11 @@ from .cluster_world import ClusterWorld, Server
 from .limits import CALM_AFTER_HARM_SECONDS
 from .log_history import LogHistory
 
-__all__ = ["LOG_FAULTS", "LogFaults", "LogNemesis"]
+__all__ = ["LOG_FAULTS", "NAMED_FAULTS", "LogFaults", "LogNemesis"]
 
 LOG_FAULTS = ("crash", "pause", "link", "cut", "apart", "slow", "full", "failing", "harm")
+NAMED_FAULTS = ("brim", "follower")
+"""Those that happen only where they are asked for by name."""
 
 _NEVER = float("inf")
 _HARMS = ("all", "newest", "rot", "backup", "backup")
@@ -52,6 +57,7 @@ class LogFaults:
         """The rates of one run."""
         rates = {kind: random.choice((2.0, 5.0, 15.0)) for kind in LOG_FAULTS}
         rates["harm"] = random.choice((0.5, 2.0))
+        rates |= dict.fromkeys(NAMED_FAULTS, 3.0)
         wanted = {kind: rate for kind, rate in rates.items() if kind in kinds}
         return cls(wanted, random.choice((0.3, 2.0, 6.0)), 1)
 
@@ -81,6 +87,8 @@ class LogNemesis:
             "slow": self._slow,
             "full": self._full,
             "failing": self._failing,
+            "brim": self._brim,
+            "follower": self._follower,
             "harm": self._harm,
         }
         for kind, rate in faults.rates.items():
@@ -183,6 +191,21 @@ class LogNemesis:
         self._world.after(self._world.random.uniform(0.1, 6.0), lambda: self._mend(server))
         return True
 
+    def _brim(self) -> bool:
+        server = self._world.random.choice(list(self._world.servers.values()))
+        server.disk.brim = Random(self._world.random.getrandbits(32))
+        self._world.after(self._world.random.uniform(0.5, 6.0), lambda: self._mend(server))
+        return True
+
+    def _follower(self) -> bool:
+        servers = list(self._world.servers.values())
+        if any(server.disk.full for server in servers):
+            return False
+        server = self._world.random.choice(servers)
+        server.disk.full = True
+        self._world.after(self._world.random.uniform(6.0, 12.0), lambda: self._mend(server))
+        return True
+
     def _failing(self) -> bool:
         seconds = self._down()
         server = self._victim(seconds + 1.0)
@@ -199,6 +222,7 @@ class LogNemesis:
 
     def _mend(self, server: Server) -> None:
         server.disk.full = server.disk.fails = False
+        server.disk.brim = None
 
     # --- harm --------------------------------------------------------------------------------------------------------
 

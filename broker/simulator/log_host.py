@@ -2,6 +2,9 @@
 
 What waits is one transaction, and takes its time to reach the disk; what comes meanwhile is the next one. A crash in
 that time leaves the transaction on the disk or not, as chance will have it; nobody was told of it either way.
+
+That the disk is full takes its time to be heard as well, and what the Node asks for meanwhile is passed over, up to
+its WriteOn.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from headgate.broker.core.effects import Append, CutLog, KeepProducer, LogEffect, LogWrite, ReadRows, TrimLog
+from headgate.broker.core.effects import Append, CutLog, KeepProducer, LogEffect, LogWrite, ReadRows, TrimLog, WriteOn
 from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from headgate.broker.core.log_store import StoreFailed, StoreFull
 
@@ -37,19 +40,23 @@ class LogHost:
         self._feed = feed
         self._after = after
         self._random = random
+        self._told = Random(0)  # chance of its own, so that how long a failure is on its way changes nothing else
         self._stands_still = stands_still
-        self._last = 0
         self._writes: list[LogWrite | TrimLog] = []
         self._under_way: list[LogWrite] = []
         self._busy = False
+        self._refusing = False
         self._ended = False
+        self.hasty = False
+        """Go on writing without having heard that the Node knows of a failure: a bug to be found."""
 
     def ask(self, effect: LogEffect) -> None:
         """Something of the store."""
-        if isinstance(effect, Append | KeepProducer | CutLog | TrimLog):
-            if not isinstance(effect, TrimLog):
-                self._last = effect.ticket
-            self._writes.append(effect)
+        if isinstance(effect, WriteOn):
+            self._refusing = False
+        elif isinstance(effect, Append | KeepProducer | CutLog | TrimLog):
+            if isinstance(effect, TrimLog) or not self._refusing:
+                self._writes.append(effect)
             self._go_on()
         else:
             self._later(lambda: self._look_up(effect))
@@ -105,18 +112,20 @@ class LogHost:
         self._go_on()
 
     def _refuse(self, reason: str) -> None:
-        """All that waits builds on what failed; what is asked for from here on does not."""
+        """All that waits builds on what failed, and so does what the Node asks for before it has heard of it."""
+        self._refusing = not self.hasty
         self._writes = [write for write in self._writes if isinstance(write, TrimLog)]
-        self._feed(NotStored(self._last, reason))
+        seconds = self._told.uniform(DISK_SECONDS_MIN, DISK_SECONDS_MAX)
+        self._after(seconds, lambda: self._due(lambda: self._feed(NotStored(reason))))
 
     def _fail(self, reason: str) -> None:
         self._ended = True
-        self._feed(NotStored(self._last, reason, fatal=True))
+        self._feed(NotStored(reason, fatal=True))
 
     def _look_up(self, effect: LogEffect) -> None:
         if isinstance(effect, ReadRows):
             self._feed(RowsRead(effect.ticket, *self._store.read(effect.log, effect.position, effect.bytes_max)))
-        elif not isinstance(effect, Append | KeepProducer | CutLog | TrimLog):
+        elif not isinstance(effect, Append | KeepProducer | CutLog | TrimLog | WriteOn):
             self._feed(Found(effect.ticket, self._store.find(effect)))
 
     def _later(self, act: Callable[[], None]) -> None:

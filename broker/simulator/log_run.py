@@ -22,9 +22,10 @@ from headgate.protocol.log_rows import LogName, Row
 from .checkers import Violation
 from .cluster_world import ClusterOptions, ClusterWorld, Server
 from .limits import LOG_SETTLE_SECONDS, START_SECONDS
-from .log_ablations import ablate_log
+from .log_ablations import ablate_disk, ablate_log
 from .log_checkers import LogChecker
 from .log_disks import Disks
+from .log_elsewhere import StoredElsewhere
 from .log_faults import LOG_FAULTS, LogFaults, LogNemesis
 from .log_history import LogHistory
 from .log_positions import PositionsStand
@@ -74,11 +75,14 @@ class LogRun:
         self.faults = LogFaults.drawn(Random(f"{options.seed}/options"), options.faults)
         self.world = ClusterWorld(options.seed, ClusterOptions(), (self._step,), self._session_failed)
         self.world.prepare = self._prepare
+        self.world.prepare_log = lambda log: ablate_disk(log, options.ablation)
         self.disks = Disks(self.world)
         parts = (self.world, self.history, self.disks)
         self.stored, self.once = OnEnoughDisks(*parts), OnlyOnce(*parts)
         self.positions, self.recovery = PositionsStand(*parts), ComesBackWhole(*parts)
         self.checkers: tuple[LogChecker, ...] = (self.stored, self.once, self.positions, self.recovery)
+        if options.faults == ("follower",):
+            self.checkers += (StoredElsewhere(*parts),)
         self.disks.found.append(self._found)
         self.producers = [
             Producer(f"producer-{number}", self.world, self.history, self.world.random.choice((0.02, 0.1, 0.4)))

@@ -84,6 +84,8 @@ class Disk:
         self.content = _Content()
         self.full = False
         self.fails = False
+        self.brim: Random | None = None
+        """Of a disk that has room for some writes and not for others: which."""
         self.known_commits = 0
         """As if in log.mark."""
 
@@ -247,7 +249,7 @@ class ListStore:
     def _may_write(self) -> None:
         if self._disk.fails:
             raise StoreFailed("the simulated disk has failed")
-        if self._disk.full:
+        if self._disk.full or (self._disk.brim is not None and self._disk.brim.random() < 0.5):
             raise StoreFull("the simulated disk is full")
 
     def _committed(self) -> None:

@@ -40,7 +40,7 @@ class Link:
         self.reconnects = 0
         self._conversation = conversation
         self._retry = retry
-        self._clock = clock
+        self._clock = conversation.publications.clock = clock
         self._on_change = on_change
         self._telling = telling or Telling()
         self._connection: Connection | None = None

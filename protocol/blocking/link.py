@@ -44,7 +44,7 @@ class Link:
         self.reconnects = 0
         self._conversation = conversation
         self._retry = retry
-        self._clock = clock
+        self._clock = conversation.publications.clock = clock
         self._telling = telling or Telling()
         self._sharing = sharing
         self._wire: Wire | None = None

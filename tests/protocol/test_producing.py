@@ -21,7 +21,13 @@ from headgate.protocol.errors import (
     Refused,
     UnknownOutcome,
 )
-from headgate.protocol.limits import OPEN_ATTEMPTS_MAX, PUBLISH_LENGTH_MAX, RETRY_DELAY_SECONDS_MAX, STORE_ATTEMPTS_MAX
+from headgate.protocol.limits import (
+    OPEN_ATTEMPTS_MAX,
+    PUBLISH_LENGTH_MAX,
+    RETRY_DELAY_SECONDS_MAX,
+    STORE_ATTEMPTS_MAX,
+    STORE_TRY_SECONDS_MAX,
+)
 from headgate.protocol.messages import Mode, Publish
 from headgate.protocol.outcome import Outcome
 from headgate.protocol.producing import Producer, ProducerState
@@ -112,6 +118,8 @@ def test_a_resumed_session_keeps_sequences_without_a_hole() -> None:
     for sequence, code in ((1, ErrorCode.NOT_STORED), (2, ErrorCode.OUT_OF_SEQUENCE), (3, ErrorCode.OUT_OF_SEQUENCE)):
         publications.refused(sequence, Refused(code, "no"))
     publications.acknowledged(3)
+    assert not producer.wants_opening, "a disk that is full is so for a moment"
+    publications.rested()
     assert producer.wants_opening
     producer.asked()
     producer.opened({"next": 0})
@@ -258,6 +266,51 @@ def test_a_producer_rests_before_it_asks_again() -> None:
     assert producer.hindrance is None
 
 
+def test_what_a_full_disk_refuses_is_sent_again_after_pauses_that_grow_until_it_is_stored() -> None:
+    publications, producer, outcomes = opened(count=2)
+    pauses = []
+    for sequence in range(1, 12, 2):
+        assert numbers(list(publications.release())) == [(sequence, 0), (sequence + 1, 1)]
+        for one, code in ((sequence, ErrorCode.NOT_STORED), (sequence + 1, ErrorCode.NOT_STORED)):
+            publications.refused(one, Refused(code, "full"))
+        publications.acknowledged(sequence + 1)
+        assert list(publications.to_open()) == []
+        pauses.append(publications.pause_seconds or 0.0)
+        publications.rested()
+        assert list(publications.to_open()) == [producer]
+        producer.asked()
+        producer.opened({"next": 0})
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
+    list(publications.release())
+    publications.acknowledged(14)
+    assert [outcome.error for outcome in outcomes] == [None, None] and producer.setbacks == 0
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("opens", [False, True])
+def test_what_waits_is_given_up_when_nothing_was_stored_for_some_time(strict: bool, opens: bool) -> None:
+    """A broker that waits for others says no after five seconds each time, to a batch or to whoever opens."""
+    publications, producer, (outcome,) = opened(strict, count=1)
+    now = 1000.0  # it was stored long ago
+    publications.clock = lambda: now
+    while not outcome.settled:
+        list(publications.release())
+        now += 5.0
+        publications.refused(publications._last_sequence, Refused(ErrorCode.NOT_STORED, "too few disks"))
+        publications.acknowledged(publications._last_sequence)
+        publications.rested()
+        while list(publications.to_open()):
+            producer.asked()
+            if not opens:
+                producer.opened({"next": 0})
+                break
+            now += 5.0
+            publications.not_opened(producer, Refused(ErrorCode.UNAVAILABLE, "not safe yet"))
+            publications.rested()
+    assert now - 1000.0 == STORE_TRY_SECONDS_MAX
+    assert isinstance(outcome.error, Refused if strict else UnknownOutcome)
+
+
 def test_of_what_was_sent_nobody_can_say_when_nobody_is_there() -> None:
     publications, producer, outcomes = opened(strict=True)
     publications.window = 1
@@ -355,6 +408,7 @@ def live(history: list[str], batch_events: int, window: int) -> None:
         elif step == "seal":
             publications.seal_all()
         elif step == "open":
+            publications.rested()
             for asking in publications.to_open():
                 asking.asked()
             if producer.state is ProducerState.ASKED:

@@ -60,3 +60,17 @@ def test_many_seeds_of_a_broker_without_company_keep_every_promise() -> None:
     failures, counts = log_campaign(LogRunOptions(0, nodes=1), range(6000, 6040))
     assert failures == []
     assert not counts["harm"], "there is no copy of what is on its disk"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_disks_that_take_some_writes_and_not_others_break_no_promise(nodes: int) -> None:
+    failures, counts = log_campaign(LogRunOptions(0, nodes, faults=("brim", "cut", "crash")), range(8000, 8010))
+    assert failures == [] and counts["brim"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [3, 5])
+def test_one_full_disk_hinders_nobody_elsewhere(nodes: int) -> None:
+    failures, counts = log_campaign(LogRunOptions(0, nodes, faults=("follower",)), range(8100, 8110))
+    assert failures == [] and counts["follower"]

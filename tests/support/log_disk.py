@@ -89,7 +89,7 @@ class Disk:
     def refuse(self, reason: str = "the disk is full", fatal: bool = False) -> list[Input]:
         """Nothing of what was asked to be kept is."""
         self.asked = [effect for effect in self.asked if not isinstance(effect, Append | KeepProducer | CutLog)]
-        return [NotStored(self.ticket, reason, fatal)]
+        return [NotStored(reason, fatal)]
 
     def rows(self, name: LogName) -> list[Row]:
         """What a log holds."""

@@ -6,22 +6,28 @@ test is passed over.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from time import monotonic
+from typing import Any
 
 import pytest
 
 import headgate
 from headgate.broker.daemon.log_store import SqliteLogStore
 from headgate.broker.daemon.main import DISK_UNUSABLE
-from headgate.protocol.errors import UnknownOutcome
+from headgate.protocol.errors import Refused, UnknownOutcome
 from headgate.protocol.log_rows import LogKind, LogName
 from tests.support.asynchronous import asynchronous
-from tests.support.child_broker import child_broker
+from tests.support.child_broker import Child, child_broker
 from tests.support.damaged_log import LogKit
 
 pytestmark = pytest.mark.slow
@@ -42,6 +48,13 @@ def _permitted() -> None:
         pytest.skip("this system lets nobody make a file system of his own")
 
 
+@pytest.fixture
+def _gives_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients do not wait long for a full disk to have room."""
+    monkeypatch.setattr("headgate.protocol.producing.STORE_TRY_SECONDS_MAX", 2.0)
+
+
+@pytest.mark.usefixtures("_gives_up_soon")
 @asynchronous
 async def test_on_a_full_disk_stored_events_are_refused_and_everything_else_goes_on(tmp_path: Path) -> None:
     data = tmp_path / "data"
@@ -74,6 +87,126 @@ async def test_on_a_full_disk_stored_events_are_refused_and_everything_else_goes
         child.signal(signal.SIGTERM)
         assert await child.exit() == 0
         assert "Traceback" not in child.stderr
+
+
+@contextmanager
+def small_disk(folder: Path, script: str) -> Iterator[tuple[tuple[str, ...], Path]]:
+    """A disk that outlives brokers: what runs a command that sees it, and where others do."""
+    holder = subprocess.Popen([*mounted(f"{script}; echo", folder), "sleep", "600"], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None and holder.stdout.readline()
+        inside = ("nsenter", "-t", str(holder.pid), "--user", "--mount", "--preserve-credentials")
+        yield inside, Path(f"/proc/{holder.pid}/root{folder}")
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+async def store(client: headgate.Client, batches: int) -> int:
+    """Many batches at a time, of 64 KB each; how many were stored."""
+    publish = [client.publish_batch("a", {}, [bytes(1000)] * 64, mode="stored") for _ in range(batches)]
+    outcomes = await asyncio.gather(*publish, return_exceptions=True)
+    for outcome in outcomes:
+        assert outcome is None or isinstance(outcome, UnknownOutcome | Refused), outcome
+    return sum(outcome is None for outcome in outcomes)
+
+
+@pytest.mark.usefixtures("_gives_up_soon")
+@asynchronous
+async def test_a_broker_that_filled_its_disk_starts_again_and_retention_makes_room(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    with small_disk(data, 'mount -t tmpfs -o size=12m none "$D"') as (inside, seen):
+        async with child_broker(tmp_path, before=inside, name="ann") as child:
+            async with await headgate.connect(child.address) as client:
+                await client.ask("schema.put", stream="a", schema=STORED)
+                assert 100 < await store(client, 300) < 250
+                await client.publish("b", {}, b"x")
+            child.signal(signal.SIGTERM)
+            assert await child.exit() == 0 and "Traceback" not in child.stderr
+        (seen / "filler").write_bytes(bytes(shutil.disk_usage(seen).free))  # and others take what is left
+        async with child_broker(tmp_path, before=inside, name="ann") as child:
+            async with await headgate.connect(child.address) as client:
+                await client.publish("b", {}, b"x")
+                assert await store(client, 1) == 0
+                (seen / "filler").unlink()
+                await client.ask("schema.put", stream="a", schema=STORED | {"retention_bytes": 5_000_000})
+                async with asyncio.timeout(20):
+                    while await store(client, 40) < 40:  # what is over is gone within some seconds
+                        pass
+                (log,) = await client.logs("a")
+                assert log.first > 0
+            child.signal(signal.SIGTERM)
+            assert await child.exit() == 0 and "Traceback" not in child.stderr
+
+
+@asynchronous
+async def test_a_schema_that_a_full_disk_cannot_keep_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    with small_disk(data, 'mount -t tmpfs -o size=4m none "$D"') as (inside, seen):
+        async with (
+            child_broker(tmp_path, before=inside, name="ann") as child,
+            await headgate.connect(child.address) as client,
+        ):
+            (seen / "filler").write_bytes(bytes(shutil.disk_usage(seen).free))
+            kept = 0
+            with pytest.raises(Refused, match=r"could not keep it: no room for .*records\.json: make room"):
+                for kept in range(1000):  # the first ones go where the reserve was
+                    await client.ask("schema.put", stream=f"s{kept}", schema=STORED)
+            records = json.loads((seen / "records.json").read_text())
+            assert [f"schema/s{number}" in records for number in range(kept + 1)] == [True] * kept + [False]
+
+
+@asynchronous
+async def test_one_full_disk_of_three_hinders_nobody_else_and_of_two_it_is_told_in_time(tmp_path: Path) -> None:
+    data = tmp_path / "ann"
+    data.mkdir()
+    with small_disk(data, 'mount -t tmpfs -o size=6m none "$D"') as (inside, seen):
+        async with (
+            child_broker(tmp_path, before=inside, name="ann", data=str(data)) as ann,
+            child_broker(tmp_path, name="bob", data=str(tmp_path / "bob"), join=peers_of(ann)) as bob,
+            child_broker(tmp_path, name="cyd", data=str(tmp_path / "cyd"), join=peers_of(ann)) as cyd,
+        ):
+            async with await headgate.connect(bob.address) as client:
+                await wait_until_three(client)
+                await client.ask("schema.put", stream="a", schema=STORED)
+                assert await store(client, 1) == 1
+            (seen / "filler").write_bytes(bytes(shutil.disk_usage(seen).free))
+            for broker in (bob, cyd):
+                async with await headgate.connect(broker.address) as client, asyncio.timeout(10):
+                    assert await store(client, 20) == 20
+            status = await answer_of(ann, "status")
+            assert "no room for log.db" in status["log_full"] and status["settled"]
+            async with await headgate.connect(bob.address) as client:
+                assert await store(client, 1) == 1
+                cyd.signal(signal.SIGKILL)
+                await cyd.exit()
+                began = monotonic()
+                with pytest.raises(UnknownOutcome, match="no room on the disk of ann"):
+                    await client.publish("a", {}, b"x", mode="stored")
+            assert 15 < monotonic() - began < 28, "some 25 seconds, as is documented"
+            (seen / "filler").unlink()
+            async with await headgate.connect(bob.address) as client, asyncio.timeout(20):
+                assert await store(client, 20) == 20
+
+
+async def answer_of(broker: Child, verb: str) -> Any:
+    """What a broker says."""
+    async with await headgate.connect(broker.address) as client:
+        return await client.ask(verb)
+
+
+async def wait_until_three(client: headgate.Client) -> None:
+    """All have found each other."""
+    async with asyncio.timeout(20):
+        while (await client.ask("status"))["brokers"] < 3 or not (await client.ask("status"))["settled"]:
+            await asyncio.sleep(0.1)
+
+
+def peers_of(broker: Child) -> str:
+    """Where other brokers reach it."""
+    return str(broker.lines("listening")[-1]["peers"])
 
 
 @pytest.mark.parametrize(

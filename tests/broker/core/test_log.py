@@ -137,7 +137,7 @@ def test_who_was_told_once_that_it_is_not_stored_is_not_told_again() -> None:
     bench.log.wait([(bench.events, 1)], lambda refused, now: heard.append("first"), 1.0)
     bench.log.wait([(bench.events, 9)], lambda refused, now: heard.append("second"), 1.0)
     for _ in range(2):
-        bench.log.not_stored(NotStored(1, "the disk is full"), 1.0)
+        bench.log.not_stored(NotStored("the disk is full"), 1.0)
         bench.log.validate()
     assert heard == ["second"]
     for _ in range(2):

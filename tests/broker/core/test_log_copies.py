@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.limits import STORE_SECONDS_MAX, VOUCH_SECONDS_MAX
+from headgate.broker.core.limits import COPY_FULL_SECONDS_MAX, STORE_SECONDS_MAX, VOUCH_SECONDS_MAX
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Control, Copy, Error, LogChunk, Mode, ReadLog
 from tests.support.log_cluster import LogCluster
@@ -42,7 +42,7 @@ def test_what_is_delivered_waits_for_our_own_disk_alone() -> None:
     subscriber, client = cluster.connect("b1"), cluster.connect("b0")
     subscriber.subscribe(1)
     cluster.run(1.0)
-    (first, *_) = [info.name for info in cluster.node("b0").copies._wanted()]
+    (first, *_) = [info.name for info in cluster.node("b0").copies._wanted(cluster.now)]
     cluster.slow[first] = None
     cluster.store(client, "a")
     cluster.run(0.1)
@@ -337,3 +337,61 @@ def test_what_damage_keeps_from_being_copied_ends_the_epoch() -> None:
     cluster.store(client, "d")
     cluster.run(1.0)
     assert cluster.acknowledged(client) == 4
+
+
+def test_the_next_broker_takes_the_place_of_a_sibling_whose_disk_is_full() -> None:
+    cluster = LogCluster(3)
+    client = cluster.connect("b0")
+    for number in range(20):
+        cluster.store(client, str(number), "x")
+    cluster.run(0.5)
+    (sibling,) = siblings(cluster, "b0")
+    cluster.full[sibling] = None
+    cluster.store(client, "more")
+    cluster.run(0.2)
+    assert cluster.acknowledged(client) == 21 and codes(client.got) == []
+    (other,) = [name for name in siblings(cluster, "b0") if name != sibling]
+    assert cluster.rows(other, "b0") == cluster.rows("b0", "b0")
+    for number in range(40):  # it is tried again and again, a row at a time, and nobody waits for that
+        cluster.store(client, f"again {number}")
+        cluster.run(0.5)
+        assert cluster.acknowledged(client) == 22 + number
+    assert codes(client.got) == [] and len(cluster.rows(sibling, "b0")) == 20
+    cluster.full.clear()
+    cluster.run(COPY_FULL_SECONDS_MAX + 1.0)
+    assert cluster.rows(sibling, "b0") == cluster.rows("b0", "b0"), "it has room again, and all that it missed"
+    assert [info.name for info in cluster.node("b0").copies._wanted(cluster.now)] == [sibling]
+
+
+def test_a_sibling_whose_disk_is_full_is_tried_again_where_there_is_no_other() -> None:
+    cluster = LogCluster(2)
+    client = cluster.connect("b0")
+    cluster.store(client, "a")
+    cluster.run(0.5)
+    cluster.full["b1"] = None
+    cluster.store(client, "b", "c")
+    cluster.run(STORE_SECONDS_MAX + 0.5)
+    (refused,) = {message.text for message in client.got if isinstance(message, Error)}
+    assert "no room on the disk of b1" in refused
+    cluster.full.clear()
+    cluster.run(COPY_FULL_SECONDS_MAX)
+    assert cluster.rows("b1", "b0") == cluster.rows("b0", "b0")
+    client.take()
+    cluster.store(client, "d")
+    cluster.run(0.1)
+    assert codes(client.got) == []
+
+
+def test_what_is_sent_to_a_sibling_that_was_full_is_one_row_until_it_is_stored() -> None:
+    cluster = LogCluster(2)
+    client = cluster.connect("b0")
+    cluster.store(client, "a")
+    cluster.run(0.5)
+    cluster.full["b1"] = None
+    for number in range(9):
+        cluster.store(client, str(number))
+        cluster.run(0.01)
+    before = len(cluster.said)
+    cluster.run(2 * COPY_FULL_SECONDS_MAX)
+    tried = [one for source, _, one in cluster.said[before:] if source == "b0" and isinstance(one, Copy)]
+    assert 2 <= len(tried) <= 5 and len({one.row for one in tried}) == 1

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import structlog
 
-from headgate.broker.core.effects import Close, FindTime, Halt, Note, Send, Store
-from headgate.broker.core.inputs import Drain, LinkDown, LinkPaused, Received, Wake
+from headgate.broker.core.effects import Append, Close, FindTime, Halt, Note, Send, Store, WriteOn
+from headgate.broker.core.inputs import Drain, LinkDown, LinkPaused, NotStored, Opened, Received, Wake
 from headgate.broker.daemon.driver import MATCH_BUCKETS_SECONDS
 from headgate.broker.daemon.limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_READS_MAX
 from headgate.protocol.batch import make_batch, split_u32
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.log_rows import LogName
-from headgate.protocol.messages import Deliver, Gap, Goodbye, Mode, Puback, Publish
+from headgate.protocol.messages import Ask, Deliver, Error, Gap, Goodbye, Mode, Puback, Publish
 from tests.support.asynchronous import asynchronous
 from tests.support.driver_bench import Bench, Wire
 from tests.support.waiting import wait_until
@@ -335,3 +335,43 @@ async def test_what_the_log_is_asked_and_the_order_to_halt_go_to_whoever_can(ben
     bench.node.extra = (question, Halt("the disk has failed"))
     bench.driver.feed(Wake())
     assert asked == [question, "the disk has failed"] and bench.driver.faults == 0
+
+
+@asynchronous
+async def test_what_was_held_back_is_asked_of_the_disk_before_the_node_says_that_it_knows(bench: Bench) -> None:
+    wire = bench.client(1)
+    asked: list[Any] = []
+    bench.driver.ask_store = asked.append
+    bench.driver.feed(Opened(7))
+    bench.node.streams.declare("a", {"durability": "stored"})
+    batch = make_batch(["a/b"], {}, [b"x"])
+    bench.driver.feed(Received(1, [Publish(1, Mode.STORED, batch)]))
+    bench.driver.feed(Received(1, [Publish(2, Mode.STORED, batch)]), more_follows=True)
+    bench.driver.feed(NotStored("no room"))
+    bench.driver.feed(Received(1, [Publish(3, Mode.STORED, batch)]))
+    assert [type(one) for one in asked] == [Append, Append, WriteOn, Append]
+    assert [one.first for one in asked if isinstance(one, Append)] == [0, 1, 0], "its positions are given again"
+    assert [error.reference for error in wire.heard(Error)] == [1, 2]
+    bench.node.validate()
+    bench.driver.stop()
+
+
+@asynchronous
+async def test_while_records_find_no_room_a_schema_is_refused(bench: Bench) -> None:
+    wire = bench.client(1)
+    bench.records.reserve.whole = False
+    catch_up, bench.records.catch_up = bench.records.catch_up, lambda: None  # type: ignore[method-assign]
+    put = Ask(1, "schema.put", {"stream": "a", "schema": {}})
+    with structlog.testing.capture_logs() as lines:
+        bench.driver.look_at_records()
+        bench.driver.feed(Received(1, [put]))
+        bench.records.catch_up = catch_up  # type: ignore[method-assign]
+        bench.driver.look_at_records()
+        bench.driver.look_at_records()
+    assert [line["event"] for line in lines] == ["no room for records", "room for records again"]
+    (error,) = wire.heard(Error)
+    assert error.code == ErrorCode.NOT_STORED and "could not keep it: no room for" in error.text
+    assert bench.records.values == {}
+    bench.driver.feed(Received(1, [Ask(2, "schema.put", {"stream": "a", "schema": {}})]))
+    assert "schema/a" in bench.records.values
+    bench.driver.stop()

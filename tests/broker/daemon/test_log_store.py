@@ -17,6 +17,7 @@ from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, Find
 from headgate.broker.core.log_state import LogState, ProducerState
 from headgate.broker.core.log_store import StoreFailed, StoreFull
 from headgate.broker.daemon import log_store as module
+from headgate.broker.daemon.disk_room import DiskSpace
 from headgate.broker.daemon.log_mark import MarkFile
 from headgate.broker.daemon.log_store import SqliteLogStore
 from headgate.protocol.log_rows import LogKind, LogName
@@ -368,3 +369,66 @@ def test_a_log_that_is_cut_at_its_beginning_is_empty_and_says_so_after_a_start(b
     bench.store.append([cut_at(0)])
     (state,) = bench.reopened()
     assert (state.first, state.next, state.bytes, state.first_time, state.last_time) == (0, 0, 0, 0, 0)
+
+
+class SmallDisk:
+    """So many bytes, of which the files of a folder, and others, take some."""
+
+    def __init__(self, folder: Path, total: int) -> None:
+        self.folder = folder
+        self.total = total
+        self.others = 0
+
+    def __call__(self, _: Path) -> DiskSpace:
+        taken = sum(path.stat().st_size for path in self.folder.iterdir())
+        return DiskSpace(self.total, max(0, self.total - self.others - taken))
+
+
+def filled(folder: Path) -> tuple[Bench, SmallDisk]:
+    """A store that has filled its disk."""
+    bench, disk = Bench(folder), SmallDisk(folder, 4_000_000)
+    bench.store = SqliteLogStore(folder, "ann", lambda: NOW, bench._connect, disk)
+    bench.store.open()
+    with pytest.raises(StoreFull, match=r"no room for log\.db: [0-9,]+ bytes are free, and 500,000 are kept"):
+        while True:
+            bench.append(size=20_000)
+    return bench, disk
+
+
+def test_a_log_that_fills_its_disk_leaves_a_margin(tmp_path: Path) -> None:
+    bench, disk = filled(tmp_path)
+    assert 500_000 <= disk(tmp_path).free < 600_000
+    assert bench.end * 20_000 > 2_500_000, "what log.db-wal held was taken over, and its place used"
+    with pytest.raises(StoreFull):
+        bench.append(size=20_000)
+    disk.others = -100_000
+    bench.append(size=20_000)
+    assert [state.next for state in bench.reopened()] == [bench.end]
+
+
+def test_what_is_trimmed_on_a_full_disk_makes_room(tmp_path: Path) -> None:
+    bench, disk = filled(tmp_path)
+    trimmed = bench.end - 20
+    for _ in range(3):
+        assert bench.store.trim(LOG, trimmed).first == trimmed
+        while bench.store.untidy:
+            bench.store.tidy()
+        with pytest.raises(StoreFull):
+            while True:
+                bench.append(size=20_000)
+                assert disk(tmp_path).free > 400_000, "what is borrowed from the margin is less than it"
+        assert bench.end > trimmed + 100
+        trimmed = bench.end - 20
+    assert [state.next for state in bench.reopened()] == [bench.end]
+
+
+def test_a_disk_that_others_fill_is_waited_for(tmp_path: Path) -> None:
+    bench, disk = filled(tmp_path)
+    bench.store.trim(LOG, bench.end - 5)
+    while bench.store.untidy:
+        bench.store.tidy()
+    disk.others = 600_000
+    with pytest.raises(StoreFull):
+        bench.append(size=20_000)
+    disk.others = 0
+    bench.append(size=20_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from errno import EACCES
+from errno import EACCES, ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +121,64 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch
         records.put("schema/b", "x" * 100)
     records.put("schema/c", "y")
     assert Records(tmp_path).values == {"schema/a": "x", "schema/c": "y"}
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch, records: Records, left: int) -> None:
+    """Only so many more attempts to write find room."""
+    write = records._write
+    attempts = iter(range(99))
+
+    def refuse(text: str) -> None:
+        if next(attempts) >= left:
+            raise OSError(ENOSPC, "No space left on device")
+        write(text)
+
+    monkeypatch.setattr(records, "_write", refuse)
+
+
+def test_on_a_full_disk_the_reserve_is_given_up_for_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records, there = Records(tmp_path), []
+    records.reserve.make()
+    write, attempts = records._write, iter(range(99))
+
+    def tell(text: str) -> None:
+        there.append((tmp_path / "reserve").exists())
+        if next(attempts) == 0:
+            raise OSError(ENOSPC, "No space left on device")
+        write(text)
+
+    monkeypatch.setattr(records, "_write", tell)
+    records.put("a", 1)
+    assert there == [True, False] and (tmp_path / "reserve").exists()
+    assert records.obstacle == "" and Records(tmp_path).values == {"a": 1}
+
+
+def test_what_found_no_room_is_written_when_there_is_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = Records(tmp_path)
+    with monkeypatch.context() as full:
+        full_disk(full, records, left=0)
+        with pytest.raises(RecordsError, match=r"No space left on device; make room"):
+            records.put("a", 1)
+        records.catch_up()
+        assert "No space left" in records.obstacle
+    records.catch_up()
+    assert records.obstacle == "" and Records(tmp_path).values == {"a": 1}
+
+
+def test_a_reserve_that_is_not_whole_is_an_obstacle(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    records.reserve.whole = False
+    assert "no room for" in records.obstacle and "make room" in records.obstacle
+    records.catch_up()
+    assert records.obstacle == ""
+
+
+def test_half_a_file_does_not_stay_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    records = Records(tmp_path)
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(RecordsError):
+        records.put("a", 1)
+    assert not (tmp_path / "records.new").exists()

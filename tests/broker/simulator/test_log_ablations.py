@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.broker.simulator.log_ablations import LOG_ABLATIONS
+from headgate.broker.simulator.log_ablations import DISK_ABLATIONS, LOG_ABLATIONS
 from headgate.broker.simulator.log_run import LogRunOptions, run_log
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),
     "dedupe": (1, "OnlyOnce"),
     "epoch": (1, "PositionsStand"),
+    "heard": (1, "Crash: AssertionError"),
     "promises": (7098, "OnlyOnce"),
     "rollback": (2, ""),
+    "room": (1, "StoredElsewhere"),
     "safe": (1, "OnEnoughDisks"),
     "sync": (1, "OnEnoughDisks"),
     "tails": (37, "OnlyOnce"),
@@ -23,7 +25,7 @@ SEEDS: dict[str, tuple[int, str]] = {
 
 
 def test_there_is_a_seed_for_each() -> None:
-    assert SEEDS.keys() == LOG_ABLATIONS.keys()
+    assert SEEDS.keys() == LOG_ABLATIONS.keys() | DISK_ABLATIONS.keys()
 
 
 def options_of(name: str) -> LogRunOptions:
@@ -32,6 +34,10 @@ def options_of(name: str) -> LogRunOptions:
         return LogRunOptions(seed, nodes=2)
     if name == "promises":
         return LogRunOptions(seed, nodes=5, faults=("apart", "link", "slow", "cut", "pause"))
+    if name == "room":
+        return LogRunOptions(seed, faults=("follower",))
+    if name == "heard":
+        return LogRunOptions(seed, faults=("brim",))
     return LogRunOptions(seed, faults=("harm",) if name == "epoch" else LogRunOptions(seed).faults)
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.effects import Append, CutLog, FindTime, LogEffect, ReadRows, TrimLog
+from headgate.broker.core.effects import Append, CutLog, FindTime, LogEffect, ReadRows, TrimLog, WriteOn
 from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from headgate.broker.simulator.limits import DISK_ROWS_MAX, DISK_SECONDS_MAX
 from headgate.broker.simulator.log_host import LogHost
@@ -86,11 +86,11 @@ def test_when_the_disk_is_full_all_that_is_pending_has_failed() -> None:
     def again(happened: LogInput) -> None:
         bench.disk.full = False
         if isinstance(happened, NotStored):
-            bench.ask(Append(3, LOG, b"row", 0, 1, 0))
+            bench.ask(row(3), WriteOn(), Append(4, LOG, b"row", 0, 1, 0))
 
     bench.then = again
     heard = bench.run()
-    assert heard[0] == NotStored(2, "the simulated disk is full") and heard[-1] == Stored(3)
+    assert heard[0] == NotStored("the simulated disk is full") and heard[-1] == Stored(4)
     assert bench.rows == 1
 
 
@@ -110,7 +110,7 @@ def test_a_disk_that_fails_answers_no_more() -> None:
     bench.ask(row(2), ReadRows(2, LOG, 0, 9), TrimLog(LOG, 1))
     bench.run()
     assert [one for one in bench.heard if isinstance(one, NotStored)] == [
-        NotStored(1, "the simulated disk has failed", fatal=True)
+        NotStored("the simulated disk has failed", fatal=True)
     ]
     assert not any(isinstance(one, RowsRead) and one.ticket == 2 for one in bench.heard) and bench.rows == 0
 
@@ -119,7 +119,7 @@ def test_a_trim_on_a_failing_disk_is_the_end_as_well() -> None:
     bench = Bench()
     bench.disk.fails = True
     bench.ask(TrimLog(LOG, 1))
-    assert bench.run() == [NotStored(0, "the simulated disk has failed", fatal=True)]
+    assert bench.run() == [NotStored("the simulated disk has failed", fatal=True)]
 
 
 def test_a_crash_leaves_what_was_under_way_or_does_not() -> None:
