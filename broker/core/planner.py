@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from headgate.matching import Pattern, Tree, Value, static_part
 from headgate.matching.anchors import parts_of
@@ -38,7 +38,7 @@ from headgate.matching.tree import And, Attribute, Between, Compare, In, Literal
 from headgate.matching.values import is_null
 
 from .counting import Constraint, CountingScheme, OneOf, Placement
-from .keys import Domain, Span, declared_domain, equality_key, prefix_key
+from .keys import Domain, Span, declared_domain, default_precision, equality_key, prefix_key
 from .multicast import Segment
 from .shelves import Shelf, equal_shelf, range_shelf, topic_shelf
 
@@ -51,6 +51,7 @@ __all__ = [
     "counting_scheme",
     "declared",
     "plan",
+    "precision_of",
 ]
 
 IN_KEYS_MAX: Final = 16
@@ -126,18 +127,29 @@ def _hull(domain: Domain, first: int, last: int) -> Span:
 
 
 def declared(stream: str, schema: Mapping[str, Any] | None, attribute: str) -> Domain | None:
-    """The domain of an attribute, if the schema declares its bounds. Integers are precise to 1 unless it says more."""
+    """The domain of an attribute, if the schema declares its bounds."""
     attributes = schema.get("attributes") if schema is not None else None
     entry = attributes.get(attribute) if isinstance(attributes, Mapping) else None
-    if not isinstance(entry, Mapping) or entry.get("type") not in ("int", "float"):
+    if not isinstance(entry, Mapping):
         return None
-    precision = entry.get("precision")
-    if precision is None and entry["type"] == "int":
-        precision = 1
-    numbers: list[Any] = [one for one in (entry.get("min"), entry.get("max"), precision) if type(one) in (int, float)]
-    if len(numbers) < 3 or any(is_null(one) for one in numbers):
+    precision = precision_of(entry)
+    if precision is None:
         return None
-    return declared_domain(stream, attribute, *map(float, numbers))
+    return declared_domain(stream, attribute, float(entry["min"]), float(entry["max"]), float(precision))
+
+
+def precision_of(entry: Mapping[str, Any]) -> int | float | None:
+    """The precision of an attribute as its schema has it, or its default; None when its bounds are not declared."""
+    low, high, precision = entry.get("min"), entry.get("max"), entry.get("precision")
+    if entry.get("type") not in ("int", "float") or not _is_number(low) or not _is_number(high):
+        return None
+    if precision is None:
+        return default_precision(entry["type"] == "int", low, high)
+    return precision if _is_number(precision) else None
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return type(value) in (int, float) and not is_null(value)
 
 
 # --- What a condition needs -------------------------------------------------------------------------------------------

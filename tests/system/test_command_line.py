@@ -226,6 +226,23 @@ def test_explain(broker: Broker) -> None:
     assert "not delivered: the condition is unknown" in run(broker, *words).stdout
 
 
+def test_a_schema_put_again_is_merged_and_says_what_it_changed(broker: Broker) -> None:
+    price = {"type": "float", "min": 0, "max": 1000}
+    run(broker, "schema", "put", "merged", '{"durability": "stored", "retention_seconds": 3600}')
+    told = run(broker, "schema", "put", "merged", json.dumps({"attributes": {"price": price}})).stderr
+    assert "attributes.price: not set -> " in told and "precision 0.00095367431640625" in told
+    kept = {"durability": "stored", "retention_seconds": 3600}
+    got = run(broker, "schema", "get", "merged")
+    assert json.loads(got.stdout) == {**kept, "attributes": {"price": price}}
+    assert "precision 0.00095367431640625" in got.stderr
+    where = run(broker, "explain", "merged", "--where", "price BETWEEN 8.3 AND 8.7").stdout
+    assert "from 8.29983 to 8.70037" in where and "ranges of price, 0 to 1000" in where
+    refused = run(broker, "schema", "put", "merged", "{}", "--replace", code=1)
+    assert "is stored, and this would keep it in memory" in refused.stderr
+    told = run(broker, "schema", "put", "merged", '{"durability": "memory"}', "--replace").stderr
+    assert 'durability: "stored" -> "memory"' in told and "retention_seconds: 3600 -> not set" in told
+
+
 def test_schemas_survive_a_restart(tmp_path: Path) -> None:
     schema = '{"attributes": {"price": {"type": "float", "min": 0, "max": 1000}}}'
     with running_broker(tmp_path) as broker:

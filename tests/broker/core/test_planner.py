@@ -249,7 +249,6 @@ def test_classes_are_asked_in_the_order_of_the_design() -> None:
         5,
         {},
         {"type": "string", "min": 0, "max": 1, "precision": 1},
-        {"type": "float", "min": 0, "max": 1},
         {"type": "float", "min": 0, "precision": 0.1},
         {"type": "float", "min": 0, "max": True, "precision": 0.1},
         {"type": "float", "min": 0, "max": 2**70, "precision": 0.1},
