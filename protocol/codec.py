@@ -21,6 +21,7 @@ from .errors import ErrorCode, LocalError, ProtocolViolation
 from .fields import check_fields, is_attribute_name, is_counter, is_name
 from .limits import (
     ATTRIBUTES_MAX,
+    COLUMNS_MAX,
     CONTROL_LENGTH_MAX,
     CREDIT_MAX,
     FRAME_LENGTH_MAX,
@@ -79,7 +80,7 @@ _LIST_LENGTH_MAX = {
 _OUTER_LENGTH_MAX = 16
 """The same for messages that hold no list: what a stranger may send before the handshake costs next to nothing."""
 
-_MAP_LENGTH_MAX = {8: 256, 17: 256, 18: 1024, 21: LOG_ORIGINS_MAX, 32: SETTINGS_MAX, 33: 256, 34: 1024}
+_MAP_LENGTH_MAX = {8: 256, 17: ATTRIBUTES_MAX, 18: 1024, 21: LOG_ORIGINS_MAX, 32: SETTINGS_MAX, 33: 256, 34: 1024}
 """Type number -> members of a map inside it; no other message but PUBLISH, PRODUCE and FORWARD has one."""
 
 
@@ -193,7 +194,7 @@ def _unpack_publish(data: bytes | bytearray | memoryview, length: int) -> list[A
         max_str_len=FRAME_LENGTH_MAX,
         max_bin_len=FRAME_LENGTH_MAX,
         max_array_len=length,
-        max_map_len=ATTRIBUTES_MAX,
+        max_map_len=COLUMNS_MAX,
         max_ext_len=0,
     )
     return lists[0]

@@ -23,6 +23,10 @@ _WIDE = b"\xcf"
 _EMPTY_HEAD = b"\x92\x80"
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _BINARY = (bytes, bytearray, memoryview)
+_TOO_MANY = (
+    f"an event has at most {ATTRIBUTES_MAX} attributes, the values in a JSON document counted (lists aside): "
+    "send the document as a plain body, and as attributes what is filtered on"
+)
 
 
 def encode_record(attributes: Mapping[str, Scalar] | None, body: bytes, content_type: str = "") -> bytes:
@@ -101,13 +105,13 @@ def flatten(value: Mapping[str, Any], prefix: str = "", lenient: bool = False) -
                 value_here = None if too_wide else _checked_value(before + name, member)
                 flat[_checked_name(before + name)] = value_here
                 if len(flat) > ATTRIBUTES_MAX:
-                    raise LocalError(f"an event has at most {ATTRIBUTES_MAX} attributes")
+                    raise LocalError(_TOO_MANY)
     return flat
 
 
 def _check_attributes(attributes: Mapping[str, Scalar], record: bytes) -> None:
     if len(attributes) > ATTRIBUTES_MAX:
-        raise LocalError(f"an event has at most {ATTRIBUTES_MAX} attributes, not {len(attributes)}")
+        raise LocalError(f"{_TOO_MANY} (these are {len(attributes)})")
     wide = has_wide_integer(attributes.values(), record)
     for name, value in attributes.items():
         if type(name) is not str or not name:

@@ -84,7 +84,7 @@ class IdentifierLayout:
 
     broker_bits: int = 64
     number_bits: int = 32
-    attribute_bits: int = 9  # an event has at most 256 attributes
+    attribute_bits: int = 9  # a schema declares at most 256
 
     def pack(self, identity: SubscriptionId) -> int:
         """The three parts side by side, c1 first."""

@@ -142,7 +142,7 @@ SCHEMAS_DELETED_MAX = 1_000
 """Deletions that the disk remembers, for a broker that was away: the oldest goes first. A hundred bytes each."""
 
 SCHEMA_ATTRIBUTES_MAX = 256
-"""As many as an event may have."""
+"""As many as a batch may have match columns."""
 
 WHOLE_BYTES_MAX = 512 * 1024
 """Records that all go the same way and are joined for it: what is copied once is read from the cache by everyone."""

@@ -329,3 +329,16 @@ def test_an_answer_that_nobody_reads_ends_quietly(broker: Broker) -> None:
     done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, env=environment(), timeout=20, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_document_of_a_thousand_values_can_be_asked_about_and_a_larger_one_is_told_what_to_do(broker: Broker) -> None:
+    document = {f"part{number}": {"value": number, "lines": [1] * 9} for number in range(1000)}
+    process = subscribe(broker, "documents", "--where", "body.part999.value = 999", "--count", "1")
+    line = json.dumps({"topic": "documents/one", "json": document})
+    run(broker, "pub", "--jsonl", "-", text=line)
+    assert json.loads(deliveries(process.communicate(timeout=20)[0])[0]["body"]) == document
+    explained = run(broker, "explain", "documents", "--where", "body.part999.value = 999", "--event", line).stdout
+    assert "delivered: the condition is true" in explained
+    document |= {f"more{number}": number for number in range(100)}
+    refused = run(broker, "pub", "documents", "--jsonl", "-", text=json.dumps({"json": document}), code=2)
+    assert "at most 1024 attributes" in refused.stderr and "send the document as a plain body" in refused.stderr
