@@ -4,7 +4,8 @@ A word has the kind that the grammar in `language.py` calls it by, its value, it
 no word raises `Refusal`: column, problem and what was expected; `parse_condition` adds the condition around it.
 
 DELTA, XPATH and HEARTBEAT are words of the language only where what follows makes them so (`DELTA(`, `XPATH '...'`,
-`HEARTBEAT 60`), so that attributes may have these names too.
+`HEARTBEAT 60`), so that attributes may have these names too. `--` begins a comment that ends with its line, as in
+Spark, where a backslash before the line's end lets it go on.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ KEYWORDS: Final = frozenset(
 
 _WORD: Final = re.compile(
     r"""
-      (?P<space>  [ \t\r\n\f]+ )
+      (?P<space>  [ \t\r\n\f]+ | -- (?:\\\n|[^\r\n])* )
     | (?P<xpath>  XPATH (?=\s*') )
     | (?P<delta>  DELTA (?=\s*\() )
     | (?P<heart>  HEARTBEAT (?=\s+[0-9.+-]) )

@@ -37,7 +37,7 @@ _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 @dataclass(slots=True)
 class Line:
-    """An event as a line tells it; attributes may still be nested."""
+    """An event as a line tells it, its attributes by their dotted names."""
 
     topic: str
     attributes: dict[str, Any]
@@ -70,12 +70,15 @@ def read_attributes(members: Mapping[str, Any]) -> dict[str, Any]:
     if attributes is not None and not isinstance(attributes, dict):
         raise UsageError('"attrs" is an object of names and values, like {"price": 8.45}')
     document = members.get("json")
-    if not isinstance(document, dict):
-        return attributes or {}
+    return {**_flat("json", document, "body."), **_flat("attrs", attributes, "")}
+
+
+def _flat(key: str, members: Any, prefix: str) -> dict[str, Scalar]:
+    """A member of a line as dotted names; integers beyond 64 bits are the nearest float. Raises UsageError."""
     try:
-        return {**flatten(document, "body.", lenient=True), **(attributes or {})}
+        return flatten(members, prefix, lenient=True) if isinstance(members, dict) else {}
     except LocalError as error:
-        raise UsageError(f'"json": {error}') from error
+        raise UsageError(f'"{key}": {error}') from error
 
 
 def _body(members: dict[str, Any]) -> tuple[bytes, str]:

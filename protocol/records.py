@@ -86,7 +86,7 @@ def decode_record(record: bytes) -> tuple[dict[str, Scalar], bytes, str]:
 def flatten(value: Mapping[str, Any], prefix: str = "", lenient: bool = False) -> dict[str, Scalar]:
     """Nested maps as a flat map of dotted names; arrays have no name to be asked by and are left out.
 
-    `lenient` is for documents, which may hold numbers that no attribute can: integers beyond 64 bits are NULL there.
+    `lenient` is for what was read from text, where a number is a number: integers beyond 64 bits are the nearest float.
 
     >>> flatten({"order": {"price": 8.5, "lines": [1, 2]}, "live": True}, "body.")
     {'body.order.price': 8.5, 'body.live': True}
@@ -101,9 +101,9 @@ def flatten(value: Mapping[str, Any], prefix: str = "", lenient: bool = False) -
             if isinstance(member, Mapping):
                 pending.append((f"{before}{name}.", member))
             elif not isinstance(member, list | tuple):
-                too_wide = lenient and isinstance(member, int) and not _INT64_MIN <= member <= _INT64_MAX
-                value_here = None if too_wide else _checked_value(before + name, member)
-                flat[_checked_name(before + name)] = value_here
+                if lenient and isinstance(member, int) and not _INT64_MIN <= member <= _INT64_MAX:
+                    member = _nearest_float(before + name, member)
+                flat[_checked_name(before + name)] = _checked_value(before + name, member)
                 if len(flat) > ATTRIBUTES_MAX:
                     raise LocalError(_TOO_MANY)
     return flat
@@ -118,6 +118,13 @@ def _check_attributes(attributes: Mapping[str, Scalar], record: bytes) -> None:
             raise LocalError("an attribute's name is a string of at least one character")
         if wide or type(value) not in SCALAR_TYPES:
             _checked_value(name, value)
+
+
+def _nearest_float(name: str, number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise LocalError(f"attribute {name!r}: this integer is beyond what a float holds: write a string") from None
 
 
 def _checked_name(name: str) -> str:

@@ -161,7 +161,10 @@ def _verdicts(pattern: Any, condition: Any, event: Any) -> dict[str, Any]:
     if condition is not None:
         explanation = explain(condition, event.get("attrs", {}))
         verdict = explanation.verdict
-        predicates = [{"predicate": leaf.text, "verdict": leaf.verdict} for leaf in explanation.predicates]
+        predicates = [
+            {"predicate": leaf.text, "verdict": leaf.verdict} | ({"why": leaf.why} if leaf.why else {})
+            for leaf in explanation.predicates
+        ]
     result["predicates"] = predicates
     result["verdict"] = verdict
     is_served = all(one["verdict"] != "later" for one in predicates)

@@ -7,8 +7,6 @@ import json
 import sys
 from typing import Any
 
-from headgate.protocol.records import flatten
-
 from ..exits import DONE, UsageError
 from ..jsonlines import read_attributes
 from ..server import add_server_arguments, answer_of
@@ -52,8 +50,8 @@ def read_event(text: str) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise UsageError(f"--event is an object, like {_EXAMPLE}")
     if not members.keys() & _EVENT_KEYS:
-        return {"attrs": flatten(members)}
-    event: dict[str, Any] = {"attrs": flatten(read_attributes(members))}
+        return {"attrs": read_attributes({"attrs": members})}
+    event: dict[str, Any] = {"attrs": read_attributes(members)}
     if "topic" in members:
         event["topic"] = members["topic"]
     return event
@@ -86,5 +84,6 @@ def _reason(answer: dict[str, Any]) -> str:
     if verdict == "true" and not answer["delivered"]:
         return "this version serves no DELTA, HEARTBEAT or XPATH yet, and `sub` refuses such a condition"
     if verdict == "unknown":
-        return "the condition is unknown, because it asks for something that the event does not have"
+        reasons = dict.fromkeys(one["why"] for one in answer["predicates"] if one.get("why"))
+        return f"the condition is unknown: {plain('; '.join(reasons))}" if reasons else "the condition is unknown"
     return f"the condition is {verdict}"

@@ -62,17 +62,14 @@ class Frame:
         return memoryview(data).cast("B")[ends[0] : ends[self.count]]
 
     def batch(self, interest: Iterable[str] | None) -> Batch:
-        """As it goes over the wire, with a match column for each attribute somebody filters on; None: for all, up to COLUMNS_MAX."""
-        names = (
-            list(self.columns)[:COLUMNS_MAX]
-            if interest is None
-            else [name for name in interest if name in self.columns]
-        )
+        """As it goes over the wire, with a match column for each attribute somebody filters on; None: for all."""
+        every = list(self.columns)
+        names = every[:COLUMNS_MAX] if interest is None else [name for name in interest if name in self.columns]
         columns = {name: _match_column(self.columns[name]) for name in names}
         if interest is not None:
             # A column of nil says that no event has it; without one the broker would open every record to see.
             columns |= {name: encode_column([None] * self.count) for name in interest if name not in columns}
-        complete = len(names) == len(self.columns)
+        complete = len(names) == len(every)
         return Batch(self.topics, self.count, self.lengths(), bytes(self.data()), columns, complete)
 
 

@@ -144,3 +144,14 @@ def test_spark_agrees_after_a_condition_went_through_its_canonical_text(spark: A
     again = [parse_condition(to_text(tree), CANONICAL_BYTES_MAX) for tree in trees]
     assert again == trees
     check_agreement(spark, again, [random_row(rng) for _ in range(20)])
+
+
+def test_spark_reads_comments_where_we_do(spark: Any) -> None:
+    texts = ["a > 1 -- x", "a > 1--x", "a > 1 - -2", "a -- '\r\n > 1", "a -- on \\\n and on\n > 1", "a > 1 ---1"]
+    rows = [{"a": number} for number in range(5)]
+    from pyspark.sql import functions
+
+    frame = spark.createDataFrame([(row["a"],) for row in rows], "a BIGINT")
+    answers = frame.select(functions.array(*[functions.expr(text) for text in texts]).alias("all")).collect()
+    ours = [[evaluate(parse_condition(text), row) for text in texts] for row in rows]
+    assert [answer["all"] for answer in answers] == ours

@@ -7,6 +7,7 @@ import pytest
 from headgate.matching.errors import ConditionError
 from headgate.matching.language import parse_condition
 from headgate.matching.limits import CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_TERMS_MAX
+from headgate.matching.text import to_text
 from headgate.matching.tree import (
     And,
     Arithmetic,
@@ -141,7 +142,9 @@ def test_texts_and_their_trees(text: str, tree: Tree) -> None:
         ("a = 1 HEARTBEAT 60", 7, "AND, OR or the end"),
         ("XPATH '/a' = 1", 12, "AND"),
         ("a = 'x", 5, "a closing quote"),
-        ("a = 1 -- all words", 14, "the end"),
+        ("a = 1 - - all words", 15, "the end"),
+        ("a > -- 1", 9, OPERAND),
+        ("-- nothing else", 16, OPERAND),
         ("a = '\ud800'", 6, "valid UTF-8"),
         ("SELECT * FROM t", 15, "the end"),
     ],
@@ -218,3 +221,25 @@ def test_nothing_is_folded_or_normalised_in_names_and_strings() -> None:
 def test_contradictions_and_tautologies_are_conditions_like_others() -> None:
     assert len(conjuncts(parse_condition("a > 1 AND a < 1"))) == 2
     assert parse_condition("1 = 1") == Compare("=", ONE, ONE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a > 1 -- x",
+        "a > 1--x",
+        "-- why\na > 1",
+        "a -- one\r\n> -- 'two\n1 -- `three",
+        "a > 1 -- goes \\\n on",
+        "a > 1 ---1",
+    ],
+)
+def test_two_minuses_begin_a_comment_as_in_spark(text: str) -> None:
+    assert parse_condition(text) == parse_condition("a > 1")
+
+
+def test_no_comment_begins_in_a_string_or_a_name_and_minus_minus_has_a_space_between() -> None:
+    assert parse_condition("a = '-- x'") == equals(A, Literal("-- x"))
+    assert parse_condition("`-- x` = 1") == equals(Attribute("-- x"), ONE)
+    assert parse_condition("a > 1 - -2") == parse_condition("a > 1 - (-2)") != parse_condition("a > 1 --2")
+    assert "--" not in to_text(parse_condition("a > 1 - -b AND a < - - b AND a > -(-2) - -3"))

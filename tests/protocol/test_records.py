@@ -120,12 +120,12 @@ def test_nested_maps_become_dotted_names() -> None:
     assert flatten(nested, "body.")["body.live"] is True
 
 
-def test_integers_beyond_64_bits_are_null_where_documents_are_flattened() -> None:
-    assert flatten({"a": 2**63, "b": -(2**63), "c": {"d": -(2**63) - 1}}, lenient=True) == {
-        "a": None,
-        "b": -(2**63),
-        "c.d": None,
-    }
+def test_integers_beyond_64_bits_are_floats_where_text_is_flattened() -> None:
+    flat = flatten({"a": 2**63, "b": -(2**63), "c": {"d": -(2**63) - 1}}, lenient=True)
+    assert flat == {"a": 2.0**63, "b": -(2**63), "c.d": -(2.0**63)}
+    assert [type(value) for value in flat.values()] == [float, int, float]
+    with pytest.raises(LocalError, match="write a string"):
+        flatten({"a": 10**400}, lenient=True)
 
 
 def test_depth_takes_no_stack() -> None:

@@ -342,3 +342,19 @@ def test_a_document_of_a_thousand_values_can_be_asked_about_and_a_larger_one_is_
     document |= {f"more{number}": number for number in range(100)}
     refused = run(broker, "pub", "documents", "--jsonl", "-", text=json.dumps({"json": document}), code=2)
     assert "at most 1024 attributes" in refused.stderr and "send the document as a plain body" in refused.stderr
+
+
+def test_explain_says_which_type_was_asked_for_and_what_is_a_comment(broker: Broker) -> None:
+    told = run(broker, "explain", "q", "--where", "price > 1 -- x", "--event", '{"price": "8"}').stdout
+    assert "condition  `price` > 1\n" in told
+    assert told.endswith("the event has `price`, as the string '8', and a number was asked for\n")
+    for event in ('{"attrs": {"m": 9223372036854775808}}', '{"json": {"m": 9223372036854775808}}'):
+        name = "m" if "attrs" in event else "body.m"
+        assert (
+            "  true     "
+            in run(broker, "explain", "q", "--where", f"{name} = 9223372036854775808D", "--event", event).stdout
+        )
+    process = subscribe(broker, "large", "--where", "m = 9223372036854775808D", "--count", "2")
+    run(broker, "pub", "large", "--attr", "m=9223372036854775808")
+    run(broker, "pub", "large", "--jsonl", "-", text='{"attrs": {"m": 9223372036854775808}}')
+    assert [one["attrs"] for one in deliveries(process.communicate(timeout=20)[0])] == [{"m": 2.0**63}] * 2
