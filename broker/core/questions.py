@@ -98,10 +98,17 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "condition": subscription.condition,
             "connected": subscription.session.link is not None,
             "dropped": subscription.dropped,
+            "subid": _subid(node, identity),
         }
         for identity, subscription in node.subscribers.by_identity.items()
         if identity > after and subscription.session.key in node.subscribers.by_key  # others' are told at their homes
     )
+
+
+def _subid(node: Node, identity: int) -> dict[str, Any] | None:
+    """The three parts of a counted subscription's subID; None of one that rests at one anchor."""
+    attributes = node.rendezvous.attributes_counted(identity)
+    return {"c1": f"{node.cluster.me:016x}", "c2": identity, "c3": attributes} if attributes else None
 
 
 def _bounded(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

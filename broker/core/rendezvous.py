@@ -171,6 +171,10 @@ class Rendezvous:
         else:
             one_more(True, now)  # nothing can ever match it
 
+    def attributes_counted(self, number: int) -> int:
+        """On the lists of how many attributes a subscription of ours is: its c3; 0 when it is not counted."""
+        return len(self._mine[number].shelves) if number in self.counting.checks and number in self._mine else 0
+
     def _items(self, subscription: Subscription, resting: Resting, exact: bool, text: str) -> tuple[Item, ...]:
         """What is put where its events pass."""
         number = subscription.identity

@@ -89,7 +89,7 @@ def test_subscriptions_are_listed_in_pages() -> None:
         "quotes/*",
         True,
     )
-    assert "price" in first["condition"]
+    assert "price" in first["condition"] and first["subid"] is None
     assert (second["subscription"], second["exact"], second["condition"]) == (7, True, "")
     world.drop(link)
     assert ask(world, "subs", after=first["id"]) == [second | {"connected": False}]
