@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["plain", "print_json", "print_map", "print_table"]
+__all__ = ["brief", "plain", "print_json", "print_map", "print_table"]
 
 _WIDTH_ELSEWHERE = 200
+_BRIEF = 300
 
 
 def print_json(value: Any) -> None:
@@ -41,6 +42,11 @@ def print_map(members: Mapping[str, Any]) -> None:
     width = max(map(len, members), default=0)
     for name, value in members.items():
         print(f"{name:<{width}}  {plain(value)}")
+
+
+def brief(text: str) -> str:
+    """A text that may be a book, a list of thousands of values, as so much of it as a person reads."""
+    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 60]}… ({len(text)} characters; --json prints all)"
 
 
 def plain(value: Any) -> str:

@@ -22,6 +22,7 @@ from .fields import check_fields, is_attribute_name, is_counter, is_name
 from .limits import (
     ATTRIBUTES_MAX,
     COLUMNS_MAX,
+    CONDITION_LENGTH_MAX,
     CONTROL_LENGTH_MAX,
     CREDIT_MAX,
     FRAME_LENGTH_MAX,
@@ -33,6 +34,7 @@ from .limits import (
     PAGE_LENGTH_MAX,
     PUBLISH_LENGTH_MAX,
     SETTINGS_MAX,
+    SUBSCRIBE_LENGTH_MAX,
     TEXT_LENGTH_MAX,
 )
 from .log_codec import decode_stamp, encode_stamp
@@ -49,12 +51,21 @@ _PUBLISH, _PUBLISH_LENGTH = 12, 8
 _PRODUCE, _PRODUCE_LENGTH = 19, 13
 _FORWARD = 35
 
-_LARGE = frozenset((14, 18))
-"""DELIVER and ANSWER: only a broker sends them, and their lists may be long."""
+_TEXT_LENGTH_MAX = {
+    8: CONDITION_LENGTH_MAX,
+    14: FRAME_LENGTH_MAX,
+    17: CONDITION_LENGTH_MAX,
+    18: FRAME_LENGTH_MAX,
+    34: CONDITION_LENGTH_MAX,
+}
+"""Type number -> bytes of a string inside it: those that carry conditions, and DELIVER and ANSWER, which only a broker
+sends; every other has TEXT_LENGTH_MAX."""
 
 _LENGTH_MAX = {
+    8: SUBSCRIBE_LENGTH_MAX,
     12: PUBLISH_LENGTH_MAX,
     14: FRAME_LENGTH_MAX,
+    17: SUBSCRIBE_LENGTH_MAX,
     18: FRAME_LENGTH_MAX,
     19: PUBLISH_LENGTH_MAX,
     21: FRAME_LENGTH_MAX,
@@ -171,7 +182,7 @@ def _unpack(data: bytes | bytearray | memoryview, number: int) -> list[Any]:
         data,
         object_pairs_hook=_string_keyed,
         ext_hook=_no_extension,
-        max_str_len=FRAME_LENGTH_MAX if number in _LARGE else TEXT_LENGTH_MAX,
+        max_str_len=_TEXT_LENGTH_MAX.get(number, TEXT_LENGTH_MAX),
         max_bin_len=FRAME_LENGTH_MAX,
         max_array_len=_LIST_LENGTH_MAX.get(number, _OUTER_LENGTH_MAX),
         max_map_len=_MAP_LENGTH_MAX.get(number, 0),

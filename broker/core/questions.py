@@ -144,7 +144,8 @@ def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
     }
     if condition is not None:
         answer["attributes"] = sorted(attributes(condition))
-        answer["spark"] = to_spark(condition)
+        spark = to_spark(condition)
+        answer |= {"spark": spark} if len(spark) <= ANSWER_LENGTH_MAX else {}  # control characters take six each there
     event = arguments.get("event")
     if event is not None:
         answer |= _verdicts(pattern, condition, event)

@@ -7,10 +7,11 @@ import json
 import sys
 from typing import Any
 
+from ..conditions import read_condition
 from ..exits import DONE, UsageError
 from ..jsonlines import read_attributes
 from ..server import add_server_arguments, answer_of
-from ..tables import plain, print_json, print_map
+from ..tables import brief, plain, print_json, print_map
 
 __all__ = ["add_arguments", "read_event", "run"]
 
@@ -30,7 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask and print."""
-    details: dict[str, Any] = {"pattern": arguments.pattern, "condition": arguments.where, "exact": arguments.exact}
+    condition = read_condition(arguments.where)
+    details: dict[str, Any] = {"pattern": arguments.pattern, "condition": condition, "exact": arguments.exact}
     if arguments.event is not None:
         details["event"] = read_event(sys.stdin.read() if arguments.event == "-" else arguments.event)
     answer = answer_of(arguments, "explain", **details)
@@ -61,7 +63,7 @@ def _print(answer: dict[str, Any]) -> None:
     reach = "this topic only" if answer["exact"] else "this topic and all below it"
     members = {
         "pattern": f"{answer['pattern']} ({reach})",
-        "condition": answer["condition"] or "none: every event of these topics",
+        "condition": brief(answer["condition"]) or "none: every event of these topics",
         # One name, or those of the owners of its keys.
         "lives on": f"{plain(answer['lives_on'])}: {answer['because']}",
     }
@@ -76,7 +78,7 @@ def _print(answer: dict[str, Any]) -> None:
     if "topic_matches" in answer:
         rows.insert(0, ("true" if answer["topic_matches"] else "false", "the topic matches the pattern"))
     for verdict, text in rows:
-        print(f"  {verdict:<7}  {plain(text)}")
+        print(f"  {verdict:<7}  {plain(brief(text))}")
     print(f"\n{'delivered' if answer['delivered'] else 'not delivered'}: {_reason(answer)}")
 
 

@@ -17,6 +17,7 @@ from headgate.protocol.receiving import Event
 from headgate.protocol.replay import begins_in_the_past, parse_start
 
 from ..bookmark import Bookmark
+from ..conditions import read_condition
 from ..exits import DONE, REFUSED, UsageError
 from ..jsonlines import event_text
 from ..limits import DRAIN_SECONDS
@@ -34,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `sub`."""
     add_server_arguments(parser)
     parser.add_argument("pattern", metavar="PATTERN", help="a topic and all below it; * stands for one level")
-    parser.add_argument("--where", metavar="SQL", default="", help="a condition on the attributes, as in SQL")
+    parser.add_argument(
+        "--where", metavar="SQL", default="", help="a condition on the attributes, as in SQL; @FILE reads it"
+    )
     parser.add_argument("--exact", action="store_true", help="only topics with as many levels as PATTERN")
     parser.add_argument("--durable", metavar="NAME", help="a subscription that waits for you: not there yet")
     parser.add_argument(
@@ -61,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"headgate sub: {text}; --from reads again what a stored stream holds", file=sys.stderr)
         return REFUSED
     arguments.start = _start(arguments.start)
+    arguments.where = read_condition(arguments.where)
     arguments.subscribed = False
     return asyncio.run(_run(arguments))
 

@@ -358,3 +358,19 @@ def test_explain_says_which_type_was_asked_for_and_what_is_a_comment(broker: Bro
     run(broker, "pub", "large", "--attr", "m=9223372036854775808")
     run(broker, "pub", "large", "--jsonl", "-", text='{"attrs": {"m": 9223372036854775808}}')
     assert [one["attrs"] for one in deliveries(process.communicate(timeout=20)[0])] == [{"m": 2.0**63}] * 2
+
+
+def test_a_watch_list_of_ten_thousand_comes_from_a_file(broker: Broker, tmp_path: Path) -> None:
+    watched = [f"US{number:010}" for number in range(0, 20_000, 2)]
+    file = tmp_path / "watch.sql"
+    file.write_text("isin IN (" + ",\n".join(f"'{one}'" for one in watched) + ") AND price > 1 -- what we hold\n")
+    process = subscribe(broker, "watch", "--where", f"@{file}", "--count", "2")
+    wanted = json.dumps({"topic": "watch/a", "attrs": {"isin": watched[-1], "price": 2}})
+    others = [json.dumps({"topic": "watch/a", "attrs": {"isin": f"US{number:010}", "price": 2}}) for number in (1, 3)]
+    run(broker, "pub", "--jsonl", "-", text="\n".join([*others, wanted, wanted.replace(": 2", ": 1"), wanted]))
+    assert [one["attrs"]["isin"] for one in deliveries(process.communicate(timeout=20)[0])] == [watched[-1]] * 2
+    told = run(broker, "explain", "watch", "--where", f"@{file}", "--event", wanted).stdout
+    assert "characters; --json prints all)" in told and "delivered: the condition is true" in told
+    assert len(told) < 2_000 and "more than 16 values" in told
+    whole = json.loads(run(broker, "explain", "watch", "--where", f"@{file}", "--json").stdout)
+    assert whole["spark"].count("US0") == 10_000
