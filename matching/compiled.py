@@ -19,7 +19,7 @@ of them is one more function object around the same code (about 200 bytes).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -91,7 +91,10 @@ _GLOBALS: Final[dict[str, Any]] = {
     "int": int,
     "float": float,
     "str": str,
-    **{name: getattr(values, name) for name in (*_FUNCTIONS.values(), *_CALCULATIONS.values(), "negate", "is_null")},
+    **{
+        name: getattr(values, name)
+        for name in (*_FUNCTIONS.values(), *_CALCULATIONS.values(), "negate", "is_null", "among")
+    },
 }
 
 _shapes: dict[tuple[str, tuple[str, ...]], tuple[Callable[..., Callable[..., bool]], tuple[str, ...]]] = {}
@@ -218,17 +221,26 @@ class _Writer:
 
     def contained(self, operand: Any, items: tuple[Literal, ...], wanted: bool) -> str:
         literals = [item.value for item in items]
-        if isinstance(operand, Attribute):
-            if all(type(literal) is str for literal in literals):
-                name = self.attribute(operand.name)
-                operator = "in" if wanted else "not in"
-                return f"(type({name}) is str and {name} {operator} {self.constant(frozenset(literals))})"
-            if wanted and all(_is_exact(literal) for literal in literals):
-                name = self.attribute(operand.name)
-                inside = f"{name} in {self.constant(frozenset(literals))}"
-                return f"((type({name}) is float or type({name}) is int) and {inside})"
-        joint = " or " if wanted else " and "
-        return "(" + joint.join(self.compare("=", operand, item, wanted) for item in items) + ")"
+        kind = type(literals[0])
+        if kind is bool:
+            joint = " or " if wanted else " and "
+            return "(" + joint.join(self.compare("=", operand, item, wanted) for item in items) + ")"
+        if not isinstance(operand, Attribute):
+            wholes, doubles = self.constant(frozenset(literals)), self.constant(_doubles(literals))
+            return f"among({self.value(operand)}, {wholes}, {doubles}) is {wanted}"
+        name = self.attribute(operand.name)
+        operator = "in" if wanted else "not in"
+        if kind is str:
+            return f"(type({name}) is str and {name} {operator} {self.constant(frozenset(literals))})"
+        doubles = self.constant(_doubles(literals))
+        integer = (
+            f"{name} {operator} {self.constant(frozenset(literals))}"
+            if kind is int
+            else (f"LEAST <= {name} <= MOST and float({name}) {operator} {doubles}")
+        )
+        if kind is int and not wanted:
+            integer = f"LEAST <= {name} <= MOST and {integer}"
+        return f"(type({name}) is float and {name} {operator} {doubles} or type({name}) is int and {integer})"
 
     def like(self, tree: Like, wanted: bool) -> str:
         if not isinstance(tree.operand, (Attribute, Literal)):
@@ -243,6 +255,11 @@ class _Writer:
 
 def _literal(node: Any) -> object:
     return node.value if isinstance(node, Literal) else None
+
+
+def _doubles(literals: Sequence[object]) -> frozenset[float]:
+    """The doubles that equal one of these numbers."""
+    return frozenset(float(literal) for literal in literals if isinstance(literal, int | float))
 
 
 def _is_exact(value: object) -> bool:

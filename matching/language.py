@@ -23,6 +23,8 @@ from headgate.matching.limits import (
     CONDITION_DEPTH_MAX,
     CONDITION_TERMS_MAX,
     HEARTBEAT_SECONDS_MAX,
+    IN_BYTES_MAX,
+    IN_VALUES_MAX,
     INTEGER_MAX,
     LIKE_PATTERN_CHARACTERS_MAX,
 )
@@ -32,6 +34,7 @@ from headgate.matching.tree import (
     Between,
     Compare,
     Delta,
+    In,
     IsNull,
     Like,
     Literal,
@@ -44,7 +47,8 @@ from headgate.matching.tree import (
     membership,
     opposite,
 )
-from headgate.matching.words import Refusal, Word, words
+from headgate.matching.values import Value
+from headgate.matching.words import Refusal, Word, too_long, words
 
 __all__ = ["parse_condition"]
 
@@ -59,6 +63,7 @@ GRAMMAR: Final = r"""
     ?predicate:   sum
                |  sum (COMPARISON|MORE) sum                             -> compare
                |  sum [NOT] BETWEEN sum _AND sum                        -> between
+               |  sum [NOT] IN LIST                                     -> listed
                |  sum [NOT] IN _LEFT sum (_COMMA sum)* _RIGHT           -> contained
                |  sum [NOT] LIKE STRING [_ESCAPE STRING]                -> like
                |  sum IS [NOT] NULL                                     -> is_null
@@ -77,7 +82,7 @@ GRAMMAR: Final = r"""
                |  _LEFT disjunction _RIGHT
     number:       [PLUS] (INTEGER|DOUBLE)
 
-    %declare NAME STRING INTEGER DOUBLE TRUE FALSE NULL NOT BETWEEN IN LIKE IS XPATH DELTA MORE COMPARISON
+    %declare NAME STRING INTEGER DOUBLE TRUE FALSE NULL NOT BETWEEN IN LIKE IS XPATH DELTA MORE COMPARISON LIST
     %declare PLUS MINUS STAR SLASH PERCENT _AND _OR _ESCAPE _HEARTBEAT _LEFT _RIGHT _COMMA
 """
 
@@ -121,35 +126,42 @@ class Part:
     depth: int = 1
     terms: int = 0
     extension_column: int = 0  # where an extension stands in it, 0 when there is none
+    values: int = 0  # in IN lists
+    values_bytes: int = 0
 
 
 def parse_condition(text: str, bytes_max: int = CONDITION_BYTES_MAX) -> Tree:
     """The tree of a condition in normal form, or ConditionError.
 
-    Text that `to_text` printed may be longer than what a client may send: give CANONICAL_BYTES_MAX to read it back.
+    Text that `to_text` printed may be longer than what a client may send: give CANONICAL_BYTES_MAX to read it back. The
+    values of IN lists have a bound of their own.
     """
     try:
-        _check_text(text, bytes_max)
-        return cast(Tree, _parser().parse(text))
+        size = _check_text(text, bytes_max)
+        found = list(words(text, bytes_max))
+        if size > bytes_max and size - sum(len(one.text.encode()) for one in found if one.kind == "LIST") > bytes_max:
+            raise too_long(len(text), bytes_max)
+        return cast(Tree, cast(Any, _parser()).parse(found))
     except Refusal as refusal:
         raise ConditionError(text, refusal.column, refusal.problem, refusal.expected) from None
     except UnexpectedToken as error:
-        found = _unexpected(error, text)
-        raise ConditionError(text, found.column, found.problem, found.expected) from None
+        refused = _unexpected(error, text)
+        raise ConditionError(text, refused.column, refused.problem, refused.expected) from None
 
 
-def _check_text(text: str, bytes_max: int) -> None:
-    if len(text) <= bytes_max:  # a text of a megabyte is not worth encoding
+def _check_text(text: str, bytes_max: int) -> int:
+    """How many bytes a text has that is worth reading."""
+    if len(text) <= bytes_max + IN_BYTES_MAX:  # a text of a megabyte is not worth encoding
         try:
             size = len(text.encode())
         except UnicodeEncodeError as error:
             column = error.start + 1
             raise Refusal(column, "half of a surrogate pair is not a character", "valid UTF-8") from None
-        if size <= bytes_max:
+        if size <= bytes_max + IN_BYTES_MAX:
             if not text.strip():
                 raise Refusal(1, "the condition is empty", "a condition such as price > 8.5, or none at all")
-            return
-    raise Refusal(bytes_max + 1, "the condition is too long", f"at most {bytes_max} bytes; use several subscriptions")
+            return size
+    raise too_long(bytes_max + 1, bytes_max)
 
 
 def _unexpected(error: UnexpectedToken, text: str) -> Refusal:
@@ -178,8 +190,8 @@ class _ConditionLexer(Lexer):
         """The grammar's own idea of terminals is not needed."""
 
     def lex(self, lexer_state: Any, parser_state: Any = None) -> Iterator[Token]:
-        """Called with the text itself, because this class does not ask for anything newer."""
-        for word in words(lexer_state):
+        """Called with what was given to be parsed: the words."""
+        for word in lexer_state:
             kind = "_" + word.kind if word.kind in _DROPPED else word.kind
             yield Token(kind, word)
 
@@ -217,9 +229,17 @@ def _joined(node: Any, parts: Sequence[Part], noun: str, is_condition: bool = Tr
         raise Refusal(column, "the condition is nested too deeply", f"at most {CONDITION_DEPTH_MAX} levels")
     if terms > CONDITION_TERMS_MAX:
         raise Refusal(
-            column, "the condition has too many terms", f"at most {CONDITION_TERMS_MAX} comparisons and items"
+            column,
+            "the condition has too many terms",
+            f"at most {CONDITION_TERMS_MAX} comparisons; an IN list of one kind (strings, integers, or doubles) is one",
         )
-    return Part(node, column, noun, is_condition, depth, terms, max(part.extension_column for part in parts))
+    values, values_bytes = sum(part.values for part in parts), sum(part.values_bytes for part in parts)
+    if values > IN_VALUES_MAX:
+        raise Refusal(column, "the IN lists have too many values", f"at most {IN_VALUES_MAX} in a condition")
+    if values_bytes > IN_BYTES_MAX:
+        raise Refusal(column, "the IN lists are too long", f"at most {IN_BYTES_MAX} bytes of values")
+    extension_column = max(part.extension_column for part in parts)
+    return Part(node, column, noun, is_condition, depth, terms, extension_column, values, values_bytes)
 
 
 def _plain(part: Part) -> Part:
@@ -260,6 +280,13 @@ class _Builder(Transformer[Token, Tree]):
     def between(self, operand: Part, negated: Token | None, _word: Token, low: Part, high: Part) -> Part:
         node = Between(_value(operand), _value(low), _value(high))
         return _negated(negated, _joined(node, [operand, low, high], "a BETWEEN", terms=2 + operand.terms))
+
+    def listed(self, operand: Part, negated: Token | None, _word: Token, token: Token) -> Part:
+        values = token.value.value
+        node = In(_value(operand), tuple([Literal(value) for value in values]))
+        size = sum(len(repr(value)) + 3 for value in values) if type(values[0]) is float else len(token.value.text)
+        items = Part(node, token.value.column, "", False, 0, 0, 0, len(values), size)
+        return _negated(negated, _joined(node, [operand, items], "an IN"))
 
     def contained(self, operand: Part, negated: Token | None, _word: Token, *items: Part) -> Part:
         node = membership(_value(operand), [_value(item) for item in items])
@@ -318,7 +345,9 @@ class _Builder(Transformer[Token, Tree]):
         fixed = {"TRUE": True, "FALSE": False, "NULL": None}
         if word.kind in fixed:
             return Part(Literal(fixed[word.kind]), word.column, "", False)
-        return Part(Literal(word.value), word.column, "a string" if word.kind == "STRING" else "a number", False)
+        return Part(
+            Literal(cast(Value, word.value)), word.column, "a string" if word.kind == "STRING" else "a number", False
+        )
 
 
 def _flat(node: Tree, parts: Sequence[Part], noun: str) -> Part:

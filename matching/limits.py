@@ -26,9 +26,12 @@ __all__ = [
     "GRID_HALVINGS_MAX",
     "HASH_LOOKUPS_MAX",
     "HEARTBEAT_SECONDS_MAX",
+    "IN_BYTES_MAX",
+    "IN_VALUES_MAX",
     "INTEGER_MAX",
     "INTEGER_MIN",
     "LIKE_PATTERN_CHARACTERS_MAX",
+    "LISTED_VALUES_MIN",
     "PLACES_MAX",
     "PREFIX_CHARACTERS_MAX",
     "RAYS_PER_CHUNK_MAX",
@@ -49,14 +52,21 @@ __all__ = [
 INTEGER_MIN: Final = -(2**63)
 INTEGER_MAX: Final = 2**63 - 1
 
-# The longest condition a person or a program has good reason to send; a list of 500 ticker symbols fits.
+# The longest condition a person or a program has good reason to send, the values of IN lists aside.
 CONDITION_BYTES_MAX: Final = 4 * 1024
 
-# What our own printer may make of a legal condition: quoted names, and IN written out as OR where types mix (256 terms
-# of an attribute name each, and a little around it).
+# Values in the IN lists of one condition together: watch lists. A list is looked up, not compared value by value, so it
+# costs memory alone: some 150 bytes a value wherever it rests.
+IN_VALUES_MAX: Final = 16 * 1024
+
+# Bytes of these lists together, as we print them: so many values of 30 letters, or 13,000 UUIDs.
+IN_BYTES_MAX: Final = 512 * 1024
+
+# What our own printer may make of a legal condition, lists aside: quoted names, and IN written out as OR where types
+# mix (256 terms of an attribute name each, and a little around it).
 CANONICAL_BYTES_MAX: Final = 128 * 1024
 
-# Comparisons, IN items and arithmetic operators together: the work one evaluation may cost.
+# Comparisons and arithmetic operators together, an IN list being one: the work one evaluation may cost.
 CONDITION_TERMS_MAX: Final = 256
 
 # Combinations of attributes of which equal ones are one object, 80 bytes less for each condition.
@@ -102,8 +112,12 @@ SHRINK_SIZE_MIN: Final = 64
 # costs an entry in the index, about 200 bytes.
 ALTERNATIVES_MAX: Final = 16
 
-# Places in the index for one condition in all, so that an IN within an IN cannot multiply: the items of one full IN.
+# Places in the index for one condition in all, so that an IN within an IN cannot multiply.
 PLACES_MAX: Final = 256
+
+# Values from which a list has a step of its own in the index, and one place there: with fewer it is filed under each of
+# them, so that other predicates can be asked below.
+LISTED_VALUES_MIN: Final = PLACES_MAX + 1
 
 # Predicates of one condition that are looked up one within the other; what then remains is tested. Three levels leave
 # one in some ten thousand rows for the test, and each level costs a lookup.

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from typing import TypeGuard
 
 from headgate.matching.anchors import Anchor, Key, Keys, Ranges, Term, anchors, key_of, parts_of
 from headgate.matching.columns import Columns
@@ -27,11 +28,12 @@ from headgate.matching.limits import (
     ANCHOR_DEPTH_MAX,
     ATTRIBUTE_SETS_MAX,
     CANONICAL_BYTES_MAX,
+    LISTED_VALUES_MIN,
     PLACES_MAX,
     REFILED_CONDITIONS_MAX,
 )
 from headgate.matching.shrinking import ShrinkingDict
-from headgate.matching.steps import Branch, Found, Keyed, Prefixed, Ranged, Scanned, Step, Tally
+from headgate.matching.steps import Branch, Found, Keyed, Listed, Prefixed, Ranged, Scanned, Step, Tally
 from headgate.matching.text import to_text
 from headgate.matching.traffic import Traffic
 from headgate.matching.tree import Tree, attributes, conjunction, static_part
@@ -159,6 +161,8 @@ class PredicateIndex:
         for term in anchor.terms:
             if isinstance(term, Ranges):
                 self._file_ranges(filing, branch, term, rest)
+            elif _is_long(term):
+                self._file_list(filing, branch, term, rest)
             elif isinstance(term, Keys):
                 keyed = branch.keyed(term.attribute)
                 for key in term.keys:
@@ -192,6 +196,13 @@ class PredicateIndex:
             place.step = ranged
             ranged.put(place)
             filing.places.append(place)
+
+    def _file_list(self, filing: _Filing, branch: Branch, term: Keys, rest: list[Tree]) -> None:
+        listed = branch.listed(term.attribute, self.tally)
+        place = Place(filing.condition, *_test(filing, rest)) if rest else Place(filing.condition)
+        place.step = listed
+        listed.put(place, term.keys)
+        filing.places.append(place)
 
     def _choose(self, branch: Branch, candidates: list[Anchor], places_max: int) -> Anchor | None:
         """The anchor that lets the fewest rows through; one below which others can be used comes before a range."""
@@ -292,15 +303,20 @@ def _breadth(anchor: Anchor) -> int:
 
 def _term_breadth(term: Term) -> int:
     if isinstance(term, Keys):
-        return len(term.keys)
+        return 1 if _is_long(term) else len(term.keys)
     return len(term.ranges) if isinstance(term, Ranges) else len(term.prefixes)
 
 
+def _is_long(term: Term) -> TypeGuard[Keys]:
+    """Whether a term is a list of so many values that it has a step of its own."""
+    return isinstance(term, Keys) and len(term.keys) >= LISTED_VALUES_MIN
+
+
 def _rank(anchor: Anchor) -> int:
-    """0 when other anchors can be used below this one, 1 when it is a range, 2 when all will be tested anyway."""
+    """0 when others can be used below it, 1 when it is a range or a long list, 2 when all will be tested anyway."""
     if anchor.overlapping:
         return 2
-    return int(any(isinstance(term, Ranges) for term in anchor.terms))
+    return int(any(isinstance(term, Ranges) or _is_long(term) for term in anchor.terms))
 
 
 def _route(place: Place) -> list[str]:
@@ -310,6 +326,8 @@ def _route(place: Place) -> list[str]:
     words: list[str] = []
     if isinstance(step, Ranged):
         words.append(f"{step.attribute} from {place.low!r} until before {place.high!r}")
+    if isinstance(step, Listed):
+        words.append(f"{step.attribute} is one of {len(step.lists[place])}")
     branch: Branch = step.branch
     while branch.above is not None:
         words.append(_key_words(branch.above, branch.key))
@@ -339,6 +357,9 @@ def _validate_branch(branch: Branch, filed: dict[Place, None]) -> None:
             continue
         if isinstance(step, Ranged):
             step.table.validate()
+        if isinstance(step, Listed):
+            pairs = {(key, place) for place, keys in step.lists.items() for key in keys}
+            assert pairs == {(key, place) for key, places in step.table.items() for place in places}, "a list is torn"
         _validate_leaf(step, filed)
 
 

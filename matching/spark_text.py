@@ -41,6 +41,7 @@ from headgate.matching.tree import (
     Tree,
     XPath,
 )
+from headgate.matching.values import Value
 
 __all__ = ["SPARK_TYPES", "spark_columns", "to_spark"]
 
@@ -87,8 +88,7 @@ def to_spark(tree: Tree) -> str:
             value = _typed(operand)
             return f"({_compare('>=', value, _typed(low))} AND {_compare('<=', value, _typed(high))})"
         case In(operand, items):
-            value = _typed(operand)
-            return "(" + " OR ".join([_compare("=", value, _typed(item)) for item in items]) + ")"
+            return _among(_typed(operand), [item.value for item in items])
         case Like(operand, pattern, escape):
             return _like(_typed(operand).string, pattern, escape)
         case IsNull(operand):
@@ -105,6 +105,25 @@ def _like(operand: str | None, pattern: str, escape: str | None) -> str:
     if operand is None:
         return _UNKNOWN
     return f"({operand} LIKE {_string(pattern)} ESCAPE {_string(escape or chr(92))})"
+
+
+def _among(operand: _Typed, values: list[Value]) -> str:
+    """IN, once for each type that they may share, as in `_compare`: Spark too looks such a list up.
+
+    It looks doubles up by their bits, to which 0 is not -0: adding 0 to the operand makes one of the two of them.
+    """
+    if isinstance(values[0], bool):
+        return "(" + " OR ".join([_compare("=", operand, _literal(value)) for value in values]) + ")"
+    if isinstance(values[0], str):
+        return f"({operand.string} IN ({', '.join(map(_string, map(str, values)))}))" if operand.string else _UNKNOWN
+    if operand.number is None:
+        return _UNKNOWN
+    numbers = [value for value in values if isinstance(value, int | float)]
+    doubles = ", ".join(dict.fromkeys(f"{float(value) + 0.0!r}D" for value in numbers))
+    texts = [f"(({operand.number} + 0.0D) IN ({doubles}))"]
+    if operand.integer is not None and isinstance(values[0], int):
+        texts.insert(0, f"({operand.integer} IN ({', '.join([f'{value}L' for value in values])}))")
+    return texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"
 
 
 def _compare(operator: str, left: _Typed, right: _Typed) -> str:

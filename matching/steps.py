@@ -4,6 +4,7 @@ A `Branch` holds the conditions that ask for the same things so far. It is a lis
 to go on:
 
     Keyed      the value of an attribute is a key              -> a branch below
+    Listed     the value of an attribute is on a long list     -> conditions, with a test where something is left
     Prefixed   a string begins with a prefix                   -> a branch below
     Ranged     a number is in a range                          -> conditions, with a test where something is left
     Ready      nothing is left to ask                          -> conditions
@@ -25,7 +26,7 @@ from headgate.matching.conditions import IDS, PLACES, Place, merged_ids
 from headgate.matching.ranges import RangeTable
 from headgate.matching.shrinking import ShrinkingDict
 
-__all__ = ["Branch", "Found", "Keyed", "LeafStep", "Prefixed", "Ranged", "Ready", "Scanned", "Step", "Tally"]
+__all__ = ["Branch", "Found", "Keyed", "LeafStep", "Listed", "Prefixed", "Ranged", "Ready", "Scanned", "Step", "Tally"]
 
 Hits: TypeAlias = list[tuple[int, ...]]
 
@@ -91,6 +92,15 @@ class Branch:
             if isinstance(step, Keyed) and step.attribute == attribute:
                 return step
         made = Keyed(self, attribute)
+        self.steps.append(made)
+        return made
+
+    def listed(self, attribute: str, tally: Tally) -> Listed:
+        """The step for long lists of values of an attribute."""
+        for step in self.steps:
+            if isinstance(step, Listed) and step.attribute == attribute:
+                return step
+        made = Listed(self, attribute, tally)
         self.steps.append(made)
         return made
 
@@ -180,6 +190,59 @@ class Keyed:
         for branch in self.table.values():
             for step in branch.steps:
                 yield from step.places()
+
+
+@dataclass(slots=True, eq=False)
+class Listed:
+    """Conditions by lists of values of an attribute, IN with thousands of them: one place each, named by each value.
+
+    A branch a value, as `Keyed` has it, would take several times the memory, and nothing is asked below it.
+    """
+
+    branch: Branch
+    attribute: str
+    tally: Tally
+    table: ShrinkingDict[Key, list[Place]] = field(default_factory=ShrinkingDict)
+    lists: dict[Place, tuple[Key, ...]] = field(default_factory=dict)
+
+    def put(self, place: Place, keys: tuple[Key, ...]) -> None:
+        self.lists[place] = keys
+        table = self.table
+        for key in keys:
+            listed = table.get(key)
+            if listed is None:
+                table[key] = [place]
+            else:
+                listed.append(place)
+
+    def take(self, place: Place) -> None:
+        for key in self.lists.pop(place):
+            listed = self.table[key]
+            if len(listed) == 1:
+                self.table.drop(key)
+            else:
+                listed.remove(place)
+        self.branch.prune(self)
+
+    def touch(self, place: Place, present: bool) -> None:
+        """Ids are read when a value was on the list."""
+
+    def sweep(self, rows: Sequence[int], columns: Columns, found: Found) -> None:
+        if columns[self.attribute] is not columns.nulls:
+            _sweep(self.collect, rows, columns, found)
+
+    def collect(self, row: int, columns: Columns, hits: Hits) -> None:
+        for place in self.table.get(key_of(columns[self.attribute][row]), ()):
+            if place.test is None:
+                _hit(place, hits)
+            else:
+                _try((place,), row, columns, hits, self.tally)
+
+    def is_empty(self) -> bool:
+        return not self.lists
+
+    def places(self) -> Iterator[Place]:
+        yield from self.lists
 
 
 @dataclass(slots=True, eq=False)

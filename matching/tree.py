@@ -261,15 +261,13 @@ def attributes(tree: Any) -> tuple[str, ...]:
 
 
 def cost(tree: Any) -> Cost:
-    """The static cost. An IN counts its operand once for each item, because it may be written out as OR."""
+    """The static cost. An IN list is one look-up, however long."""
     below = [cost(child) for child in children(tree)]
     depth = 1 + max((part.depth for part in below), default=0)
     terms = sum(part.terms for part in below)
-    if isinstance(tree, In):
-        terms = len(tree.items) * (1 + below[0].terms)
-    elif isinstance(tree, Between):
+    if isinstance(tree, Between):
         terms += 2 + below[0].terms
-    elif isinstance(tree, (Compare, Like, IsNull, Arithmetic, Negate, XPath, Delta)):
+    elif isinstance(tree, (Compare, In, Like, IsNull, Arithmetic, Negate, XPath, Delta)):
         terms += 1
     return Cost(terms, depth)
 

@@ -28,6 +28,7 @@ __all__ = [
     "EXACT_MAX",
     "Value",
     "add",
+    "among",
     "divide",
     "equal",
     "greater",
@@ -87,6 +88,16 @@ def equal(left: object, right: object) -> bool | None:
     """`=`"""
     place = order(left, right)
     return None if place is None else place == 0
+
+
+def among(value: object, listed: frozenset[Value], doubles: frozenset[float]) -> bool | None:
+    """IN: whether a value equals one of those listed, which are of one type; `doubles` are the doubles that do."""
+    kind = type(value)
+    if is_null(value) or (kind is str) is bool(doubles) or kind is bool:
+        return None
+    if kind is str or (kind is int and type(next(iter(listed))) is int):
+        return value in listed
+    return float(value) in doubles  # type: ignore[arg-type]  # a number by now
 
 
 def unequal(left: object, right: object) -> bool | None:

@@ -4,7 +4,11 @@ A word has the kind that the grammar in `language.py` calls it by, its value, it
 no word raises `Refusal`: column, problem and what was expected; `parse_condition` adds the condition around it.
 
 DELTA, XPATH and HEARTBEAT are words of the language only where what follows makes them so (`DELTA(`, `XPATH '...'`,
-`HEARTBEAT 60`), so that attributes may have these names too.
+`HEARTBEAT 60`), so that attributes may have these names too. `--` begins a comment that ends with its line, as in
+Spark, where a backslash before the line's end lets it go on.
+
+A list behind IN of nothing but strings, integers or doubles is one word, however long: cutting and parsing ten thousand
+values one by one would take half a second. Any other list is words like everything else.
 """
 
 from __future__ import annotations
@@ -14,10 +18,16 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from headgate.matching.limits import ATTRIBUTE_NAME_BYTES_MAX, INTEGER_MAX
+from headgate.matching.limits import (
+    ATTRIBUTE_NAME_BYTES_MAX,
+    CONDITION_BYTES_MAX,
+    IN_BYTES_MAX,
+    INTEGER_MAX,
+    INTEGER_MIN,
+)
 from headgate.matching.values import Value
 
-__all__ = ["KEYWORDS", "Refusal", "Word", "words"]
+__all__ = ["KEYWORDS", "Refusal", "Word", "too_long", "words"]
 
 KEYWORDS: Final = frozenset(
     ("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE"),
@@ -25,7 +35,7 @@ KEYWORDS: Final = frozenset(
 
 _WORD: Final = re.compile(
     r"""
-      (?P<space>  [ \t\r\n\f]+ )
+      (?P<space>  [ \t\r\n\f]+ | -- (?:\\\n|[^\r\n])* )
     | (?P<xpath>  XPATH (?=\s*') )
     | (?P<delta>  DELTA (?=\s*\() )
     | (?P<heart>  HEARTBEAT (?=\s+[0-9.+-]) )
@@ -37,6 +47,22 @@ _WORD: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+
+_BETWEEN: Final = r"(?:[ \t\r\n\f]|--(?:\\\n|[^\r\n])*+)*+"  # spaces and comments
+_STRING_ITEM: Final = r"'[^']*+(?:''[^']*+)*+'"
+_INTEGER_ITEM: Final = r"[+-]?[0-9]++[lL]?"
+_DOUBLE_ITEM: Final = r"[+-]?(?:[0-9]++\.[0-9]*+|\.[0-9]++|[0-9]++(?=[eEdD]))(?:[eE][+-]?[0-9]++)?[dD]?"
+
+
+def _list_of(item: str) -> re.Pattern[str]:
+    return re.compile(rf"\({_BETWEEN}{item}(?:{_BETWEEN},{_BETWEEN}{item})*+{_BETWEEN}\)")
+
+
+_LISTS: Final = tuple(
+    (_list_of(item), re.compile(rf"{item}|--(?:\\\n|[^\r\n])*+"))
+    for item in (_STRING_ITEM, _INTEGER_ITEM, _DOUBLE_ITEM)
+)
+"""A whole list of one kind, and how its items are found in it."""
 
 _NUMBER: Final = re.compile(r"(?P<digits>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?P<suffix>[dDlL]?)")
 
@@ -72,7 +98,7 @@ class Word(NamedTuple):
     """One word: its kind, its value, the 1-based column where it begins, its text as written."""
 
     kind: str
-    value: Value
+    value: Value | tuple[Value, ...]
     column: int
     text: str
 
@@ -87,17 +113,65 @@ class Refusal(Exception):
         self.expected = expected
 
 
-def words(text: str) -> Iterator[Word]:
-    """The words of a condition in order."""
-    place, end = 0, len(text)
+def words(text: str, length_max: int = CONDITION_BYTES_MAX) -> Iterator[Word]:
+    """The words of a condition in order; lists aside, up to so many characters."""
+    place, end, listed, kind = 0, len(text), 0, ""
     while place < end:
+        if kind == "IN" and text[place] == "(" and (found := _listed(text, place)) is not None:
+            listed += len(found.text)
+            if listed > IN_BYTES_MAX:
+                raise Refusal(place + 1, "the IN lists are too long", f"at most {IN_BYTES_MAX} bytes of values")
+            kind = found.kind
+            yield found
+            place += len(found.text)
+            continue
         match = _WORD.match(text, place)
         if match is None:
             raise _foreign(text[place], place + 1)
-        kind = match.lastgroup
-        if kind != "space":
-            yield _READERS[kind](match.group(), place + 1)  # type: ignore[index]
+        reader = match.lastgroup
+        if reader != "space":
+            word = _READERS[reader](match.group(), place + 1)  # type: ignore[index]
+            kind = word.kind
+            yield word
         place = match.end()
+        if place - listed > length_max:
+            raise too_long(place, length_max)
+
+
+def too_long(column: int, length_max: int) -> Refusal:
+    """Of a condition that has more text than it may."""
+    expected = f"at most {length_max} bytes, the values of IN lists aside; use several subscriptions"
+    return Refusal(column, "the condition is too long", expected)
+
+
+def _listed(text: str, place: int) -> Word | None:
+    """The list that begins here as one word; None when it is not of one kind, or something is wrong with it."""
+    for read, (whole, item) in zip((_strings, _integers, _doubles), _LISTS, strict=True):
+        match = whole.match(text, place)
+        if match is not None:
+            found = match.group()
+            items = item.findall(found)
+            if "--" in found:
+                items = [one for one in items if not one.startswith("--")]
+            values = read(items)
+            return None if values is None else Word("LIST", values, place + 1, found)
+    return None
+
+
+def _strings(items: list[str]) -> tuple[Value, ...]:
+    return tuple([one[1:-1].replace("''", "'") for one in items])
+
+
+def _integers(items: list[str]) -> tuple[Value, ...] | None:
+    if any(len(one) > 32 for one in items):
+        return None
+    values = tuple([int(one.rstrip("lL")) for one in items])
+    return values if min(values) >= INTEGER_MIN and max(values) <= INTEGER_MAX else None
+
+
+def _doubles(items: list[str]) -> tuple[Value, ...] | None:
+    values = tuple([float(one.rstrip("dD")) for one in items])
+    return values if all(map(math.isfinite, values)) else None
 
 
 def _foreign(character: str, column: int) -> Refusal:

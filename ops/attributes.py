@@ -1,7 +1,8 @@
 """Attributes as people type them: `price=8.45 live=true note="42"`.
 
 Values are typed as JSON types them: true, false, null and numbers are what they look like; everything else is a
-string. Double quotes make a string of what would otherwise be a number or a word: `code="007"`.
+string. An integer beyond 64 bits is the nearest float, as it is in JSON lines. Double quotes make a string of what
+would otherwise be a number or a word: `code="007"`.
 """
 
 from __future__ import annotations
@@ -39,10 +40,8 @@ def parse_value(name: str, text: str) -> Scalar:
         return text[1:-1]
     if text in _WORDS:
         return _WORDS[text]
-    if _INTEGER.fullmatch(text):
-        # Python refuses to read integers of thousands of digits; twenty are too many already.
-        if len(text) > 20 or not _INT64_MIN <= int(text) <= _INT64_MAX:
-            raise UsageError(f"--attr {name}: {text[:24]} is beyond 64 bits: write {name}='\"…\"' for a string")
+    # Python refuses to read integers of thousands of digits; twenty are too many already.
+    if _INTEGER.fullmatch(text) and len(text) <= 20 and _INT64_MIN <= int(text) <= _INT64_MAX:
         return int(text)
     if _NUMBER.fullmatch(text):
         value = float(text)

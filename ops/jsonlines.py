@@ -43,7 +43,7 @@ _UNWRITTEN = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 @dataclass(slots=True)
 class Line:
-    """An event as a line tells it; attributes may still be nested."""
+    """An event as a line tells it, its attributes by their dotted names."""
 
     topic: str
     attributes: dict[str, Any]
@@ -80,12 +80,15 @@ def read_attributes(members: Mapping[str, Any]) -> dict[str, Any]:
         advice = 'give each of its values a name of its own, or send the document it is from as "json"'
         raise UsageError(f"attribute {name!r} is a list, and an attribute is one value: {advice}")
     document = members.get("json")
-    if not isinstance(document, dict):
-        return attributes
+    return {**_flat("json", document, "body."), **_flat("attrs", attributes, "")}
+
+
+def _flat(key: str, members: Any, prefix: str) -> dict[str, Scalar]:
+    """A member of a line as dotted names; integers beyond 64 bits are the nearest float. Raises UsageError."""
     try:
-        return {**flatten(document, "body.", lenient=True), **attributes}
+        return flatten(members, prefix, lenient=True) if isinstance(members, dict) else {}
     except LocalError as error:
-        raise UsageError(f'"json": {error}') from error
+        raise UsageError(f'"{key}": {error}') from error
 
 
 def _floats(names: Any, attributes: Mapping[str, Any]) -> dict[str, float]:

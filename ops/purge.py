@@ -33,7 +33,7 @@ async def purge(
     left = before
     if before:
         schema = {"durability": "stored", "retention_seconds": RETENTION_SECONDS_MIN}
-        await client.ask("schema.put", stream=stream, schema=schema)
+        await client.ask("schema.put", stream=stream, schema=schema, replace=True)
         deadline = clock() + PURGE_SECONDS_MAX
         try:
             while left and clock() < deadline:

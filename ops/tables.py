@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["WIDTH_ELSEWHERE", "console_for", "plain", "print_json", "print_map", "print_table", "table_of"]
+__all__ = ["WIDTH_ELSEWHERE", "brief", "console_for", "plain", "print_json", "print_map", "print_table", "table_of"]
 
 WIDTH_ELSEWHERE = 200
 """Columns of what is no terminal."""
+
+_BRIEF = 300
 
 
 def print_json(value: Any, indent: int | None = None) -> None:
@@ -72,6 +74,11 @@ def print_map(members: Mapping[str, Any]) -> None:
     width = max(map(len, members), default=0)
     for name, value in members.items():
         print(f"{name:<{width}}  {plain(value)}")
+
+
+def brief(text: str) -> str:
+    """A text that may be a book, a list of thousands of values, as so much of it as a person reads."""
+    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 60]}… ({len(text)} characters; --json prints all)"
 
 
 def plain(value: Any) -> str:

@@ -28,7 +28,7 @@ from struct import Struct
 
 from .columns import SCALAR_TYPES, Scalar, decode_column, encode_column
 from .errors import LocalError, ProtocolViolation
-from .limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, RECORD_LENGTH_MAX
+from .limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGTH_MAX
 from .records import decode_record, encode_record, pack_record
 
 __all__ = ["Batch", "Portion", "join_batches", "join_u32", "make_batch", "split_u32"]
@@ -113,8 +113,8 @@ class Batch:
         if (self.topics.count("\n") + 1 if self._topics is None else len(self._topics)) not in (1, self.count):
             lines = self.topics.count("\n") + 1
             raise ProtocolViolation(f"a batch of {self.count} events names 1 or {self.count} topics, not {lines}")
-        if len(self.columns) > ATTRIBUTES_MAX:
-            raise ProtocolViolation(f"a batch has at most {ATTRIBUTES_MAX} match columns")
+        if len(self.columns) > COLUMNS_MAX:
+            raise ProtocolViolation(f"a batch has at most {COLUMNS_MAX} match columns")
 
     def _check_lengths(self) -> None:
         """Records of one length are common, and need not be added up one by one."""
@@ -138,7 +138,7 @@ class Batch:
             and size <= RECORD_LENGTH_MAX
             and self.lengths == size.to_bytes(4, "little")
             and "\n" not in self.topics
-            and len(self.columns) <= ATTRIBUTES_MAX
+            and len(self.columns) <= COLUMNS_MAX
         )
 
     def split_topics(self) -> None:
@@ -359,7 +359,7 @@ def make_batch(
 ) -> Batch:
     """A batch from columns: one topic for all or one an event, attribute columns, bodies.
 
-    `interest` names the attributes that brokers filter on; None sends a match column for each.
+    `interest` names the attributes that brokers filter on; None sends a match column for each, up to COLUMNS_MAX.
     """
     count = len(bodies)
     if not 0 < count <= BATCH_EVENTS_MAX:
@@ -380,7 +380,7 @@ def make_batch(
         ]
     else:
         records = [encode_record(None, body, content_type) for body in bodies]
-    wanted = list(attributes) if interest is None else [name for name in interest if name in attributes]
+    wanted = list(attributes)[:COLUMNS_MAX] if interest is None else [name for name in interest if name in attributes]
     columns = {name: encode_column(attributes[name]) for name in wanted}
     complete = len(columns) == len(attributes)
     if interest is not None and not complete:

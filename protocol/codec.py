@@ -21,6 +21,8 @@ from .errors import ErrorCode, LocalError, ProtocolViolation
 from .fields import check_fields, is_attribute_name, is_counter, is_name
 from .limits import (
     ATTRIBUTES_MAX,
+    COLUMNS_MAX,
+    CONDITION_LENGTH_MAX,
     CONTROL_LENGTH_MAX,
     CREDIT_MAX,
     FRAME_LENGTH_MAX,
@@ -32,6 +34,7 @@ from .limits import (
     PAGE_LENGTH_MAX,
     PUBLISH_LENGTH_MAX,
     SETTINGS_MAX,
+    SUBSCRIBE_LENGTH_MAX,
     TEXT_LENGTH_MAX,
 )
 from .log_codec import decode_stamp, encode_stamp
@@ -48,12 +51,21 @@ _PUBLISH, _PUBLISH_LENGTH = 12, 8
 _PRODUCE, _PRODUCE_LENGTH = 19, 13
 _FORWARD = 35
 
-_LARGE = frozenset((14, 18, 34))
-"""DELIVER, ANSWER and CONTROL: only a broker sends them, and a text in them may fill the frame."""
+_TEXT_LENGTH_MAX = {
+    8: CONDITION_LENGTH_MAX,
+    14: FRAME_LENGTH_MAX,
+    17: CONDITION_LENGTH_MAX,
+    18: FRAME_LENGTH_MAX,
+    34: FRAME_LENGTH_MAX,
+}
+"""Type number -> bytes of a string inside it: those that carry conditions, and DELIVER, ANSWER and CONTROL, which only
+a broker sends; every other has TEXT_LENGTH_MAX."""
 
 _LENGTH_MAX = {
+    8: SUBSCRIBE_LENGTH_MAX,
     12: PUBLISH_LENGTH_MAX,
     14: FRAME_LENGTH_MAX,
+    17: SUBSCRIBE_LENGTH_MAX,
     18: FRAME_LENGTH_MAX,
     19: PUBLISH_LENGTH_MAX,
     21: FRAME_LENGTH_MAX,
@@ -79,7 +91,7 @@ _LIST_LENGTH_MAX = {
 _OUTER_LENGTH_MAX = 16
 """The same for messages that hold no list: what a stranger may send before the handshake costs next to nothing."""
 
-_MAP_LENGTH_MAX = {8: 256, 17: 256, 18: 1024, 21: LOG_ORIGINS_MAX, 32: SETTINGS_MAX, 33: 256, 34: 1024}
+_MAP_LENGTH_MAX = {8: 256, 17: ATTRIBUTES_MAX, 18: 1024, 21: LOG_ORIGINS_MAX, 32: SETTINGS_MAX, 33: 256, 34: 1024}
 """Type number -> members of a map inside it; no other message but PUBLISH, PRODUCE and FORWARD has one."""
 
 
@@ -174,7 +186,7 @@ def _unpack(data: bytes | bytearray | memoryview, number: int) -> list[Any]:
         data,
         object_pairs_hook=_string_keyed,
         ext_hook=_no_extension,
-        max_str_len=FRAME_LENGTH_MAX if number in _LARGE else TEXT_LENGTH_MAX,
+        max_str_len=_TEXT_LENGTH_MAX.get(number, TEXT_LENGTH_MAX),
         max_bin_len=FRAME_LENGTH_MAX,
         max_array_len=_LIST_LENGTH_MAX.get(number, _OUTER_LENGTH_MAX),
         max_map_len=_MAP_LENGTH_MAX.get(number, 0),
@@ -197,7 +209,7 @@ def _unpack_publish(data: bytes | bytearray | memoryview, length: int) -> list[A
         max_str_len=FRAME_LENGTH_MAX,
         max_bin_len=FRAME_LENGTH_MAX,
         max_array_len=length,
-        max_map_len=ATTRIBUTES_MAX,
+        max_map_len=COLUMNS_MAX,
         max_ext_len=0,
     )
     return lists[0]

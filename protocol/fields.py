@@ -11,6 +11,7 @@ from typing import Any
 from .errors import ProtocolViolation
 from .limits import (
     ATTRIBUTE_NAME_LENGTH_MAX,
+    CONDITION_LENGTH_MAX,
     CREDIT_MAX,
     INTEREST_ATTRIBUTES_MAX,
     LOG_CHUNK_ROWS_MAX,
@@ -24,8 +25,8 @@ from .peer_codec import is_kind, is_member, is_settings
 __all__ = ["FIELDS", "check_fields", "is_attribute_name", "is_counter", "is_name"]
 
 _COUNTER, _TEXT, _NAME, _BIN, _FLAG, _SECONDS, _MAP, _NAMES, _ANY, _SCOPE = range(10)
-_KIND, _NUMBERS, _ROWS = range(10, 13)
-_SETTINGS, _MEMBER, _MEMBER_OR_NIL, _LIST, _ROW = range(13, 18)
+_KIND, _NUMBERS, _ROWS, _CONDITION = range(10, 14)
+_SETTINGS, _MEMBER, _MEMBER_OR_NIL, _LIST, _ROW = range(14, 19)
 
 FIELDS: dict[int, tuple[int, ...]] = {
     1: (_COUNTER, _NAME, _BIN, _COUNTER, _COUNTER, _SECONDS, _NAME, _COUNTER),
@@ -35,7 +36,7 @@ FIELDS: dict[int, tuple[int, ...]] = {
     5: (_COUNTER,),
     6: (_COUNTER,),
     7: (_COUNTER, _COUNTER, _COUNTER, _COUNTER),
-    8: (_COUNTER, _COUNTER, _TEXT, _TEXT, _MAP),
+    8: (_COUNTER, _COUNTER, _TEXT, _CONDITION, _MAP),
     9: (_COUNTER, _COUNTER),
     10: (_COUNTER, _COUNTER),
     11: (_COUNTER, _COUNTER),
@@ -108,6 +109,7 @@ def _is_rows(value: Any) -> bool:
 _CHECKS: dict[int, Callable[[Any], bool]] = {
     _COUNTER: is_counter,
     _TEXT: lambda value: type(value) is str and len(value) <= TEXT_LENGTH_MAX,
+    _CONDITION: lambda value: type(value) is str and len(value) <= CONDITION_LENGTH_MAX,
     _NAME: is_name,
     _BIN: lambda value: type(value) is bytes and len(value) <= ATTRIBUTE_NAME_LENGTH_MAX,
     _FLAG: lambda value: type(value) is bool,
@@ -129,6 +131,7 @@ _CHECKS: dict[int, Callable[[Any], bool]] = {
 _WANTED: dict[int, str] = {
     _COUNTER: "an integer from 0 to 2^53",
     _TEXT: "a string of at most 64 KiB",
+    _CONDITION: "a string of at most 520 KiB",
     _NAME: "a string of at most 256 characters",
     _BIN: "a bin of at most 256 bytes",
     _FLAG: "a bool",

@@ -12,7 +12,7 @@ from itertools import chain
 from .batch import Batch, join_u32, make_batch
 from .columns import Scalar, encode_column
 from .errors import LocalError
-from .limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, ENTRY_OVERHEAD_BYTES, PUBLISH_LENGTH_MAX
+from .limits import BATCH_EVENTS_MAX, COLUMNS_MAX, ENTRY_OVERHEAD_BYTES, PUBLISH_LENGTH_MAX
 from .outcome import Outcome
 
 __all__ = ["OpenBatch", "cut_batches", "cut_columns", "encoded_size"]
@@ -115,6 +115,6 @@ def _match_columns(
             del columns[name]
     else:
         names = list(dict.fromkeys(chain.from_iterable(attributes)))
-        complete = len(names) <= ATTRIBUTES_MAX
-        columns = {name: [event.get(name) for event in attributes] for name in names[:ATTRIBUTES_MAX]}
+        complete = len(names) <= COLUMNS_MAX
+        columns = {name: [event.get(name) for event in attributes] for name in names[:COLUMNS_MAX]}
     return {name: encode_column(values) for name, values in columns.items()}, complete

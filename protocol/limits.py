@@ -7,6 +7,8 @@ __all__ = [
     "ATTRIBUTES_MAX",
     "ATTRIBUTE_NAME_LENGTH_MAX",
     "BATCH_EVENTS_MAX",
+    "COLUMNS_MAX",
+    "CONDITION_LENGTH_MAX",
     "CONTROL_LENGTH_MAX",
     "CREDIT_BYTES_DEFAULT",
     "CREDIT_DEFAULT",
@@ -54,6 +56,7 @@ __all__ = [
     "SPANS_MAX",
     "STORE_ATTEMPTS_MAX",
     "STORE_TRY_SECONDS_MAX",
+    "SUBSCRIBE_LENGTH_MAX",
     "TEXT_LENGTH_MAX",
     "TOPIC_LENGTH_MAX",
     "TOPIC_LEVELS_MAX",
@@ -82,14 +85,24 @@ LIST_LENGTH_MAX = 4 * BATCH_EVENTS_MAX
 """Elements of any one list in a message: the routes of a full batch in which every event is a run of its own need half
 of it, the subscriptions that one run names all of it: 16,384 on one session."""
 
-ATTRIBUTES_MAX = 256
-"""Match columns in a batch, and attributes the client library takes in an event."""
+ATTRIBUTES_MAX = 1024
+"""Attributes of an event. More than twice what the largest of 125 real webhooks has in its JSON (431); what has more is
+a table, and a map of so many short names is built in a tenth of a millisecond."""
+
+COLUMNS_MAX = 256
+"""Match columns in a batch: four times what publishers are told to send. Of the rest brokers look into the records."""
 
 ATTRIBUTE_NAME_LENGTH_MAX = 256
 """Bytes of an attribute's name; dotted JSON paths are the long ones."""
 
 TEXT_LENGTH_MAX = 64 * 1024
-"""Any string of a message but the topics column: conditions are refused at 4 KiB, error texts are cut long before."""
+"""Any string of a message but the topics column and conditions: error texts are cut long before."""
+
+CONDITION_LENGTH_MAX = 520 * 1024
+"""Bytes of the condition of a SUBSCRIBE: brokers take 4 KiB and, in IN lists, 512 KiB of values more."""
+
+SUBSCRIBE_LENGTH_MAX = CONDITION_LENGTH_MAX + CONTROL_LENGTH_MAX
+"""A SUBSCRIBE, or an ASK that explains one: the longest condition beside what any such frame may have."""
 
 INTEREST_ATTRIBUTES_MAX = 64
 """Attributes named in one INTEREST; a stream filtered on more of them simply asks its publishers for all."""
@@ -182,7 +195,8 @@ LETTER_LENGTH_MAX = 1024
 """Elements of a list in a LETTER: a successor list has four, the brokers of a forming ring are at most some dozens."""
 
 PAGE_LENGTH_MAX = 1024 * 1024
-"""A CONTROL frame: one page of the keyed store, of which several go out between two heartbeats on a slow link."""
+"""A CONTROL frame: one page of the keyed store and the longest item behind it, of which several go out between two
+heartbeats on a slow link."""
 
 SETTINGS_MAX = 32
 """Settings that brokers compare when they meet; all of them fit the frame of a handshake."""

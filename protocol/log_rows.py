@@ -26,8 +26,8 @@ from .batch import Batch, join_u32, split_u32
 from .errors import LocalError, ProtocolViolation
 from .limits import (
     ATTRIBUTE_NAME_LENGTH_MAX,
-    ATTRIBUTES_MAX,
     BATCH_EVENTS_MAX,
+    COLUMNS_MAX,
     CREDIT_MAX,
     DIGEST_LENGTH_MAX,
     FRAME_LENGTH_MAX,
@@ -110,7 +110,7 @@ def decode_row(data: bytes | bytearray | memoryview) -> Row:
             max_str_len=FRAME_LENGTH_MAX,
             max_bin_len=FRAME_LENGTH_MAX,
             max_array_len=_FIELDS,
-            max_map_len=ATTRIBUTES_MAX,
+            max_map_len=COLUMNS_MAX,
             max_ext_len=0,
         )
     except ProtocolViolation:

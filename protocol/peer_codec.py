@@ -17,7 +17,7 @@ from .columns import SCALAR_TYPES
 from .errors import ProtocolViolation
 from .limits import (
     ATTRIBUTE_NAME_LENGTH_MAX,
-    ATTRIBUTES_MAX,
+    COLUMNS_MAX,
     CREDIT_MAX,
     FRAME_LENGTH_MAX,
     HOPS_MAX,
@@ -84,7 +84,7 @@ def unpack_forward(data: bytes | bytearray | memoryview, columns: Callable[[list
         max_str_len=FRAME_LENGTH_MAX,
         max_bin_len=FRAME_LENGTH_MAX,
         max_array_len=SHELVES_MAX,
-        max_map_len=ATTRIBUTES_MAX,
+        max_map_len=COLUMNS_MAX,
         max_ext_len=0,
     )
     return parts

@@ -23,6 +23,10 @@ _WIDE = b"\xcf"
 _EMPTY_HEAD = b"\x92\x80"
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _BINARY = (bytes, bytearray, memoryview)
+_TOO_MANY = (
+    f"an event has at most {ATTRIBUTES_MAX} attributes, the values in a JSON document counted (lists aside): "
+    "send the document as a plain body, and as attributes what is filtered on"
+)
 
 
 def encode_record(attributes: Mapping[str, Scalar] | None, body: bytes, content_type: str = "") -> bytes:
@@ -83,7 +87,7 @@ def flatten(value: Mapping[str, Any], prefix: str = "", lenient: bool = False) -
     """Nested maps as a flat map of dotted names. Arrays in a document have no name to be asked by and are left out; an
     attribute that is itself one raises LocalError.
 
-    `lenient` is for documents, which may hold numbers that no attribute can: integers beyond 64 bits are NULL there.
+    `lenient` is for what was read from text, where a number is a number: integers beyond 64 bits are the nearest float.
 
     >>> flatten({"order": {"price": 8.5, "lines": [1, 2]}, "live": True}, "body.")
     {'body.order.price': 8.5, 'body.live': True}
@@ -98,23 +102,30 @@ def flatten(value: Mapping[str, Any], prefix: str = "", lenient: bool = False) -
             if isinstance(member, Mapping):
                 pending.append((f"{before}{name}.", member))
             elif not before or not isinstance(member, list | tuple):
-                too_wide = lenient and isinstance(member, int) and not _INT64_MIN <= member <= _INT64_MAX
-                value_here = None if too_wide else _checked_value(before + name, member)
-                flat[_checked_name(before + name)] = value_here
+                if lenient and isinstance(member, int) and not _INT64_MIN <= member <= _INT64_MAX:
+                    member = _nearest_float(before + name, member)
+                flat[_checked_name(before + name)] = _checked_value(before + name, member)
                 if len(flat) > ATTRIBUTES_MAX:
-                    raise LocalError(f"an event has at most {ATTRIBUTES_MAX} attributes")
+                    raise LocalError(_TOO_MANY)
     return flat
 
 
 def _check_attributes(attributes: Mapping[str, Scalar], record: bytes) -> None:
     if len(attributes) > ATTRIBUTES_MAX:
-        raise LocalError(f"an event has at most {ATTRIBUTES_MAX} attributes, not {len(attributes)}")
+        raise LocalError(f"{_TOO_MANY} (these are {len(attributes)})")
     wide = has_wide_integer(attributes.values(), record)
     for name, value in attributes.items():
         if type(name) is not str or not name:
             raise LocalError("an attribute's name is a string of at least one character")
         if wide or type(value) not in SCALAR_TYPES:
             _checked_value(name, value)
+
+
+def _nearest_float(name: str, number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise LocalError(f"attribute {name!r}: this integer is beyond what a float holds: write a string") from None
 
 
 def _checked_name(name: str) -> str:

@@ -31,8 +31,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from headgate.matching import MatchingError, parse_condition, to_spark
+from headgate.matching.limits import CANONICAL_BYTES_MAX
 from headgate.protocol.columns import encode_column
-from headgate.protocol.limits import BATCH_EVENTS_MAX
+from headgate.protocol.limits import BATCH_EVENTS_MAX, RECORD_LENGTH_MAX, TEXT_LENGTH_MAX
 from headgate.protocol.log_rows import LogKind, Row
 from headgate.protocol.messages import Credit, Deliver, Ping
 
@@ -357,11 +358,12 @@ def _stream_of(topics: str) -> str:
 
 
 def _spark(condition: str) -> str:
-    """The condition in the words of Spark SQL; empty when it has none."""
+    """The condition in the words of Spark SQL, for people; empty when it has none, or is a book of its own."""
     try:
-        return to_spark(parse_condition(condition)) if condition else ""
+        text = to_spark(parse_condition(condition, CANONICAL_BYTES_MAX)) if condition else ""
     except MatchingError:
         return ""
+    return text if len(text) <= TEXT_LENGTH_MAX else ""
 
 
 def _rows_of_lines(lines: _Lines, origin: str, home: str, time_us: int) -> Iterable[Row]:
@@ -373,9 +375,14 @@ def _rows_of_lines(lines: _Lines, origin: str, home: str, time_us: int) -> Itera
 
 
 def _rows_of_changes(changes: Sequence[tuple[int | str | bool, ...]], home: str, time_us: int) -> Iterable[Row]:
-    for first in range(0, len(changes), BATCH_EVENTS_MAX // 16):  # a condition has up to 4 KiB, and is told twice
-        part = list(zip(*changes[first : first + BATCH_EVENTS_MAX // 16], strict=True))
-        yield _row(dict(zip(_CHANGES, part, strict=True)), "", home, time_us)
+    part: list[tuple[int | str | bool, ...]] = []
+    length = 0
+    for place, change in enumerate(changes, 1):
+        part.append(change)
+        length += sum(len(value) for value in change if isinstance(value, str))
+        if length >= RECORD_LENGTH_MAX or len(part) >= BATCH_EVENTS_MAX // 16 or place == len(changes):
+            yield _row(dict(zip(_CHANGES, zip(*part, strict=True), strict=True)), "", home, time_us)
+            part, length = [], 0
 
 
 def _row(columns: dict[str, Sequence[int | str | bool]], origin: str, home: str, time_us: int) -> Row:

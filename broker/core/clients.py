@@ -20,6 +20,7 @@ from headgate.matching import (
     parse_pattern,
     to_text,
 )
+from headgate.matching.limits import CONDITION_BYTES_MAX
 from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT
 from headgate.protocol.messages import (
@@ -50,6 +51,7 @@ from .later import Later
 from .limits import (
     ASKS_PER_SESSION_MAX,
     ERROR_TEXT_LENGTH_MAX,
+    LONG_CONDITIONS_BYTES_MAX,
     SESSIONS_MAX,
     SUBSCRIPTIONS_MAX,
     SUBSCRIPTIONS_PER_SESSION_MAX,
@@ -248,6 +250,9 @@ class Clients:
             raise Refused(ErrorCode.LIMIT, text)
         if len(self._subscribers.by_identity) >= SUBSCRIPTIONS_MAX:
             raise Refused(ErrorCode.LIMIT, f"this broker holds its {SUBSCRIPTIONS_MAX} subscriptions already")
+        if len(message.condition) > CONDITION_BYTES_MAX and self._rendezvous.long_bytes >= LONG_CONDITIONS_BYTES_MAX:
+            text = f"long IN lists fill the {LONG_CONDITIONS_BYTES_MAX} bytes that this broker has for them"
+            raise Refused(ErrorCode.LIMIT, f"{text}: subscribe at another one, or without the list")
         _check_options(message.options)
         pattern = parse_pattern(message.pattern, exact=message.options.get("exact", False))
         condition = parse_condition(message.condition) if message.condition.strip() else None

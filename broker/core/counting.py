@@ -17,7 +17,7 @@ Three things the paper leaves open, and what is done here:
 
 * It keeps one list *per attribute and broker*. Two values on one broker would then be one value, and events would
   match that should not. Here a list belongs to an attribute and a key.
-* Two constraints on one attribute are first made one span by whoever calls, and count once.
+* Two constraints on one attribute are first made one by whoever calls, a span or several, and count once.
 * Ranges are stored by cells, and a value between two multiples of the precision is in the nearer one's cell. So the
   cells of a span include those of its open ends, and a match by counting is a *candidate*, which the broker c1, who
   keeps the condition, evaluates. With `on_grid`, where every value is a multiple, the paper's count is exact.
@@ -48,6 +48,7 @@ from .keys import Domain, Span, equality_key
 
 __all__ = [
     "ENTRIES_MAX",
+    "AnyOf",
     "Collection",
     "Constraint",
     "CountingScheme",
@@ -84,7 +85,7 @@ class IdentifierLayout:
 
     broker_bits: int = 64
     number_bits: int = 32
-    attribute_bits: int = 9  # an event has at most 256 attributes
+    attribute_bits: int = 9  # a schema declares at most 256
 
     def pack(self, identity: SubscriptionId) -> int:
         """The three parts side by side, c1 first."""
@@ -108,7 +109,14 @@ class OneOf:
     values: tuple[Value, ...]
 
 
-Constraint: TypeAlias = OneOf | Span
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """A constraint by ranges: a number in one of them, as in `price < 10 OR price > 990`."""
+
+    spans: tuple[Span, ...]
+
+
+Constraint: TypeAlias = OneOf | Span | AnyOf
 """What a subscription says about one attribute."""
 
 
@@ -142,10 +150,10 @@ class CountingScheme:
         """Whether this can be stored by counting: spans of declared attributes only, and not too many entries."""
         size = 0
         for name, constraint in constraints.items():
-            if not isinstance(constraint, Span):
+            if isinstance(constraint, OneOf):
                 size += len(constraint.values)
             elif name in self.domains:
-                size += len(self._cells(self.domains[name], constraint))
+                size += sum(len(self._cells(self.domains[name], span)) for span in _spans(constraint))
             else:
                 return False
         return bool(constraints) and size <= ENTRIES_MAX
@@ -162,9 +170,9 @@ class CountingScheme:
         return list(found)
 
     def _entries_of(self, name: str, constraint: Constraint) -> Iterator[Entry]:
-        if isinstance(constraint, Span):
+        if not isinstance(constraint, OneOf):
             domain = self.domains[name]
-            for cell in self._cells(domain, constraint):
+            for cell in chain.from_iterable(self._cells(domain, span) for span in _spans(constraint)):
                 yield Entry(self._key_of_cell(domain, cell), name)
             return
         for value in constraint.values:
@@ -189,6 +197,10 @@ class CountingScheme:
         key = equality_key(self.stream, domain.attribute, cell)
         assert key is not None
         return key
+
+
+def _spans(constraint: Span | AnyOf) -> tuple[Span, ...]:
+    return (constraint,) if isinstance(constraint, Span) else constraint.spans
 
 
 class Update(NamedTuple):

@@ -1,12 +1,13 @@
 """Which lists a subscription is put on, for a stream whose placement is `counting`; or why it is anchored instead.
 
-What the planner finds that a condition *needs* (`planner.constraints_of`: a value, one of several, a range) is made a
-shelf of the kind `count` and keys on it, attribute by attribute. Only attributes that the schema declares are counted,
-ranges only where it says minimum, maximum and precision. Whatever else the condition says, and the topic below the
-stream, is for the subscription's home to look at, when counting has made it a candidate.
+What the planner finds that a condition *needs* (`planner.needs_of`: one of some values, or a number in one of some
+ranges) is made a shelf of the kind `count` and keys on it, attribute by attribute. Only attributes that the schema
+declares are counted, ranges only where it says minimum and maximum. Whatever else the condition says, and the topic
+below the stream, is for the subscription's home to look at, when counting has made it a candidate.
 
     numbers of an attribute with a domain      the cells, by which a value and a range meet in one list
     other values                               the keys of the values
+    more than IN_KEYS_MAX ranges               so many, the smallest gaps between them closed
     too much                                   more than IN_KEYS_MAX values, or RANGE_SHARE_MAX of a range: not counted,
                                                as long as another attribute is
 
@@ -15,17 +16,16 @@ c3, the number of lists on which an event must meet the subscription, is the num
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from headgate.matching import Pattern, Tree, Value
 
-from .counting import Constraint
-from .keys import Domain, Span, equality_key
+from .keys import Domain, equality_key
 from .limits import SHELVES_MAX
 from .multicast import Segment
-from .planner import IN_KEYS_MAX, RANGE_SHARE_MAX, Anchor, constraints_of, declared, plan
+from .planner import IN_KEYS_MAX, RANGE_SHARE_MAX, Anchor, Need, closed, declared, needs_of, plan
 from .shelves import Shelf, count_shelf
 
 __all__ = ["Counted", "CountedPart", "Resting", "plan_counting", "plan_resting"]
@@ -93,38 +93,36 @@ def plan_counting(pattern: Pattern, condition: Tree | None, schema: Mapping[str,
     """The lists of a subscription, or what keeps it from being counted."""
     if condition is None:
         return "it has no condition"
-    constraints = constraints_of(pattern, condition, schema)
+    needs = needs_of(pattern, condition, schema)
     attributes = schema.get("attributes") if schema is not None else None
-    known = {name: one for name, one in constraints.items() if isinstance(attributes, Mapping) and name in attributes}
+    known = {name: one for name, one in needs.items() if isinstance(attributes, Mapping) and name in attributes}
     if not known:
         return "it asks no attribute that the schema declares for a value, or for a range"
     stream = pattern.stream
-    parts = [_part(stream, name, declared(stream, schema, name), constraint) for name, constraint in known.items()]
+    parts = [_part(stream, name, declared(stream, schema, name), need) for name, need in known.items()]
     counted = tuple(part for part in parts if part is not None)
     if counted:
         return Counted(stream, counted)
     return f"what it asks for is too much: more than {IN_KEYS_MAX} values, or {RANGE_SHARE_MAX:.0%} of a range or more"
 
 
-def _part(stream: str, name: str, domain: Domain | None, constraint: Constraint) -> CountedPart | None:
+def _part(stream: str, name: str, domain: Domain | None, need: Need) -> CountedPart | None:
     """The lists of one attribute; None when they would be too many."""
-    if isinstance(constraint, Span):
-        assert domain is not None, "a span is made of a declared range"
-        return _stretch(domain, domain.span_cells(constraint))
-    if len(constraint.values) > IN_KEYS_MAX:
+    values = [] if need.points is None else list(need.points.values())
+    if 0 < len(values) <= IN_KEYS_MAX:
+        numbers = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
+        if domain is not None and len(numbers) == len(values):
+            return _stretches(domain, [range(cell, cell + 1) for cell in sorted({domain.cell(one) for one in numbers})])
+        keys = {equality_key(stream, name, one): one for one in values}
+        segments = tuple(Segment(key, key) for key in keys if key is not None)
+        return CountedPart(count_shelf(name), segments, tuple(keys.values()))
+    cells = closed(need.cells or (), IN_KEYS_MAX)
+    if domain is None or not cells or sum(map(len, cells)) / domain.cells >= RANGE_SHARE_MAX:
         return None
-    numbers = [one for one in constraint.values if isinstance(one, int | float) and not isinstance(one, bool)]
-    if domain is not None and len(numbers) == len(constraint.values):
-        cells = sorted({domain.cell(number) for number in numbers})
-        segments = tuple(Segment(domain.key_of_cell(cell), domain.key_of_cell(cell)) for cell in cells)
-        return CountedPart(count_shelf(name, domain), segments, tuple(cell for cell in cells for _ in "lh"))
-    keys = {equality_key(stream, name, one): one for one in constraint.values}
-    segments = tuple(Segment(key, key) for key in keys if key is not None)
-    return CountedPart(count_shelf(name), segments, tuple(keys.values()))
+    return _stretches(domain, cells)
 
 
-def _stretch(domain: Domain, cells: range) -> CountedPart | None:
-    if not cells or len(cells) / domain.cells >= RANGE_SHARE_MAX:
-        return None
-    segment = Segment(domain.key_of_cell(cells[0]), domain.key_of_cell(cells[-1]))
-    return CountedPart(count_shelf(domain.attribute, domain), (segment,), (cells[0], cells[-1]))
+def _stretches(domain: Domain, cells: Sequence[range]) -> CountedPart:
+    segments = tuple(Segment(domain.key_of_cell(one[0]), domain.key_of_cell(one[-1])) for one in cells)
+    ends = tuple(end for one in cells for end in (one[0], one[-1]))
+    return CountedPart(count_shelf(domain.attribute, domain), segments, ends)

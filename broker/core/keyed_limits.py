@@ -121,8 +121,8 @@ TOMBSTONES_MAX = 200_000
 ITEMS_MAX = 2_000_000
 """As many as subscriptions of a broker; at about 1 KiB each they fill 2 GiB."""
 
-ITEM_BYTES_MAX = 128 * 1024
-"""A condition has at most 4 KiB and a schema 256 attributes; an item fits a page eight times over when small."""
+ITEM_BYTES_MAX = 544 * 1024
+"""A condition has at most 516 KiB, in IN lists nearly all of it, and a schema 256 attributes."""
 
 NAME_PARTS_MAX = 16
 """Parts of a name: kind, stream, home and numbers are six."""
@@ -134,7 +134,7 @@ PAGE_ITEMS_MAX = 500
 """Items of one message: a tenth of a second's work even when each is indexed."""
 
 PAGE_BYTES_MAX = 384 * 1024
-"""Bytes of the items of one message, as estimated; with the last one it stays below 512 KiB."""
+"""Bytes of the items of one message, as estimated; with the last one it stays below 1 MiB."""
 
 PAGES_IN_FLIGHT_MAX = 4
 """Pages not yet acknowledged: the pipe is full, and a write behind them waits for at most 2 MiB."""

@@ -205,9 +205,15 @@ def written(items: Iterable[Item]) -> list[Any]:
     return [[list(item.name), item.low, item.high, item.version, item.value] for item in items]
 
 
+_COUNTED_LENGTH = 4096
+"""Characters of a string whose bytes are counted and not guessed: a long list has to fit."""
+
+
 def _value_bytes(value: Any) -> int:
     kind = type(value)
     if kind is str:
+        if len(value) > _COUNTED_LENGTH and not value.isascii():
+            return len(value.encode("utf-8", "surrogatepass")) + 5
         return len(value) * (1 if value.isascii() else 4) + 5
     if kind is bytes:
         return len(value) + 5

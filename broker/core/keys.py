@@ -43,11 +43,13 @@ from .identifiers import RING_SIZE, distance, hash_identifier
 from .multicast import Segment
 
 __all__ = [
+    "CELLS_DEFAULT",
     "CELLS_MAX",
     "Domain",
     "Span",
     "attribute_start",
     "declared_domain",
+    "default_precision",
     "equality_key",
     "order_preserving_key",
     "prefix_key",
@@ -57,6 +59,10 @@ __all__ = [
 
 CELLS_MAX = 2**48
 """Cells of an attribute. Below it a cell is wide enough, 65,536 identifiers, that rounding never joins two of them."""
+
+CELLS_DEFAULT = 2**20
+"""Steps from minimum to maximum of an attribute whose schema names no precision: a thousand for each broker of a
+cluster of a thousand, so a finer grid would put hardly anything anywhere else."""
 
 _NAN = float("nan")
 _DOUBLE = struct.Struct(">d")
@@ -145,6 +151,13 @@ def _is_over(place: int | None, or_equal: bool) -> bool:
 def order_preserving_key(start: int, cell: int, cells: int, ring_size: int = RING_SIZE) -> int:
     """Where a cell lies when so many go once around the ring."""
     return (start + cell * ring_size // cells) % ring_size
+
+
+def default_precision(whole: bool, minimum: int | float, maximum: int | float) -> int | float:
+    """The precision of an attribute whose schema names none: 1 for whole numbers if that is not too fine, else a share
+    of the range."""
+    width = float(maximum) - float(minimum)
+    return 1 if whole and width < CELLS_MAX - 1 else width / CELLS_DEFAULT
 
 
 def declared_domain(

@@ -33,6 +33,7 @@ __all__ = [
     "LOG_FILTERS_MAX",
     "LOG_PENDING_BYTES_MAX",
     "LOG_WAITERS_MAX",
+    "LONG_CONDITIONS_BYTES_MAX",
     "LOSSES_KEPT_MAX",
     "ORPHAN_SECONDS",
     "OUTBOX_BYTES_DEFAULT",
@@ -44,6 +45,7 @@ __all__ = [
     "PRODUCER_NAME_LENGTH_MAX",
     "PUBLISHED_STREAMS_MAX",
     "READS_PER_SESSION_MAX",
+    "REFRESH_BYTES",
     "REFRESH_GROWTH",
     "REFRESH_ITEMS",
     "REFRESH_PAUSE_SECONDS",
@@ -104,6 +106,10 @@ ANSWER_LENGTH_MAX = 192 * 1024
 """Characters of the rows of one ANSWER as Python writes them: at four bytes each three quarters of a CONTROL, in which
 it comes from another broker."""
 
+LONG_CONDITIONS_BYTES_MAX = 64 * 1024 * 1024
+"""Conditions above 4 KiB, which have long IN lists, of a broker's clients together: 400 lists of 10,000 ISINs. Wherever
+they rest they take some ten times as much."""
+
 SUBSCRIPTIONS_MAX = 2_000_000
 """All of a broker; at about 1 KiB each they fill 2 GiB."""
 
@@ -148,7 +154,7 @@ SCHEMAS_DELETED_MAX = 1_000
 """Deletions that the disk remembers, for a broker that was away: the oldest goes first. A hundred bytes each."""
 
 SCHEMA_ATTRIBUTES_MAX = 256
-"""As many as an event may have."""
+"""As many as a batch may have match columns."""
 
 WHOLE_BYTES_MAX = 512 * 1024
 """Records that all go the same way and are joined for it: what is copied once is read from the cache by everyone."""
@@ -196,6 +202,9 @@ take seconds to become one."""
 
 REFRESH_ITEMS = 500
 """Items of one step of that: a few milliseconds."""
+
+REFRESH_BYTES = 1024 * 1024
+"""Bytes of long conditions in one step: two pages."""
 
 REFRESH_PAUSE_SECONDS = 0.05
 """Between two such steps, so that events go on."""

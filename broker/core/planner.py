@@ -7,6 +7,7 @@ A pattern says one thing of that kind by itself: the event's topic begins with i
 what it *needs*: for each attribute, the values one of which it must have, or the cells one of which it must be in.
 
     a = 1, a IN (1, 2), a               these values; numbers of a declared attribute are their cells as well
+    a IN (1, 2, ... 17 or more)         the cells that it spans, if a is declared; else too much to be stored by value
     a < 5, a BETWEEN 1 AND 2            these cells, if a is declared
     AND                                 what any side needs; of what both need, what they have in common
     OR                                  what all sides need, taken together
@@ -30,15 +31,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from headgate.matching import Pattern, Tree, Value, static_part
 from headgate.matching.anchors import parts_of
 from headgate.matching.tree import And, Attribute, Between, Compare, In, Literal, Not, Or
 from headgate.matching.values import is_null
 
-from .counting import Constraint, CountingScheme, OneOf, Placement
-from .keys import Domain, Span, declared_domain, equality_key, prefix_key
+from .counting import AnyOf, Constraint, CountingScheme, OneOf, Placement
+from .keys import Domain, Span, declared_domain, default_precision, equality_key, prefix_key
 from .multicast import Segment
 from .shelves import Shelf, equal_shelf, range_shelf, topic_shelf
 
@@ -47,10 +48,14 @@ __all__ = [
     "IN_KEYS_MAX",
     "RANGE_SHARE_MAX",
     "Anchor",
+    "Need",
+    "closed",
     "constraints_of",
     "counting_scheme",
     "declared",
+    "needs_of",
     "plan",
+    "precision_of",
 ]
 
 IN_KEYS_MAX: Final = 16
@@ -91,21 +96,26 @@ def plan(
     return next(anchor for choose in CLASSES.values() if (anchor := choose(question)) is not None)
 
 
+def needs_of(pattern: Pattern, condition: Tree | None, schema: Mapping[str, Any] | None = None) -> Needs:
+    """What must be so, attribute by attribute, for the condition to be true; nothing also when it never is."""
+    return _Question(pattern, condition, schema, False).needs() or {}
+
+
 def constraints_of(
     pattern: Pattern, condition: Tree | None, schema: Mapping[str, Any] | None = None
 ) -> dict[str, Constraint]:
-    """What must be so, attribute by attribute, for a stream whose `placement` is `counting`. Nothing: anchor it.
+    """The same in the words of the paper (`counting.py`). Nothing: anchor it.
 
-    It is what a condition needs, not all that it says: who is counted often enough is a candidate (`counting.py`).
+    It is what a condition needs, not all that it says: who is counted often enough is a candidate.
     """
-    question = _Question(pattern, condition, schema, False)
     found: dict[str, Constraint] = {}
-    for name, need in (question.needs() or {}).items():
-        domain = question.domain(name)
+    for name, need in needs_of(pattern, condition, schema).items():
+        domain = declared(pattern.stream, schema, name)
         if need.points is not None:
             found[name] = OneOf(tuple(need.points.values()))
         elif need.cells is not None and domain is not None:
-            found[name] = _hull(domain, need.cells[0][0], need.cells[-1][-1])
+            spans = tuple(_span_of(domain, one) for one in need.cells)
+            found[name] = spans[0] if len(spans) == 1 else AnyOf(spans)
     return found
 
 
@@ -119,33 +129,58 @@ def counting_scheme(
     return CountingScheme(stream, domains, placement)
 
 
-def _hull(domain: Domain, first: int, last: int) -> Span:
-    """Numbers that lie in these cells and in all between; a bound that doubles cannot express so is left open."""
+def _span_of(domain: Domain, cells: range) -> Span:
+    """Numbers that lie in these cells; a bound that doubles cannot express so is left open."""
+    first, last = cells[0], cells[-1]
     low, high = (domain.minimum + cell * domain.precision for cell in (first, last))
     return Span(low if 0 < domain.cell(low) <= first else None, high if last <= domain.cell(high) else None)
 
 
+def closed(cells: Sequence[range], count_max: int) -> list[range]:
+    """The same cells in no more stretches than that: the smallest gaps between them are closed."""
+    gaps = sorted(range(1, len(cells)), key=lambda place: cells[place].start - cells[place - 1].stop)
+    shut = dict.fromkeys(gaps[: max(0, len(cells) - count_max)])
+    stretches = list(cells[:1])
+    for place in range(1, len(cells)):
+        if place in shut:
+            stretches[-1] = range(stretches[-1].start, cells[place].stop)
+        else:
+            stretches.append(cells[place])
+    return stretches
+
+
 def declared(stream: str, schema: Mapping[str, Any] | None, attribute: str) -> Domain | None:
-    """The domain of an attribute, if the schema declares its bounds. Integers are precise to 1 unless it says more."""
+    """The domain of an attribute, if the schema declares its bounds."""
     attributes = schema.get("attributes") if schema is not None else None
     entry = attributes.get(attribute) if isinstance(attributes, Mapping) else None
-    if not isinstance(entry, Mapping) or entry.get("type") not in ("int", "float"):
+    if not isinstance(entry, Mapping):
         return None
-    precision = entry.get("precision")
-    if precision is None and entry["type"] == "int":
-        precision = 1
-    numbers: list[Any] = [one for one in (entry.get("min"), entry.get("max"), precision) if type(one) in (int, float)]
-    if len(numbers) < 3 or any(is_null(one) for one in numbers):
+    precision = precision_of(entry)
+    if precision is None:
         return None
-    return declared_domain(stream, attribute, *map(float, numbers))
+    return declared_domain(stream, attribute, float(entry["min"]), float(entry["max"]), float(precision))
+
+
+def precision_of(entry: Mapping[str, Any]) -> int | float | None:
+    """The precision of an attribute as its schema has it, or its default; None when its bounds are not declared."""
+    low, high, precision = entry.get("min"), entry.get("max"), entry.get("precision")
+    if entry.get("type") not in ("int", "float") or not _is_number(low) or not _is_number(high):
+        return None
+    if precision is None:
+        return default_precision(entry["type"] == "int", low, high)
+    return precision if _is_number(precision) else None
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return type(value) in (int, float) and not is_null(value)
 
 
 # --- What a condition needs -------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Need:
-    """What one attribute must be. Each of the two holds by itself; None is: that says nothing."""
+class Need:
+    """What one attribute must be. Each of the two holds by itself; None is: that says nothing, or too much."""
 
     points: dict[int, Value] | None = None
     """One of these values, by equality key."""
@@ -153,7 +188,7 @@ class _Need:
     """A number in one of these cells of its domain; disjoint, not adjacent, in order."""
 
 
-_Needs: TypeAlias = dict[str, _Need]
+Needs: TypeAlias = dict[str, Need]
 
 
 @dataclass(slots=True)
@@ -177,13 +212,13 @@ class _Question:
             self._domains[attribute] = declared(self.stream, self.schema, attribute)
         return self._domains[attribute]
 
-    def needs(self) -> _Needs | None:
+    def needs(self) -> Needs | None:
         """What must be so for the condition to be true; None when it never is."""
         if self.condition is None:
             return {}
         return _all([self._needs_of(part) for part in parts_of(static_part(self.condition))])
 
-    def _needs_of(self, tree: Tree) -> _Needs | None:
+    def _needs_of(self, tree: Tree) -> Needs | None:
         match tree:
             case And(operands):
                 return _all([self._needs_of(operand) for operand in operands])
@@ -195,6 +230,8 @@ class _Question:
                 return self._compared(name, operator, value)
             case Between(operand, low, high):
                 return self._needs_of(And((Compare(">=", operand, low), Compare("<=", operand, high))))
+            case In(Attribute(name), items) if len({item.value for item in items}) > IN_KEYS_MAX:
+                return self._listed(name, [item.value for item in items])
             case In(Attribute(name), items):
                 return _any([self._point(name, item.value) for item in items])
             case Attribute(name):
@@ -205,7 +242,7 @@ class _Question:
                 return {} if value is True else None
         return {}
 
-    def _compared(self, name: str, operator: str, value: Value) -> _Needs | None:
+    def _compared(self, name: str, operator: str, value: Value) -> Needs | None:
         """Of `name operator value`."""
         if value is None:
             return None
@@ -216,23 +253,34 @@ class _Question:
             return {}
         return self._span(name, span_of(value))
 
-    def _point(self, name: str, value: Value) -> _Needs | None:
+    def _point(self, name: str, value: Value) -> Needs | None:
         key = equality_key(self.stream, name, value)
         if key is None:
             return None
-        need = _Need({key: value})
+        need = Need({key: value})
         domain = self.domain(name)
         if domain is not None and not isinstance(value, (bool, str)) and value is not None:
             cell = domain.cell(value)
             need.cells = [range(cell, cell + 1)]
         return {name: need}
 
-    def _span(self, name: str, span: Span) -> _Needs | None:
+    def _listed(self, name: str, values: list[Value]) -> Needs:
+        """Of a list of more values than keys are stored for: of a declared attribute, what it spans; else too much.
+
+        A key for each would take 20 milliseconds for 10,000 values, to no end.
+        """
+        domain = self.domain(name)
+        numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+        if domain is None or not numbers:
+            return {name: Need()}
+        return {name: Need(cells=[range(domain.cell(min(numbers)), domain.cell(max(numbers)) + 1)])}
+
+    def _span(self, name: str, span: Span) -> Needs | None:
         domain = self.domain(name)
         if domain is None:
             return {}
         cells = domain.span_cells(span)
-        return {name: _Need(cells=[cells])} if cells else None
+        return {name: Need(cells=[cells])} if cells else None
 
 
 _MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -245,47 +293,47 @@ _SPANS: Final[dict[str, Callable[[int | float], Span]]] = {
 }
 
 
-def _all(sides: Sequence[_Needs | None]) -> _Needs | None:
+def _all(sides: Sequence[Needs | None]) -> Needs | None:
     """What a conjunction needs."""
-    together: _Needs = {}
+    together: Needs = {}
     for side in sides:
         if side is None:
             return None
         for name, need in side.items():
-            before = together.get(name, _Need())
+            before = together.get(name, Need())
             points, cells = _common_points(before, need), _common_cells(before, need)
             if points == {} or cells == []:
                 return None
-            together[name] = _Need(points, cells)
+            together[name] = Need(points, cells)
     return together
 
 
-def _any(sides: Sequence[_Needs | None]) -> _Needs | None:
+def _any(sides: Sequence[Needs | None]) -> Needs | None:
     """What a disjunction needs; a side that is never true has no say."""
     possible = [side for side in sides if side is not None]
     if not possible:
         return None
-    together: _Needs = {}
+    together: Needs = {}
     for name in possible[0]:
         needs = [side[name] for side in possible if name in side]
         if len(needs) < len(possible):
             continue
         points = [need.points for need in needs if need.points is not None]
         cells = [need.cells for need in needs if need.cells is not None]
-        together[name] = _Need(
+        together[name] = Need(
             {key: value for some in points for key, value in some.items()} if len(points) == len(needs) else None,
             _joined([one for some in cells for one in some]) if len(cells) == len(needs) else None,
         )
-    return {name: need for name, need in together.items() if need.points is not None or need.cells is not None}
+    return together
 
 
-def _common_points(left: _Need, right: _Need) -> dict[int, Value] | None:
+def _common_points(left: Need, right: Need) -> dict[int, Value] | None:
     if left.points is None or right.points is None:
         return right.points if left.points is None else left.points
     return {key: value for key, value in left.points.items() if key in right.points}
 
 
-def _common_cells(left: _Need, right: _Need) -> list[range] | None:
+def _common_cells(left: Need, right: Need) -> list[range] | None:
     if left.cells is None or right.cells is None:
         return right.cells if left.cells is None else left.cells
     both: list[range] = []
@@ -335,7 +383,7 @@ _Offer: TypeAlias = tuple[int, float, Callable[[], Anchor]]
 """Rank, size within the rank, and how the anchor is made: smaller is better."""
 
 
-def _offers(question: _Question, name: str, need: _Need) -> list[_Offer]:
+def _offers(question: _Question, name: str, need: Need) -> list[_Offer]:
     """The anchors that one attribute would make."""
     offers: list[_Offer] = []
     keys_max = 1 if question.single_key else IN_KEYS_MAX

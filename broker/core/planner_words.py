@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -87,7 +88,8 @@ def _value_text(value: Value) -> str:
 
 def _stretch_text(domain: Domain, first: int, last: int) -> str:
     """The numbers of some cells, as round as the precision is."""
-    low, high = (f"{domain.minimum + cell * domain.precision:.12g}" for cell in (first, last))
+    digits = max(0, 1 - math.floor(math.log10(domain.precision)))
+    low, high = (f"{round(domain.minimum + cell * domain.precision, digits):.12g}" for cell in (first, last))
     if first == last:
         return f"about {low}"
     if first == 0:

@@ -5,6 +5,7 @@ A verb raises Refused when it cannot answer. Values are plain maps and lists; fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
@@ -23,11 +24,13 @@ from headgate.matching import (
 from headgate.protocol.errors import ErrorCode, Refused
 
 from .inquiries import INQUIRED
+from .keys import declared_domain
 from .later import Later
-from .limits import SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX, SLOWEST_MAX
+from .limits import ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX, SLOWEST_MAX
 from .log_questions import LOG_VERBS
 from .pages import page_of
 from .ring_view import lives_on, ring_of
+from .schema_changes import changed_schema, changes_of, defaults_of
 from .stream_settings import SETTINGS, check_settings
 from .streams import Stream
 from .subscribers import ClientSession
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["VERBS", "answer_of", "ask"]
 
 _SCHEMA_TYPES = ("bool", "int", "float", "string")
+_DOUBLE_MAX = math.nextafter(math.inf, 0.0)
 
 
 def ask(node: Node, verb: str, arguments: dict[str, Any], now: float) -> Any:
@@ -111,6 +115,7 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "connected": subscription.session.link is not None,
             "dropped": subscription.dropped,
             **_pace_of(subscription.session),
+            "subid": _subid(node, identity),
         }
         for identity, subscription in node.subscribers.by_identity.items()
         if identity > after
@@ -144,6 +149,12 @@ def _slowest(node: Node, arguments: dict[str, Any], now: float) -> Any:
     ]
 
 
+def _subid(node: Node, identity: int) -> dict[str, Any] | None:
+    """The three parts of a counted subscription's subID; None of one that rests at one anchor."""
+    attributes = node.rendezvous.attributes_counted(identity)
+    return {"c1": f"{node.cluster.me:016x}", "c2": identity, "c3": attributes} if attributes else None
+
+
 def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
     pattern_text, condition_text = arguments.get("pattern"), arguments.get("condition") or ""
     if type(pattern_text) is not str or type(condition_text) is not str:
@@ -165,7 +176,8 @@ def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
     }
     if condition is not None:
         answer["attributes"] = sorted(attributes(condition))
-        answer["spark"] = to_spark(condition)
+        spark = to_spark(condition)
+        answer |= {"spark": spark} if len(spark) <= ANSWER_LENGTH_MAX else {}  # control characters take six each there
     event = arguments.get("event")
     if event is not None:
         answer |= _verdicts(pattern, condition, event)
@@ -189,7 +201,10 @@ def _verdicts(pattern: Any, condition: Any, event: Any) -> dict[str, Any]:
     if condition is not None:
         explanation = explain(condition, event.get("attrs", {}))
         verdict = explanation.verdict
-        predicates = [{"predicate": leaf.text, "verdict": leaf.verdict} for leaf in explanation.predicates]
+        predicates = [
+            {"predicate": leaf.text, "verdict": leaf.verdict} | ({"why": leaf.why} if leaf.why else {})
+            for leaf in explanation.predicates
+        ]
     result["predicates"] = predicates
     result["verdict"] = verdict
     is_served = all(one["verdict"] != "later" for one in predicates)
@@ -198,9 +213,30 @@ def _verdicts(pattern: Any, condition: Any, event: Any) -> dict[str, Any]:
 
 
 def _schema_put(node: Node, arguments: dict[str, Any], now: float) -> Any:
-    stream, schema = _stream_name(arguments), arguments.get("schema")
-    if type(schema) is not dict or type(schema.get("attributes", {})) is not dict:
+    """What is given is merged into the schema there is, or takes its place (`replace`)."""
+    stream, given, replace = _stream_name(arguments), arguments.get("schema"), arguments.get("replace", False)
+    if type(given) is not dict or type(given.get("attributes", {})) not in (dict, type(None)):
         raise Refused(ErrorCode.BAD_REQUEST, 'a schema is {"attributes": {"price": {"type": "float", "min": 0}}}')
+    if type(replace) is not bool:
+        raise Refused(ErrorCode.BAD_REQUEST, "schema.put: `replace` is true or false")
+    if not node.cluster.knows_streams(now):
+        text = "this broker has not heard yet which schemas there are: try again in a moment, or ask another broker"
+        raise Refused(ErrorCode.UNAVAILABLE, text)
+    before = node.streams.schemas.get(stream)
+    schema = changed_schema(stream, before, given, replace)
+    _check_schema(schema)
+    if stream not in node.streams.schemas and len(node.streams.schemas) >= SCHEMAS_MAX:
+        raise Refused(ErrorCode.LIMIT, f"this broker keeps at most {SCHEMAS_MAX} schemas")
+    answer = {**_schema_row(stream, schema), "changed": changes_of(before, schema)}
+    return _write_schema(node, stream, schema, answer, now)
+
+
+def _schema_row(stream: str, schema: Any) -> dict[str, Any]:
+    """A stream, its schema, and what holds of it without being said."""
+    return {"stream": stream, "schema": schema, "defaults": defaults_of(schema)}
+
+
+def _check_schema(schema: dict[str, Any]) -> None:
     declared = schema.get("attributes", {})
     if len(declared) > SCHEMA_ATTRIBUTES_MAX:
         raise Refused(ErrorCode.LIMIT, f"a schema names at most {SCHEMA_ATTRIBUTES_MAX} attributes")
@@ -211,9 +247,6 @@ def _schema_put(node: Node, arguments: dict[str, Any], now: float) -> Any:
         text = f"unknown key {min(map(str, unknown))!r} in the schema; there are attributes, {', '.join(SETTINGS)}"
         raise Refused(ErrorCode.BAD_REQUEST, text)
     check_settings(schema)
-    if stream not in node.streams.schemas and len(node.streams.schemas) >= SCHEMAS_MAX:
-        raise Refused(ErrorCode.LIMIT, f"this broker keeps at most {SCHEMAS_MAX} schemas")
-    return _write_schema(node, stream, schema, {"stream": stream, "schema": schema}, now)
 
 
 def _write_schema(node: Node, stream: str, schema: Any, answer: Any, now: float) -> Later:
@@ -241,11 +274,18 @@ def _check_attribute(name: Any, attribute: Any) -> None:
         raise Refused(ErrorCode.BAD_REQUEST, text)
     for key in ("min", "max", "precision"):
         bound = attribute.get(key)
-        if bound is not None and type(bound) not in (int, float):
-            raise Refused(ErrorCode.BAD_REQUEST, f"attribute {name!r}: {key} is a number")
-    low, high = attribute.get("min"), attribute.get("max")
+        if bound is not None and (type(bound) not in (int, float) or not -_DOUBLE_MAX <= bound <= _DOUBLE_MAX):
+            raise Refused(ErrorCode.BAD_REQUEST, f"attribute {name!r}: {key} is a number, and a finite one")
+    low, high, precision = attribute.get("min"), attribute.get("max"), attribute.get("precision")
     if low is not None and high is not None and not low < high:
         raise Refused(ErrorCode.BAD_REQUEST, f"attribute {name!r}: min is below max")
+    if precision is None:
+        return
+    if not precision > 0:
+        raise Refused(ErrorCode.BAD_REQUEST, f"attribute {name!r}: precision is above 0, or left out")
+    if low is not None and high is not None and declared_domain("", name, low, high, precision) is None:
+        text = f"attribute {name!r}: from min to max are at most 2^48 steps of precision: take a larger one, or none"
+        raise Refused(ErrorCode.BAD_REQUEST, text)
 
 
 def _schema_get(node: Node, arguments: dict[str, Any], now: float) -> Any:
@@ -253,13 +293,13 @@ def _schema_get(node: Node, arguments: dict[str, Any], now: float) -> Any:
     schema = node.streams.schemas.get(stream)
     if schema is None:
         raise Refused(ErrorCode.NOT_FOUND, f"stream {stream!r} has no schema; `headgate schema put` gives it one")
-    return {"stream": stream, "schema": schema}
+    return _schema_row(stream, schema)
 
 
 def _schema_list(node: Node, arguments: dict[str, Any], now: float) -> Any:
     after = _after_name(arguments)
     schemas = sorted(node.streams.schemas.items())
-    return page_of({"stream": name, "schema": schema} for name, schema in schemas if name > after)
+    return page_of(_schema_row(name, schema) for name, schema in schemas if name > after)
 
 
 def _schema_rm(node: Node, arguments: dict[str, Any], now: float) -> Any:

@@ -31,6 +31,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headgate.matching import MatchingError, Pattern, Tree, attributes, parse_condition, parse_pattern
+from headgate.matching.limits import CONDITION_BYTES_MAX
 from headgate.protocol.errors import ProtocolViolation
 
 from .cluster import Cluster
@@ -42,6 +43,7 @@ from .keyed_messages import Item
 from .limits import (
     ANEW_SECONDS,
     ORPHAN_SECONDS,
+    REFRESH_BYTES,
     REFRESH_GROWTH,
     REFRESH_ITEMS,
     REFRESH_PAUSE_SECONDS,
@@ -67,6 +69,7 @@ class _Mine:
     shelves: tuple[Shelf, ...]  # several when it is counted
     attributes: tuple[str, ...]
     meaning: tuple[Pattern, Tree | None] | None  # until it is in force, so that it need not be parsed twice
+    long_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -102,6 +105,8 @@ class Rendezvous:
         self.shelf_of: dict[int, Shelf] = {}
         self.counting = CountingHome(self._me, self._life)
         self.identity = 0
+        self.long_bytes = 0
+        """Of conditions above what they may have without IN lists."""
         self._mine: dict[int, _Mine] = {}
         self._held: dict[tuple[int, int, int], _Held] = {}
         self._then: dict[int, list[Then]] = {}
@@ -150,7 +155,8 @@ class Rendezvous:
         items = self._items(subscription, resting, exact, text if condition is not None else "")
         names = attributes(condition) if condition is not None else _UNKNOWN
         meaning = (pattern, condition)
-        self._mine[number] = _Mine(subscription, items, resting.shelves, names, meaning)
+        self._mine[number] = _Mine(subscription, items, resting.shelves, names, meaning, _long(text))
+        self.long_bytes += _long(text)
         if isinstance(resting, Counted) and condition is not None:
             self.counting.enter(number, pattern, condition)
         waiting = 2  # for its items, and for everybody to know what is in use
@@ -171,6 +177,10 @@ class Rendezvous:
         else:
             one_more(True, now)  # nothing can ever match it
 
+    def attributes_counted(self, number: int) -> int:
+        """On the lists of how many attributes a subscription of ours is: its c3; 0 when it is not counted."""
+        return len(self._mine[number].shelves) if number in self.counting.checks and number in self._mine else 0
+
     def _items(self, subscription: Subscription, resting: Resting, exact: bool, text: str) -> tuple[Item, ...]:
         """What is put where its events pass."""
         number = subscription.identity
@@ -189,6 +199,7 @@ class Rendezvous:
             mine = self._mine.pop(subscription.identity, None)
             self.counting.leave(subscription.identity)
             if mine is not None:
+                self.long_bytes -= mine.long_bytes
                 ended += [item._replace(version=item.version + 1, value=None) for item in mine.items]
                 self.usage.release(subscription.stream, mine.shelves, mine.attributes)
                 self._rest_no_more(self._me, self._life, subscription.identity)  # now, whoever owns its keys
@@ -367,9 +378,11 @@ class Rendezvous:
             self._refresh.extend(self._mine)
             self._anew = False
         items: list[Item] = []
-        while self._refresh and len(items) < REFRESH_ITEMS:
+        long_bytes = 0
+        while self._refresh and len(items) < REFRESH_ITEMS and long_bytes < REFRESH_BYTES:
             mine = self._mine.get(self._refresh.popleft())
             if mine is not None and mine.meaning is None:
+                long_bytes += mine.long_bytes
                 mine.items = tuple(item._replace(version=self._edition) for item in mine.items)
                 items += mine.items
         if items:
@@ -388,5 +401,11 @@ class Rendezvous:
         self.usage.validate()
         self.counting.lists.validate()
         assert self.counting.checks.keys() <= self._mine.keys()
+        assert self.long_bytes == sum(mine.long_bytes for mine in self._mine.values())
         for identity in self.shelf_of:
             assert identity in self._subscribers.by_identity
+
+
+def _long(condition: str) -> int:
+    """What a condition counts for when it is one with a long IN list: those have a bound of their own."""
+    return len(condition) if len(condition) > CONDITION_BYTES_MAX else 0

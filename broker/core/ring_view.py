@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.matching import Pattern, Tree
 
+from .counting_plan import Counted
 from .identifiers import RING_SIZE, distance
 from .keyed_arcs import Stretch
 from .planner_words import explain_resting
@@ -102,4 +103,8 @@ def lives_on(node: Node, pattern: Pattern, condition: Tree | None) -> dict[str, 
         "because": because,
         "shelf": words["shelf_in_words"],
         "keys": words["keys"],
-    }
+    } | (
+        {"subid": {"c1": f"{cluster.me:016x}", "c2": None, "c3": len(resting.parts)}}  # c2 it has when it is made
+        if isinstance(resting, Counted)
+        else {}
+    )

@@ -68,12 +68,14 @@ def check_settings(schema: dict[str, Any]) -> None:
         if objection:
             raise Refused(ErrorCode.BAD_REQUEST, f"{name} {objection}, not {schema[name]!r}")
     if schema.get("audit", False) and schema.get("durability", "stored") != "stored":
-        text = "an audited stream keeps a log, so its durability is stored: write that, or leave durability out"
-        raise Refused(ErrorCode.BAD_REQUEST, text)
+        text = "an audited stream keeps a log, so its durability is stored: "
+        raise Refused(ErrorCode.BAD_REQUEST, text + "write that, leave durability out, or say audit false")
     kept = [name for name in _LEAST if schema.get(name) is not None]
     if kept and not read_settings(schema).stored:
         text = f"{kept[0]} is about a stored stream, and this one would be kept in memory"
-        raise Refused(ErrorCode.BAD_REQUEST, f"{text}: say durability stored as well, or leave {kept[0]} out")
+        raise Refused(
+            ErrorCode.BAD_REQUEST, f"{text}: say durability stored as well, or leave {kept[0]} out (null removes it)"
+        )
 
 
 def _objection(name: str, value: Any) -> str:

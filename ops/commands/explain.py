@@ -7,12 +7,11 @@ import json
 import sys
 from typing import Any
 
-from headgate.protocol.records import flatten
-
+from ..conditions import read_condition
 from ..exits import DONE, UsageError
 from ..jsonlines import read_attributes
 from ..server import add_server_arguments, answer_of
-from ..tables import plain, print_json, print_map
+from ..tables import brief, plain, print_json, print_map
 
 __all__ = ["add_arguments", "read_event", "run"]
 
@@ -32,7 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask and print."""
-    details: dict[str, Any] = {"pattern": arguments.pattern, "condition": arguments.where, "exact": arguments.exact}
+    condition = read_condition(arguments.where)
+    details: dict[str, Any] = {"pattern": arguments.pattern, "condition": condition, "exact": arguments.exact}
     if arguments.event is not None:
         details["event"] = read_event(sys.stdin.read() if arguments.event == "-" else arguments.event)
     answer = answer_of(arguments, "explain", **details)
@@ -52,8 +52,8 @@ def read_event(text: str) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise UsageError(f"--event is an object, like {_EXAMPLE}")
     if not members.keys() & _EVENT_KEYS:
-        return {"attrs": flatten(members)}
-    event: dict[str, Any] = {"attrs": flatten(read_attributes(members))}
+        return {"attrs": read_attributes({"attrs": members})}
+    event: dict[str, Any] = {"attrs": read_attributes(members)}
     if "topic" in members:
         event["topic"] = members["topic"]
     return event
@@ -63,11 +63,14 @@ def _print(answer: dict[str, Any]) -> None:
     reach = "this topic only" if answer["exact"] else "this topic and all below it"
     members = {
         "pattern": f"{answer['pattern']} ({reach})",
-        "condition": answer["condition"] or "none: every event of these topics",
+        "condition": brief(answer["condition"]) or "none: every event of these topics",
         # One name, or those of the owners of its keys.
         "lives on": f"{plain(answer['lives_on'])}: {answer['because']}",
     }
     print_map(members | {name: answer[name] for name in ("shelf", "keys") if answer.get(name)})
+    if answer.get("subid"):
+        c1, c3 = answer["subid"]["c1"], answer["subid"]["c3"]
+        print(f"subID      c1 {c1} (this broker), c2 its number here when it is made, c3 {c3} (attributes)")
     if "delivered" not in answer:
         return
     print()
@@ -75,7 +78,7 @@ def _print(answer: dict[str, Any]) -> None:
     if "topic_matches" in answer:
         rows.insert(0, ("true" if answer["topic_matches"] else "false", "the topic matches the pattern"))
     for verdict, text in rows:
-        print(f"  {verdict:<7}  {plain(text)}")
+        print(f"  {verdict:<7}  {plain(brief(text))}")
     print(f"\n{'delivered' if answer['delivered'] else 'not delivered'}: {_reason(answer)}")
 
 
@@ -86,5 +89,6 @@ def _reason(answer: dict[str, Any]) -> str:
     if verdict == "true" and not answer["delivered"]:
         return "this version serves no DELTA, HEARTBEAT or XPATH yet, and `sub` refuses such a condition"
     if verdict == "unknown":
-        return "the condition is unknown, because it asks for something that the event does not have"
+        reasons = dict.fromkeys(one["why"] for one in answer["predicates"] if one.get("why"))
+        return f"the condition is unknown: {plain('; '.join(reasons))}" if reasons else "the condition is unknown"
     return f"the condition is {verdict}"

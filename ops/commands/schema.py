@@ -1,4 +1,4 @@
-"""`headgate schema`: say what attributes a stream has; read it back, list all, remove one."""
+"""`headgate schema`: say what attributes a stream has, and how it is kept; read it back, list all, remove one."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     put.add_argument("stream", metavar="STREAM")
     put.add_argument("source", metavar="FILE|-|JSON", nargs="?", help="a file, - for standard input, or the schema")
     put.add_argument("--file", metavar="FILE", help="the same as FILE")
+    text = "forget what it said before; otherwise keys and attributes that are not given stay, and null removes one"
+    put.add_argument("--replace", action="store_true", help=text)
     for action, text in (("get", "print the schema of a stream"), ("rm", "remove the schema of a stream")):
         parser_of_action = actions.add_parser(action, help=text, allow_abbrev=False)
         parser_of_action.add_argument("stream", metavar="STREAM")
@@ -43,8 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "list":
         _print_list(arguments, all_of(arguments, "schema.list", "stream"))
     elif arguments.action == "put":
-        answer = answer_of(arguments, "schema.put", stream=arguments.stream, schema=_read(arguments))
-        _print_done(arguments, answer, f"stream {arguments.stream} has its schema")
+        details = {"stream": arguments.stream, "schema": _read(arguments), "replace": arguments.replace}
+        answer = answer_of(arguments, "schema.put", **details)
+        _print_done(arguments, answer, _changes_text(answer))
     elif arguments.action == "rm":
         return _purge(arguments) if arguments.purge else _remove(arguments)
     else:
@@ -53,7 +56,30 @@ def run(arguments: argparse.Namespace) -> int:
             print_json(answer)
         else:
             print_json(answer["schema"], indent=2)
+            for line in _defaults_lines(answer):
+                print(line, file=sys.stderr)  # standard output is what `put` takes
     return DONE
+
+
+def _changes_text(answer: dict[str, Any]) -> str:
+    """What a put changed, a line a key, and what holds without being said."""
+    changed = answer.get("changed", {})
+    lines = [f"stream {answer['stream']} has its schema" + ("" if changed else ": nothing changed")]
+    for key, one in changed.items():
+        lines.append(f"  {key}: {_value_text(one['old'])} -> {_value_text(one['new'])}")
+    return "\n".join(lines + _defaults_lines(answer))
+
+
+def _value_text(value: Any) -> str:
+    return "not set" if value is None else json.dumps(value)
+
+
+def _defaults_lines(answer: dict[str, Any]) -> list[str]:
+    declared = answer.get("defaults", {}).get("attributes", {})
+    return [
+        f"  attributes.{name}: precision {one['precision']:.15g}, because it says none; its ranges rest in such steps"
+        for name, one in declared.items()
+    ]
 
 
 def _remove(arguments: argparse.Namespace) -> int:
@@ -83,11 +109,12 @@ def _print_list(arguments: argparse.Namespace, answer: list[dict[str, Any]]) -> 
     rows = []
     for entry in answer:
         attributes = entry["schema"].get("attributes", {})
+        defaults = entry.get("defaults", {}).get("attributes", {})
         settings = {name: value for name, value in entry["schema"].items() if name != "attributes"}
         rows.append(
             (
                 entry["stream"],
-                ", ".join(f"{name} {_declared(one)}" for name, one in attributes.items()),
+                ", ".join(f"{name} {_declared(defaults.get(name, {}) | one)}" for name, one in attributes.items()),
                 ", ".join(f"{name} {plain(value)}" for name, value in settings.items()),
             )
         )
@@ -95,11 +122,12 @@ def _print_list(arguments: argparse.Namespace, answer: list[dict[str, Any]]) -> 
 
 
 def _declared(attribute: dict[str, Any]) -> str:
-    """An attribute's type, and its range where it has one."""
+    """An attribute's type, and its range and precision where it has them."""
     if attribute.get("min") is None and attribute.get("max") is None:
         return str(attribute["type"])
     low, high = (plain(attribute[end]) if attribute.get(end) is not None else "" for end in ("min", "max"))
-    return f"{attribute['type']} {low}..{high}"
+    precision = attribute.get("precision")
+    return f"{attribute['type']} {low}..{high}" + (f" by {precision:.15g}" if precision is not None else "")
 
 
 def _print_done(arguments: argparse.Namespace, answer: Any, text: str) -> None:

@@ -18,6 +18,7 @@ from headgate.protocol.receiving import Event
 from headgate.protocol.replay import begins_in_the_past, parse_start
 
 from ..bookmark import Bookmark
+from ..conditions import read_condition
 from ..exits import DONE, REFUSED, UsageError
 from ..jsonlines import event_text
 from ..limits import DRAIN_SECONDS
@@ -37,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `sub`."""
     add_server_arguments(parser)
     parser.add_argument("pattern", metavar="PATTERN", help="a topic and all below it; * stands for one level")
-    parser.add_argument("--where", metavar="SQL", default="", help="a condition on the attributes, as in SQL")
+    parser.add_argument(
+        "--where", metavar="SQL", default="", help="a condition on the attributes, as in SQL; @FILE reads it"
+    )
     parser.add_argument("--exact", action="store_true", help="only topics with as many levels as PATTERN")
     parser.add_argument("--durable", metavar="NAME", help="a subscription that waits for you: not there yet")
     parser.add_argument(
@@ -69,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         return REFUSED
     arguments.since = None if arguments.start is None else parse_time(arguments.start, time.time())
     arguments.start = "start" if arguments.since is not None else _start(arguments.start)
+    arguments.where = read_condition(arguments.where)
     arguments.subscribed = False
     return asyncio.run(_run(arguments))
 

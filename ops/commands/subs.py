@@ -7,7 +7,7 @@ import argparse
 from ..everywhere import add_broker_argument, rows_everywhere
 from ..exits import DONE
 from ..server import add_server_arguments
-from ..tables import print_json, print_table
+from ..tables import brief, print_json, print_table
 
 __all__ = ["add_arguments", "run"]
 
@@ -40,5 +40,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(rows)
     else:
-        print_table(tuple(_COLUMNS.values()), ([row.get(column) for column in _COLUMNS] for row in rows))
+        short = (row | {"condition": brief(row["condition"])} for row in rows)
+        print_table(tuple(_COLUMNS.values()), ([row.get(column) for column in _COLUMNS] for row in short))
     return DONE

@@ -16,7 +16,7 @@ from typing import Any
 from ..batch import Batch
 from ..columns import encode_column
 from ..errors import LocalError
-from ..limits import BATCH_EVENTS_MAX, RECORD_LENGTH_MAX
+from ..limits import BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGTH_MAX
 from ..vocabulary import Vocabulary
 from .errors import BadRow
 from .layout import Layout, unpacked
@@ -63,12 +63,13 @@ class Frame:
 
     def batch(self, interest: Iterable[str] | None) -> Batch:
         """As it goes over the wire, with a match column for each attribute somebody filters on; None: for all."""
-        names = list(self.columns) if interest is None else [name for name in interest if name in self.columns]
+        every = list(self.columns)
+        names = every[:COLUMNS_MAX] if interest is None else [name for name in interest if name in self.columns]
         columns = {name: _match_column(self.columns[name]) for name in names}
         if interest is not None:
             # A column of nil says that no event has it; without one the broker would open every record to see.
             columns |= {name: encode_column([None] * self.count) for name in interest if name not in columns}
-        complete = len(names) == len(self.columns)
+        complete = len(names) == len(every)
         return Batch(self.topics, self.count, self.lengths(), bytes(self.data()), columns, complete)
 
 

@@ -43,6 +43,14 @@ HAND_WRITTEN = (
     "2000000000 + 2000000000 = 4000000000",
     "`a` IN (1, 2.5, 'x', TRUE, NULL)",
     "`a` NOT IN ('a', 'It''s', 'a\\b')",
+    "`a` IN (0, 1, -1, 9007199254740993, 9223372036854775807, -9223372036854775808)",
+    "`a` NOT IN (0, 2, 9007199254740992)",
+    "`a` IN (0.0, 1.5, -0.0, 9007199254740992.0, 1e300)",
+    "`a` NOT IN (-0.0, 2.5)",
+    "`a` + `b` IN (0, 1, 2, 3) OR `a` * 1.0 NOT IN (1.0, 0.0)",
+    "NOT (`a` IN ('', 'a') OR `b` IN (1, 2)) OR `a` IN (TRUE, FALSE)",
+    f"`a` IN ({', '.join(map(str, range(-5, 1000)))}) AND `b` NOT IN ({', '.join(repr(n / 2) for n in range(500))})",
+    f"`a` IN ({', '.join(repr(chr(97 + n % 26) * (n // 26)) for n in range(400))})",
     "`a` LIKE 'a\\\\b' OR `a` LIKE '%\n%' OR `a` LIKE '\\\\'",
     "`a` LIKE '_' AND NOT `a` LIKE '%!%%' ESCAPE '!'",
     "`a` < `b` OR `a` = `b` OR `a` > `b`",
@@ -144,3 +152,14 @@ def test_spark_agrees_after_a_condition_went_through_its_canonical_text(spark: A
     again = [parse_condition(to_text(tree), CANONICAL_BYTES_MAX) for tree in trees]
     assert again == trees
     check_agreement(spark, again, [random_row(rng) for _ in range(20)])
+
+
+def test_spark_reads_comments_where_we_do(spark: Any) -> None:
+    texts = ["a > 1 -- x", "a > 1--x", "a > 1 - -2", "a -- '\r\n > 1", "a -- on \\\n and on\n > 1", "a > 1 ---1"]
+    rows = [{"a": number} for number in range(5)]
+    from pyspark.sql import functions
+
+    frame = spark.createDataFrame([(row["a"],) for row in rows], "a BIGINT")
+    answers = frame.select(functions.array(*[functions.expr(text) for text in texts]).alias("all")).collect()
+    ours = [[evaluate(parse_condition(text), row) for text in texts] for row in rows]
+    assert [answer["all"] for answer in answers] == ours

@@ -6,7 +6,14 @@ import pytest
 
 from headgate.matching.errors import ConditionError
 from headgate.matching.language import parse_condition
-from headgate.matching.limits import CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_TERMS_MAX
+from headgate.matching.limits import (
+    CONDITION_BYTES_MAX,
+    CONDITION_DEPTH_MAX,
+    CONDITION_TERMS_MAX,
+    IN_BYTES_MAX,
+    IN_VALUES_MAX,
+)
+from headgate.matching.text import to_text
 from headgate.matching.tree import (
     And,
     Arithmetic,
@@ -25,6 +32,7 @@ from headgate.matching.tree import (
     XPath,
     conjuncts,
 )
+from headgate.matching.words import words
 
 A, B, C = Attribute("a"), Attribute("b"), Attribute("c")
 ONE, TWO = Literal(1), Literal(2)
@@ -141,7 +149,9 @@ def test_texts_and_their_trees(text: str, tree: Tree) -> None:
         ("a = 1 HEARTBEAT 60", 7, "AND, OR or the end"),
         ("XPATH '/a' = 1", 12, "AND"),
         ("a = 'x", 5, "a closing quote"),
-        ("a = 1 -- all words", 14, "the end"),
+        ("a = 1 - - all words", 15, "the end"),
+        ("a > -- 1", 9, OPERAND),
+        ("-- nothing else", 16, OPERAND),
         ("a = '\ud800'", 6, "valid UTF-8"),
         ("SELECT * FROM t", 15, "the end"),
     ],
@@ -171,8 +181,20 @@ HOSTILE = {
     "4,000 digits": "a = " + "1" * 4000,
     "percent signs": "a LIKE '" + "%a" * 1500 + "'",
     "too many terms": " OR ".join(["a=1"] * 500),
-    "too many items": "a IN (" + ",".join("1" * 500) + ")",
-    "too many items times a sum": "a + b IN (" + ",".join("1" * 200) + ")",
+    "too many items": "a IN (" + ",".join("1" * (IN_VALUES_MAX + 1)) + ")",
+    "too many items in two lists": " AND ".join(["a IN (" + ",".join("1" * (IN_VALUES_MAX // 2 + 1)) + ")"] * 2),
+    "too long items": "a IN ('" + "x" * IN_BYTES_MAX + "')",
+    "too long items in two lists": " AND ".join(["a IN ('" + "x" * (IN_BYTES_MAX // 2) + "')"] * 2),
+    "items that are long when they are printed": "a IN ('"
+    + "x" * (IN_BYTES_MAX - 100_000)
+    + "') AND b IN ("
+    + ",".join(["1e22"] * 14_000)
+    + ")",
+    "too many items of two kinds": "a IN ('x'," + ",".join("1" * 500) + ")",
+    "too many items of two kinds times a sum": "a + b IN ('x'," + ",".join("1" * 200) + ")",
+    "a list that never ends": "a IN (" + "'x'," * 10_000,
+    "a list of a megabyte that never ends": "a IN ('" + "''" * 250_000,
+    "a string as long as a list": "a = '" + "x" * 5_000 + "' AND b IN (1, 2, 3)",
     "open strings": "'" * 4001,
     "backticks": "`" * 4001,
 }
@@ -218,3 +240,72 @@ def test_nothing_is_folded_or_normalised_in_names_and_strings() -> None:
 def test_contradictions_and_tautologies_are_conditions_like_others() -> None:
     assert len(conjuncts(parse_condition("a > 1 AND a < 1"))) == 2
     assert parse_condition("1 = 1") == Compare("=", ONE, ONE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a > 1 -- x",
+        "a > 1--x",
+        "-- why\na > 1",
+        "a -- one\r\n> -- 'two\n1 -- `three",
+        "a > 1 -- goes \\\n on",
+        "a > 1 ---1",
+    ],
+)
+def test_two_minuses_begin_a_comment_as_in_spark(text: str) -> None:
+    assert parse_condition(text) == parse_condition("a > 1")
+
+
+def test_no_comment_begins_in_a_string_or_a_name_and_minus_minus_has_a_space_between() -> None:
+    assert parse_condition("a = '-- x'") == equals(A, Literal("-- x"))
+    assert parse_condition("`-- x` = 1") == equals(Attribute("-- x"), ONE)
+    assert parse_condition("a > 1 - -2") == parse_condition("a > 1 - (-2)") != parse_condition("a > 1 --2")
+    assert "--" not in to_text(parse_condition("a > 1 - -b AND a < - - b AND a > -(-2) - -3"))
+
+
+def test_a_list_of_one_kind_is_bounded_by_itself() -> None:
+    symbols = [f"SYM{number:09}" for number in range(IN_VALUES_MAX)]
+    for values in (symbols, range(IN_VALUES_MAX), [number + 0.5 for number in range(IN_VALUES_MAX)]):
+        text = f"a NOT IN ({', '.join(map(repr, values))}) AND b = '{'x' * (CONDITION_BYTES_MAX - 100)}'"
+        tree = parse_condition(text)
+        assert isinstance(tree, And) and isinstance(tree.operands[0], Not)
+        found = tree.operands[0].operand
+        assert isinstance(found, In) and [item.value for item in found.items] == list(values)
+        assert parse_condition(to_text(tree)) == tree
+    with pytest.raises(ConditionError, match="the values of IN lists aside"):
+        parse_condition(f"a IN ({', '.join(map(repr, symbols))}) AND b = '{'x' * CONDITION_BYTES_MAX}'")
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["1", "2", "3"],
+        ["-1", "+2 ", " 9223372036854775807 ", "-9223372036854775808"],
+        ["007", "1L", "2l"],
+        ["1.5", ".5", "5.", "1e3", "1E-3", "2D", "-0.0", "1.5d"],
+        ["'a'", "'it''s'", "''''", "''", "'b, c'", "'--'", "')'"],
+        ["'a' -- one, 'two'\n", " 'b'"],
+        [" -- 2\n 3"],
+    ],
+)
+def test_a_list_read_at_once_is_what_its_items_are_one_by_one(items: list[str]) -> None:
+    text, one_by_one = f"a IN ({','.join(items)})", f"a IN ({','.join(f'({item})' for item in items)})"
+    assert [word.kind for word in words(text)] == ["NAME", "IN", "LIST"]
+    assert all(word.kind != "LIST" for word in words(one_by_one))
+    assert repr(parse_condition(text)) == repr(parse_condition(one_by_one))
+
+
+@pytest.mark.parametrize("items", ["1, 2.5", "1, 'x'", "TRUE, FALSE", "NULL", "b", "1 + 1, 2", "(1), 2", "1, NULL"])
+def test_any_other_list_is_words_like_everything_else(items: str) -> None:
+    assert all(word.kind != "LIST" for word in words(f"a IN ({items})"))
+    parse_condition(f"a IN ({items})")
+
+
+@pytest.mark.parametrize(
+    ("items", "column"), [("1, 9223372036854775808", 10), ("1e999, 1.5", 7), ("'x', 'y", 12), ("1,", 9)]
+)
+def test_what_is_wrong_in_a_list_is_pointed_at(items: str, column: int) -> None:
+    with pytest.raises(ConditionError) as caught:
+        parse_condition(f"a IN ({items})")
+    assert caught.value.column == column

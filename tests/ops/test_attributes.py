@@ -21,6 +21,8 @@ from headgate.ops.exits import UsageError
         ("-8", -8),
         ("9223372036854775807", 2**63 - 1),
         ("-9223372036854775808", -(2**63)),
+        ("9223372036854775808", 2.0**63),
+        ("-9223372036854775809", -(2.0**63)),
         ("8.5", 8.5),
         ("-1e3", -1000.0),
         ("007", "007"),
@@ -44,7 +46,7 @@ def test_values(text: str, value: object) -> None:
     assert type(parsed) is type(value)
 
 
-@pytest.mark.parametrize("text", ["9223372036854775808", "-9223372036854775809", "1" * 5000, "1e999"])
+@pytest.mark.parametrize("text", ["1" * 5000, "1e999"])
 def test_numbers_that_no_attribute_can_hold_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"--attr x: .* is beyond"):
         parse_value("x", text)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.ops.attributes import parse_value
 from headgate.ops.exits import UsageError
 from headgate.ops.jsonlines import event_text, parse_line
 from headgate.protocol.records import encode_record
@@ -21,7 +22,7 @@ def line(**members: Any) -> str:
 
 def test_a_line_with_everything() -> None:
     found = parse_line(line(topic="a/b", attrs={"n": 1, "deep": {"x": True}}, body="é", content_type="text/csv"))
-    assert (found.topic, found.attributes) == ("a/b", {"n": 1, "deep": {"x": True}})
+    assert (found.topic, found.attributes) == ("a/b", {"n": 1, "deep.x": True})
     assert (found.body, found.content_type) == ("é".encode(), "text/csv")
 
 
@@ -108,10 +109,17 @@ def test_what_was_read_from_a_log_says_where() -> None:
     assert parse_line(event_text(one)).topic == one.topic, "what sub prints, pub takes"
 
 
-def test_a_document_may_hold_what_no_attribute_can() -> None:
-    line = parse_line('{"topic": "q", "json": {"n": 1, "big": 123456789012345678901234567890}}')
-    assert line.attributes == {"body.n": 1, "body.big": None}
-    assert b"123456789012345678901234567890" in line.body
+def test_an_integer_beyond_64_bits_is_the_nearest_float_and_stays_as_it_is_in_the_document() -> None:
+    line = parse_line(
+        '{"topic": "q", "attrs": {"a": 9223372036854775808}, "json": {"n": 1, "big": 12345678901234567890}}'
+    )
+    assert line.attributes == {"a": 2.0**63, "body.n": 1, "body.big": 12345678901234567890.0}
+    assert [type(value) for value in line.attributes.values()] == [int, float, float]
+    assert b"12345678901234567890" in line.body
+    assert parse_value("a", "9223372036854775808") == line.attributes["a"], "as --attr has it"
+    for key in ("attrs", "json"):
+        with pytest.raises(UsageError, match=f'"{key}": attribute .* is beyond what a float holds: write a string'):
+            parse_line('{"topic": "q", "' + key + '": {"n": ' + "1" * 400 + "}}")
 
 
 def test_a_body_that_is_no_text_is_base64() -> None:
@@ -165,7 +173,7 @@ scalars = st.one_of(
     st.text(characters),
     st.sampled_from(["NaN", "Infinity", "-Infinity"]),
 )
-names = st.text(characters, min_size=1)
+names = st.text(characters, min_size=1, max_size=64)  # at most 256 bytes
 bodies = st.one_of(st.just(b""), st.binary(), st.text(characters).map(str.encode))
 content_types = st.one_of(st.sampled_from(["", "text/plain", "application/json"]), st.text(characters))
 

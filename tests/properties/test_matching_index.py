@@ -57,6 +57,11 @@ TEMPLATES = (
     "a AND b >= {0}",
     "NOT a OR b = {0}",
     "a IN (0, 1, 2) AND b IN (0, 1, {0})",
+    "a IN ('a', 'ab', 'b')",
+    "a IN (0, 1, 2, 3) AND b > {0}",
+    "a IN ('a', 'b', 'c') OR b IN (1.0, 2.5, -0.0)",
+    "a IN (0, 1, 9007199254740993) AND b NOT IN (1, 2, 3)",
+    "b = {0} AND a IN ('', 'a', 'abc') AND b < {1}",
     "b > -1e300 AND b <> {0}",
     "b NOT BETWEEN {0} AND {1}",
 )
@@ -76,6 +81,7 @@ class IndexAgainstTwin(RuleBasedStateMachine):
         ROOM.setattr(ranges, "BLOCK_SPANS_MAX", 3)
         ROOM.setattr(ranges, "COVERED_BLOCKS_MAX", 1)
         ROOM.setattr(traffic, "SAMPLED_ROWS_INTERVAL", 3)
+        ROOM.setattr(predicates, "LISTED_VALUES_MIN", 3)
         self.index = Index(remembered_topics_max=4)
         self.twin = DumbIndex()
         self.next_subscription = 0

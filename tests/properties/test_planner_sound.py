@@ -16,8 +16,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.broker.core.counting import Placement
-from headgate.broker.core.planner import Anchor, constraints_of, counting_scheme, plan
+from headgate.broker.core.counting import CountingStore, Placement, SubscriptionId, met
+from headgate.broker.core.counting_lists import CountingLists
+from headgate.broker.core.counting_plan import Counted, CountedPart, plan_counting
+from headgate.broker.core.planner import IN_KEYS_MAX, Anchor, constraints_of, counting_scheme, plan
 from headgate.broker.core.shelves import EQUAL, RANGE, RowKeys, Shelf, key_of
 from headgate.matching import Pattern, Tree, Value, evaluate, parse_condition, to_text
 from headgate.matching.tree import (
@@ -151,6 +153,49 @@ def test_a_true_condition_is_on_as_many_lists_as_it_has_attributes(rng: Random) 
         if evaluate(condition, row) is True:
             met = [entry for entry in scheme.questions(row) if entry in entries]
             assert len(met) == len(constraints), f"{to_text(condition)} misses {row}"
+
+
+GRID = {"attributes": {"price": {"type": "float", "min": 0, "max": 16, "precision": 0.5}, "size": {"type": "int"}}}
+RANGES = st.lists(st.tuples(st.integers(-2, 34), st.integers(0, 6)), min_size=1, max_size=20)
+
+
+@given(RANGES, st.sampled_from(["", " AND size = 1"]))
+def test_disjoint_ranges_are_counted_as_the_dumb_twin_counts_and_nothing_between_them(
+    ranges: list[tuple[int, int]], more: str
+) -> None:
+    """Stretches on blocks of cells, as the Node keeps them, against an entry a value, as the paper has them."""
+    either = " OR ".join(f"price BETWEEN {low / 2} AND {(low + length) / 2}" for low, length in ranges)
+    condition = parse_condition(f"({either}){more}")
+    counted = plan_counting(Pattern(("s",)), condition, GRID)
+    if not isinstance(counted, Counted) or "price" not in [part.shelf.attribute for part in counted.parts]:
+        return
+    lists, identity = CountingLists(), SubscriptionId(1, 2, len(counted.parts))
+    for part in counted.parts:
+        for segment in part.segments:
+            lists.add("s", part.shelf, segment.low, segment.high, identity)
+    lists.validate()
+    constraints = constraints_of(Pattern(("s",)), condition, GRID)
+    scheme, twin = counting_scheme("s", GRID), CountingStore()
+    for entry in scheme.entries(constraints):
+        twin.store(entry, identity)
+    few = len(next(part for part in counted.parts if part.shelf.is_arc).segments) < IN_KEYS_MAX
+    for half in range(-4, 40):
+        row: dict[str, Value] = {"price": half / 2, "size": 1}
+        found = met(lists.at("s", part.shelf, key) for part in counted.parts for key in [row_key(part, row)])
+        expected = met(twin.list_at(question) for question in scheme.questions(row))
+        assert not few or found == expected, f"{either} at {half / 2}"
+        assert found or not expected, "what is more than 16 ranges may be met too often, and never too seldom"
+        assert found or evaluate(condition, row) is not True
+    for part in counted.parts:
+        for segment in part.segments:
+            lists.remove("s", part.shelf, segment.low, segment.high, identity)
+    assert len(lists) == 0
+
+
+def row_key(part: CountedPart, row: dict[str, Value]) -> int:
+    key = key_of("s", part.shelf, "s", row)
+    assert key is not None
+    return key
 
 
 PRICES: tuple[Value, ...] = (None, -1, -0.0, 0, 1, 1.0, 1.25, 1.5, 2, 3.5, nan, "1", True, False)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headgate.protocol.batch import Batch, Portion, join_batches, join_u32, make_batch, split_u32
 from headgate.protocol.columns import encode_column
 from headgate.protocol.errors import LocalError, ProtocolViolation
-from headgate.protocol.limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, RECORD_LENGTH_MAX
+from headgate.protocol.limits import BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGTH_MAX
 from headgate.protocol.records import decode_record
 
 
@@ -63,7 +63,7 @@ def test_parts_that_fit_pass() -> None:
         (plain(sizes=(2**32 - 1, 2**32 - 1, 2), records=b""), "add up to"),
         (plain(topics="a\nb"), "1 or 3 topics, not 2"),
         (plain(topics="a\nb\nc\n"), "1 or 3 topics, not 4"),
-        (plain(columns={str(number): b"" for number in range(ATTRIBUTES_MAX + 1)}), "at most 256 match columns"),
+        (plain(columns={str(number): b"" for number in range(COLUMNS_MAX + 1)}), "at most 256 match columns"),
         (Batch("a", 1, join_u32([RECORD_LENGTH_MAX + 1]), bytes(RECORD_LENGTH_MAX + 1)), "a record has at most"),
     ],
 )

@@ -10,7 +10,7 @@ from headgate.protocol.batch import make_batch
 from headgate.protocol.codec import encode
 from headgate.protocol.errors import LocalError
 from headgate.protocol.gathering import OpenBatch, cut_batches, cut_columns, encoded_size
-from headgate.protocol.limits import ENTRY_OVERHEAD_BYTES, PUBLISH_LENGTH_MAX
+from headgate.protocol.limits import COLUMNS_MAX, ENTRY_OVERHEAD_BYTES, PUBLISH_LENGTH_MAX
 from headgate.protocol.messages import Mode, Publish
 from headgate.protocol.outcome import Outcome
 from headgate.protocol.records import encode_record
@@ -39,6 +39,19 @@ def test_the_size_of_a_batch_is_known_before_it_is_encoded(topic: str) -> None:
     batch = make_batch([topic], {"x": [1, 2], "long name": ["y" * 100, None]}, [b"1", b"22"])
     spare = encoded_size(batch) + ENTRY_OVERHEAD_BYTES - len(encode(Publish(1, 1, batch)))
     assert 0 <= spare <= ENTRY_OVERHEAD_BYTES + 16 * len(batch.columns)
+
+
+def test_an_event_may_have_more_attributes_than_a_batch_has_columns() -> None:
+    attributes = {f"body.a{number}": number for number in range(COLUMNS_MAX + 1)}
+    opened = OpenBatch(Mode.ACCEPTED, Outcome())
+    opened.topics.append("orders")
+    opened.attributes.append(attributes)
+    opened.records.append(encode_record(attributes, b""))
+    as_columns = make_batch(["orders"], {name: [value] for name, value in attributes.items()}, [b""])
+    for batch in (opened.batch(None), as_columns):
+        batch.check()
+        assert len(batch.columns) == COLUMNS_MAX and not batch.complete
+        assert batch.column(f"body.a{COLUMNS_MAX}") == [COLUMNS_MAX], "a broker looks into the record"
 
 
 def test_an_open_batch_becomes_one_with_the_columns_that_are_wanted() -> None:

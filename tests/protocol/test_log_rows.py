@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.protocol.batch import join_u32
 from headgate.protocol.errors import LocalError, ProtocolViolation
-from headgate.protocol.limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, CREDIT_MAX, DIGEST_LENGTH_MAX
+from headgate.protocol.limits import BATCH_EVENTS_MAX, COLUMNS_MAX, CREDIT_MAX, DIGEST_LENGTH_MAX
 from headgate.protocol.log_rows import LogKind, LogName, Row, cut_row, decode_row, encode_row, row_batch
 from tests.support.samples import batch, row
 
@@ -71,7 +71,7 @@ WRONG: list[tuple[int, Any]] = [
 WRONG += [(1, 0), (1, BATCH_EVENTS_MAX + 1), (1, 3), (1, None), (3, b"ann"), (3, "x" * 257), (5, bytes(4)), (5, "")]
 WRONG += [(6, b"quotes"), (7, bytes(4)), (7, bytes(9)), (8, []), (8, {"a": 1}), (8, {1: b""}), (8, None), (9, 1)]
 WRONG += [(10, "x"), (11, "x" * 257), (11, None), (14, bytes(DIGEST_LENGTH_MAX + 1)), (14, ""), (15, []), (15, None)]
-WRONG += [(8, {str(number): b"" for number in range(ATTRIBUTES_MAX + 1)}), (0, [0]), (0, msgpack.ExtType(5, b""))]
+WRONG += [(8, {str(number): b"" for number in range(COLUMNS_MAX + 1)}), (0, [0]), (0, msgpack.ExtType(5, b""))]
 
 
 @pytest.mark.parametrize(("place", "value"), WRONG, ids=lambda one: repr(one)[:20])

@@ -262,7 +262,7 @@ def test_what_may_not_come_is_refused_unopened() -> None:
 
 def test_a_control_frame_has_its_own_limit() -> None:
     session = opened(Role.BROKER)
-    body = b"\x94\x11" + bytes(CONTROL_LENGTH_MAX)
+    body = b"\x9a\x14" + bytes(CONTROL_LENGTH_MAX)
     session.receive(len(body).to_bytes(4, "big") + body, 0.0)
     assert last_error(session).code == ErrorCode.TOO_LARGE
 

@@ -26,7 +26,7 @@ from tests.support.samples import MESSAGES, name_of, row
 TEXT = (Path(__file__).resolve().parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
 SPELLINGS = {"nil": "None", "true": "True", "false": "False"}
 KINDS = ["counter", "text", "name", "bin", "flag", "seconds", "map", "names", "any", "scope"]
-KINDS += ["small", "numbers", "rows"]
+KINDS += ["small", "numbers", "rows", "condition"]
 PEER_KINDS = ["settings", "member", "member or nil", "list", "row"]
 """The kinds of fields as SPEC.md calls them, in the order of the codec's own numbers."""
 
@@ -183,16 +183,18 @@ def test_limits_are_those_of_the_code() -> None:
         ("it is at most {}, afterwards", limits.HANDSHAKE_FRAME_LENGTH_MAX),
         ("afterwards at most {};", limits.FRAME_LENGTH_MAX),
         ("an integer from 0 to {} ", limits.CREDIT_MAX),
-        ("a string of at most {} bytes", limits.TEXT_LENGTH_MAX),
+        ("text | a string of at most {} bytes", limits.TEXT_LENGTH_MAX),
+        ("condition | a string of at most {} bytes", limits.CONDITION_LENGTH_MAX),
         ("a list of at most {} attribute names", limits.INTEREST_ATTRIBUTES_MAX),
         ("A batch holds 1 to {} events", limits.BATCH_EVENTS_MAX),
         ("A record has at most {} bytes", limits.RECORD_LENGTH_MAX),
-        ("attribute name to column (section 6.2), at most {} ", limits.ATTRIBUTES_MAX),
+        ("attribute name to column (section 6.2), at most {} ", limits.COLUMNS_MAX),
         ("subscription, at most {};", limits.LIST_LENGTH_MAX),
         ("have at most {} elements, of a SUBSCRIBE", limits.LIST_LENGTH_MAX),
         ("of a SUBSCRIBE, INTEREST or ASK {};", codec._LIST_LENGTH_MAX[17]),
-        ("a map of a SUBSCRIBE or ASK has at most {} members", codec._MAP_LENGTH_MAX[17]),
-        ("of an ANSWER {}.", codec._MAP_LENGTH_MAX[18]),
+        ("has at most {} members, of an ASK", codec._MAP_LENGTH_MAX[8]),
+        ("of an ASK or ANSWER {}.", codec._MAP_LENGTH_MAX[17]),
+        ("of an ASK or ANSWER {}.", codec._MAP_LENGTH_MAX[18]),
         ("Ring control; lists have at most {} elements", codec._LIST_LENGTH_MAX[33]),
         ("that is small; lists have at most {} elements", codec._LIST_LENGTH_MAX[34]),
         ("a PEER has at most {} bytes", codec._LENGTH_MAX[32]),

@@ -300,6 +300,23 @@ def test_explain(broker: Broker) -> None:
     assert "not delivered: the condition is unknown" in run(broker, *words).stdout
 
 
+def test_a_schema_put_again_is_merged_and_says_what_it_changed(broker: Broker) -> None:
+    price = {"type": "float", "min": 0, "max": 1000}
+    run(broker, "schema", "put", "merged", '{"durability": "stored", "retention_seconds": 3600}')
+    told = run(broker, "schema", "put", "merged", json.dumps({"attributes": {"price": price}})).stderr
+    assert "attributes.price: not set -> " in told and "precision 0.00095367431640625" in told
+    kept = {"durability": "stored", "retention_seconds": 3600}
+    got = run(broker, "schema", "get", "merged")
+    assert json.loads(got.stdout) == {**kept, "attributes": {"price": price}}
+    assert "precision 0.00095367431640625" in got.stderr
+    where = run(broker, "explain", "merged", "--where", "price BETWEEN 8.3 AND 8.7").stdout
+    assert "from 8.29983 to 8.70037" in where and "ranges of price, 0 to 1000" in where
+    refused = run(broker, "schema", "put", "merged", "{}", "--replace", code=1)
+    assert "is stored, and this would keep it in memory" in refused.stderr
+    told = run(broker, "schema", "put", "merged", '{"durability": "memory"}', "--replace").stderr
+    assert 'durability: "stored" -> "memory"' in told and "retention_seconds: 3600 -> not set" in told
+
+
 def test_schemas_survive_a_restart(tmp_path: Path) -> None:
     schema = '{"attributes": {"price": {"type": "float", "min": 0, "max": 1000}}}'
     with running_broker(tmp_path) as broker:
@@ -386,3 +403,48 @@ def test_an_answer_that_nobody_reads_ends_quietly(broker: Broker) -> None:
     done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, env=environment(), timeout=20, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_document_of_a_thousand_values_can_be_asked_about_and_a_larger_one_is_told_what_to_do(broker: Broker) -> None:
+    document = {f"part{number}": {"value": number, "lines": [1] * 9} for number in range(1000)}
+    process = subscribe(broker, "documents", "--where", "body.part999.value = 999", "--count", "1")
+    line = json.dumps({"topic": "documents/one", "json": document})
+    run(broker, "pub", "--jsonl", "-", text=line)
+    assert json.loads(deliveries(process.communicate(timeout=20)[0])[0]["body"]) == document
+    explained = run(broker, "explain", "documents", "--where", "body.part999.value = 999", "--event", line).stdout
+    assert "delivered: the condition is true" in explained
+    document |= {f"more{number}": number for number in range(100)}
+    refused = run(broker, "pub", "documents", "--jsonl", "-", text=json.dumps({"json": document}), code=2)
+    assert "at most 1024 attributes" in refused.stderr and "send the document as a plain body" in refused.stderr
+
+
+def test_explain_says_which_type_was_asked_for_and_what_is_a_comment(broker: Broker) -> None:
+    told = run(broker, "explain", "q", "--where", "price > 1 -- x", "--event", '{"price": "8"}').stdout
+    assert "condition  `price` > 1\n" in told
+    assert told.endswith("the event has `price`, as the string '8', and a number was asked for\n")
+    for event in ('{"attrs": {"m": 9223372036854775808}}', '{"json": {"m": 9223372036854775808}}'):
+        name = "m" if "attrs" in event else "body.m"
+        assert (
+            "  true     "
+            in run(broker, "explain", "q", "--where", f"{name} = 9223372036854775808D", "--event", event).stdout
+        )
+    process = subscribe(broker, "large", "--where", "m = 9223372036854775808D", "--count", "2")
+    run(broker, "pub", "large", "--attr", "m=9223372036854775808")
+    run(broker, "pub", "large", "--jsonl", "-", text='{"attrs": {"m": 9223372036854775808}}')
+    assert [one["attrs"] for one in deliveries(process.communicate(timeout=20)[0])] == [{"m": 2.0**63}] * 2
+
+
+def test_a_watch_list_of_ten_thousand_comes_from_a_file(broker: Broker, tmp_path: Path) -> None:
+    watched = [f"US{number:010}" for number in range(0, 20_000, 2)]
+    file = tmp_path / "watch.sql"
+    file.write_text("isin IN (" + ",\n".join(f"'{one}'" for one in watched) + ") AND price > 1 -- what we hold\n")
+    process = subscribe(broker, "watch", "--where", f"@{file}", "--count", "2")
+    wanted = json.dumps({"topic": "watch/a", "attrs": {"isin": watched[-1], "price": 2}})
+    others = [json.dumps({"topic": "watch/a", "attrs": {"isin": f"US{number:010}", "price": 2}}) for number in (1, 3)]
+    run(broker, "pub", "--jsonl", "-", text="\n".join([*others, wanted, wanted.replace(": 2", ": 1"), wanted]))
+    assert [one["attrs"]["isin"] for one in deliveries(process.communicate(timeout=20)[0])] == [watched[-1]] * 2
+    told = run(broker, "explain", "watch", "--where", f"@{file}", "--event", wanted).stdout
+    assert "characters; --json prints all)" in told and "delivered: the condition is true" in told
+    assert len(told) < 2_000 and "more than 16 values" in told
+    whole = json.loads(run(broker, "explain", "watch", "--where", f"@{file}", "--json").stdout)
+    assert whole["spark"].count("US0") == 10_000

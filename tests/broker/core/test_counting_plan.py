@@ -50,6 +50,18 @@ def parts(condition: str) -> dict[Shelf, tuple[Value, ...]]:
         ("price > 8.30 AND price < 8.70", {PRICES: (830, 870)}),
         ("price BETWEEN 8.30 AND 8.70", {PRICES: (830, 870)}),
         ("price = 8.4", {PRICES: (840, 840)}),
+        ("price < 0.1 OR price > 19.9", {PRICES: (0, 10, 1990, 2000)}),
+        ("price BETWEEN 1 AND 2 OR price = 5 OR price BETWEEN 2 AND 3", {PRICES: (100, 300, 500, 500)}),
+        (
+            " OR ".join(f"price BETWEEN {n} AND {n}.1" for n in range(16)),
+            {PRICES: tuple(end for n in range(16) for end in (100 * n, 100 * n + 10))},
+        ),
+        (
+            "price = 0 OR price = 3 OR " + " OR ".join(f"price BETWEEN {n} AND {n}.1" for n in range(4, 20)),
+            {PRICES: (0, 0, 300, 300, 400, 610, *(end for n in range(7, 20) for end in (100 * n, 100 * n + 10)))},
+        ),
+        (f"price IN ({', '.join(str(n / 100) for n in range(17))})", {PRICES: (0, 16)}),
+        ("volume IN (0, 1) OR volume > 99", {VOLUMES: (0, 1, 99, 100)}),
         ("price IN (8.4, 2, 8.401)", {PRICES: (200, 200, 840, 840)}),
         ("price = '8.4'", {count_shelf("price"): ("8.4",)}),
         ("price IN ('8.4', 2)", {count_shelf("price"): ("8.4", 2)}),

@@ -13,6 +13,7 @@ from headgate.broker.core.identifiers import RING_SIZE
 from headgate.broker.core.keyed_limits import ITEM_BYTES_MAX, NAME_PARTS_MAX, NAME_TEXT_LENGTH_MAX, PAGE_ITEMS_MAX
 from headgate.broker.core.keyed_messages import Item, Kind, checked_body, item_bytes, items_of, pages, written
 from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.limits import PAGE_LENGTH_MAX
 from tests.support.keyed_parts import item
 
 numbers = st.integers(0, RING_SIZE - 1)
@@ -61,8 +62,8 @@ def test_pages_are_the_items_in_order(some: list[Item]) -> None:
 
 def test_a_page_has_an_end_in_number_and_in_bytes() -> None:
     assert [len(page) for page in pages([item(1, 5)] * (PAGE_ITEMS_MAX + 1))] == [PAGE_ITEMS_MAX, 1]
-    large = item(1, 5, value=b"x" * (ITEM_BYTES_MAX // 2))
-    assert max(sum(map(item_bytes, page)) for page in pages([large] * 20)) <= 512 * 1024
+    large = item(1, 5, value=b"x" * (ITEM_BYTES_MAX - 100))
+    assert max(sum(map(item_bytes, page)) for page in pages([large] * 20)) <= PAGE_LENGTH_MAX - 64 * 1024
 
 
 @pytest.mark.parametrize("kind", list(Kind))

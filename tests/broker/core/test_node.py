@@ -125,7 +125,7 @@ def test_schemas_of_earlier_lives_are_loaded_and_other_records_left_alone() -> N
     world.feed(Loaded({"schema/quotes": {"attributes": {}}, "other/x": 1}))
     link = world.connect()
     answers = world.say(link, Ask(1, "schema.list", {}))
-    assert answers == [Answer(1, [{"stream": "quotes", "schema": {"attributes": {}}}])]
+    assert answers == [Answer(1, [{"stream": "quotes", "schema": {"attributes": {}}, "defaults": {}}])]
 
 
 def test_a_schema_is_stored_and_forgotten() -> None:

@@ -90,7 +90,7 @@ def test_subscriptions_are_listed_in_pages() -> None:
         "quotes/*",
         True,
     )
-    assert "price" in first["condition"]
+    assert "price" in first["condition"] and first["subid"] is None
     assert (second["subscription"], second["exact"], second["condition"]) == (7, True, "")
     world.drop(link)
     assert ask(world, "subs", after=first["id"]) == [second | {"connected": False, "pace": "away"}]
@@ -239,7 +239,7 @@ def test_a_schema_is_put_got_listed_and_removed() -> None:
     world = NodeWorld()
     ask(world, "schema.put", stream="quotes", schema=SCHEMA)
     ask(world, "schema.put", stream="alerts", schema={})
-    assert ask(world, "schema.get", stream="quotes") == {"stream": "quotes", "schema": SCHEMA}
+    assert ask(world, "schema.get", stream="quotes") == {"stream": "quotes", "schema": SCHEMA, "defaults": {}}
     assert [row["stream"] for row in ask(world, "schema.list")] == ["alerts", "quotes"]
     assert ask(world, "schema.rm", stream="quotes")["schema"] == SCHEMA
     assert refusal(world, "schema.get", stream="quotes").code == ErrorCode.NOT_FOUND
@@ -257,7 +257,10 @@ def test_a_schema_is_put_got_listed_and_removed() -> None:
         ({"attributes": {"a": {"type": "int", "min": "0"}}}, "min"),
         ({"attributes": {"a": {"type": "int", "min": True}}}, "min"),
         ({"attributes": {"a": {"type": "int", "min": 2, "max": 2}}}, "below"),
-        ({"attributes": {"a": {"type": "float", "min": 0, "max": float("nan")}}}, "below"),
+        ({"attributes": {"a": {"type": "float", "min": 0, "max": float("nan")}}}, "finite"),
+        ({"attributes": {"a": {"type": "float", "min": 0, "max": float("inf")}}}, "finite"),
+        ({"attributes": {"a": {"type": "float", "min": 0, "max": 1, "precision": 0}}}, "above 0"),
+        ({"attributes": {"a": {"type": "float", "min": 0, "max": 1, "precision": 1e-300}}}, "2^48 steps"),
         ({"attributes": {}, "replicas": 3}, "there are attributes, durability"),
         ({"audit": True, "durability": "memory"}, "leave durability out"),
         ({"attributes": {str(number): {"type": "int"} for number in range(257)}}, "256"),
@@ -268,6 +271,42 @@ def test_a_schema_that_makes_no_sense_is_refused_and_not_kept(schema: Any, word:
     world = NodeWorld()
     assert word in refusal(world, "schema.put", stream="quotes", schema=schema).text
     assert ask(world, "schema.list") == []
+
+
+def test_a_second_put_is_merged_and_says_what_it_changed() -> None:
+    world = NodeWorld()
+    stored = {"durability": "stored", "retention_seconds": 60, "attributes": {"live": {"type": "bool"}}}
+    ask(world, "schema.put", stream="quotes", schema=stored)
+    price = {"type": "float", "min": 0, "max": 1024}
+    answer = ask(world, "schema.put", stream="quotes", schema={"attributes": {"price": price}, "retention_seconds": 90})
+    wanted = {"durability": "stored", "retention_seconds": 90, "attributes": {"live": {"type": "bool"}, "price": price}}
+    assert answer["schema"] == ask(world, "schema.get", stream="quotes")["schema"] == wanted
+    assert answer["changed"] == {
+        "retention_seconds": {"old": 60, "new": 90},
+        "attributes.price": {"old": None, "new": price},
+    }
+    assert answer["defaults"] == {"attributes": {"price": {"precision": 2**-10}}}
+    answer = ask(world, "schema.put", stream="quotes", schema={"durability": "stored"}, replace=True)
+    assert answer["schema"] == {"durability": "stored"} and "attributes.live" in answer["changed"]
+    assert "replace" in refusal(world, "schema.put", stream="quotes", schema={}, replace="yes").text
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_stored_stream_is_not_made_one_in_memory_by_leaving_something_out(replace: bool) -> None:
+    world = NodeWorld()
+    ask(world, "schema.put", stream="quotes", schema={"durability": "stored"})
+    given = {"attributes": {}} if replace else {"durability": None}
+    error = refusal(world, "schema.put", stream="quotes", schema=given, replace=replace)
+    assert 'say "durability": "stored", or "memory" if you want that' in error.text
+    assert ask(world, "schema.get", stream="quotes")["schema"] == {"durability": "stored"}
+    given = {"durability": "memory"}
+    assert ask(world, "schema.put", stream="quotes", schema=given, replace=replace)["schema"] == given
+
+
+def test_whoever_has_not_heard_of_the_schemas_yet_merges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = NodeWorld()
+    monkeypatch.setattr(type(world.node.cluster), "knows_streams", lambda cluster, now: False)
+    assert refusal(world, "schema.put", stream="quotes", schema=SCHEMA).code == ErrorCode.UNAVAILABLE
 
 
 @pytest.mark.parametrize("stream", [None, 5, "", "a/b", "*", "\x00"])

@@ -178,5 +178,13 @@ def test_a_counted_subscription_lives_on_lists_and_says_so() -> None:
     assert owners <= set(answer["lives_on"]) and len(answer["keys"]) == 2
     assert answer["shelf"] == "lists of symbol, lists of price, 0 to 20 by 0.01"
     assert "it is on the lists of quotes.symbol = 'OTE' and quotes.price up to 3" in answer["because"]
+    home = f"{cluster.node('b1').cluster.me:016x}"
+    assert answer["subid"] == {"c1": home, "c2": None, "c3": 2}
+    (row,) = ask(client, "subs")
+    assert row["subid"] == {"c1": home, "c2": row["id"], "c3": 2}
+    answer = ask(client, "explain", pattern="quotes", condition="price < 1 OR price > 19")
+    assert "on the lists of quotes.price up to 1 or quotes.price from 19 up" in answer["because"]
+    assert len(answer["keys"]) == 2 and answer["subid"]["c3"] == 1
     answer = ask(client, "explain", pattern="quotes", condition="symbol = 'OTE' OR price < 3")
     assert answer["shelf"] == "the stream" and "counting, which it cannot be" in answer["because"]
+    assert "subid" not in answer

@@ -102,3 +102,19 @@ def test_a_bad_condition_shows_its_caret(monkeypatch: pytest.MonkeyPatch, capsys
     use_client(monkeypatch, FakeClient({"explain": Refused(ErrorCode.BAD_CONDITION, text)}))
     assert main(["explain", "quotes", "--where", "= 3"]) == 1
     assert capsys.readouterr().err == f"headgate explain: {text}\n"
+
+
+def test_what_is_unknown_says_why_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    told = answer("unknown", None)
+    told["predicates"] = [
+        {"predicate": text, "verdict": "unknown", "why": f"no {why}"} for text, why in ("aa", "bb", "ca")
+    ]
+    use_client(monkeypatch, FakeClient({"explain": told}))
+    assert main(["explain", "quotes/*", "--where", "price > 8", "--event", '{"price": 9}']) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "not delivered: the condition is unknown: no a; no b"
+
+
+def test_a_counted_one_has_a_subid(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    use_client(monkeypatch, FakeClient({"explain": ANSWER | {"subid": {"c1": "00ff", "c2": None, "c3": 2}}}))
+    assert main(["explain", "quotes/*", "--where", "price > 8"]) == 0
+    assert "subID      c1 00ff (this broker), c2 its number here when it is made, c3 2" in capsys.readouterr().out

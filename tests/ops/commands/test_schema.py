@@ -31,7 +31,23 @@ def test_put(client: FakeClient, form: str, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     words = {"word": [text], "file": [str(file)], "flag": ["--file", str(file)], "input": ["-"]}[form]
     assert main(["schema", "put", "quotes", *words]) == 0
-    assert client.asked == [("schema.put", {"stream": "quotes", "schema": SCHEMA})]
+    assert client.asked == [("schema.put", {"stream": "quotes", "schema": SCHEMA, "replace": False})]
+
+
+def test_put_says_what_changed_and_what_holds_without_being_said(
+    client: FakeClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = {"durability": {"old": None, "new": "stored"}, "attributes.size": {"old": {"type": "int"}, "new": None}}
+    defaults = {"attributes": {"price": {"precision": 0.25}}}
+    client.answers["schema.put"] = {**ENTRY, "changed": changed, "defaults": defaults}
+    assert main(["schema", "put", "quotes", "{}", "--replace"]) == 0
+    assert client.asked == [("schema.put", {"stream": "quotes", "schema": {}, "replace": True})]
+    told = capsys.readouterr().err
+    assert '  durability: not set -> "stored"\n  attributes.size: {"type": "int"} -> not set\n' in told
+    assert "attributes.price: precision 0.25, because it says none" in told
+    client.answers["schema.put"] = {**ENTRY, "changed": {}}
+    assert main(["schema", "put", "quotes", "{}"]) == 0
+    assert "nothing changed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -65,6 +81,10 @@ def test_get_prints_what_put_takes(client: FakeClient, capsys: pytest.CaptureFix
 def test_list(client: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema", "list"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split("  ")[1].strip() == "price float 0..10.5, symbol string"
+    client.answers["schema.list"] = [{**ENTRY, "defaults": {"attributes": {"price": {"precision": 0.5}}}}]
+    assert main(["schema", "list"]) == 0
+    assert "price float 0..10.5 by 0.5, symbol string" in capsys.readouterr().out
+    client.answers["schema.list"] = [ENTRY]
     assert main(["schema", "list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [ENTRY]
 

@@ -70,7 +70,7 @@ def test_a_condition_is_printed_from_its_tree() -> None:
         "price > 1 AND",
         "reflect('java.lang.System', 'getProperty', 'user.name') = 'x'",
         "price IN (SELECT 1)",
-        "price > 1 -- and so on",
+        "price > 1 /* and so on */",
         "rand() > 0.5",
         "i = 3 and",
     ],
@@ -78,3 +78,9 @@ def test_a_condition_is_printed_from_its_tree() -> None:
 def test_what_spark_would_run_and_we_do_not_know_is_refused(text: str) -> None:
     with pytest.raises(ConditionError):
         condition_tree(text)
+
+
+def test_what_is_only_a_comment_never_reaches_spark() -> None:
+    tree = condition_tree("price > 1 -- ) OR (TRUE")
+    assert tree is not None and tree == condition_tree("price > 1")
+    assert "TRUE" not in condition_text(tree) and "--" not in condition_text(tree)

@@ -81,8 +81,8 @@ def test_the_option_wins_over_the_column() -> None:
 
 
 def test_too_many_attributes() -> None:
-    with pytest.raises(UnsupportedType, match="256"):
-        plan_layout([(f"a{number}", "int") for number in range(257)], options())
+    with pytest.raises(UnsupportedType, match="1024"):
+        plan_layout([(f"a{number}", "int") for number in range(1025)], options())
 
 
 def test_an_id_column_must_exist_and_be_an_id() -> None:
