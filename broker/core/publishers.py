@@ -63,6 +63,7 @@ class Publishers:
         self.knows_streams: Callable[[float], bool] = lambda now: True
         self.shut_out: Callable[[float], str] = lambda now: ""
         self._early: deque[tuple[ClientSession, Publish, Stream]] = deque()
+        self._waiting: list[Callable[[str, float], None]] = []
         self._early_bytes = 0
         self._knows = False
         self.wall_offset = 0.0
@@ -117,12 +118,21 @@ class Publishers:
         if message.sequence:
             session.unstored[message.sequence] = None
 
+    def when_known(self, act: Callable[[str, float], None]) -> None:
+        """Call `act` as soon as this broker knows its streams, or with the reason why it never will."""
+        self._waiting.append(act)
+
     def go_on(self, now: float) -> None:
         """Something may have changed in the cluster: what came too early is taken as soon as its stream is known."""
-        known = self.knows(now)
-        shut_out = "" if known or not self._early else self.shut_out(now)
-        if not self._early or not (known or shut_out):
+        if not self._early and not self._waiting:
             return
+        known = self.knows(now)
+        shut_out = "" if known else self.shut_out(now)
+        if not (known or shut_out):
+            return
+        waiting, self._waiting = self._waiting, []
+        for act in waiting:
+            act(shut_out, now)
         early, self._early = self._early, deque()
         self._early_bytes = 0
         for session, message, stream in early:

@@ -213,15 +213,29 @@ def _verdicts(pattern: Any, condition: Any, event: Any) -> dict[str, Any]:
 
 
 def _schema_put(node: Node, arguments: dict[str, Any], now: float) -> Any:
-    """What is given is merged into the schema there is, or takes its place (`replace`)."""
+    """What is given is merged into the schema there is, or takes its place (`replace`), once that is known."""
     stream, given, replace = _stream_name(arguments), arguments.get("schema"), arguments.get("replace", False)
     if type(given) is not dict or type(given.get("attributes", {})) not in (dict, type(None)):
         raise Refused(ErrorCode.BAD_REQUEST, 'a schema is {"attributes": {"price": {"type": "float", "min": 0}}}')
     if type(replace) is not bool:
         raise Refused(ErrorCode.BAD_REQUEST, "schema.put: `replace` is true or false")
-    if not node.cluster.knows_streams(now):
-        text = "this broker has not heard yet which schemas there are: try again in a moment, or ask another broker"
-        raise Refused(ErrorCode.UNAVAILABLE, text)
+    if node.publishers.knows(now):
+        return _put_schema(node, stream, given, replace, now)
+    later = Later()
+
+    def put(shut_out: str, now: float) -> None:
+        try:
+            if shut_out:
+                raise Refused(ErrorCode.UNAVAILABLE, f"this broker is in no cluster: {shut_out}")
+            _put_schema(node, stream, given, replace, now).tell = later.say
+        except Refused as error:
+            later.say(error)
+
+    node.publishers.when_known(put)
+    return later
+
+
+def _put_schema(node: Node, stream: str, given: dict[str, Any], replace: bool, now: float) -> Later:
     before = node.streams.schemas.get(stream)
     schema = changed_schema(stream, before, given, replace)
     _check_schema(schema)

@@ -154,7 +154,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.mark.parametrize(
     ("place", "printed"),
-    [(0, "quotes/ATHEX/OTE {'symbol': 'OTE', 'price': 8.7} dear\n"), (1, "{'total': 250}\n")],
+    [(0, "quotes/ATHEX/OTE {'symbol': 'OTE', 'price': 8.7} dear\n"), (1, "{'total': 250}\n"), (2, "")],
 )
 def test_the_programs(broker: Broker, place: int, printed: str) -> None:
     program = programs(ONE_BROKER)[place]
@@ -174,4 +174,4 @@ def test_the_program_for_spark(tmp_path: Path) -> None:
 
 
 def test_every_program_is_run() -> None:
-    assert len(fences("python")) == len(programs(ONE_BROKER)) + len(programs(SPARK_BROKERS)) == 3
+    assert len(fences("python")) == len(programs(ONE_BROKER)) + len(programs(SPARK_BROKERS)) == 4

@@ -12,7 +12,7 @@ from headgate.broker.core.questions import VERBS
 from headgate.protocol.codec import encode
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import FRAME_LENGTH_MAX
-from headgate.protocol.messages import Answer, Ask, Error, Hello
+from headgate.protocol.messages import Answer, Ask, Credit, Error, Hello
 from tests.support.builders import make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 
@@ -303,10 +303,25 @@ def test_a_stored_stream_is_not_made_one_in_memory_by_leaving_something_out(repl
     assert ask(world, "schema.put", stream="quotes", schema=given, replace=replace)["schema"] == given
 
 
-def test_whoever_has_not_heard_of_the_schemas_yet_merges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = NodeWorld()
-    monkeypatch.setattr(type(world.node.cluster), "knows_streams", lambda cluster, now: False)
-    assert refusal(world, "schema.put", stream="quotes", schema=SCHEMA).code == ErrorCode.UNAVAILABLE
+@pytest.mark.parametrize("shut_out", ["", "another broker has its name"])
+def test_whoever_has_not_heard_of_the_schemas_yet_waits_and_merges_then(
+    monkeypatch: pytest.MonkeyPatch, shut_out: str
+) -> None:
+    world, known, reason = NodeWorld(), [False], [""]
+    publishers, link = world.node.publishers, world.connect()
+    monkeypatch.setattr(publishers, "_knows", False)
+    monkeypatch.setattr(publishers, "knows_streams", lambda now: known[0])
+    monkeypatch.setattr(publishers, "shut_out", lambda now: reason[0])
+    put = Ask(1, "schema.put", {"stream": "quotes", "schema": SCHEMA})
+    assert world.say(link, put) == [] and world.node.streams.schemas == {}
+    publishers.go_on(world.now)
+    known[0], reason[0] = not shut_out, shut_out
+    publishers.go_on(world.now)
+    (answer,) = [one for one in world.say(link, Credit(1000, 0)) if isinstance(one, Answer | Error)]
+    if shut_out:
+        assert isinstance(answer, Error) and answer.code == ErrorCode.UNAVAILABLE and shut_out in answer.text
+    else:
+        assert isinstance(answer, Answer) and world.node.streams.schemas == {"quotes": SCHEMA}
 
 
 @pytest.mark.parametrize("stream", [None, 5, "", "a/b", "*", "\x00"])
