@@ -124,9 +124,9 @@ class Publishers:
 
     def go_on(self, now: float) -> None:
         """Something may have changed in the cluster: what came too early is taken as soon as its stream is known."""
+        known = self.knows(now)
         if not self._early and not self._waiting:
             return
-        known = self.knows(now)
         shut_out = "" if known else self.shut_out(now)
         if not (known or shut_out):
             return

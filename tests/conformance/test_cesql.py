@@ -67,6 +67,9 @@ OUTSIDE: dict[str, dict[str, tuple[str, ...]]] = {
             "Equals with casting (1)",
         ),
     },
+    "two dashes, which begin a comment, as in SQL and in Spark: write - -10": {
+        "negate_operator": ("Minus minus 10",),
+    },
     "XOR, which SQL-92 does not have: write a <> b": {
         "binary_logical_operators": (
             "False xor false",

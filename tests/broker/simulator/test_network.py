@@ -60,7 +60,8 @@ def test_everything_arrives_in_order_both_ways(checked: bool, seed: int) -> None
         setting.connection.client_send(Ask(request, "schema.list", {}))
     setting.world.run_for(5.0)
     assert type(setting.client.heard[0]) is Welcome
-    assert setting.client.heard[1:] == [Answer(request, []) for request in range(50)]
+    answers = [message for message in setting.client.heard[1:] if not isinstance(message, Ping)]
+    assert answers == [Answer(request, []) for request in range(50)]
     assert setting.failures == []
     reads = [happened for happened in setting.inputs if isinstance(happened, Received)]
     assert len({len(read.messages) for read in reads}) > 1, "writes are joined and cut"
