@@ -29,6 +29,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "ring": ("ring", "which brokers there are, drawn as their ring"),
     "streams": ("streams", "the streams in use, and those that have a schema"),
     "subs": ("subs", "the subscriptions in force"),
+    "producers": ("producers", "how far the producers of a job have come"),
     "explain": ("explain", "why a subscription would, or would not, get an event"),
     "demo": ("demo", "three brokers, a quote feed and subscribers, live; one broker is killed, and all is checked"),
     "bench": ("bench", "measure this broker, and its peers beside it"),

@@ -14,7 +14,7 @@ from tests.ops.fakes import FakeClient, no_broker, use_client
 
 
 def test_the_verbs_of_the_contract_are_there() -> None:
-    contract = "serve pub sub schema status ring streams subs explain demo bench simulate audit"
+    contract = "serve pub sub schema status ring streams subs producers explain demo bench simulate audit"
     assert list(cli.VERBS) == contract.split()
 
 
