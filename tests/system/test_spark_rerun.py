@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,7 +76,7 @@ def test_a_finished_guarded_job_with_other_partitions(
     spark: Any, cluster: Fleet, stream: str, first: int, second: int
 ) -> None:
     write(rows(spark, first), addresses(cluster), stream)
-    with pytest.raises(Exception, match="HEADGATE_(OTHER_WRITE|NONDETERMINISTIC_INPUT).*has published nothing"):
+    with pytest.raises(Exception, match=r"HEADGATE_(OTHER_WRITE|NONDETERMINISTIC_INPUT).*has published nothing"):
         write(rows(spark, second), addresses(cluster), stream)
     assert counted(spark, cluster, stream) == EXACT
     write(rows(spark, first), addresses(cluster), stream)
@@ -92,7 +91,7 @@ def test_a_guarded_job_that_died_goes_on_with_the_same_partitions_alone(
         write(frame.mapInArrow(dying_tasks(9, ROWS // 4 + 1000), frame.schema), addresses(cluster), stream)
     before = counted(spark, cluster, stream)
     assert 0 < before[0] < ROWS
-    with pytest.raises(Exception, match="HEADGATE_(OTHER_WRITE|NONDETERMINISTIC_INPUT).*has published nothing"):
+    with pytest.raises(Exception, match=r"HEADGATE_(OTHER_WRITE|NONDETERMINISTIC_INPUT).*has published nothing"):
         write(rows(spark, 4), addresses(cluster), stream)
     assert counted(spark, cluster, stream) == before
     write(frame, addresses(cluster), stream)
@@ -111,7 +110,7 @@ def test_what_is_known_belongs_to_a_stream_and_goes_with_it(spark: Any, cluster:
     other, server = f"{stream}2", addresses(cluster)
     store(cluster, other)
     write(rows(spark, 2), server, stream)
-    with pytest.raises(Exception, match="HEADGATE_OTHER_WRITE.*'guarded', and this one has 'id'"):
+    with pytest.raises(Exception, match=r"HEADGATE_OTHER_WRITE.*'guarded', and this one has 'id'"):
         write(rows(spark, 2), server, stream, eventIdColumn="n")
     write(rows(spark, 2), server, other, eventIdColumn="n")
     assert counted(spark, cluster, other) == EXACT
