@@ -42,7 +42,7 @@ class Run:
 
     @property
     def epoch(self) -> int:
-        """No attempt of this run has a smaller one, and every attempt of an earlier run has."""
+        """Every attempt of this run has a larger one, and every attempt of an earlier run a smaller one."""
         return self.planned_us // 1_000_000 << _ATTEMPT_BITS
 
 
@@ -58,7 +58,7 @@ class Attempt:
     @property
     def epoch(self) -> int:
         """Larger than that of every attempt before it, in this application and in earlier ones."""
-        return self.run.epoch + 2 * self.identity
+        return self.run.epoch + 2 * (self.identity + 1)
 
     def producer(self, idempotence: str, topic: str) -> str:
         """The name under which it publishes."""
