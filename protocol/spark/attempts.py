@@ -18,14 +18,13 @@ from ..blocking.producer import Producer
 from .connecting import connected
 from .errors import OtherWrite
 from .layout import Layout
+from .limits import RUN_EPOCHS
 from .marks import Mark, job_name, mark_of
 from .options import WriteOptions
-from .rerun import Patience, check_mode, ids_between, ids_of_earlier_runs, wait_for_others
+from .rerun import Patience, check_mode, ids_between, ids_of_earlier_runs, shut_out, wait_for_others
 from .sending import Guarded, Sent, WithIds, send_partition
 
 __all__ = ["Attempt", "Run", "publish_attempt"]
-
-_ATTEMPT_BITS = 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,12 @@ class Run:
     planned_us: int
     rerun: bool
     batch: int = 0
+    streaming: bool = False
 
     @property
     def epoch(self) -> int:
         """Every attempt of this run has a larger one, and every attempt of an earlier run a smaller one."""
-        return self.planned_us // 1_000_000 << _ATTEMPT_BITS
+        return self.planned_us // 1_000_000 * RUN_EPOCHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +145,19 @@ def _guarded(
             seconds = options.ack_seconds / (4 if attempt.number else 1)
             job = job_name(options.topic, run.job)
             here = Mark(run.batch, run.planned_us, mark.mode, 0)
-            wait_for_others(client, job, producer.name, here, run.epoch, Patience(seconds))
+            patience = Patience(seconds)
+            _shut_out(client, job, run, patience)
+            wait_for_others(client, job, producer.name, here, run.epoch, attempt.epoch, patience)
 
     accepted, digest = (0, b"") if before is None else (producer.next - before.base, before.digest)
     return Guarded(producer.name, accepted, digest, layout.topic, mark, compared, wait)
+
+
+def _shut_out(client: BlockingClient, job: str, run: Run, patience: Patience) -> None:
+    """A query is planned anew for every micro-batch, and its tasks are over by then: to look at all of them each time
+    would cost much and find nothing."""
+    if not run.streaming:
+        shut_out(client, job, run.epoch, patience)
 
 
 def _with_ids(
@@ -166,5 +175,6 @@ def _with_ids(
     if run.rerun:
         job, here = job_name(options.topic, run.job), Mark(run.batch, run.planned_us, mark.mode, 0)
         patience = Patience(options.ack_seconds)
+        _shut_out(client, job, run, patience)
         others = ids_of_earlier_runs(client, job, here, run.epoch, patience, options.servers)
     return WithIds(layout.id_column, (frozenset(own), others), mark)

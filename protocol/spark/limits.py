@@ -20,6 +20,7 @@ __all__ = [
     "PEERS_LOOK_SECONDS",
     "RANGE_EVENTS_MIN",
     "REQUEST_SECONDS_DEFAULT",
+    "RUN_EPOCHS",
     "SHORT_TEXT_BYTES",
 ]
 
@@ -69,6 +70,9 @@ PEERS_LOOK_SECONDS = 0.2
 
 IDS_KNOWN_MAX = 10_000_000
 """Ids of earlier runs in the memory of one Python worker: about 1 GiB, and as long as all its tasks ask for."""
+
+RUN_EPOCHS = 2**21
+"""Epochs of one run: two for each of a million attempts, of which a run has fewer. Runs are a second apart or more."""
 
 SHORT_TEXT_BYTES = 256
 """Texts shorter than this take their header from a table; beyond it the header grows a byte longer."""

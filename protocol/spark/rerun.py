@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from ..errors import ErrorCode, HeadgateError, Refused
 from .errors import IdsUnknown, OtherWrite
-from .limits import COMPARE_SECONDS_MAX, IDS_KNOWN_MAX, PEERS_LOOK_SECONDS
+from .limits import COMPARE_SECONDS_MAX, IDS_KNOWN_MAX, PEERS_LOOK_SECONDS, RUN_EPOCHS
 from .marks import Mark, mark_of
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "ids_between",
     "ids_of_earlier_runs",
     "is_compared",
+    "shut_out",
     "wait_for_others",
 ]
 
@@ -49,9 +50,12 @@ class Asking(Protocol):
         """Some ids of a producer's events from that one on."""
 
 
-def is_compared(epoch: int, run_epoch: int) -> bool:
-    """Whether an attempt of this run, or of a later one, has said that its rows are those of the earlier run."""
-    return epoch >= run_epoch and epoch % 2 == 1
+def is_compared(epoch: int, run_epoch: int, own: int) -> bool:
+    """Whether an attempt of this run has said that its rows are those of the earlier run; `own` is of this run too.
+
+    A later run does not count: this one is over then, though its task may not know.
+    """
+    return epoch % 2 == 1 and run_epoch <= epoch < own + RUN_EPOCHS
 
 
 def check_mode(job: str, found: Mark | None, mark: Mark) -> None:
@@ -89,45 +93,64 @@ class Patience:
         self._sleep(PEERS_LOOK_SECONDS)
 
 
-def earlier_runs(client: Asking, job: str, mark: Mark, patience: Patience) -> Iterator[tuple[dict[str, Any], Mark]]:
-    """The producers with events of this batch that another run began, and their marks. Raises OtherWrite.
-
-    A cluster that cannot say is asked again for a while.
-    """
+def _listed(client: Asking, job: str, begins: bytes, unless: bytes, patience: Patience) -> Iterator[dict[str, Any]]:
+    """The producers of a job, some by their marks. A cluster that cannot say is asked again for a while."""
     after: str | None = ""
     while after is not None:
         try:
-            page = client.ask("producers", job=job, after=after, begins=mark.of_batch, unless=mark.of_run)
+            page = client.ask("producers", job=job, after=after, begins=begins, unless=unless)
         except Refused as error:
             if error.code != ErrorCode.UNAVAILABLE or patience.is_over:
                 raise
             patience.pause()
             continue
-        for row in page["producers"]:
-            if row["next"]:
-                found = mark_of(row["digest"])
-                check_mode(job, found, mark)
-                assert found is not None
-                yield row, found
+        yield from page["producers"]
         after = page["next"]
 
 
-def wait_for_others(client: Asking, job: str, own: str, mark: Mark, run_epoch: int, patience: Patience) -> None:
-    """Return when all partitions of earlier runs were compared in this one.
+def earlier_runs(client: Asking, job: str, mark: Mark, patience: Patience) -> Iterator[tuple[dict[str, Any], Mark]]:
+    """The producers with events of this batch that another run began, and their marks. Raises OtherWrite."""
+    for row in _listed(client, job, mark.of_batch, mark.of_run, patience):
+        if row["next"]:
+            found = mark_of(row["digest"])
+            check_mode(job, found, mark)
+            assert found is not None
+            yield row, found
 
-    Raises OtherWrite when no task of this run has come for one of them in the time there is.
+
+def shut_out(client: Asking, job: str, run_epoch: int, patience: Patience) -> None:
+    """Tasks of earlier runs that have published nothing yet will not do so any more.
+
+    Those that have are shut out by whoever opens their producers in this run. Once for all tasks of a Python worker.
+    """
+    global _shut_job
+    if _shut_job != (job, run_epoch):
+        for row in _listed(client, job, b"", b"", patience):
+            if not row["next"] and row["epoch"] < run_epoch:
+                _shut(client, row, run_epoch)
+        _shut_job = (job, run_epoch)
+
+
+def wait_for_others(
+    client: Asking, job: str, name: str, mark: Mark, run_epoch: int, epoch: int, patience: Patience
+) -> None:
+    """Return when all partitions of earlier runs were compared in the run of this attempt, which has this epoch.
+
+    Raises OtherWrite when no task of this run has come for one of them in the time there is, or a later run has begun.
     """
     while True:
         left = {
             row["name"]: row["epoch"]
             for row, _ in earlier_runs(client, job, mark, patience)
-            if row["name"] != own and not is_compared(row["epoch"], run_epoch)
+            if row["name"] != name and not is_compared(row["epoch"], run_epoch, epoch)
         }
         if not left:
             return
-        missing = [name for name, epoch in left.items() if epoch < run_epoch]
+        if max(left.values()) - epoch >= RUN_EPOCHS:
+            raise OtherWrite(job, "a later run of it has begun", "let one run end before the next, or name them apart")
+        missing = [one for one, its in left.items() if its < run_epoch]
         if (missing and patience.is_over) or patience.waited >= COMPARE_SECONDS_MAX:
-            names = ", ".join(name.rpartition("/")[2] for name in (missing or left))
+            names = ", ".join(one.rpartition("/")[2] for one in (missing or left))
             reason = f"an earlier run has events of its partitions {names} in the log, and no task of this run has "
             reason += f"compared its rows with them within {patience.waited:.0f} s: the rows are cut into other "
             reason += "partitions now, or there are fewer cores for them"
@@ -152,6 +175,10 @@ def ids_between(client: Asking, producer: str, start: int, end: int) -> list[str
 
 _known: tuple[Any, frozenset[str]] = (None, frozenset())
 """The ids of earlier runs of one job, which do not change while it runs: for the next task of this Python worker."""
+
+
+_shut_job: Any = None
+"""The job and the run for which this Python worker has done so."""
 
 
 def ids_of_earlier_runs(

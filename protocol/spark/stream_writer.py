@@ -41,7 +41,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         job = self._options.producer_id or str(context.getLocalProperty("sql.streaming.queryId"))
         batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         # A batch that failed may have been planned by an earlier driver.
-        run = Run(job, self._planned_us, rerun=True, batch=batch)
+        run = Run(job, self._planned_us, rerun=True, batch=batch, streaming=True)
         attempt = Attempt(run, context.partitionId(), context.taskAttemptId(), context.attemptNumber())
         sent = publish_attempt(self._options, self._layout, attempt, iterator)
         return Published(f"{job_name(self._options.topic, job)} batch {batch}", attempt.partition, sent)

@@ -130,7 +130,7 @@ class FakeClient:
             if name.rpartition("/")[0] == arguments["job"]
             and name > arguments["after"]
             and state.digest.startswith(arguments["begins"])
-            and not state.digest.startswith(arguments["unless"])
+            and not (arguments["unless"] and state.digest.startswith(arguments["unless"]))
         ]
         page = rows[: self.PAGE]
         return {"producers": page, "next": page[-1]["name"] if len(rows) > len(page) else None}

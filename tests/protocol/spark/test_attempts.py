@@ -9,6 +9,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
+from headgate.protocol.batch import make_batch  # noqa: E402
 from headgate.protocol.errors import Fenced  # noqa: E402
 from headgate.protocol.limits import CREDIT_MAX, DIGEST_LENGTH_MAX  # noqa: E402
 from headgate.protocol.spark import attempts, rerun  # noqa: E402
@@ -26,6 +27,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     fake = FakeClient(FakeLog())
     monkeypatch.setattr(attempts, "connected", fake.connected)
     monkeypatch.setattr(rerun, "_known", (None, frozenset()))
+    monkeypatch.setattr(rerun, "_shut_job", None)
     return fake
 
 
@@ -149,13 +151,40 @@ def test_a_task_that_is_compared_later_is_waited_for(client: FakeClient, monkeyp
     assert client.log.values("n") == [1, 5, 2]
 
 
+def test_a_task_that_outlives_its_run_does_not_go_on_when_a_later_run_has_compared(
+    client: FakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark does not wait for tasks that it kills: one of two partitions, refused, is still there when one follows."""
+    first_run(options(), [1, 2, 3, 4])
+
+    def later_run(patience: Any) -> None:
+        publish(options(), attempt(9, 0, rerun=True, run=3), 1, 2, 3, 4)
+
+    monkeypatch.setattr(rerun.Patience, "pause", later_run)
+    with pytest.raises(OtherWrite, match="a later run of it has begun"):
+        publish(options(ackTimeout="30s"), attempt(1, 1, rerun=True, run=2), 3, 4)
+    assert client.log.values("n") == [1, 2, 3, 4]
+
+
 def test_an_attempt_whose_predecessor_went_on_does_not_wait_again(client: FakeClient) -> None:
     first_run(options(), [1])
     again(options(), 0, 1, 2, identity=1)
     listed = client.listed
     publish(options(), attempt(9, 3, rerun=True, run=2), 7)
     publish(options(), attempt(10, 3, rerun=True, run=2), 7, 8)
-    assert client.listed == listed + 1
+    assert client.listed == listed + 1, "its first attempt has"
+
+
+@pytest.mark.parametrize("mode", [{}, {"eventIdColumn": "n"}])
+def test_a_task_of_an_earlier_run_that_has_sent_nothing_yet_is_shut_out(client: FakeClient, mode: Any) -> None:
+    """It was opened, and killed too late: what it sends would be in another partition now."""
+    zombie = client.log.open("q/job/5", attempt(1, 5).epoch)
+    again(options(**mode), 0, 1, 2)
+    with pytest.raises(Fenced):
+        client.log.append(zombie, make_batch(["q/a"], {"n": [2]}, [b""]), 0, b"", b"")
+    listed = client.listed
+    again(options(**mode), 1, 3)
+    assert client.listed <= listed + 1, "once for all tasks of a worker"
 
 
 # --- ids ---------------------------------------------------------------------------------------------------------
