@@ -33,6 +33,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "subs": ("subs", "the subscriptions in force, their clients, and who is slow"),
     "logs": ("logs", "the logs of stored streams: which brokers have them, and their places"),
     "top": ("top", "rates, slow clients and the ring, live"),
+    "producers": ("producers", "how far the producers of a job have come"),
     "explain": ("explain", "why a subscription would, or would not, get an event"),
     "demo": ("demo", "three brokers, a quote feed and subscribers, live; one broker is killed, and all is checked"),
     "bench": ("bench", "measure this broker, and its peers beside it"),

@@ -1,7 +1,8 @@
 """Purge: what the logs of a stream hold goes, and the schema with it.
 
 Retention is what removes rows, on every broker that has some, so it is told to keep a second's worth. When the logs
-are empty the schema is removed. A broker that is down meanwhile keeps its rows: it hears of the removal alone.
+are empty the schema is removed, and what is known of the producers that wrote there is forgotten: a job that is run
+again publishes again. A broker that is down meanwhile keeps its rows, and its producers: it hears of the removal alone.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ async def purge(
             await client.ask("schema.rm", stream=stream)
     else:
         await client.ask("schema.rm", stream=stream)
+    if not left:
+        await client.ask("producers.forget", stream=stream)
     return max(0, before - left), left
 
 

@@ -75,11 +75,8 @@ class Cluster:
         self.placed: Callable[[int, bool, float], None]
         self.changed: Callable[[float], None]
         self.came_to_rest: Callable[[], None]
-        self.table_of_controls: dict[int, Callable[[PeerInfo, list[Any], float], None]] = {
-            _STORE: self._store_message,
-            _ROUTE: self._routed,
-            _ROSTER: self._roster,
-        }
+        self.table_of_controls: dict[int, Callable[[PeerInfo, list[Any], float], None]] = {}
+        self.take_controls({_STORE: self._store_message, _ROUTE: self._routed, _ROSTER: self._roster})
         self.random = random
         self._effects = effects
         self.acquaintances = Acquaintances()
@@ -93,6 +90,12 @@ class Cluster:
         self.hops = 0
         self.lost_routes = 0
         self.reconnects = 0
+
+    def take_controls(self, table: dict[int, Callable[[PeerInfo, list[Any], float], None]]) -> None:
+        """Who handles which kinds of CONTROL; each kind has one handler."""
+        twice = self.table_of_controls.keys() & table.keys()
+        assert not twice, f"two parts of the broker use kind {min(twice)} of CONTROL"
+        self.table_of_controls |= table
 
     def start(self, now: float) -> None:
         """All parts are in place."""

@@ -129,8 +129,8 @@ class Gathering:
         self._look_at = float("inf")
         self.events = self.bytes = 0
         self.asked = 0
-        cluster.table_of_controls[ASK] = self._asked
-        cluster.table_of_controls[LISTS] = self._told
+        cluster.take_controls({ASK: self._asked})
+        cluster.take_controls({LISTS: self._told})
 
     def __iter__(self) -> Iterator[Task]:
         """What is under way, each stream's in order."""

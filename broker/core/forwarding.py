@@ -87,7 +87,7 @@ class Forwarding:
         self.gathering = Gathering(
             effects, cluster, rendezvous, dissemination, lambda stream, count, now: self._lose(stream, count, now)
         )
-        cluster.table_of_controls[LOSS] = self._told_of_loss
+        cluster.take_controls({LOSS: self._told_of_loss})
 
     @property
     def waiting_events(self) -> int:

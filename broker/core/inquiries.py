@@ -61,7 +61,7 @@ class Inquiries:
 
     def begin(self) -> None:
         """Other brokers may ask from now on."""
-        self._cluster.table_of_controls |= {INQUIRE: self._asked, ANSWERED: self._answered}
+        self._cluster.take_controls({INQUIRE: self._asked, ANSWERED: self._answered})
 
     def ask(self, broker: Any, verb: str, arguments: dict[str, Any], now: float) -> Later:
         """Ask another broker; what it answers. Raises Refused when it cannot be asked."""

@@ -6,6 +6,7 @@ __all__ = [
     "ALONE_SECONDS",
     "ALLOWED_MAX",
     "ANEW_SECONDS",
+    "ANSWER_IDS_MIN",
     "ANSWER_LENGTH_MAX",
     "ANSWER_ROWS_MAX",
     "ASKS_PER_SESSION_MAX",
@@ -41,6 +42,7 @@ __all__ = [
     "PLANS_MAX",
     "POSITIONS_MAX",
     "PRODUCERS_MAX",
+    "PRODUCERS_LISTED_MAX",
     "PRODUCER_ENDS_MAX",
     "PRODUCER_NAME_LENGTH_MAX",
     "PUBLISHED_STREAMS_MAX",
@@ -101,6 +103,10 @@ the largest PUBLISH; a batch that needs more goes out in several portions."""
 ERROR_TEXT_LENGTH_MAX = 8_000
 """Characters of a refusal. An error text quotes what was wrong; a client's text of 64 KiB, with every character
 escaped, would not fit the frame that an ERROR may have."""
+
+ANSWER_IDS_MIN = 4_096
+"""Ids of events in one answer, if there are so many; with the last row that is taken whole it has less than twice as
+many, and a list within an answer may have 16,384 elements."""
 
 ANSWER_LENGTH_MAX = 192 * 1024
 """Characters of the rows of one ANSWER as Python writes them: at four bytes each three quarters of a CONTROL, in which
@@ -268,6 +274,9 @@ takes to be found dead and another one to be asked."""
 
 PRODUCERS_MAX = 200_000
 """Producers that a broker remembers, each with what it published last: some hundred bytes each."""
+
+PRODUCERS_LISTED_MAX = 200
+"""Producers in one answer about a job, each with its name and digest: with the longest names some 60 KiB."""
 
 PRODUCER_NAME_LENGTH_MAX = 256
 """Characters of a producer's name, as of an attribute's."""

@@ -85,7 +85,7 @@ class Claims:
         self._request = 0
         self._asked: dict[int, _Asked] = {}
         self._heard: dict[tuple[str, str, int, str], Span] = {}  # what others told, for whoever asks
-        cluster.table_of_controls |= {CLAIM: self._claim, CLAIMED: self._claimed}
+        cluster.take_controls({CLAIM: self._claim, CLAIMED: self._claimed})
 
     # --- asking ------------------------------------------------------------------------------------------------------
 

@@ -117,8 +117,8 @@ class Copies:
         log.safe_end, log.landed, tails.sent_to = self._safe_end, self._landed, self._sent_to
         log.shortage = lambda silent: shortage(cluster, self.needed + 1, silent, self._full)
         self._vouchers: dict[int, None] = {}
-        cluster.table_of_controls |= {COPIED: self._copied, FROM: self._from}
-        cluster.table_of_controls |= {HELD: self._held_there, CONTESTED: self._contested, CANNOT: self._cannot}
+        cluster.take_controls({COPIED: self._copied, FROM: self._from})
+        cluster.take_controls({HELD: self._held_there, CONTESTED: self._contested, CANNOT: self._cannot})
 
     @property
     def needed(self) -> int:

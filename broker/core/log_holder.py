@@ -53,7 +53,7 @@ class Holder:
         self._producers = producers
         self._to_tell: dict[tuple[int, LogName], None] = {}
         self._to_refuse: dict[tuple[int, LogName], None] = {}
-        cluster.table_of_controls[OFFER] = self._offered
+        cluster.take_controls({OFFER: self._offered})
 
     def peer_up(self, info: PeerInfo, now: float) -> None:
         """Tell another broker what is here of its logs, or about to be: it may know less of them than we."""

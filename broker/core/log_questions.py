@@ -11,6 +11,7 @@ from headgate.protocol.limits import CREDIT_MAX
 from headgate.protocol.log_rows import LogKind, LogName, decode_row
 
 from .later import Later
+from .limits import ANSWER_IDS_MIN
 from .log import HeldLog
 from .pages import page_of
 
@@ -88,6 +89,15 @@ def _producer_open(node: Node, arguments: dict[str, Any], now: float) -> Any:
     return node.producers.open_producer(arguments.get("producer"), arguments.get("epoch"), now)
 
 
+def _producers(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    job, after = arguments.get("job"), arguments.get("after", "")
+    return node.producer_lists.ask(job, after, arguments.get("begins", b""), arguments.get("unless", b""), now)
+
+
+def _producers_forget(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    return node.producer_lists.forget(arguments.get("stream"), now)
+
+
 def _producer_ids(node: Node, arguments: dict[str, Any], now: float) -> Any:
     producer, after = arguments.get("producer"), arguments.get("after", 0)
     if type(producer) is not str or type(after) is not int or not 0 <= after <= CREDIT_MAX:
@@ -104,22 +114,35 @@ def _producer_ids(node: Node, arguments: dict[str, Any], now: float) -> Any:
             return
         rows, following = value
         try:
-            later.say({"ids": _ids(rows, after), "next": following})
+            first, ids, is_cut = _ids(rows, after)
         except ProtocolViolation as error:
             later.say(Refused(ErrorCode.NOT_FOUND, f"a row of this producer cannot be read: {error.text}"))
+            return
+        upcoming = first + len(ids)
+        later.say({"first": first, "ids": ids, "next": upcoming if is_cut or following is not None else None})
 
     node.log.find_ids(producer, after, found)
     return later
 
 
-def _ids(rows: list[bytes], after: int) -> list[Any]:
-    """The ids of these rows from the producer's event `after` on. Raises ProtocolViolation."""
-    ids: list[Any] = []
+def _ids(rows: list[bytes], after: int) -> tuple[int, list[Any], bool]:
+    """Ids of a producer's events in these rows, without a hole, the number of the first, and whether more follow.
+
+    They begin at `after`, or behind it where this disk has nothing of that. Raises ProtocolViolation.
+    """
+    first, ids = after, list[Any]()
     for data in rows:
         row = decode_row(data)
+        at = first + len(ids)
+        if row.number + row.count <= at:  # the same events, in another log
+            continue
+        if not ids:
+            first = at = max(at, row.number)
+        if row.number > at or len(ids) >= ANSWER_IDS_MIN:
+            return first, ids, True
         column = Batch("", row.count, b"", b"", {"ids": row.ids}).column("ids") or ()
-        ids += [one for number, one in enumerate(column, row.number) if number >= after]
-    return ids
+        ids += column[at - row.number :]
+    return first, ids, False
 
 
 LOG_VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
@@ -127,4 +150,6 @@ LOG_VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
     "log.at": _log_at,
     "producer.open": _producer_open,
     "producer.ids": _producer_ids,
+    "producers": _producers,
+    "producers.forget": _producers_forget,
 }

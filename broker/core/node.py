@@ -56,6 +56,7 @@ from .log_reading import LogReading
 from .log_retention import Retention
 from .log_tails import Tails
 from .peers import PeerHooks, PeerInfo, Peers
+from .producer_lists import ProducerLists
 from .producers import Producers
 from .publishers import Publishers
 from .questions import answer_of, ask
@@ -98,12 +99,13 @@ class Node:
     def _make_log(self, config: NodeConfig, now: float) -> None:
         self.log = Log(config.name, self.effects)
         self.producers = Producers(self.log, self.cluster, config.log_copies, now)
+        self.producer_lists = ProducerLists(self.log, self.cluster, self.producers, config.log_copies)
         self.claims = claims = Claims(config.name, self.log, self.cluster, self.producers)
         self.tails = Tails(config.name, self.effects, self.log, self.cluster, self.producers, claims)
         self.copies = Copies(config, self.effects, self.log, self.cluster, self.producers, self.tails)
         self.holder = Holder(self.log, self.cluster, self.producers, claims)
         self.retention = Retention(self.log, self.streams)
-        self._log_parts = (self.producers, self.tails, self.copies, self.retention)
+        self._log_parts = (self.producers, self.producer_lists, self.tails, self.copies, self.retention)
         self.log_reading = LogReading(self.log, self.effects)
         self.audit = AuditLog(config.origin, self.effects, self.log, self.streams, self.subscribers)
 
@@ -284,6 +286,7 @@ class Node:
         self.cluster.peer_down(info, reason, now)
         self.copies.peer_down(info, now)
         self.producers.link_down(info, now)
+        self.producer_lists.link_down(info, now)
         self.claims.link_down(info, now)
         self.inquiries.link_down(info)
 

@@ -14,7 +14,7 @@ from .limits import PRODUCER_NAME_LENGTH_MAX
 from .log_held import HeldLog
 from .log_state import ProducerState
 
-__all__ = ["KnownProducer", "Opening", "check_producer", "fenced"]
+__all__ = ["KnownProducer", "Opening", "check_producer", "fenced", "job_of"]
 
 Come = tuple[int, bytes]
 """How far it has come, and the digest that it gave with that."""
@@ -98,6 +98,11 @@ def check_producer(name: Any, epoch: Any) -> None:
         raise Refused(ErrorCode.BAD_REQUEST, text)
     if type(epoch) is not int or not 0 <= epoch <= CREDIT_MAX:
         raise Refused(ErrorCode.BAD_REQUEST, "a producer's epoch is a number from 0 to 2^53")
+
+
+def job_of(name: str) -> str:
+    """What the names of the producers of one job begin with: all up to the last slash."""
+    return name.rpartition("/")[0]
 
 
 def fenced(name: str, epoch: int, known: int) -> Refused:

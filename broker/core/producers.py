@@ -43,7 +43,7 @@ from .limits import (
 from .log import HeldLog, Log
 from .log_state import ProducerState
 from .peers import PeerInfo
-from .producer_known import KnownProducer, Opening, check_producer, fenced
+from .producer_known import KnownProducer, Opening, check_producer, fenced, job_of
 from .producer_promises import Promises
 
 __all__ = ["Producers"]
@@ -61,6 +61,7 @@ class Producers:
         self._young_until = now + STRANGER_SECONDS
         self._cluster = cluster
         self._producers: dict[str, KnownProducer] = {}
+        self._jobs: dict[str, dict[str, None]] = {}  # what names begin with, up to their last slash -> these names
         self._recovered: list[tuple[HeldLog, int]] = []
         self._openings: dict[int, Opening] = {}
         self.promises = Promises(cluster)
@@ -71,8 +72,8 @@ class Producers:
         self.deadline = float("inf")
         self.duplicates = 0
         log.kept, log.undone = self._kept, self._undone
-        cluster.table_of_controls[_ASKED] = self._asked
-        cluster.table_of_controls[_TOLD] = self._told
+        cluster.take_controls({_ASKED: self._asked})
+        cluster.take_controls({_TOLD: self._told})
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -204,9 +205,31 @@ class Producers:
     def _producer(self, name: str) -> KnownProducer:
         producer = self._producers.pop(name, None) or KnownProducer(name, doubtful=self._lost)
         self._producers[name] = producer  # the one that was used last comes last
+        self._jobs.setdefault(job_of(name), {})[name] = None
         if len(self._producers) > PRODUCERS_MAX:
-            del self._producers[next(iter(self._producers))]
+            oldest = next(iter(self._producers))
+            del self._producers[oldest]
+            names = self._jobs[job_of(oldest)]
+            del names[oldest]
+            if not names:
+                del self._jobs[job_of(oldest)]
         return producer
+
+    # --- jobs --------------------------------------------------------------------------------------------------------
+
+    def of_job(self, job: str) -> list[KnownProducer]:
+        """The producers whose names begin so, up to their last slash."""
+        return [self._producers[name] for name in self._jobs.get(job, ())]
+
+    def forget(self, stream: str, now: float) -> int:
+        """What is known of producers whose names begin with this stream holds no more: their rows are gone for good."""
+        jobs = [job for job in self._jobs if job.partition("/")[0] == stream]
+        names = [name for job in jobs for name in self._jobs[job] if "/" in name]
+        for name in names:
+            self._producers[name] = KnownProducer(name)
+            self.promises.end(name)
+            self._log.keep_producer(ProducerState(name, 0, 0, b"", self.wall_us(now)), lambda reason, now: None)
+        return len(names)
 
     def close(self, name: str, end: int, owner: str, now: float) -> int | None:
         """Another broker's log has events of it up to `end`: it has to be opened again before it goes on here.
@@ -271,7 +294,7 @@ class Producers:
             one = self._producers.get(name)
             if refused is not None:
                 return
-            has_company = self._copies > 1 and not self._cluster.acquaintances.nobody()
+            has_company = self._has_company
             if has_company and (self._lost or self._blank if one is None else one.doubtful):
                 then(False, *((0, b"", 0) if one is None else (*one.rows_here, one.epoch)), now)
             else:  # what is owed may have more of it, and takes nothing away from what this disk knows
@@ -335,8 +358,7 @@ class Producers:
     def _open(self, opening: Opening, now: float) -> None:
         """Everybody who can has answered."""
         name, epoch, later = opening.name, opening.epoch, opening.later
-        brokers = self.brokers(now)
-        if opening.heard <= brokers - self._copies and opening.answered < brokers:  # else there is nobody more to hear
+        if not self.is_enough(opening.heard, opening.answered, now):
             text = f"too few brokers can say what this producer published ({self._log.shortage(())})"
             later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
             return
@@ -363,6 +385,20 @@ class Producers:
             later.say(answer)
         else:
             self._log.keep_producer(state, kept)
+
+    @property
+    def _has_company(self) -> bool:
+        return self._copies > 1 and not self._cluster.acquaintances.nobody()
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether a producer that is unknown here has nothing on this disk, which has all that it ever had."""
+        return not (self._has_company and (self._lost or self._blank or self._owed))
+
+    def is_enough(self, heard: int, answered: int, now: float) -> bool:
+        """Whether one of those who knew was heard wherever there is something to know: of k, fewer are missing."""
+        brokers = self.brokers(now)
+        return heard > brokers - self._copies or answered >= brokers  # else there is nobody more to hear
 
     def brokers(self, now: float) -> int:
         """How many brokers there are, as far as is known here; who has just come takes those of its former lives."""
@@ -397,3 +433,4 @@ class Producers:
             assert producer.name == name
             assert producer.kept is None or producer.kept.epoch <= producer.epoch
         assert all(opening.asked for opening in self._openings.values())
+        assert sum(map(len, self._jobs.values())) == len(self._producers)

@@ -21,21 +21,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-if not __package__:  # started by its path, as spark-submit does: the packages are two folders up
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+if not __package__:  # started by its path, as spark-submit does, in the sources or where they are installed
+    _above = Path(__file__).resolve().parent.parent.parent
+    sys.path.insert(0, str(_above if (_above / "headgate").is_dir() else _above.parent))
 
 from headgate.ops.exits import DONE, REFUSED, UNREACHABLE, USAGE, UsageError, exit_code
 from headgate.ops.jobs.audit_session import missing_parts, start_session
 from headgate.ops.jobs.publish_pace import paced
 from headgate.ops.jobs.publish_progress import Progress
-from headgate.ops.jobs.publish_rows import Mapping, mapped, read_files
+from headgate.ops.jobs.publish_rows import Columns, mapped, read_files
 from headgate.ops.server import add_server_arguments, until_answered
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.errors import HeadgateError
 from headgate.protocol.limits import RETRY_SECONDS_ENDING
+from headgate.protocol.spark.marks import job_name
 
-__all__ = ["add_arguments", "main", "mapping_of", "reason_of", "run_publish", "write_frame"]
+__all__ = ["add_arguments", "main", "mapping_of", "options_of", "reason_of", "run_publish", "write_frame"]
 
+_HEADER = re.compile(r"CSV header does not conform to the schema[^\t]*?CSV file: \S+")
+_CLASS = re.compile(r"\[[A-Z][A-Z_]{3,}(\.[A-Z_]+)*\] [^\n]*")
 _REASON = re.compile(r"\[HEADGATE_[A-Z_]+\][^\n]*")
 
 
@@ -45,6 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("parquet", "csv", "json"), help="default: by the ending of the first path")
     parser.add_argument(
         "--schema", metavar="DDL", help="columns of CSV or JSON, 'symbol STRING, price DOUBLE'; else found"
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="for Spark's reader of these files (again for more): multiLine=true, sep=;, header=false",
     )
     parser.add_argument("--topic", metavar="TOPIC", help="the topic of every row")
     parser.add_argument(
@@ -71,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_server_arguments(parser)
 
 
-def mapping_of(arguments: argparse.Namespace) -> Mapping:
+def mapping_of(arguments: argparse.Namespace) -> Columns:
     """What becomes of the columns. Raises UsageError."""
     if bool(arguments.topic) == bool(arguments.topic_expr):
         raise UsageError("say --topic TOPIC, the same for every row, or --topic-expr SQL, and not both")
@@ -85,14 +96,25 @@ def mapping_of(arguments: argparse.Namespace) -> Mapping:
         if not equals or not name.strip() or not expression.strip():
             raise UsageError(f'--attr {text}: write NAME=SQL, such as "price=CAST(price AS DOUBLE)"')
         attributes.append((name.strip(), expression.strip()))
-    return Mapping(
+    return Columns(
         arguments.topic_expr or "", tuple(attributes), arguments.body or "", arguments.id or "", arguments.where or ""
     )
 
 
+def options_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """The options for Spark's reader. Raises UsageError."""
+    options = {}
+    for text in arguments.option:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--option {text}: write KEY=VALUE, such as multiLine=true")
+        options[name.strip()] = value
+    return options
+
+
 def run_publish(arguments: argparse.Namespace, servers: str) -> int:
     """Publish as told; the exit code. Raises HeadgateError and UsageError."""
-    mapping = mapping_of(arguments)
+    mapping, options = mapping_of(arguments), options_of(arguments)
     missing = missing_parts()
     if missing:
         print(f"publish: cannot run here. It needs {missing}.", file=sys.stderr)
@@ -102,13 +124,17 @@ def run_publish(arguments: argparse.Namespace, servers: str) -> int:
         session = start_session("headgate-publish")
         session.conf.unset("spark.sql.codegen.wholeStage")  # off is for audits
         try:
-            frame = mapped(read_files(session, arguments.paths, arguments.format, arguments.schema), mapping)
+            files = read_files(session, arguments.paths, arguments.format, arguments.schema, options)
+            frame = mapped(files, mapping)
             if arguments.partitions:
                 frame = frame.repartition(arguments.partitions)
             if arguments.rate:
                 frame = paced(frame, arguments.rate)
-            with Progress(session, client, quiet=arguments.quiet) as progress:
+            job = job_name(arguments.topic or "", arguments.producer_id) if arguments.producer_id else ""
+            with Progress(session, client, job, quiet=arguments.quiet) as progress:
                 write_frame(frame, servers, arguments)
+        except UsageError:
+            raise
         except Exception as error:
             reason = reason_of(error)
             if reason is None:
@@ -134,9 +160,12 @@ def reason_of(error: Exception) -> str | None:
     found = _REASON.search(str(error))
     if found:
         return found[0]
+    found = _HEADER.search(str(error))
+    if found:
+        return f"{' '.join(found[0].split())}: say --option header=false for files without names in their first line"
     # Spark's own complaints about files, columns and expressions begin with a class of errors.
-    first = str(error).strip().splitlines()[0] if str(error).strip() else ""
-    return first if re.match(r"\[[A-Z_.]+\]", first) else None
+    found = _CLASS.search(str(error))
+    return found[0] if found else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

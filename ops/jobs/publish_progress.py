@@ -1,7 +1,8 @@
 """What the publish job says on the way: events in the cluster's logs since it began, and how many tasks are done.
 
 A Python source of Spark has no counter that the driver could read while a job runs. The logs can be asked, though: how
-much they grew says how far the job is, with a word less certainty when others publish at the same time.
+much they grew says how far the job is, with a word less certainty when others publish at the same time. Of a job with a
+name the producers say exactly what is new and what was there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ _EVERY_SECONDS = 2.0
 class Logs(Protocol):
     """A client, as far as it is needed."""
 
+    def ask(self, verb: str, **arguments: Any) -> Any:
+        """A question to a broker."""
+
     def logs(self, stream: str | None = None, kind: str | int = "events") -> list[Any]:
         """The logs there are."""
 
@@ -29,13 +33,17 @@ class Logs(Protocol):
 class Progress:
     """Says where the job is, every two seconds, from a thread of its own, while the block runs."""
 
-    def __init__(self, session: Any, client: Logs, quiet: bool = False, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, session: Any, client: Logs, job: str = "", quiet: bool = False, stream: TextIO | None = None
+    ) -> None:
         self._tracker = session.sparkContext.statusTracker()
         self._client = client
+        self._job = job
         self._quiet = quiet
         self._stream = sys.stderr if stream is None else stream
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+        self._there = self._known()
         self._before = self._count()
         self._began = time.monotonic()
         self._seconds = 0.0
@@ -52,11 +60,14 @@ class Progress:
         self._done.set()
         self._thread.join()
         self._look()
+        if self._job and error is None:
+            self._grown = self._known() - self._there
 
     def summary(self) -> str:
         """What was done."""
         rate = self._grown / max(self._seconds, 1e-3)
-        return f"{self._grown:,} events are in the log after {self._seconds:.1f} s, {rate:,.0f} a second"
+        there = f", {self._there:,} were there" if self._job else ""
+        return f"{self._grown:,} new{there}: events in the log after {self._seconds:.1f} s, {rate:,.0f} a second"
 
     def line(self) -> str:
         """Where the job is now."""
@@ -71,6 +82,16 @@ class Progress:
 
     def _count(self) -> int:
         return sum(log.next for log in self._client.logs(None, "events"))
+
+    def _known(self) -> int:
+        """How many events the cluster knows of the job; 0 for one without a name."""
+        after: str | None = "" if self._job else None
+        events = 0
+        while after is not None:
+            page = self._client.ask("producers", job=self._job, after=after)
+            events += sum(row["next"] for row in page["producers"])
+            after = page["next"]
+        return events
 
     def _run(self) -> None:
         while not self._done.wait(_EVERY_SECONDS):

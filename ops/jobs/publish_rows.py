@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from ..exits import UsageError
 
-__all__ = ["Mapping", "flat_columns", "format_of", "mapped", "read_files"]
+__all__ = ["Columns", "check_names", "flat_columns", "format_of", "mapped", "read_files"]
 
 _FORMATS = {"parquet": "parquet", "csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"}
 _COMPRESSED = {"gz", "bz2", "zst", "snappy"}
 
 
+_NUMBER = re.compile(r"[-+]?(\d+[.,:/-]?)+\d*([eE][-+]?\d+)?")
+"""Numbers, dates and times."""
+
+
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class Columns:
     """Expressions in Spark's SQL; empty where nothing was said. No attributes means every column."""
 
     topic: str
@@ -39,21 +44,53 @@ def format_of(path: str) -> str:
     return found
 
 
-def read_files(session: Any, paths: Sequence[str], kind: str | None, schema: str | None) -> Any:
-    """A DataFrame of the files. CSV has its names in the first line."""
+def read_files(
+    session: Any, paths: Sequence[str], kind: str | None, schema: str | None, options: Mapping[str, str] | None = None
+) -> Any:
+    """A DataFrame of the files; `options` are for Spark's reader. Raises UsageError for what would lose rows.
+
+    CSV has its names in the first line, of every file the same, unless option `header` says that it has none.
+    """
     kind = kind or format_of(paths[0])
+    said = {name.lower(): value for name, value in (options or {}).items()}
     reader = session.read
     if schema:
         reader = reader.schema(schema)
-    elif kind == "csv":
-        reader = reader.option("inferSchema", "true")
     if kind == "csv":
         separator = "\t" if ".tsv" in paths[0].lower() else ","
-        reader = reader.option("header", "true").option("sep", separator)
-    return reader.format(kind).load(list(paths))
+        usual = {"header": "true", "sep": separator, "enforceSchema": "false"}
+        usual |= {} if schema else {"inferSchema": "true"}
+        for name, value in usual.items():
+            if name.lower() not in said:
+                reader = reader.option(name, value)
+    for name, value in (options or {}).items():
+        reader = reader.option(name, value)
+    frame = reader.format(kind).load(list(paths))
+    if kind == "csv" and "header" not in said and not schema:
+        check_names(paths[0], frame.columns)
+    if not schema and "_corrupt_record" in frame.columns:
+        text = (
+            f"{paths[0]}: there are lines that are no {kind.upper()} of one object each: say --option multiLine=true "
+        )
+        raise UsageError(
+            text + "for arrays and objects over several lines, --format, or --option mode=FAILFAST to see one"
+        )
+    return frame
 
 
-def mapped(frame: Any, mapping: Mapping) -> Any:
+def check_names(path: str, names: Sequence[str]) -> None:
+    """Raises UsageError when the first line of a CSV file looks like data: it would be lost."""
+    strange = [name for name in names if not name.strip() or _NUMBER.fullmatch(name.strip())]
+    if strange:
+        text = (
+            f"{path}: its first line names a column {strange[0]!r}, which looks like data: say --option header=false "
+        )
+        raise UsageError(
+            text + "(columns are _c0, _c1, ..., or as in --schema), or --option header=true if it is a name"
+        )
+
+
+def mapped(frame: Any, mapping: Columns) -> Any:
     """The rows that are published, with the columns of an event."""
     from pyspark.sql import functions
 
@@ -65,8 +102,8 @@ def mapped(frame: Any, mapping: Mapping) -> Any:
         named["event_id"] = functions.expr(mapping.event_id).cast("string")
     if mapping.attributes:
         others = {name: functions.expr(text) for name, text in mapping.attributes}
-        if "value" in frame.columns:
-            others["value"] = functions.col("value")
+        if dict(frame.dtypes).get("value") in ("string", "binary"):  # else it is no body, and may be an attribute
+            others.setdefault("value", functions.col("value"))
     else:
         others = {name: functions.col(path) for name, path in flat_columns(frame.schema)}
     return frame.select(*[column.alias(name) for name, column in (others | named).items()])

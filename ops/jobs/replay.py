@@ -22,8 +22,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-if not __package__:  # started by its path, as spark-submit does: the packages are two folders up
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+if not __package__:  # started by its path, as spark-submit does, in the sources or where they are installed
+    _above = Path(__file__).resolve().parent.parent.parent
+    sys.path.insert(0, str(_above if (_above / "headgate").is_dir() else _above.parent))
 
 from headgate.ops.exits import DONE, REFUSED, UNREACHABLE, USAGE, UsageError, exit_code
 from headgate.ops.jobs.audit_session import missing_parts, start_session

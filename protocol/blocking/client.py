@@ -317,6 +317,13 @@ class BlockingClient(Overview):
         """The first position of a log at or after that time, in microseconds since 1970 UTC."""
         return Errand(self.over_logs().position_at(name, time)).run()
 
+    def producer_ids(self, producer: str, after: int) -> list[str]:
+        """The ids of a producer's events from its event `after` on, some at a time, from whoever has them.
+
+        Raises Refused when nobody within reach has that event.
+        """
+        return Errand(self.over_logs().ids(producer, after)).run()
+
     def requesting_log(self, message: ReadLog) -> Work[LogChunk]:
         """The work of asking for a chunk of a log that this client's own broker has. Raises Refused."""
         with self.sharing:

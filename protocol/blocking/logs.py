@@ -44,6 +44,7 @@ class Logs:
         self._addresses: dict[str, str] = {}
         self._others: dict[str, BlockingClient] = {}
         self._holders: dict[LogName, tuple[str, ...]] = {}
+        self._ids_were_at = ""
 
     def find(self, stream: str | None, kind: int) -> Work[list[LogInfo]]:
         """Every log of that kind, of that stream or of all, that some broker within reach has."""
@@ -69,6 +70,30 @@ class Logs:
         question = {**name._asdict(), "kind": kind_word(name.kind), "time": time}
         answer = yield from self._of_a_holder(name, lambda client: client.asking("log.at", question))
         return int(answer["position"])
+
+    def ids(self, producer: str, after: int) -> Work[list[str]]:
+        """The ids of a producer's events from its event `after` on, as many as one broker tells at a time.
+
+        Raises Refused with NOT_FOUND when no broker within reach has the row of that event.
+        """
+        yield from self._find_brokers()
+        last: HeadgateError = Refused(ErrorCode.NOT_FOUND, f"no broker within reach has event {after} of {producer!r}")
+        question = {"producer": producer, "after": after}
+        for broker in sorted(self._addresses, key=lambda name: name != self._ids_were_at):
+            try:
+                page = yield from self._asked(broker, lambda client: client.asking("producer.ids", question))
+            except (CannotConnect, ConnectionLost) as error:
+                last = error
+                continue
+            except Refused as error:
+                if error.code != ErrorCode.NOT_FOUND:
+                    raise
+                last = error
+                continue
+            if page["ids"] and page["first"] == after:
+                self._ids_were_at = broker
+                return list(page["ids"])
+        raise last
 
     def close(self) -> None:
         """Leave every broker that was asked beside the client's own."""
@@ -111,12 +136,7 @@ class Logs:
 
     def _look_round(self, stream: str | None, kind: int) -> Work[tuple[Any, dict[str, list[Any]]]]:
         """What the ring is, and what each broker within reach says of its logs."""
-        try:
-            ring = yield from self._asked(self._client.broker, lambda client: client.asking("ring", {}))
-        except Refused:
-            ring = None
-        self._addresses = client_addresses(ring)
-        self._addresses[self._client.broker] = self._client.address
+        ring = yield from self._find_brokers()
         answers = {}
         for broker in list(self._addresses):
             # A broker that cannot be reached has nothing to tell; others may have copies.
@@ -127,6 +147,16 @@ class Logs:
         self._holders = {name: holders for name, holders in self._holders.items() if name not in told_anew}
         self._holders |= {info.name: info.holders for info in found}
         return ring, answers
+
+    def _find_brokers(self) -> Work[Any]:
+        """Who there is, as the client's broker says: what it answers to `ring`."""
+        try:
+            ring = yield from self._asked(self._client.broker, lambda client: client.asking("ring", {}))
+        except Refused:
+            ring = None
+        self._addresses = client_addresses(ring)
+        self._addresses[self._client.broker] = self._client.address
+        return ring
 
     def _is_stored(self, stream: str, kind: int) -> Work[bool]:
         """As far as is known: what a gap is about may be in a log, unless nothing is kept."""

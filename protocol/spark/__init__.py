@@ -8,9 +8,10 @@ Spark finds it through `pyspark_headgate.py`, one folder level up. Nothing is lo
 rows must not pay for what the driver needs, and the other way round.
 
 Read in this order: `options` (what a user sets), `errors`, `source` (the front of it); for writing `layout` (which
-column is what), `records` and `frames` (Arrow to bytes), `sending` (a retry never publishes twice), `batch_writer` and
-`stream_writer`; for reading `positions` (offsets), `schemas`, `fetching`, `decoding` (`opening`, `attributes`),
-`batch_reader`, `stream_reader`; beside them `state_reader`.
+column is what), `records` and `frames` (Arrow to bytes), `marks` (by what a write is known again), `sending` (a retry
+never publishes twice), `rerun` (nor does another run), `batch_writer` and `stream_writer`; for reading `positions`
+(offsets), `schemas`, `fetching`, `decoding` (`opening`, `attributes`), `batch_reader`, `stream_reader`; beside them
+`state_reader`.
 """
 
 __all__: list[str] = []

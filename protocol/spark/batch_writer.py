@@ -13,12 +13,13 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from .attempts import Attempt, epoch_of, publish_attempt
+from .attempts import Attempt, Run, publish_attempt
 from .layout import Layout
+from .marks import job_name
 from .options import WriteOptions
 from .sending import Sent
 
-__all__ = ["BatchWriter", "Published", "summary"]
+__all__ = ["BatchWriter", "Published", "summary", "tell"]
 
 _log = logging.getLogger("headgate.spark")
 
@@ -30,6 +31,14 @@ class Published(WriterCommitMessage):
     job: str
     partition: int
     sent: Sent
+
+
+def tell(word: str, messages: list[Any]) -> None:
+    """Say what a job did, on the driver's standard error unless logging was set up in another way."""
+    if not _log.hasHandlers():  # this is a process of its own, which Spark starts for the one call
+        _log.addHandler(logging.StreamHandler())
+        _log.setLevel(logging.INFO)
+    _log.info("headgate: %s %s", word, summary(messages))
 
 
 def summary(messages: list[Any]) -> str:
@@ -44,12 +53,10 @@ def summary(messages: list[Any]) -> str:
 class BatchWriter(DataSourceArrowWriter):
     """Publishes every partition once, however often its task is tried."""
 
-    def __init__(self, options: WriteOptions, layout: Layout, job: str, rerun: bool, planned_seconds: int) -> None:
+    def __init__(self, options: WriteOptions, layout: Layout, run: Run) -> None:
         self._options = options
         self._layout = layout
-        self._job = job
-        self._rerun = rerun
-        self._planned_seconds = planned_seconds
+        self._run = run
 
     def write(self, iterator: Iterator[Any]) -> Published:
         """On an executor: publish one partition."""
@@ -57,16 +64,14 @@ class BatchWriter(DataSourceArrowWriter):
 
         context = TaskContext.get()
         assert context is not None, "Spark calls write() inside a task"
-        attempt = Attempt(
-            self._job, context.partitionId(), epoch_of(self._planned_seconds, context.taskAttemptId()), self._rerun
-        )
+        attempt = Attempt(self._run, context.partitionId(), context.taskAttemptId(), context.attemptNumber())
         sent = publish_attempt(self._options, self._layout, attempt, iterator)
-        return Published(self._job, attempt.partition, sent)
+        return Published(job_name(self._options.topic, self._run.job), attempt.partition, sent)
 
     def commit(self, messages: list[Any]) -> None:
         """On the driver: every task is done. Its events have been in the log since their task was."""
-        _log.info("committed %s", summary(messages))
+        tell("committed", messages)
 
     def abort(self, messages: list[Any]) -> None:
         """On the driver: the job failed. What its tasks had published stays; the same `producerId` goes on there."""
-        _log.warning("aborted %s", summary(messages))
+        tell("aborted", messages)

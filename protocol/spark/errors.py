@@ -15,6 +15,8 @@
         +-- LogsUnreachable         brokers that alone have some of the logs do not answer
         +-- NotKept                 a stream that keeps no log of that kind
         +-- NondeterministicInput   a retried task has other rows than the attempt before it
+        +-- OtherWrite              what the log has of this job was written in another way
+        +-- IdsUnknown              the ids of what the log has of this job cannot all be had
         +-- ProducerFenced          a newer attempt of the same task has taken over
 
 Spark carries errors between its processes, by pickle or as text. So the fields are the arguments, unchanged, and the
@@ -35,11 +37,13 @@ __all__ = [
     "BadRow",
     "ConnectorError",
     "DataLoss",
+    "IdsUnknown",
     "LogsUnreachable",
     "MissingOption",
     "NoBroker",
     "NondeterministicInput",
     "NotKept",
+    "OtherWrite",
     "ProducerFenced",
     "RefusedByBroker",
     "UnknownOption",
@@ -283,10 +287,46 @@ class NondeterministicInput(ConnectorError):
     def text(self) -> str:
         """See ConnectorError."""
         cure = (
-            "nothing was published twice. Sort within partitions by a unique key before the write, or give every row "
-            "an id and set option 'eventIdColumn'"
+            "this attempt has published nothing. Sort within partitions by a unique key before the write, or give "
+            "every row an id and set option 'eventIdColumn'"
         )
         return f"producer {self.producer} has {self.accepted} events in the log, and {self.reason}; {cure}"
+
+
+class OtherWrite(ConnectorError):
+    """What the log has of this job was written in another way."""
+
+    code = "HEADGATE_OTHER_WRITE"
+
+    def __init__(self, job: str, reason: str, cure: str) -> None:
+        super().__init__(job, reason, cure)
+        self.job = job
+        self.reason = reason
+        self.cure = cure
+
+    @property
+    def text(self) -> str:
+        """See ConnectorError."""
+        return f"job {self.job}: {self.reason}. This attempt has published nothing: {self.cure}"
+
+
+class IdsUnknown(ConnectorError):
+    """The ids of what the log has of this job cannot all be had."""
+
+    code = "HEADGATE_IDS_UNKNOWN"
+
+    def __init__(self, producer: str, reason: str) -> None:
+        super().__init__(producer, reason)
+        self.producer = producer
+        self.reason = reason
+
+    @property
+    def text(self) -> str:
+        """See ConnectorError."""
+        return (
+            f"producer {self.producer}: {self.reason}, so nobody can say which rows are in the log already. This "
+            "attempt has published nothing"
+        )
 
 
 class ProducerFenced(ConnectorError):

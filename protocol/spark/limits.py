@@ -14,13 +14,16 @@ __all__ = [
     "FRAME_BYTES_MIN",
     "INFLIGHT_DEFAULT",
     "INFLIGHT_MAX",
-    "MISSING_PARTITIONS_MAX",
+    "COMPARE_SECONDS_MAX",
+    "IDS_KNOWN_MAX",
     "OPENING_STEPS_MAX",
     "OPENING_VALUES_MAX",
     "PARTITIONS_MAX",
+    "PEERS_LOOK_SECONDS",
     "RANGE_EVENTS_MAX",
     "RANGE_EVENTS_MIN",
     "REQUEST_SECONDS_DEFAULT",
+    "RUN_EPOCHS",
     "SHORT_TEXT_BYTES",
     "STREAMS_READ_MAX",
     "TRIGGER_SECONDS_MAX",
@@ -67,8 +70,18 @@ read by all cores, as Spark splits large files."""
 RANGE_EVENTS_MIN = 1_000
 """A part of a log smaller than this is not worth a task of its own."""
 
-MISSING_PARTITIONS_MAX = 64
-"""How many partitions in a row may have no event ids before an earlier run is taken to have had no more of them."""
+COMPARE_SECONDS_MAX = 600.0
+"""How long a task of a rerun waits for others that are comparing their rows with those of an earlier run. They read and
+encode them without sending, some 100,000 rows a second and more."""
+
+PEERS_LOOK_SECONDS = 0.2
+"""How often it asks whether they are done."""
+
+IDS_KNOWN_MAX = 10_000_000
+"""Ids of earlier runs in the memory of one Python worker: about 1 GiB, and as long as all its tasks ask for."""
+
+RUN_EPOCHS = 2**21
+"""Epochs of one run: two for each of a million attempts, of which a run has fewer. Runs are a second apart or more."""
 
 SHORT_TEXT_BYTES = 256
 """Texts shorter than this take their header from a table; beyond it the header grows a byte longer."""

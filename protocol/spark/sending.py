@@ -1,23 +1,24 @@
 """Sending one partition's events, so that no retry, twin or rerun puts an event into the log twice.
 
-A task publishes as a producer named after job and partition, with the number of its attempt as epoch. Opening it tells
-how many events of it are in the log, and fences attempts with lower epochs. What comes next is the idempotence:
+A task publishes as a producer of its own (`marks.py`), with the number of its attempt as epoch. Opening it tells how
+many events of it are in the log, and fences attempts with lower epochs. What comes next is the idempotence:
 
     guarded   the attempt goes through its rows from the first on, sends nothing up to that number, and compares its
-              digest there with the one in the log. Equal: it goes on behind it. Otherwise its rows, or their order, are
-              others than before, and it fails: Spark tries again, and either finds the old order or fails the job.
+              digest there with the one in the log. Equal: it goes on behind it, as soon as the other partitions were
+              compared too (`rerun.py`). Otherwise its rows, or their order, are others than before, and it fails:
+              Spark tries again, and either finds the old order or fails the job.
     id        the attempt asks which event ids are in the log, of its own and of earlier runs' producers, leaves out
               those rows, and numbers the rest on from there. Order does not matter, nor how a rerun is partitioned.
     none      every attempt is a producer of its own: a retry repeats what its predecessor sent.
 
 Why that is exact. The log accepts from a producer only the next number, in the same transaction in which it keeps the
-digest and the ids; a fenced attempt can add nothing behind what its successor was told. So what an attempt finds at its
+mark and the ids; a fenced attempt can add nothing behind what its successor was told. So what an attempt finds at its
 opening stays true until itself adds to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,6 +28,7 @@ from .digests import RollingDigest
 from .errors import BadRow, NondeterministicInput
 from .frames import Encoder, Frame
 from .layout import Layout
+from .marks import Mark
 
 __all__ = ["Guarded", "Producing", "Sent", "WithIds", "send_partition"]
 
@@ -65,17 +67,32 @@ class Sent:
 
 
 class Guarded:
-    """Leaves out what is in the log already, if it is the same."""
+    """Leaves out what is in the log already, if it is the same.
 
-    def __init__(self, producer: str, accepted: int, digest: bytes, seed: str) -> None:
+    `compared` is called when it is, and `wait` once before anything is sent.
+    """
+
+    def __init__(
+        self,
+        producer: str,
+        accepted: int,
+        digest: bytes,
+        seed: str,
+        mark: Mark,
+        compared: Callable[[], None],
+        wait: Callable[[], None],
+    ) -> None:
         self._producer = producer
         self._accepted = accepted
         self._wanted = digest
         self._digest = RollingDigest(seed)
         self._number = 0
+        self._mark = mark
+        self._compared = compared
+        self._wait: Callable[[], None] | None = wait
 
     def pieces(self, frame: Frame) -> Iterator[tuple[Frame, bytes, bytes]]:
-        """(frame, digest, ids) of what has to be sent of this one."""
+        """(frame, mark, ids) of what has to be sent of this one."""
         known = self._accepted - self._number
         self._number += frame.count
         if known >= frame.count:
@@ -87,7 +104,10 @@ class Guarded:
             self._digest.add(frame.slice(0, known))
             self._compare()
             frame = frame.slice(known, frame.count - known)
-        yield frame, self._digest.add(frame), b""
+        if self._wait is not None:
+            self._wait()
+            self._wait = None
+        yield frame, self._mark.with_digest(self._digest.add(frame)), b""
 
     def finish(self) -> None:
         """All rows are through. Raises NondeterministicInput when there were fewer than the log has."""
@@ -101,15 +121,16 @@ class Guarded:
             raise NondeterministicInput(
                 self._producer, self._accepted, "this attempt of its partition has other rows, or another order"
             )
+        self._compared()
 
 
 class WithIds:
     """Leaves out rows whose ids are in the log; they are taken out before they are encoded."""
 
-    def __init__(self, column: str, known: Iterable[str]) -> None:
+    def __init__(self, column: str, known: Iterable[Collection[str]], mark: Mark) -> None:
         self._column = column
-        self._known = list(known)
-        self._set: Any = None
+        self._known = [ids for ids in known if ids]
+        self._mark = mark.with_digest(b"")
 
     def rows(self, rows: Any) -> Any:
         """The rows that are not in the log yet. Raises BadRow for one without an id."""
@@ -118,18 +139,15 @@ class WithIds:
         if not self._known:
             return rows
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        if self._set is None:
-            self._set = pa.array(self._known, pa.string())
-        ids = rows.column(self._column).cast(pa.string())
-        return rows.filter(pc.invert(pc.is_in(ids, self._set)))
+        ids = rows.column(self._column).cast(pa.string()).to_pylist()
+        return rows.filter(pa.array([not any(one in known for known in self._known) for one in ids], pa.bool_()))
 
     def pieces(self, frame: Frame) -> Iterator[tuple[Frame, bytes, bytes]]:
-        """(frame, digest, ids)."""
+        """(frame, mark, ids)."""
         import pyarrow as pa
 
-        yield frame, b"", encode_column(frame.ids.cast(pa.string()).to_pylist())
+        yield frame, self._mark, encode_column(frame.ids.cast(pa.string()).to_pylist())
 
     def finish(self) -> None:
         """Nothing to compare."""
@@ -165,9 +183,9 @@ def send_partition(
         sent.skipped += rows.num_rows - left.num_rows
         for frame in encoder.frames(left):
             sent.skipped += frame.count
-            for piece, digest, ids in keeper.pieces(frame):
+            for piece, mark, ids in keeper.pieces(frame):
                 batch = piece.batch(producer.interest(_stream(piece.topics)))
-                producer.publish(batch, digest, ids)
+                producer.publish(batch, mark, ids)
                 sent.skipped -= piece.count
                 sent.published += piece.count
                 sent.frames += 1

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from .attempts import Run
 from .batch_reader import BatchReader
 from .batch_writer import BatchWriter
 from .connecting import connected
@@ -56,16 +57,16 @@ def make_stream_reader(options: Mapping[str, str], schema: Any) -> StreamReader:
 
 
 def make_writer(options: Mapping[str, str], schema: Any, overwrite: bool) -> BatchWriter:
-    """For `df.write`. The job's name and the second of planning are made here, so all tasks have the same."""
+    """For `df.write`. The job's name and the time of planning are made here, so all tasks have the same."""
     checked, layout = _planned(options, schema, overwrite)
     job = checked.producer_id or uuid.uuid4().hex
-    return BatchWriter(checked, layout, job, bool(checked.producer_id), int(time.time()))
+    return BatchWriter(checked, layout, Run(job, time.time_ns() // 1000, bool(checked.producer_id)))
 
 
 def make_stream_writer(options: Mapping[str, str], schema: Any, overwrite: bool) -> StreamWriter:
     """For `df.writeStream`."""
     checked, layout = _planned(options, schema, overwrite)
-    return StreamWriter(checked, layout, int(time.time()))
+    return StreamWriter(checked, layout, time.time_ns() // 1000)
 
 
 def _planned(options: Mapping[str, str], schema: Any, overwrite: bool) -> tuple[WriteOptions, Layout]:

@@ -1,8 +1,8 @@
 """The streaming writer: `df.writeStream.format("headgate")`.
 
-A micro-batch is published as a job of its own, named after the query and the batch. Spark runs a batch that was
-aborted again under the same number, with the same rows, also after a restart from the checkpoint: its producers go on
-where they were. The id of the query is in its checkpoint, and lives as long as that.
+A query is a job, and each of its partitions a producer that lives as long as the checkpoint: the id of the query is in
+there. A micro-batch is told by its number, which every frame carries. Spark runs a batch that was aborted again under
+the same number, with the same rows, also after a restart from the checkpoint: its producers go on where they were.
 """
 
 from __future__ import annotations
@@ -13,28 +13,24 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
-from .attempts import Attempt, epoch_of, publish_attempt
+from .attempts import Attempt, Run, publish_attempt
 from .batch_writer import Published, summary
 from .layout import Layout
+from .marks import job_name
 from .options import WriteOptions
 
-__all__ = ["StreamWriter", "batch_job"]
+__all__ = ["StreamWriter"]
 
 _log = logging.getLogger("headgate.spark")
-
-
-def batch_job(producer_id: str, query: str | None, batch: str | None) -> str:
-    """The job of a micro-batch: `producerId` takes the place of the query's id."""
-    return f"{producer_id or query}/{batch}"
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """Publishes every micro-batch once, however often it, or one of its tasks, is tried."""
 
-    def __init__(self, options: WriteOptions, layout: Layout, planned_seconds: int) -> None:
+    def __init__(self, options: WriteOptions, layout: Layout, planned_us: int) -> None:
         self._options = options
         self._layout = layout
-        self._planned_seconds = planned_seconds
+        self._planned_us = planned_us
 
     def write(self, iterator: Iterator[Any]) -> Published:
         """On an executor: publish one partition of a micro-batch. Its number is told by the task's properties alone."""
@@ -42,13 +38,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
         context = TaskContext.get()
         assert context is not None, "Spark calls write() inside a task"
-        query = context.getLocalProperty("sql.streaming.queryId")
-        job = batch_job(self._options.producer_id, query, context.getLocalProperty("streaming.sql.batchId"))
-        # A batch that failed may have been planned by a driver with other partitions: its ids are all asked for.
-        epoch = epoch_of(self._planned_seconds, context.taskAttemptId())
-        attempt = Attempt(job, context.partitionId(), epoch, rerun=True)
+        job = self._options.producer_id or str(context.getLocalProperty("sql.streaming.queryId"))
+        batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+        # A batch that failed may have been planned by an earlier driver.
+        run = Run(job, self._planned_us, rerun=True, batch=batch, streaming=True)
+        attempt = Attempt(run, context.partitionId(), context.taskAttemptId(), context.attemptNumber())
         sent = publish_attempt(self._options, self._layout, attempt, iterator)
-        return Published(job, attempt.partition, sent)
+        return Published(f"{job_name(self._options.topic, job)} batch {batch}", attempt.partition, sent)
 
     def commit(self, messages: list[Any], batchId: int) -> None:
         """On the driver: the micro-batch is done."""

@@ -14,7 +14,9 @@ from tests.ops.fakes import FakeClient, no_broker, use_client
 
 
 def test_the_verbs_of_the_contract_are_there() -> None:
-    contract = "serve pub sub schema status ring streams subs logs top explain demo bench simulate audit completion"
+    contract = (
+        "serve pub sub schema status ring streams subs logs top producers explain demo bench simulate audit completion"
+    )
     assert list(cli.VERBS) == contract.split()
 
 

@@ -52,7 +52,7 @@ class Cluster:
 def test_the_logs_are_let_run_empty_and_the_schema_goes_last() -> None:
     cluster = Cluster({LogKind.EVENTS: 5, LogKind.DELIVERIES: 7}, {LogKind.EVENTS: 2}, {})
     assert cluster.purge() == (12, 0)
-    assert cluster.verbs == ["schema.put", "schema.rm"]
+    assert cluster.verbs == ["schema.put", "schema.rm", "producers.forget"]
     check_settings(cluster.asked[0][1])
     assert 2 * 6 <= cluster.now < 20, "retention has looked at every log twice"
 
@@ -60,13 +60,13 @@ def test_the_logs_are_let_run_empty_and_the_schema_goes_last() -> None:
 def test_a_stream_without_logs_just_loses_its_schema() -> None:
     cluster = Cluster({})
     assert cluster.purge() == (0, 0)
-    assert (cluster.verbs, cluster.now) == (["schema.rm"], 0.0)
+    assert (cluster.verbs, cluster.now) == (["schema.rm", "producers.forget"], 0.0)
 
 
 def test_logs_that_fill_again_all_the_time_are_given_up() -> None:
     cluster = Cluster({LogKind.EVENTS: 5}, {LogKind.EVENTS: 6})
     assert cluster.purge() == (0, 6)
-    assert cluster.verbs == ["schema.put", "schema.rm"]
+    assert cluster.verbs == ["schema.put", "schema.rm"], "what is left is still known"
     assert PURGE_SECONDS_MAX <= cluster.now < PURGE_SECONDS_MAX + 10
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from headgate.protocol.batch import Batch
 from headgate.protocol.columns import decode_column
-from headgate.protocol.errors import Fenced, OutOfSequence
+from headgate.protocol.errors import ErrorCode, Fenced, OutOfSequence, Refused
 from headgate.protocol.records import decode_record
 
 __all__ = ["FakeClient", "FakeLog", "FakeProducer"]
@@ -94,6 +94,9 @@ class FakeProducer:
         """Nothing waits."""
         self.flushed = True
 
+    def close(self) -> None:
+        """It publishes nothing more."""
+
 
 class FakeClient:
     """What the Spark source asks of a client that publishes."""
@@ -104,6 +107,7 @@ class FakeClient:
         self.log = log
         self.asked: list[str] = []
         self.opened: list[tuple[str, int, int]] = []
+        self.listed = 0
 
     def producer(self, name: str, epoch: int, *, inflight: int) -> FakeProducer:
         """A producer; what was opened is remembered."""
@@ -114,13 +118,30 @@ class FakeClient:
         """As the log has it."""
         return self.log.interest
 
-    def ask(self, verb: str, *, producer: str, after: int) -> dict[str, Any]:
-        """`producer.ids`, in small pages."""
-        assert verb == "producer.ids"
+    def ask(self, verb: str, **arguments: Any) -> Any:
+        """`producers`, in small pages, and `producer.open`."""
+        if verb == "producer.open":
+            return {"next": self.log.open(arguments["producer"], arguments["epoch"]).next}
+        assert verb == "producers"
+        self.listed += 1
+        rows = [
+            {"name": name, "epoch": state.epoch, "next": state.next, "digest": state.digest}
+            for name, state in sorted(self.log.producers.items())
+            if name.rpartition("/")[0] == arguments["job"]
+            and name > arguments["after"]
+            and state.digest.startswith(arguments["begins"])
+            and not (arguments["unless"] and state.digest.startswith(arguments["unless"]))
+        ]
+        page = rows[: self.PAGE]
+        return {"producers": page, "next": page[-1]["name"] if len(rows) > len(page) else None}
+
+    def producer_ids(self, producer: str, after: int) -> list[str]:
+        """In small pages too."""
         self.asked.append(producer)
-        ids = self.log.producers[producer].ids if producer in self.log.producers else []
-        end = after + self.PAGE
-        return {"ids": ids[after:end], "next": end if end < len(ids) else None}
+        ids = self.log.producers[producer].ids[after : after + self.PAGE]
+        if not ids:
+            raise Refused(ErrorCode.NOT_FOUND, "nobody has it")
+        return ids
 
     @contextmanager
     def connected(self, servers: str, seconds: float, name: str) -> Iterator[FakeClient]:

@@ -15,6 +15,7 @@ class FakeTask:
 
     partition: int = 0
     attempt_id: int = 0
+    attempt: int = 0
     properties: dict[str, str] = field(default_factory=dict)
 
     def partitionId(self) -> int:
@@ -24,6 +25,10 @@ class FakeTask:
     def taskAttemptId(self) -> int:
         """Which attempt, of all in the application."""
         return self.attempt_id
+
+    def attemptNumber(self) -> int:
+        """Which attempt, of this task in its stage."""
+        return self.attempt
 
     def getLocalProperty(self, name: str) -> str | None:
         """What the driver said about the job."""

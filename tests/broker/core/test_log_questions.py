@@ -13,7 +13,7 @@ from headgate.broker.core.log_state import LogState
 from headgate.protocol.columns import encode_column
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.log_catalogue import catalogue
-from headgate.protocol.log_rows import LogName
+from headgate.protocol.log_rows import LogName, Row, encode_row
 from headgate.protocol.messages import Answer, Ask, Error, Mode
 from tests.support.builders import make_publish
 from tests.support.log_cluster import LogCluster
@@ -152,6 +152,36 @@ def test_the_ids_of_a_producer_are_told_in_its_own_order() -> None:
     world.ask(link, "producer.open", producer="p", epoch=1)
     for sequence, number, names in ((1, 0, ["a", "b"]), (2, 2, ["c"])):
         world.say(link, stamped(sequence, number, *names, ids=encode_column(names)))
-    assert world.ask(link, "producer.ids", producer="p") == {"ids": ["a", "b", "c"], "next": None}
-    assert world.ask(link, "producer.ids", producer="p", after=1) == {"ids": ["b", "c"], "next": None}
-    assert world.ask(link, "producer.ids", producer="q", after=0) == {"ids": [], "next": None}
+    assert world.ask(link, "producer.ids", producer="p") == {"first": 0, "ids": ["a", "b", "c"], "next": None}
+    assert world.ask(link, "producer.ids", producer="p", after=1) == {"first": 1, "ids": ["b", "c"], "next": None}
+    assert world.ask(link, "producer.ids", producer="q", after=0) == {"first": 0, "ids": [], "next": None}
+
+
+def test_ids_come_in_pages_that_a_client_can_read_however_small_the_rows() -> None:
+    world = LogWorld(prompt=True)
+    link = world.connect()
+    world.ask(link, "producer.open", producer="p", epoch=1)
+    every = [str(number) for number in range(9000)]
+    for sequence, number in enumerate(range(0, 9000, 3000)):
+        names = every[number : number + 3000]
+        world.say(link, stamped(sequence + 1, number, *names, ids=encode_column(names)))
+    first = world.ask(link, "producer.ids", producer="p")
+    assert (first["first"], first["ids"], first["next"]) == (0, every[:6000], 6000)
+    assert world.ask(link, "producer.ids", producer="p", after=6000) == {
+        "first": 6000,
+        "ids": every[6000:],
+        "next": None,
+    }
+
+
+def test_ids_say_where_they_begin_and_end_before_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that has a part of a producer's rows tells of that part, and never passes it off for all."""
+    world, link = filled()
+    rows = [
+        encode_row(Row(0, 2, 0, "o", 1, b"", "q", b"", {}, False, b"", "p", 1, number, b"", encode_column(["x", "y"])))
+        for number in (4, 6, 10)
+    ]
+    monkeypatch.setattr(world.node.log, "find_ids", lambda producer, after, then: then((rows, None), world.now))
+    answer = world.ask(link, "producer.ids", producer="p", after=1)
+    assert answer == {"first": 4, "ids": ["x", "y", "x", "y"], "next": 8}
+    assert world.ask(link, "producer.ids", producer="p", after=5)["ids"] == ["y", "x", "y"]

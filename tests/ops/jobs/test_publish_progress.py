@@ -30,6 +30,9 @@ class Client:
     events: int = 100
     asked: list[Any] = field(default_factory=list)
 
+    def ask(self, verb: str, **arguments: Any) -> Any:
+        raise AssertionError("a job without a name is not asked about")
+
     def logs(self, stream: str | None = None, kind: str | int = "events") -> list[Log]:
         self.asked.append((stream, kind))
         if len(self.asked) in range(2, 2 + self.fails):
@@ -74,8 +77,22 @@ def test_it_says_where_the_job_is_and_sums_up() -> None:
         wait_until(lambda: said.getvalue().count("\n") > 2)
     assert "3 of 8 tasks" in said.getvalue().splitlines()[0]
     grown = 50 * (len(client.asked) - 1)
-    assert progress.summary().startswith(f"{grown:,} events are in the log after")
+    assert progress.summary().startswith(f"{grown:,} new: events in the log after")
     assert set(client.asked) == {(None, "events")}
+
+
+def test_of_a_job_with_a_name_it_says_what_was_there() -> None:
+    class Known(Client):
+        answers = [40, 2, 45, 2]
+
+        def ask(self, verb: str, **arguments: Any) -> Any:
+            assert (verb, arguments["job"]) == ("producers", "q/nightly")
+            after = "" if arguments["after"] else "q/nightly/0"
+            return {"producers": [{"next": self.answers.pop(0)}], "next": after or None}
+
+    with Progress(Session(), Known(), "q/nightly", quiet=True) as progress:
+        pass
+    assert progress.summary().startswith("5 new, 42 were there: events in the log after")
 
 
 def test_quiet() -> None:
@@ -90,4 +107,4 @@ def test_a_broker_that_is_away_for_a_moment_is_asked_again() -> None:
     with Progress(Session(), client, stream=said) as progress:
         wait_until(lambda: "tasks" in said.getvalue())
     assert "cannot be asked just now" in said.getvalue()
-    assert "events are in the log" in progress.summary()
+    assert "events in the log" in progress.summary()

@@ -47,8 +47,9 @@ def test_structs_have_dotted_names_and_quoted_paths() -> None:
 class Reader:
     """Notes what Spark's reader is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *columns: str) -> None:
         self.said: list[Any] = []
+        self.columns = columns
 
     @property
     def read(self) -> Reader:
@@ -71,12 +72,15 @@ class Reader:
         return self
 
 
+USUAL = [("header", "true"), ("sep", ","), ("enforceSchema", "false")]
+
+
 @pytest.mark.parametrize(
     ("paths", "kind", "schema", "wanted"),
     [
         (["q.parquet"], None, None, ["parquet", ["q.parquet"]]),
-        (["q.csv", "r.csv"], None, None, [("inferSchema", "true"), ("header", "true"), ("sep", ","), "csv"]),
-        (["q.tsv"], None, "a INT", [("schema", "a INT"), ("header", "true"), ("sep", "\t"), "csv"]),
+        (["q.csv", "r.csv"], None, None, [*USUAL, ("inferSchema", "true"), "csv"]),
+        (["q.tsv"], None, "a INT", [("schema", "a INT"), USUAL[0], ("sep", "\t"), USUAL[2], "csv"]),
         (["q.data"], "json", "a INT", [("schema", "a INT"), "json"]),
     ],
 )
@@ -85,3 +89,25 @@ def test_what_spark_s_reader_is_told(paths: list[str], kind: str | None, schema:
     read_files(reader, paths, kind, schema)
     assert reader.said[: len(wanted)] == wanted
     assert reader.said[-1] == paths
+
+
+def test_options_for_the_reader_win() -> None:
+    reader = Reader()
+    read_files(reader, ["q.csv"], None, None, {"Header": "false", "sep": ";"})
+    assert [word for word in reader.said if word[0] in ("header", "sep", "Header")] == [
+        ("Header", "false"),
+        ("sep", ";"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["8.5", "-1", "1e5", "2026-05-01", "12:30:05", " "])
+def test_a_first_line_that_looks_like_data_is_not_lost(name: str) -> None:
+    with pytest.raises(UsageError, match="header=false"):
+        read_files(Reader("symbol", name), ["q.csv"], None, None)
+    read_files(Reader("symbol", name), ["q.csv"], None, None, {"header": "true"})
+    read_files(Reader("symbol", name), ["q.csv"], None, "a STRING, b STRING")
+
+
+def test_lines_that_are_no_json_are_not_published() -> None:
+    with pytest.raises(UsageError, match="multiLine=true"):
+        read_files(Reader("_corrupt_record"), ["q.json"], None, None)

@@ -13,7 +13,7 @@ pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from headgate.protocol.spark import attempts  # noqa: E402
-from headgate.protocol.spark.attempts import epoch_of  # noqa: E402
+from headgate.protocol.spark.attempts import Attempt, Run  # noqa: E402
 from headgate.protocol.spark.batch_writer import BatchWriter, Published, summary  # noqa: E402
 from headgate.protocol.spark.layout import plan_layout  # noqa: E402
 from headgate.protocol.spark.options import write_options  # noqa: E402
@@ -21,10 +21,12 @@ from headgate.protocol.spark.sending import Sent  # noqa: E402
 from tests.support.fake_log import FakeClient, FakeLog  # noqa: E402
 from tests.support.fake_task import FakeTask, in_task  # noqa: E402
 
+RUN = Run("job", 1_000_000_000, False)
+
 
 def writer() -> BatchWriter:
     options = write_options({"headgate.bootstrap.servers": "one:7400", "topic": "q/a"})
-    return BatchWriter(options, plan_layout([("n", "bigint")], options), "job", False, 1000)
+    return BatchWriter(options, plan_layout([("n", "bigint")], options), RUN)
 
 
 def test_a_task_publishes_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,9 +36,9 @@ def test_a_task_publishes_its_partition(monkeypatch: pytest.MonkeyPatch) -> None
     copy = pickle.loads(pickle.dumps(writer()))  # the way to the executor
     message = copy.write(iter([pa.RecordBatch.from_pydict({"n": [1, 2]})]))
     assert client.log.values("n") == [1, 2]
-    assert client.opened == [("job/3", epoch_of(1000, 17), 8)]
+    assert client.opened == [("q/job/3", Attempt(RUN, 3, 17).epoch, 8)]
     again = pickle.loads(pickle.dumps(message))  # and back
-    assert (again.job, again.partition, again.sent.published) == ("job", 3, 2)
+    assert (again.job, again.partition, again.sent.published) == ("q/job", 3, 2)
 
 
 def test_the_driver_hears_of_all_and_failed_tasks_say_nothing() -> None:

@@ -27,6 +27,11 @@ SAMPLES: list[tuple[ConnectorError, list[str]]] = [
         errors.NondeterministicInput("job/0", 50, "differ"),
         ["[HEADGATE_NONDETERMINISTIC_INPUT]", "job/0", "50", "eventIdColumn"],
     ),
+    (
+        errors.OtherWrite("q/job", "written with ids", "another name"),
+        ["[HEADGATE_OTHER_WRITE]", "q/job", "with ids", "published nothing", "another name"],
+    ),
+    (errors.IdsUnknown("q/job/0", "they are gone"), ["[HEADGATE_IDS_UNKNOWN]", "q/job/0", "gone", "published nothing"]),
     (errors.ProducerFenced("job/0", 7), ["[HEADGATE_PRODUCER_FENCED]", "job/0", "7", "producerId"]),
 ]
 

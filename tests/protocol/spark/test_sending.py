@@ -16,12 +16,14 @@ from headgate.protocol.columns import encode_column  # noqa: E402
 from headgate.protocol.errors import Fenced  # noqa: E402
 from headgate.protocol.spark.errors import BadRow, NondeterministicInput  # noqa: E402
 from headgate.protocol.spark.layout import Layout  # noqa: E402
+from headgate.protocol.spark.marks import Mark, mark_of  # noqa: E402
 from headgate.protocol.spark.sending import Guarded, Sent, WithIds, send_partition  # noqa: E402
 from tests.support.fake_log import FakeLog, FakeProducer  # noqa: E402
 
 LAYOUT = Layout("q/a", "", (), (("n", "int"),), "")
 WITH_IDS = Layout("q/a", "", (), (("n", "int"),), "n")
-NAME = "job/0"
+NAME = "q/job/0"
+BY_IDS = Mark(0, 1, "id", 0)
 
 
 class Died(Exception):
@@ -41,9 +43,19 @@ def dying(after: int) -> Callable[[int], None]:
     return stop
 
 
+def guard_of(accepted: int, digest: bytes, said: list[str] | None = None) -> Guarded:
+    """A guard that writes down when it has compared, and when it waits."""
+    words = [] if said is None else said
+    mark = Mark(0, 1, "guarded", 0)
+    return Guarded(
+        NAME, accepted, digest, LAYOUT.topic, mark, lambda: words.append("compared"), lambda: words.append("waits")
+    )
+
+
 def guarded(log: FakeLog, epoch: int, numbers: list[int], after: int | None = None, size: int = 10) -> Sent:
     producer = log.open(NAME, epoch)
-    guard = Guarded(NAME, producer.next, producer.digest, LAYOUT.topic)
+    before = mark_of(producer.digest)
+    guard = guard_of(producer.next, b"" if before is None else before.digest)
     stop = None if after is None else dying(after)
     return send_partition(batches(numbers, size), LAYOUT, 1 << 20, producer, guard, stop)
 
@@ -52,7 +64,7 @@ def with_ids(log: FakeLog, epoch: int, numbers: list[int], after: int | None = N
     producer = log.open(name, epoch)
     known = [one for state in log.producers.values() for one in state.ids]
     stop = None if after is None else dying(after)
-    return send_partition(batches(numbers), WITH_IDS, 1 << 20, producer, WithIds("n", known), stop)
+    return send_partition(batches(numbers), WITH_IDS, 1 << 20, producer, WithIds("n", [known], BY_IDS), stop)
 
 
 def test_a_first_attempt_sends_everything() -> None:
@@ -125,12 +137,26 @@ def test_without_the_guard_another_order_loses_and_repeats() -> None:
     assert sorted(set(log.values("n"))) != list(range(25))
 
 
+def test_who_has_something_to_send_waits_once_after_it_has_compared() -> None:
+    log = FakeLog()
+    guarded(log, 1, list(range(25)))
+    said: list[str] = []
+    for numbers, wanted in ((range(25), ["compared"]), (range(60), ["compared", "waits"])):
+        producer = log.open(NAME, 2)
+        before = mark_of(producer.digest)
+        assert before is not None
+        said.clear()
+        guard = guard_of(producer.next, before.digest, said)
+        send_partition(batches(list(numbers)), LAYOUT, 1 << 20, producer, guard)
+        assert said == wanted
+
+
 def test_a_zombie_is_fenced() -> None:
     log = FakeLog()
     old = log.open(NAME, 1)
     guarded(log, 2, list(range(5)))
     with pytest.raises(Fenced):
-        send_partition(batches([7]), LAYOUT, 1 << 20, old, Guarded(NAME, 0, b"", LAYOUT.topic))
+        send_partition(batches([7]), LAYOUT, 1 << 20, old, guard_of(0, b""))
     assert log.values("n") == list(range(5))
 
 
@@ -155,14 +181,14 @@ def test_ids_travel_beside_the_batch() -> None:
 
     log.open(NAME, 1)
     producer = Watching(log, NAME, 1, log.producers[NAME], None)
-    send_partition(batches([5, 6]), WITH_IDS, 1 << 20, producer, WithIds("n", []))
+    send_partition(batches([5, 6]), WITH_IDS, 1 << 20, producer, WithIds("n", [], BY_IDS))
     assert taken == [encode_column(["5", "6"])]
 
 
 def test_a_row_without_an_id_is_refused() -> None:
     rows = [pa.RecordBatch.from_pydict({"n": [1, None]})]
     with pytest.raises(BadRow, match="'n'"):
-        send_partition(rows, WITH_IDS, 1 << 20, FakeLog().open(NAME, 1), WithIds("n", []))
+        send_partition(rows, WITH_IDS, 1 << 20, FakeLog().open(NAME, 1), WithIds("n", [], BY_IDS))
 
 
 def test_nothing_counts_as_sent_before_the_log_has_it() -> None:

@@ -58,7 +58,7 @@ def test_a_streaming_read_has_no_end(more: dict[str, str]) -> None:
 
 def test_every_batch_write_is_a_job_of_its_own_unless_it_is_named() -> None:
     jobs = [make_writer(GIVEN | more, NUMBERS, False) for more in ({}, {}, {"producerId": "mine"})]
-    names = [(writer._job, writer._rerun) for writer in jobs]
+    names = [(writer._run.job, writer._run.rerun) for writer in jobs]
     assert names[0][0] != names[1][0]
     assert [rerun for _, rerun in names] == [False, False, True]
     assert names[2][0] == "mine"

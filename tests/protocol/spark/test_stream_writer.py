@@ -1,4 +1,4 @@
-"""The streaming writer: a micro-batch is a job named after query and batch, the same when it is run again."""
+"""The streaming writer: a query has one producer for each partition, and frames say which micro-batch they are of."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ pytest.importorskip("pyspark")
 
 from headgate.protocol.spark import attempts  # noqa: E402
 from headgate.protocol.spark.batch_writer import Published  # noqa: E402
+from headgate.protocol.spark.errors import OtherWrite  # noqa: E402
 from headgate.protocol.spark.layout import plan_layout  # noqa: E402
 from headgate.protocol.spark.options import write_options  # noqa: E402
 from headgate.protocol.spark.sending import Sent  # noqa: E402
-from headgate.protocol.spark.stream_writer import StreamWriter, batch_job  # noqa: E402
+from headgate.protocol.spark.stream_writer import StreamWriter  # noqa: E402
 from tests.support.fake_log import FakeClient, FakeLog  # noqa: E402
 from tests.support.fake_task import FakeTask, in_task  # noqa: E402
 
@@ -26,7 +27,7 @@ PROPERTIES = {"sql.streaming.queryId": "c0ffee", "streaming.sql.batchId": "4"}
 
 def writer(seconds: int = 1000, **more: str) -> StreamWriter:
     options = write_options({"headgate.bootstrap.servers": "one:7400", "topic": "q/a"} | more)
-    return StreamWriter(options, plan_layout([("n", "bigint")], options), seconds)
+    return StreamWriter(options, plan_layout([("n", "bigint")], options), seconds * 1_000_000)
 
 
 @pytest.fixture
@@ -40,26 +41,41 @@ def batch() -> Any:
     return iter([pa.RecordBatch.from_pydict({"n": [1, 2]})])
 
 
-def test_the_job_is_named_after_query_and_batch() -> None:
-    assert batch_job("", "c0ffee", "4") == "c0ffee/4"
-    assert batch_job("mine", "c0ffee", "4") == "mine/4"
-
-
 def test_a_batch_that_is_run_again_is_in_the_log_once(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    in_task(monkeypatch, FakeTask(1, 9, PROPERTIES))
+    in_task(monkeypatch, FakeTask(1, 9, properties=PROPERTIES))
     first = pickle.loads(pickle.dumps(writer())).write(batch())
-    in_task(monkeypatch, FakeTask(1, 2, PROPERTIES))  # after a restart attempts are counted from 0 again
+    in_task(monkeypatch, FakeTask(1, 2, properties=PROPERTIES))  # after a restart attempts are counted from 0 again
     second = writer(1001).write(batch())
     assert (first.sent.published, second.sent.published) == (2, 0)
     assert client.log.values("n") == [1, 2]
-    assert {name for name, _, _ in client.opened} == {"c0ffee/4/1"}
+    assert {name for name, _, _ in client.opened} == {"q/c0ffee/1"}
 
 
-def test_the_next_batch_is_another_job(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_batches_of_a_query_are_of_one_producer(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch is told by its number: a broker does not remember a producer for each."""
+    for number in "45556":
+        in_task(monkeypatch, FakeTask(0, 9, properties=PROPERTIES | {"streaming.sql.batchId": number}))
+        writer().write(batch())
+    assert client.log.values("n") == [1, 2, 1, 2, 1, 2]
+    assert list(client.log.producers) == ["q/c0ffee/0"]
+
+
+def test_a_checkpoint_that_is_older_than_the_log_is_refused(
+    client: FakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in "45":
-        in_task(monkeypatch, FakeTask(0, 9, PROPERTIES | {"streaming.sql.batchId": number}))
+        in_task(monkeypatch, FakeTask(0, 9, properties=PROPERTIES | {"streaming.sql.batchId": number}))
+        writer().write(batch())
+    in_task(monkeypatch, FakeTask(0, 9, properties=PROPERTIES))
+    with pytest.raises(OtherWrite, match="micro-batch 4 of its query, and the log has events of micro-batch 5"):
         writer().write(batch())
     assert client.log.values("n") == [1, 2, 1, 2]
+
+
+def test_a_named_query_goes_by_its_name(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_task(monkeypatch, FakeTask(0, 9, properties=PROPERTIES))
+    assert writer(producerId="mine").write(batch()).job == "q/mine batch 4"
+    assert list(client.log.producers) == ["q/mine/0"]
 
 
 @pytest.mark.parametrize(("end", "word"), [(StreamWriter.commit, "committed"), (StreamWriter.abort, "aborted")])
