@@ -11,7 +11,7 @@ from headgate.broker.simulator.log_run import LogRunOptions, run_log
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),
-    "dedupe": (1, "OnlyOnce"),
+    "dedupe": (8, "OnlyOnce"),
     "epoch": (1, "PositionsStand"),
     "heard": (1, "Crash: AssertionError"),
     "promises": (7098, "OnlyOnce"),
