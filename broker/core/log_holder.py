@@ -102,6 +102,7 @@ class Holder:
             if reason:
                 self._to_refuse[info.identifier, name] = None
             else:
+                self._producers.landed(row)
                 self._to_tell[info.identifier, name] = None
 
         self._log.append_bytes(held, message.row, row, self._producers.copied(row), on_disk)

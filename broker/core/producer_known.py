@@ -35,6 +35,7 @@ class KnownProducer:
     asked: tuple[int, int] = (0, 0)  # the furthest epoch and next that the disk was asked to keep
     ends: dict[HeldLog, int] = field(default_factory=dict)  # where its newest rows end that were not safe yet
     copied: Come = (0, b"")  # so far it has come in copies that came here in this life
+    landed: Come = (0, b"")  # and in those of them that are on our disk
     tail: Come = (0, b"")  # and in rows of our own that were not safe when brokers met
 
     @property
@@ -51,6 +52,10 @@ class KnownProducer:
         """A row of another broker's log comes here."""
         self.copied = max(self.copied, (row.number + row.count, row.digest))
 
+    def saw_landed(self, row: Row) -> None:
+        """This copy is on our disk."""
+        self.landed = max(self.landed, (row.number + row.count, row.digest))
+
     def saw_tail(self, row: Row) -> None:
         """This row of ours is on our disk."""
         self.tail = max(self.tail, (row.number + row.count, row.digest))
@@ -60,6 +65,7 @@ class KnownProducer:
         kept = self.kept
         self.asked = (kept.epoch, kept.next) if kept is not None else (0, 0)
         self.next, self.digest = (kept.next, kept.digest) if kept is not None else (0, b"")
+        self.copied = self.landed
         self.ends = {held: min(end, held.next) for held, end in self.ends.items()}
 
     def take_back(self, number: int, others: Come, time: int) -> ProducerState:

@@ -161,6 +161,12 @@ class Producers:
         producer.asked = row.epoch, end
         return ProducerState(row.producer, row.epoch, end, row.digest, row.time)
 
+    def landed(self, row: Row) -> None:
+        """A row of another broker's log is on our disk."""
+        producer = self._producers.get(row.producer)
+        if producer is not None:
+            producer.saw_landed(row)
+
     def in_tail(self, row: Row) -> None:
         """This row of ours is on our disk, whatever the disk says of its producer."""
         self._producer(row.producer).saw_tail(row)

@@ -29,6 +29,7 @@ PINNED = [
     (LogRunOptions(7044, nodes=5), "of all brokers that came back one by one only the first was asked"),
     (LogRunOptions(6011, nodes=5), "a link that broke took an answer along, and it was not asked for again"),
     (LogRunOptions(6133, nodes=5), "a row that others have was kept because somebody who is gone may have it too"),
+    (LogRunOptions(6038, nodes=2), "copies that a full disk had refused were taken for rows on it"),
     (LogRunOptions(6086, nodes=1), "a simulated producer went on in a session that had a hole"),
     (LogRunOptions(77006, nodes=5, seconds=40.0, producers=8), "a simulated producer believed an answer of before"),
 ]
