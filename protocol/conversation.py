@@ -36,7 +36,6 @@ from .limits import (
 from .messages import (
     Answer,
     Ask,
-    Credit,
     Deliver,
     Error,
     Gap,
@@ -157,7 +156,6 @@ class Conversation:
         self._last_subscription = 0
         self._reading: dict[int, Inbox] = {}  # those that only read logs yet
         self._credit_due = False
-        self._farewell: Credit | None = None
         self._handlers: dict[type, Callable[[Any], None]] = {
             Welcome: self._on_welcome,
             Puback: lambda message: self.publications.acknowledged(message.sequence),
@@ -280,9 +278,7 @@ class Conversation:
 
     def end_inboxes(self) -> None:
         """The application is about to close: its loops end, without an error. What it has not taken, it never takes."""
-        if not self.deliveries.closed:
-            self._farewell = self.deliveries.credit() if self.deliveries.untold else None
-            self.deliveries.closed = True
+        self.deliveries.close()
         for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
             inbox.end(discard=True)
 
@@ -298,8 +294,8 @@ class Conversation:
 
     def last_words(self) -> Iterator[Message]:
         """What is said before GOODBYE: the broker is to know what the application took."""
-        if self._farewell is not None:
-            yield self._farewell
+        if self.deliveries.untold:
+            yield self.deliveries.credit()
 
     # --- What the broker says ----------------------------------------------------------------------------------------
 

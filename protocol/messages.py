@@ -136,7 +136,7 @@ class Pong:
 @dataclass(slots=True)
 class Credit:
     """Cumulative since the session began: deliveries that may be sent, deliveries that came in, and of those how many
-    the application has for certain; since HELLO: bytes that may be sent.
+    the application has without a hole; since HELLO: bytes that may be sent.
     """
 
     allowed: int

@@ -101,12 +101,15 @@ class Event:
 
 
 class _Parcel:
-    """A portion that is opened when its first row is wanted. `charged` of its rows use up credit."""
+    """A portion that is opened when its first row is wanted. `charged` of its rows use up credit; `position` says how
+    many deliveries of its session came before it.
+    """
 
-    __slots__ = ("_pieces", "_rows", "_topics", "charged", "portion", "size")
+    __slots__ = ("_pieces", "_rows", "_topics", "charged", "portion", "position", "session", "size")
 
-    def __init__(self, portion: Portion) -> None:
+    def __init__(self, portion: Portion, session: int = 0, position: int = 0) -> None:
         self.portion = portion
+        self.session, self.position = session, position
         self.size = len(portion.records)
         self.charged = 0
         self._pieces: list[bytes] = []
@@ -308,9 +311,15 @@ class Inbox:
         while discard and self._slices:
             piece = self._slices.popleft()
             if isinstance(piece, _Slice):
-                self._deliveries.discarded += piece.stop - piece.start if self._deliveries.closed else 0
                 self._taken(piece)
         self.changed()
+
+    def first_waiting(self, session: int) -> int | None:
+        """How many deliveries of that session came before the first that waits here; None when none does."""
+        for piece in self._slices:
+            if isinstance(piece, _Slice) and piece.parcel.session == session:
+                return piece.parcel.position + piece.start
+        return None
 
     def _taken(self, piece: _Slice) -> None:
         """This slice has left."""
@@ -339,8 +348,8 @@ class Deliveries:
         self.received = 0
         self.lost = 0
         self.malformed = 0
-        self.closed = False  # what is discarded now was not taken
-        self.discarded = 0
+        self._session = 0
+        self._taken_at_close: int | None = None
         self._consumed = 0
         self._told = 0
         self._received_bytes = self._consumed_bytes = self._told_bytes = 0
@@ -351,10 +360,11 @@ class Deliveries:
     def deliver(self, message: Deliver) -> None:
         """Sort the rows of a DELIVER into the inboxes that they are for."""
         portion = message.portion
+        position = self.received
         self.received += portion.count
         if self.unhindered is None:
             self._hindrances += 1
-        parcel = _Parcel(portion)
+        parcel = _Parcel(portion, self._session, position)
         self._received_bytes += parcel.size
         parcel.charged = 1  # until all of it was sorted: what is taken meanwhile is not all of it
         start = 0
@@ -388,7 +398,7 @@ class Deliveries:
     def consume(self, piece: _Slice) -> None:
         """The application has these, or they are not to use up credit any more."""
         carrier = piece if piece.carrier is None else piece.carrier
-        if not carrier.charged or self.closed:
+        if not carrier.charged or self._taken_at_close is not None:
             return
         carrier.charged = False
         parcel, count = carrier.parcel, carrier.stop - carrier.start
@@ -448,6 +458,8 @@ class Deliveries:
             yield Hold(number, self._holds.pop(number))
 
     def _say_hold(self, inbox: Inbox, held: bool) -> None:
+        if self._taken_at_close is not None:
+            return
         # What the broker was not told yet, and is no longer true, it need not hear at all.
         if self._holds.get(inbox.number) is not held and self._holds.pop(inbox.number, None) is None:
             self._holds[inbox.number] = held
@@ -483,11 +495,16 @@ class Deliveries:
 
     @property
     def taken(self) -> int:
-        """Deliveries that the application has for certain: what waits in a full inbox uses up no credit, and is not
-        taken. An event that waits in two inboxes counts as two that are not.
-        """
-        waiting = sum(inbox.events_waiting for inbox in self.inboxes.values())
-        return min(max(0, self.received - waiting - self.discarded), CREDIT_MAX)
+        """The deliveries of this session before the first one that still waits in some inbox, full ones included."""
+        if self._taken_at_close is not None:
+            return self._taken_at_close
+        waiting = (inbox.first_waiting(self._session) for inbox in self.inboxes.values())
+        return min((position for position in waiting if position is not None), default=self.received)
+
+    def close(self) -> None:
+        """What is discarded from now on was taken by nobody."""
+        if self._taken_at_close is None:
+            self._taken_at_close = self.taken
 
     @property
     def untold(self) -> bool:
@@ -513,6 +530,9 @@ class Deliveries:
         self._consumed -= self.received
         self._told, self.received = self._consumed, 0
         self._told_taken = 0
+        self._session += 1
+        if self._taken_at_close is not None:
+            self._taken_at_close = 0
 
     def _named(self, number: int) -> list[Inbox]:
         inbox = self.inboxes.get(number)

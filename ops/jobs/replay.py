@@ -29,7 +29,7 @@ if not __package__:  # started by its path, as spark-submit does, in the sources
 from headgate.ops.exits import DONE, REFUSED, UNREACHABLE, USAGE, UsageError, exit_code
 from headgate.ops.jobs.audit_session import missing_parts, start_session
 from headgate.ops.jobs.publish import reason_of
-from headgate.ops.server import add_server_arguments, server_address
+from headgate.ops.server import add_server_arguments, until_answered
 from headgate.protocol.errors import HeadgateError
 
 __all__ = ["IDENTITY", "add_arguments", "main", "merge_statement", "run_replay", "window"]
@@ -149,7 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_arguments(parser)
     arguments = parser.parse_args(argv)
     try:
-        return run_replay(arguments, server_address(arguments))
+        arguments.verb = "replay"
+        return run_replay(arguments, until_answered(arguments))
     except (HeadgateError, UsageError) as error:
         print(f"replay: {error}", file=sys.stderr)
         return USAGE if isinstance(error, UsageError) else exit_code(error)

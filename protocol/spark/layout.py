@@ -96,7 +96,7 @@ def plan_layout(
     kinds = dict(columns)
     left_out = _left_out(kinds, fields, options)
     if fields is not None:
-        _check_fields(kinds, fields, left_out)
+        _check_fields(kinds, fields, left_out, options)
     columns = [(name, kind) for name, kind in columns if name not in left_out]
     if fields is not None:
         columns = [(name, kind) for name, kind in columns if name != _ATTRIBUTES] + list(fields)
@@ -127,7 +127,7 @@ def unpacked(rows: Any, layout: Layout) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    names = [name for name in rows.schema.names if name != _ATTRIBUTES]
+    names = [name for name in rows.schema.names if name != _ATTRIBUTES and name not in layout.fields]
     columns = [rows.column(name) for name in names]
     packed = rows.column(_ATTRIBUTES)
     columns += [pc.struct_field(packed, [place]) for place in range(packed.type.num_fields)]
@@ -144,9 +144,11 @@ def _left_out(
     return tuple(name for name in (*_OF_A_LOG, *twice) if name in kinds)
 
 
-def _check_fields(kinds: dict[str, str], fields: Sequence[tuple[str, str]], left_out: tuple[str, ...]) -> None:
+def _check_fields(
+    kinds: dict[str, str], fields: Sequence[tuple[str, str]], left_out: tuple[str, ...], options: WriteOptions
+) -> None:
     for name, kind in fields:
-        if name in kinds and name not in left_out:
+        if name in kinds and (name not in left_out or (options.idempotence == "id" and name == options.id_column)):
             raise UnsupportedType(f"attributes.{name}", kind, f"there is a column {name!r} as well; drop one of them")
 
 

@@ -147,9 +147,21 @@ def test_credit_is_said_when_it_is_asked_for_and_before_goodbye() -> None:
     assert said(conversation) == []
     inbox.take()
     conversation.end_inboxes()  # what is discarded now was taken by nobody
-    (credit,) = conversation.last_words()
-    assert isinstance(credit, Credit) and credit.taken == 3
-    assert said(conversation) == []
+    conversation.handle(replace(deliver(6, 8), routes=[number, 6]))  # came too late to be taken
+    conversation.handle(Ping(4))
+    for credit in (*said(conversation), *conversation.last_words()):
+        assert isinstance(credit, Credit) and (credit.received, credit.taken) == (14, 3)
+
+
+def test_what_waits_in_one_subscription_is_not_taken_whatever_another_takes() -> None:
+    conversation = begun()
+    number, other = subscribed(conversation), subscribed(conversation, "b")
+    for base, to in ((0, number), (5, other)):
+        conversation.handle(replace(deliver(5, base), routes=[to, 5]))
+    assert len(conversation.deliveries.inboxes[other].take()) == 5
+    assert conversation.deliveries.taken == 0
+    conversation.deliveries.inboxes[number].take()
+    assert conversation.deliveries.taken == 10
 
 
 @pytest.mark.parametrize("resumed", [True, False])

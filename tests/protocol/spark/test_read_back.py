@@ -12,7 +12,7 @@ from headgate.protocol.batch import make_batch  # noqa: E402
 from headgate.protocol.log_rows import LogKind, LogName, Row  # noqa: E402
 from headgate.protocol.records import decode_record  # noqa: E402
 from headgate.protocol.spark.decoding import Decoder, Portion  # noqa: E402
-from headgate.protocol.spark.errors import BadRow  # noqa: E402
+from headgate.protocol.spark.errors import BadRow, UnsupportedType  # noqa: E402
 from headgate.protocol.spark.frames import Encoder, Frame  # noqa: E402
 from headgate.protocol.spark.layout import Layout, plan_layout  # noqa: E402
 from headgate.protocol.spark.options import write_options  # noqa: E402
@@ -106,3 +106,11 @@ def test_an_attribute_in_a_map_and_beside_it_is_refused() -> None:
     layout = Layout("q", "", ("attributes",), (("price", "double"),), "")
     with pytest.raises(BadRow, match="'price'"):
         written(pa.RecordBatch.from_arrays([column, pa.array([1.0])], ["attributes", "price"]), layout)
+
+
+def test_a_member_named_like_a_column_of_the_log_is_the_attribute() -> None:
+    frame = read(pa.struct({"offset": pa.int64(), "price": pa.float64()}))
+    _, records = written(frame, planned("struct<...>", [("offset", "bigint"), ("price", "double")]))
+    assert [attributes.get("price") for attributes, _, _ in records] == [8.5, 8.0, None]
+    with pytest.raises(UnsupportedType, match=r"attributes\.event_id"):
+        planned("struct<...>", [("event_id", "string")], eventIdColumn="event_id")
