@@ -123,7 +123,8 @@ class ProducerLists:
         self._cluster.peers.tell(info.address, Control(_LISTED, answer), now)
 
     def _listed(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        if tuple(map(type, body)) != (int, bool, bool, list) or not all(map(_is_told, body[3])):
+        is_list = tuple(map(type, body)) == (int, bool, bool, list) and all(map(_is_told, body[3]))
+        if not is_list or (body[2] and not body[3]):  # more, and yet none
             raise ProtocolViolation("PRODUCERS_LISTED is [request, sure, more, [[name, epoch, next, digest], ...]]")
         request, sure, more, told = body
         self._heard(request, info.identifier, sure, more, told, now)

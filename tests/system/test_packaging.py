@@ -297,7 +297,7 @@ def test_a_type_checker_sees_our_types(client: Installed, tmp_path: Path) -> Non
     pytest.importorskip("mypy")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     programs = [text for text in re.findall(r"^```python\n(.*?)^```", readme, re.M | re.S) if "import headgate" in text]
-    assert len(programs) == 2
+    assert len(programs) == 3
     for number, text in enumerate(programs):
         (tmp_path / f"readme_{number}.py").write_text(text, encoding="utf-8")
     check = [sys.executable, "-m", "mypy", "--strict", "--python-executable", client.python, "--cache-dir", "cache"]
