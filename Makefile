@@ -15,7 +15,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # pytest stops after this, with its closing line, well before the 90 minutes that CI gives are cut short from outside.
 SESSION_SECONDS := 2900
 
-.PHONY: help demo test test-all bench chaos log-kills papers seeds lint fmt setup clean distclean
+.PHONY: help demo test test-all bench chaos log-kills papers seeds flows lint fmt setup clean distclean
 
 help: ## say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker, the ring, a clus
 	$(BIN)/python -m headgate.broker.simulator --nodes 3 --campaign $(or $(N),200) --faults all
 	$(BIN)/python -m headgate.broker.simulator --nodes 5 --campaign $(or $(N),200) --faults all
 	for nodes in 1 2 3 5; do $(BIN)/python -m headgate.broker.simulator --log --nodes $$nodes --campaign $(or $(N),200) || exit 1; done
+
+flows: $(VENV)/.dev ## count what each flow passes: files, calls, calls back, messages (ARGS="--files SUBSCRIBE")
+	$(BIN)/python -m tests.support.tracer $(ARGS)
 
 lint: $(VENV)/.dev ## ruff and mypy --strict, changing nothing
 	$(BIN)/ruff check $(FORMAT)
