@@ -33,10 +33,10 @@ bench: $(VENV)/.dev ## say what can be measured (ARGS=compare: beside the peers 
 	$(BIN)/headgate bench $(ARGS)
 
 chaos: $(VENV)/.dev ## kill and stop real brokers under traffic, check every promise (ARGS="--seconds 180 --seed 1")
-	$(BIN)/python -m headgate.ops.bench.chaos $(ARGS)
+	$(BIN)/python -m headgate.ops.bench.chaos.chaos $(ARGS)
 
 log-kills: $(VENV)/.dev ## kill brokers N times (N=50) while stored events are published, then count the log
-	$(BIN)/python -m headgate.ops.bench.log_kills --kills $(or $(N),50) $(ARGS)
+	$(BIN)/python -m headgate.ops.bench.log.kills --kills $(or $(N),50) $(ARGS)
 
 papers: $(VENV)/.dev ## print the papers' figures beside ours
 	$(BIN)/python -m headgate.ops.bench.papers $(ARGS)

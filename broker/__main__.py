@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 try:
-    from headgate.broker.daemon import run
-    from headgate.broker.daemon.settings import SettingsError, load_settings
+    from headgate.broker.daemon import SettingsError, load_settings, run
 except ModuleNotFoundError as error:
     print(f"headgate: the package {error.name} is not installed: pip install 'headgate[broker]'", file=sys.stderr)
     sys.exit(2)

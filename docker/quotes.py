@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from headgate.ops.demo.feed import QuoteFeed
+from headgate.ops.demo import QuoteFeed
 
 __all__ = ["lines", "main"]
 

@@ -109,7 +109,7 @@ gives a `Subscription` of `Event`s, `publish` a `Receipt`. A `Refused` carries a
 says that the other side broke the protocol. `HeadgateError` is the base of all errors; `__version__` is this library's.
 """
 
-from .protocol import (
+from headgate.protocol import (
     CannotConnect,
     ConnectionLost,
     ErrorCode,
@@ -121,10 +121,10 @@ from .protocol import (
     Refused,
     UnknownOutcome,
 )
-from .protocol.aio import Client, Event, Receipt, Subscription, connect
-from .protocol.blocking import BlockingClient, Producer, connect_blocking
-from .protocol.log_catalogue import Chunk, LogInfo
-from .protocol.log_rows import LogName
+from headgate.protocol.aio import Client, Event, Receipt, Subscription, connect
+from headgate.protocol.blocking import BlockingClient, Producer, connect_blocking
+from headgate.protocol.client import Chunk, LogInfo
+from headgate.protocol.data import LogName
 
 __all__ = [
     "BlockingClient",

@@ -50,15 +50,21 @@ Bad text raises `ConditionError`, `TopicError` or `PatternError`, all of them `M
 
 from __future__ import annotations
 
-from headgate.matching.compiled import Compiled, compile_condition
 from headgate.matching.dumb import DumbIndex
 from headgate.matching.errors import ConditionError, MatchingError, PatternError, TopicError
-from headgate.matching.explain import Explanation, Verdict, explain
 from headgate.matching.index import Index, Matches, Statistics
-from headgate.matching.language import parse_condition
+from headgate.matching.language import (
+    Compiled,
+    Explanation,
+    Verdict,
+    compile_condition,
+    explain,
+    parse_condition,
+    spark_columns,
+    to_spark,
+    to_text,
+)
 from headgate.matching.meaning import evaluate
-from headgate.matching.spark_text import spark_columns, to_spark
-from headgate.matching.text import to_text
 from headgate.matching.topics import Pattern, check_topic, parse_pattern
 from headgate.matching.tree import Delta, Tree, XPath, attributes, conjuncts, cost, extensions, static_part
 from headgate.matching.values import Value

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from headgate.protocol.columns import Scalar
+from headgate.protocol.data import Scalar
 
 from .exits import UsageError
 

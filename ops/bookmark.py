@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headgate.protocol.receiving import Event
+from headgate.protocol.client import Event
 
 __all__ = ["Bookmark"]
 

@@ -19,10 +19,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.protocol.columns import Scalar
+from headgate.protocol.client import Event
+from headgate.protocol.data import Scalar, flatten
 from headgate.protocol.errors import LocalError
-from headgate.protocol.receiving import Event
-from headgate.protocol.records import flatten
 
 from .exits import UsageError
 from .jsontext import json_text

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from headgate.protocol.log_rows import LogKind
+from headgate.protocol.data import LogKind
 
 from .limits import PURGE_SECONDS_MAX
 

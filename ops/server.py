@@ -21,7 +21,7 @@ from .limits import WAIT_SECONDS_MAX
 from .patience import Patience, unanswered, unconnected
 
 if TYPE_CHECKING:
-    from headgate.protocol.aio.client import Client
+    from headgate.protocol.aio import Client
 
 __all__ = [
     "SERVER_DEFAULT",

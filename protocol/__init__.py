@@ -10,7 +10,7 @@ ProtocolViolation, Refused, Fenced, OutOfSequence, CannotConnect, ConnectionLost
 loads an event loop.
 """
 
-from .batch import Batch, Portion, make_batch
+from .data import Batch, Portion, make_batch
 from .errors import (
     CannotConnect,
     ConnectionLost,
@@ -24,7 +24,7 @@ from .errors import (
     UnknownOutcome,
 )
 from .messages import VERSION
-from .session import Role, Session, State
+from .wire import Role, Session, State
 
 __all__ = [
     "VERSION",

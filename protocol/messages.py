@@ -9,19 +9,15 @@ Messages are never changed after they were made (the simulator passes them throu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from .batch import Batch, Portion, split_u32
+from .data import Batch, Portion, join_u32, split_u32
 from .limits import CREDIT_DEFAULT, CREDIT_MAX, HEARTBEAT_SECONDS_DEFAULT
-from .log_messages import Copy, LogChunk, ReadLog, Stamp
-from .peer_messages import Control, Forward, Letter, Peer
 
 __all__ = [
-    "MESSAGE_TYPES",
-    "VERSION",
     "Answer",
     "Ask",
     "Control",
@@ -37,6 +33,7 @@ __all__ = [
     "Interest",
     "Letter",
     "LogChunk",
+    "MESSAGE_TYPES",
     "Message",
     "Mode",
     "Peer",
@@ -51,9 +48,149 @@ __all__ = [
     "Subscribe",
     "Unsuback",
     "Unsubscribe",
+    "VERSION",
     "Welcome",
     "wire_name",
 ]
+
+# What brokers say to each other beside what they say to clients: a greeting, letters, control, forwarded events.
+#
+# LETTER and CONTROL are envelopes. This package carries their bodies and knows nothing of what they mean: `kind` is a
+# number of the sender's vocabulary, `body` a list of lists, maps, integers, strings and bins within the limits of the
+# codec. Their meaning, and whether they have any, is the core's to find out.
+
+
+@dataclass(slots=True)
+class Peer:
+    """First word on a link between brokers, said by both: the dialler first, and the acceptor answers with its own.
+
+    `address` is where other brokers dial, `client_address` where clients do. `cluster` is the name of its cluster,
+    `founder` whether it was told to join nobody and knows of nobody; `fingerprint` holds the settings that all brokers
+    of a cluster share. Counts come behind it: the first CREDIT of each side says how many events came in from
+    the other one in this life of both; the dialler's is at the same time its word that this link is the one to use.
+    """
+
+    version: int
+    name: str
+    life: int
+    address: str
+    client_address: str
+    cluster: str
+    founder: bool
+    fingerprint: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Letter:
+    """Ring control. A place on the ring is [identifier, incarnation, padding, address]; nil: whoever is there."""
+
+    sender: Sequence[Any]
+    recipient: Sequence[Any] | None
+    kind: int
+    body: Sequence[Any]
+
+
+@dataclass(slots=True)
+class Control:
+    """Everything else between brokers that is small."""
+
+    kind: int
+    body: Sequence[Any]
+
+
+@dataclass(slots=True)
+class Forward:
+    """Rows of a batch for the broker that matches them.
+
+    `shelves` is a list of [shelf, rows]: the shelf a list of scalars, the rows places in this batch, ascending. The
+    batch itself may be rows of a larger one, which began at `base` in its broker's sequence: `offsets` has the place
+    of each event after `base`, as in a portion. `hops` counts the brokers that passed it on.
+    """
+
+    shelves: list[Any]
+    hops: int
+    batch: Batch
+    origin: str
+    base: int
+    offsets: bytes
+    time: int
+
+    @classmethod
+    def make(
+        cls, shelves: list[Any], hops: int, batch: Batch, origin: str, base: int, places: Sequence[int], time: int
+    ) -> Forward:
+        """With the place of each event after `base` (ascending, as many as the batch has)."""
+        first = places[0]
+        if places[-1] - first == len(places) - 1:
+            return cls(shelves, hops, batch, origin, base + first, b"", time)
+        return cls(shelves, hops, batch, origin, base, join_u32(places), time)
+
+    def places(self) -> Sequence[int]:
+        """The place of each event after `base`."""
+        return split_u32(self.offsets) if self.offsets else range(self.batch.count)
+
+
+# The messages about logs: who published a batch, one chunk of a log asked for and given, a row for another's disk.
+#
+# Reading is by pull: one READ_LOG, one LOG_CHUNK, and whoever wants more asks on from `next`. So a reader sets the
+# pace and a broker holds nothing for it. What the rows are is told in `log_rows.py`; here they are bytes.
+
+
+@dataclass(slots=True)
+class Stamp:
+    """Who published a batch and which of that producer's events it begins with.
+
+    `number` counts the producer's events from 0, whatever its epoch; a newer epoch shuts out the older ones. `digest`
+    is the producer's own word about what it wrote so far, `ids` a column with one string an event, or empty.
+    """
+
+    producer: str
+    epoch: int
+    number: int
+    digest: bytes = b""
+    ids: bytes = b""
+
+
+@dataclass(slots=True)
+class ReadLog:
+    """Rows of a log from a position on; with a pattern or a condition only the events that match."""
+
+    request: int
+    broker: str
+    epoch: int
+    kind: int
+    stream: str
+    position: int
+    events: int = 0
+    pattern: str = ""
+    condition: str = ""
+
+
+@dataclass(slots=True)
+class LogChunk:
+    """What was there: encoded rows, where to ask on, and where the log begins and ends.
+
+    `covered` has, for each origin, the last event number among what was looked at, matching or not.
+    """
+
+    request: int
+    first: int
+    next: int
+    end: int
+    covered: dict[str, int]
+    rows: list[bytes]
+
+
+@dataclass(slots=True)
+class Copy:
+    """A row of the sender's log, or of one that it has a copy of, for the recipient's disk."""
+
+    broker: str
+    epoch: int
+    kind: int
+    stream: str
+    row: bytes
+
 
 VERSION = 1
 

@@ -51,7 +51,7 @@ def test_every_verb_is_in_the_readme() -> None:
 
 
 def test_every_setting_is_in_the_runbook() -> None:
-    from headgate.broker.daemon.settings import Settings
+    from headgate.broker.daemon import Settings
 
     prefix = str(Settings.model_config.get("env_prefix", ""))
     names = [f"{prefix}{name}".upper() for name in Settings.model_fields]

@@ -29,16 +29,16 @@ class Budget(NamedTuple):
 
 BUDGETS = {
     "PUBLISH": Budget(16, 1),
-    "SUBSCRIBE": Budget(47, 22),
-    "SUBSCRIBE-again": Budget(41, 8),
-    "SUBSCRIBE-cluster": Budget(45, 21, messages=6, links=4),
-    "COPIED": Budget(22, 2),
-    "CREDIT": Budget(18, 0),
-    "stored-PUBLISH": Budget(34, 2, messages=2, links=3),
-    "replay": Budget(21, 0, links=0.5),
-    "first-use-3": Budget(50, 37, messages=25, links=5),
-    "first-use-5": Budget(51, 51, messages=37, links=7),
-    "first-use-9": Budget(51, 79, messages=61, links=11),
+    "SUBSCRIBE": Budget(42, 26),
+    "SUBSCRIBE-again": Budget(37, 10),
+    "SUBSCRIBE-cluster": Budget(41, 23, messages=6, links=4),
+    "COPIED": Budget(20, 2),
+    "CREDIT": Budget(16, 0),
+    "stored-PUBLISH": Budget(29, 2, messages=2, links=3),
+    "replay": Budget(19, 2, links=0.5),
+    "first-use-3": Budget(45, 42, messages=25, links=5),
+    "first-use-5": Budget(46, 56, messages=37, links=7),
+    "first-use-9": Budget(46, 84, messages=61, links=11),
 }
 POLLS_PERCENT = 27.5
 BELOW_ASKING_PERCENT = 41.0

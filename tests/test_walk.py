@@ -1,6 +1,6 @@
 """THE WALK, executed: one event from the bytes of its publisher to its subscriber, through six files in order.
 
-    daemon/server.py -> protocol/session.py -> core/node.py -> core/dissemination.py -> matching/index.py
+    daemon/server.py -> protocol/wire/session.py -> core/node.py -> core/dissemination.py -> matching/index/index.py
         -> core/subscribers.py
 
 A real server, driver and Node; only the sockets are fakes. While the publisher's bytes come in, the interpreter
@@ -28,11 +28,11 @@ from tests.support.builders import deliveries_of, make_publish, make_subscribe, 
 ROOT = Path(__file__).resolve().parent.parent
 WALK = {
     "broker/daemon/server.py": "on_messages",
-    "protocol/session.py": "receive",
+    "protocol/wire/session.py": "receive",
     "broker/core/node.py": "handle",
-    "broker/core/dissemination.py": "carry",
-    "matching/index.py": "match",
-    "broker/core/subscribers.py": "deliver",
+    "broker/core/delivery/dissemination.py": "carry",
+    "matching/index/index.py": "match",
+    "broker/core/delivery/subscribers.py": "deliver",
 }
 """The six files, and the function of each in which the event is handed on."""
 
@@ -115,27 +115,27 @@ def test_one_event_walks_through_six_files(tmp_path: Path) -> None:
     steps, server, subscriber = asyncio.run(_walk(tmp_path))
 
     # The connection reads before it tells the server; from there on the order is that of the page.
-    assert sorted(steps.order[:2]) == ["broker/daemon/server.py", "protocol/session.py"]
+    assert sorted(steps.order[:2]) == ["broker/daemon/server.py", "protocol/wire/session.py"]
     assert steps.order[2:] == list(WALK)[2:]
 
     # 1. daemon/server.py: a connection exists, and what its bytes say goes to the driver.
     assert steps.seen["broker/daemon/server.py"]["self"] is server
 
-    # 2. protocol/session.py: bytes became a checked PUBLISH.
-    (publish,) = steps.results["protocol/session.py"]
+    # 2. protocol/wire/session.py: bytes became a checked PUBLISH.
+    (publish,) = steps.results["protocol/wire/session.py"]
     assert isinstance(publish, Publish)
 
     # 3. core/node.py: the table handed it on, and what came of it is what the host must do.
     assert steps.seen["broker/core/node.py"]["happened"].messages == [publish]
 
     # 4. core/dissemination.py: the stream of the topic, and the batch as it came.
-    assert steps.seen["broker/core/dissemination.py"]["batch"] is publish.batch
+    assert steps.seen["broker/core/delivery/dissemination.py"]["batch"] is publish.batch
 
-    # 5. matching/index.py: one subscription wants the first row.
-    assert [(ids, list(rows)) for ids, rows in steps.results["matching/index.py"]] == [((1,), [0])]
+    # 5. matching/index/index.py: one subscription wants the first row.
+    assert [(ids, list(rows)) for ids, rows in steps.results["matching/index/index.py"]] == [((1,), [0])]
 
     # 6. core/subscribers.py: a portion of one event for the session that holds subscription 1.
-    assert steps.seen["broker/core/subscribers.py"]["portion"].count == 1
+    assert steps.seen["broker/core/delivery/subscribers.py"]["portion"].count == 1
 
     # And it is there.
     assert [type(message) for message in subscriber.heard] == [Deliver]

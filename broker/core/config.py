@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .chord_config import ChordConfig
 from .limits import (
     LOG_COPIES_DEFAULT,
     OUTBOX_BYTES_DEFAULT,
@@ -14,6 +13,7 @@ from .limits import (
     REPLICAS_DEFAULT,
     SESSION_GRACE_SECONDS,
 )
+from .membership import ChordConfig
 
 __all__ = ["CLUSTER_DEFAULT", "NodeConfig", "broker_id"]
 

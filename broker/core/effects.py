@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.protocol.log_rows import LogName
+from headgate.protocol.data import LogName
 from headgate.protocol.messages import Message
 
 from .log_state import ProducerState

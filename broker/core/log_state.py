@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.protocol.log_rows import LogName
+from headgate.protocol.data import LogName
 
 __all__ = ["LogState", "ProducerState"]
 

@@ -18,11 +18,10 @@ from typing import Any
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Goodbye, Hello, Puback, Publish
 
-from .audit_log import AuditLog
-from .clients import Clients
+from .clients import AuditLog, Clients, Inquiries, Publishers, answer_of, ask
 from .cluster import Cluster
 from .config import NodeConfig
-from .dissemination import Dissemination
+from .delivery import Dissemination, Streams, StreamSettings, Subscribers
 from .effects import Close, Effect, Note, Send
 from .forwarding import Forwarding
 from .inputs import (
@@ -46,25 +45,11 @@ from .inputs import (
     Wake,
     WallClock,
 )
-from .inquiries import Inquiries
 from .limits import STORE_SECONDS_MAX
-from .log import Log
-from .log_claims import Claims
-from .log_copies import Copies
-from .log_holder import Holder
-from .log_reading import LogReading
-from .log_retention import Retention
-from .log_tails import Tails
-from .peers import PeerHooks, PeerInfo, Peers
-from .producer_lists import ProducerLists
-from .producers import Producers
-from .publishers import Publishers
-from .questions import answer_of, ask
-from .rendezvous import Rendezvous
+from .links import PeerHooks, PeerInfo, Peers
+from .log import Claims, Copies, Holder, Log, LogReading, ProducerLists, Producers, Retention, Tails
+from .placement import Rendezvous
 from .statistics import NodeStatistics, statistics_of
-from .stream_settings import StreamSettings
-from .streams import Streams
-from .subscribers import Subscribers
 
 __all__ = ["Node"]
 

@@ -7,7 +7,23 @@ Order of reading: `main` (wiring, signals, drain), `driver` (the loop around the
 Re-exported: Daemon, Settings, run.
 """
 
+from . import copied_folder, disk_room, main, metrics, peers, records, server
+from .limits import GC_THRESHOLDS
 from .main import Daemon, run
-from .settings import Settings
+from .settings import Settings, SettingsError, load_settings
 
-__all__ = ["Daemon", "Settings", "run"]
+__all__ = [
+    "Daemon",
+    "GC_THRESHOLDS",
+    "Settings",
+    "SettingsError",
+    "copied_folder",
+    "disk_room",
+    "load_settings",
+    "main",
+    "metrics",
+    "peers",
+    "records",
+    "run",
+    "server",
+]

@@ -21,7 +21,7 @@ import structlog
 from headgate.broker.core import Node
 from headgate.broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
 from headgate.broker.core.inputs import Input, LinkPaused, LinkResumed, Received, RecordsRoom, Wake, WallClock
-from headgate.protocol.aio.connection import Connection
+from headgate.protocol.aio import Connection
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Goodbye
 

@@ -32,9 +32,7 @@ from .limits import (
     THREAD_SWITCH_SECONDS,
     WALL_CLOCK_SECONDS,
 )
-from .log_errors import LogUnusable
-from .log_store import SqliteLogStore
-from .log_writer import LogWriter
+from .log import LogUnusable, LogWriter, SqliteLogStore
 from .logs import configure_logs
 from .memory import keep_freed_memory
 from .metrics import BrokerCollector, render

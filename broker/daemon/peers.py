@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 
 from headgate.broker.core.inputs import DialFailed, LinkPaused, LinkResumed, PeerUp
-from headgate.protocol.aio.connection import Connection
-from headgate.protocol.aio.tasks import Tasks
-from headgate.protocol.session import Role, Session
+from headgate.protocol.aio import Connection, Tasks
+from headgate.protocol.wire import Role, Session
 
 from .driver import Driver
 from .limits import DIAL_SECONDS_MAX, DIALS_MAX, DIALS_UNTOLD, PEER_CLOSE_SECONDS, PEER_CONNECTIONS_MAX

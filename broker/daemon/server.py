@@ -11,11 +11,10 @@ import asyncio
 import structlog
 
 from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received
-from headgate.protocol.aio.connection import Connection
-from headgate.protocol.aio.limits import READ_BYTES
+from headgate.protocol.aio import READ_BYTES, Connection
 from headgate.protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
 from headgate.protocol.messages import Error, Message, Scope
-from headgate.protocol.session import Role, Session, State
+from headgate.protocol.wire import Role, Session, State
 
 from .driver import Driver
 from .limits import BACKLOG, LARGE_READ_BYTES, REFUSALS_TOLD_MAX

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from headgate.broker.core.effects import Effect
 from headgate.broker.core.inputs import Drain, Input, Received
-from headgate.protocol.batch import Portion
+from headgate.protocol.data import Portion
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error, Gap, Goodbye, Message, Subscribe
 

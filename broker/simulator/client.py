@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from headgate.protocol.batch import Batch, Portion
+from headgate.protocol.data import Batch, Portion, decode_record
 from headgate.protocol.errors import ErrorCode, HeadgateError
 from headgate.protocol.messages import (
     Answer,
@@ -36,7 +36,6 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from headgate.protocol.records import decode_record
 
 from .history import History, SubscriptionLog
 from .limits import UNACKNOWLEDGED_MAX

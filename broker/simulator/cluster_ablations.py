@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from headgate.broker.core import Node
-from headgate.broker.core.counting_check import Check
-from headgate.broker.core.counting_messages import ASK, list_messages, parse_ask
-from headgate.broker.core.keyed_arcs import Stretch
+from headgate.broker.core.forwarding import ASK, list_messages, parse_ask
+from headgate.broker.core.keyspace import Stretch
+from headgate.broker.core.placement import Check
 from headgate.matching import parse_condition, parse_pattern
 
 from .ring_ablations import ablate_ring

@@ -8,17 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headgate.broker.core.planner import plan
+from headgate.broker.core.placement import plan
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error, Gap, Goodbye, Message, Subscribe
 
-from .checkers import (
-    Checker,
-    CreditKept,
-    NoDuplicates,
-    NothingUnexpected,
-    OnlyMatching,
-)
+from .checkers import Checker, CreditKept, NoDuplicates, NothingUnexpected, OnlyMatching
 from .client import Client, Delivery
 from .cluster_history import ClusterHistory
 from .history import SubscriptionLog

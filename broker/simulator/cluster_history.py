@@ -14,19 +14,9 @@ from dataclasses import dataclass
 
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input, LinkDown, Received
+from headgate.protocol.data import decode_record
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import (
-    Error,
-    Goodbye,
-    Hello,
-    Mode,
-    Publish,
-    Scope,
-    Suback,
-    Subscribe,
-    Unsubscribe,
-)
-from headgate.protocol.records import decode_record
+from headgate.protocol.messages import Error, Goodbye, Hello, Mode, Publish, Scope, Suback, Subscribe, Unsubscribe
 
 from .history import Event, History, SessionLog, SubscriptionLog
 from .limits import LOST_ON_THE_WAY_SECONDS, LOST_WITH_STUCK_SECONDS

@@ -17,13 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headgate.broker.core.chord import Chord
-from headgate.broker.core.chord_messages import Letter, State
 from headgate.broker.core.cluster import LIFE_SHIFT
 from headgate.broker.core.effects import Effect, Send
-from headgate.broker.core.letters import from_wire
-from headgate.broker.core.members import Member
-from headgate.broker.core.ring_invariant import Snapshot, consequences, ideal_complaints, invariant
+from headgate.broker.core.membership import (
+    Chord,
+    Letter,
+    Member,
+    Snapshot,
+    State,
+    consequences,
+    from_wire,
+    ideal_complaints,
+    invariant,
+)
 from headgate.protocol.messages import Letter as WireLetter
 
 from .cluster_history import ClusterHistory

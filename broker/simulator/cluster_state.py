@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headgate.broker.core import Node
-from headgate.broker.core.keyed_arcs import Scope
-from headgate.broker.core.keyed_messages import Item
+from headgate.broker.core.keyspace import Scope
+from headgate.broker.core.kv import Item
 
 from .checkers import Violation
 from .cluster_history import ClusterHistory

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input, LinkDown, Received
 from headgate.matching import MatchingError, Pattern, Tree, evaluate, parse_condition, parse_pattern
-from headgate.protocol.batch import Batch
-from headgate.protocol.columns import Scalar
+from headgate.protocol.data import Batch, Scalar, decode_record
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import (
     Error,
@@ -31,7 +30,6 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from headgate.protocol.records import decode_record
 
 from .workload import event_name
 from .world import Host

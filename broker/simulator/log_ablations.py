@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headgate.broker.core import Node
-from headgate.broker.core.log import HeldLog
-from headgate.broker.core.log_holder import CANNOT
+from headgate.broker.core.log import CANNOT, HeldLog
 from headgate.protocol.messages import Stamp
 
 from .log_host import LogHost

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headgate.broker.core.effects import Effect
 from headgate.broker.core.inputs import Input
-from headgate.protocol.log_rows import LogName, Row
+from headgate.protocol.data import LogName, Row
 
 from .checkers import Violation
 from .cluster_world import ClusterWorld, Server

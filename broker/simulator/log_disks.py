@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headgate.protocol.log_rows import LogKind, LogName, Row, decode_row, row_batch
-from headgate.protocol.records import decode_record
+from headgate.protocol.data import LogKind, LogName, Row, decode_record, decode_row, row_batch
 
 from .cluster_world import ClusterWorld, Server
 from .log_store import Entry, LogList

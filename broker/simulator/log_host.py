@@ -15,7 +15,7 @@ from random import Random
 
 from headgate.broker.core.effects import Append, CutLog, KeepProducer, LogEffect, LogWrite, ReadRows, TrimLog, WriteOn
 from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
-from headgate.broker.core.log_store import StoreFailed, StoreFull
+from headgate.broker.core.store import StoreFailed, StoreFull
 
 from .limits import DISK_ROWS_MAX, DISK_SECONDS_MAX, DISK_SECONDS_MIN
 from .log_store import ListStore

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headgate.protocol.log_rows import LogName, Row
+from headgate.protocol.data import LogName, Row
 
 from .cluster_world import Server
 from .log_checkers import LogChecker

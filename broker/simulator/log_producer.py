@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.protocol.batch import Batch, make_batch
+from headgate.protocol.data import Batch, make_batch
 from headgate.protocol.errors import ErrorCode, HeadgateError
 from headgate.protocol.messages import (
     Answer,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from headgate.broker.core.effects import Effect
 from headgate.broker.core.inputs import Input, Opened, Stored
-from headgate.protocol.log_rows import LogName
+from headgate.protocol.data import LogName
 
 from .log_checkers import LogChecker
 from .world import Host

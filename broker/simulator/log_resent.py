@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from headgate.broker.core.effects import Effect
 from headgate.broker.core.inputs import Input
-from headgate.protocol.log_rows import LogKind, LogName, Row, decode_row
+from headgate.protocol.data import LogKind, LogName, Row, decode_row
 
 from .cluster_world import Server
 from .log_checkers import LogChecker

@@ -16,8 +16,8 @@ from random import Random
 from headgate.broker.core import Node
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input, Received
+from headgate.protocol.data import LogName, Row
 from headgate.protocol.errors import HeadgateError
-from headgate.protocol.log_rows import LogName, Row
 
 from .checkers import Violation
 from .cluster_world import ClusterOptions, ClusterWorld, Server

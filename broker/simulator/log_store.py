@@ -18,8 +18,8 @@ from typing import Any
 from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.log_state import LogState, ProducerState
-from headgate.broker.core.log_store import StoreFailed, StoreFull
-from headgate.protocol.log_rows import LogName
+from headgate.broker.core.store import StoreFailed, StoreFull
+from headgate.protocol.data import LogName
 
 from .limits import DISK_IDS_BYTES
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input, Received
-from headgate.protocol.batch import Batch
+from headgate.protocol.data import Batch, decode_record
 from headgate.protocol.messages import Answer, Error, Mode, Puback, Publish, Scope
-from headgate.protocol.records import decode_record
 
 from .log_checkers import LogChecker
 from .world import Host

@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headgate.broker.core.chord import Chord
-from headgate.broker.core.joining import Joining
-from headgate.broker.core.members import Member, SuccessorList
-from headgate.broker.core.ring import Ring
+from headgate.broker.core.membership import Chord, Joining, Member, Ring, SuccessorList
 
 __all__ = ["RING_ABLATIONS", "ablate_ring"]
 

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headgate.broker.core.chord_messages import ChordEffect, ChordInput, Notify, Owning, Post, State
 from headgate.broker.core.effects import Note
-from headgate.broker.core.identifiers import between
-from headgate.broker.core.members import Member
-from headgate.broker.core.ring_invariant import consequences, invariant
+from headgate.broker.core.keyspace import between
+from headgate.broker.core.membership import (
+    ChordEffect,
+    ChordInput,
+    Member,
+    Notify,
+    Owning,
+    Post,
+    State,
+    consequences,
+    invariant,
+)
 
 from .checkers import Violation
 from .ring_world import RingHost, RingWorld

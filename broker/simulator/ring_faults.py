@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from headgate.broker.core.ring_invariant import Snapshot, invariant
+from headgate.broker.core.membership import Snapshot, invariant
 
 from .ring_world import RingHost, RingWorld
 

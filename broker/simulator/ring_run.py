@@ -17,9 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from headgate.broker.core.chord_config import ChordConfig
-from headgate.broker.core.chord_messages import ChordEffect, ChordInput, Heard
-from headgate.broker.core.ring_invariant import ideal_complaints
+from headgate.broker.core.membership import ChordConfig, ChordEffect, ChordInput, Heard, ideal_complaints
 
 from .checkers import Violation
 from .ring_ablations import ablate_ring

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headgate.broker.core.chord import Chord
-from headgate.broker.core.chord_messages import Letter, State
-from headgate.broker.core.members import Member, adopted
-from headgate.broker.core.ring_invariant import Pointers, Snapshot
+from headgate.broker.core.membership import Chord, Letter, Member, Pointers, Snapshot, State, adopted
 
 __all__ = ["outcome", "pointers_of", "snapshot_of"]
 

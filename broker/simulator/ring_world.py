@@ -15,11 +15,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from headgate.broker.core.chord import Chord
-from headgate.broker.core.chord_config import ChordConfig
-from headgate.broker.core.chord_messages import ChordEffect, ChordInput, Heard, Letter, Post, Reborn, State, Tick
-from headgate.broker.core.members import member_of
-from headgate.broker.core.ring_invariant import Snapshot
+from headgate.broker.core.membership import (
+    Chord,
+    ChordConfig,
+    ChordEffect,
+    ChordInput,
+    Heard,
+    Letter,
+    Post,
+    Reborn,
+    Snapshot,
+    State,
+    Tick,
+    member_of,
+)
 
 from .ring_snapshot import pointers_of, snapshot_of
 from .world import World

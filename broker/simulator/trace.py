@@ -14,7 +14,7 @@ from typing import Any
 
 from headgate.broker.core.effects import Effect
 from headgate.broker.core.inputs import Input
-from headgate.protocol.batch import Batch, Portion
+from headgate.protocol.data import Batch, Portion
 
 from .limits import TRACE_VALUE_LENGTH_MAX
 

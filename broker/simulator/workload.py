@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from headgate.protocol import Batch, make_batch
-from headgate.protocol.columns import Scalar
+from headgate.protocol.data import Scalar
 
 __all__ = ["STREAMS", "Traits", "Workload", "event_name"]
 

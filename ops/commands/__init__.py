@@ -2,3 +2,9 @@
 
 Errors leave `run` as exceptions; `ops.cli` makes a line and an exit code of them.
 """
+
+from . import top
+
+__all__ = [
+    "top",
+]

@@ -19,6 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Audit; 0 when every subscriber got exactly what it asked for."""
-    from ..jobs.audit import run_audit
+    from ..jobs import run_audit
 
     return run_audit(arguments, until_answered(arguments))

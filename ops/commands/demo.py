@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..demo.limits import BROKERS_DEFAULT, BROKERS_MAX, RATE_DEFAULT, SECONDS_DEFAULT
+from ..demo import BROKERS_DEFAULT, BROKERS_MAX, RATE_DEFAULT, SECONDS_DEFAULT
 from ..exits import UsageError
 
 __all__ = ["add_arguments", "run"]
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--seconds and --rate are above 0")
     if not 1 <= arguments.brokers <= BROKERS_MAX:
         raise UsageError(f"--brokers is 1 to {BROKERS_MAX}")
-    from ..demo.scene import Plot, play
+    from ..demo import Plot, play
 
     kill, audit = not arguments.no_kill, not arguments.no_audit
     plot = Plot(arguments.seconds, arguments.rate, arguments.seed, arguments.brokers, kill, audit)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from headgate.protocol.log_catalogue import LogInfo, catalogue, kind_word
-from headgate.protocol.log_rows import LogKind
+from headgate.protocol.client import LogInfo, catalogue, kind_word
+from headgate.protocol.data import LogKind
 
 from ..everywhere import Everywhere, add_broker_argument, ask_everywhere
 from ..exits import DONE

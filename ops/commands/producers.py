@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from headgate.protocol.spark.marks import Mark, mark_of
+from headgate.protocol.spark.writing import Mark, mark_of
 
 from ..exits import DONE, REFUSED
 from ..server import add_server_arguments, converse

@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from headgate.protocol.columns import Scalar
+from headgate.protocol.data import Scalar
 from headgate.protocol.errors import HeadgateError, LocalError
 
 from ..attributes import parse_attributes

@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT."""
+    from headgate.broker.daemon import Settings, SettingsError, load_settings
     from headgate.broker.daemon import run as serve
-    from headgate.broker.daemon.settings import Settings, SettingsError, load_settings
 
     flags: dict[str, Any] = {setting: getattr(arguments, setting) for setting in FLAGS}
     file = getattr(arguments, "config", None) or os.environ.get("HEADGATE_CONFIG")

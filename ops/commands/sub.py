@@ -10,12 +10,10 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headgate.protocol.client import Event, begins_in_the_past, is_stored, parse_start
 from headgate.protocol.errors import LocalError, Refused
 from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX
-from headgate.protocol.log_catalogue import is_stored
 from headgate.protocol.messages import Gap
-from headgate.protocol.receiving import Event
-from headgate.protocol.replay import begins_in_the_past, parse_start
 
 from ..bookmark import Bookmark
 from ..conditions import read_condition
@@ -29,7 +27,7 @@ from ..tables import plain
 from ..times import parse_time
 
 if TYPE_CHECKING:
-    from headgate.protocol.aio.client import Client
+    from headgate.protocol.aio import Client
 
 __all__ = ["Printer", "add_arguments", "human_text", "run"]
 

@@ -13,3 +13,19 @@
 Everything goes through the shipped client and real brokers over sockets. The proof shares nothing with the broker's
 index: it makes the quotes again from the seed and asks `matching.evaluate`, the plain meaning of a condition.
 """
+
+from . import epilogue
+from .feed import QuoteFeed
+from .limits import BROKERS_DEFAULT, BROKERS_MAX, RATE_DEFAULT, SECONDS_DEFAULT
+from .scene import Plot, play
+
+__all__ = [
+    "BROKERS_DEFAULT",
+    "BROKERS_MAX",
+    "Plot",
+    "QuoteFeed",
+    "RATE_DEFAULT",
+    "SECONDS_DEFAULT",
+    "epilogue",
+    "play",
+]

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from headgate.protocol.receiving import Event
+from headgate.protocol.client import Event
 
 from .limits import LATENCY_SAMPLES
 

@@ -14,11 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headgate.protocol.aio.client import Client, connect
-from headgate.protocol.aio.subscription import Subscription
-from headgate.protocol.aio.tasks import Tasks
+from headgate.protocol.aio import Client, Subscription, Tasks, connect
 
-from ..jobs.audit_session import missing_parts
+from ..jobs import missing_parts
 from .audience import WISHES, Wish
 from .feed import QuoteFeed
 from .limits import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from headgate.protocol.columns import Scalar
+from headgate.protocol.data import Scalar
 
 from .limits import SYMBOLS
 

@@ -18,8 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from headgate.protocol.aio.client import connect
-from headgate.protocol.aio.tasks import Tasks
+from headgate.protocol.aio import Tasks, connect
 from headgate.protocol.errors import CannotConnect
 
 from .limits import LOG_LINES_KEPT, SETTLE_SECONDS, START_SECONDS, TICK_SECONDS

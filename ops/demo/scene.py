@@ -12,9 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.protocol.aio.client import Client, connect
-from headgate.protocol.aio.subscription import Subscription
-from headgate.protocol.aio.tasks import Tasks
+from headgate.protocol.aio import Client, Subscription, Tasks, connect
 from headgate.protocol.errors import ConnectionLost, HeadgateError, UnknownOutcome
 from headgate.protocol.messages import Gap
 

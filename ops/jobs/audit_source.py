@@ -11,8 +11,8 @@ from typing import Any
 
 from headgate.broker.core.config import broker_id
 from headgate.protocol.blocking import BlockingClient
+from headgate.protocol.client import LogInfo, is_stored
 from headgate.protocol.errors import ErrorCode, Refused
-from headgate.protocol.log_catalogue import LogInfo, is_stored
 
 from ..exits import UsageError
 from .audit_batch import Frames

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.matching.language import parse_condition
+from headgate.matching.language import parse_condition, to_spark
 from headgate.matching.limits import CANONICAL_BYTES_MAX
-from headgate.matching.spark_text import to_spark
 from headgate.matching.topics import WILDCARD, Pattern
 from headgate.matching.tree import Tree
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, Final
 
-from headgate.matching.spark_text import SPARK_TYPES, spark_columns
+from headgate.matching.language import SPARK_TYPES, spark_columns
 from headgate.matching.tree import attributes
 
 from .audit_history import Disturbance, Span, Wanted

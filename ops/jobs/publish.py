@@ -34,7 +34,7 @@ from headgate.ops.server import add_server_arguments, until_answered
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.errors import HeadgateError
 from headgate.protocol.limits import RETRY_SECONDS_ENDING
-from headgate.protocol.spark.marks import job_name
+from headgate.protocol.spark.writing import job_name
 
 __all__ = ["add_arguments", "main", "mapping_of", "options_of", "reason_of", "run_publish", "write_frame"]
 

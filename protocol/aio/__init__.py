@@ -9,10 +9,25 @@ Inside: a Client holds a Conversation (pure, one folder up) and a Link, which ke
 task there may be, the one that reconnects. Logs asks other brokers for theirs, each over a client of its own.
 """
 
+from . import client, connection
 from .client import Client, connect
 from .connection import Connection, ConnectionHandler
+from .limits import READ_BYTES, WRITE_BUFFER_HIGH
 from .receipt import Receipt
 from .subscription import Event, Subscription
 from .tasks import Tasks
 
-__all__ = ["Client", "Connection", "ConnectionHandler", "Event", "Receipt", "Subscription", "Tasks", "connect"]
+__all__ = [
+    "Client",
+    "Connection",
+    "ConnectionHandler",
+    "Event",
+    "READ_BYTES",
+    "Receipt",
+    "Subscription",
+    "Tasks",
+    "WRITE_BUFFER_HIGH",
+    "client",
+    "connect",
+    "connection",
+]

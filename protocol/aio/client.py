@@ -33,10 +33,29 @@ from types import TracebackType
 from typing import Any
 
 from ..addresses import Addresses
-from ..columns import Scalar
-from ..conversation import ClientOptions, Conversation
+from ..client import (
+    Body,
+    Chunk,
+    ClientOptions,
+    Conversation,
+    Hook,
+    Inbox,
+    Log,
+    LogInfo,
+    Outcome,
+    Overview,
+    Retry,
+    Survey,
+    Telling,
+    body_bytes,
+    check_seconds,
+    kind_number,
+    mode_number,
+    remember,
+    subscribe_options,
+)
+from ..data import LogName, Scalar
 from ..errors import HeadgateError, LocalError
-from ..forking import remember
 from ..limits import (
     CREDIT_BYTES_DEFAULT,
     CREDIT_DEFAULT,
@@ -45,15 +64,7 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
     RETRY_SECONDS_ENDING,
 )
-from ..log_catalogue import Chunk, LogInfo, Survey, kind_number
-from ..log_rows import LogName
 from ..messages import Gap, LogChunk, ReadLog
-from ..outcome import Outcome
-from ..overview import Overview
-from ..receiving import Inbox
-from ..retry import Retry, check_seconds
-from ..telling import Hook, Log, Telling
-from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
 from .link import Link
 from .logs import Logs
 from .loops import check_loop, current_loop

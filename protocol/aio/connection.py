@@ -26,7 +26,7 @@ from typing import Any, Protocol, cast
 from ..errors import ErrorCode, HeadgateError
 from ..limits import FRAME_SECONDS_MAX
 from ..messages import Goodbye, Message
-from ..session import Session, State
+from ..wire import Session, State
 from .limits import CLOSE_SECONDS_MAX, JOIN_BYTES_MAX, READ_BYTES, WRITE_BUFFER_HIGH, WRITE_BUFFER_LOW
 
 __all__ = ["Connection", "ConnectionHandler"]

@@ -10,13 +10,10 @@ import asyncio
 from collections.abc import Callable
 
 from ..addresses import Addresses
-from ..conversation import Conversation
-from ..dialling import Attempt, Dialling
+from ..client import Attempt, Conversation, Dialling, Retry, Telling, reason_of
 from ..errors import CannotConnect, ConnectionLost, HeadgateError
 from ..messages import Message, Welcome
-from ..retry import Retry, reason_of
-from ..session import Role, Session
-from ..telling import Telling
+from ..wire import Role, Session
 from .connection import Connection
 from .tasks import Tasks
 

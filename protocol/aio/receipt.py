@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Generator
 from typing import Any
 
-from ..outcome import Outcome
+from ..client import Outcome
 from .loops import check_loop, current_loop
 
 __all__ = ["Receipt"]

@@ -9,15 +9,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from ..client import Chunk, Event, Inbox, Looks, Outcome, Replay, Step
+from ..data import LogName
 from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, Refused
 from ..limits import REPLAY_LATE_SECONDS
-from ..log_catalogue import Chunk
-from ..log_rows import LogName
-from ..looks import Looks
 from ..messages import Gap
-from ..outcome import Outcome
-from ..receiving import Event, Inbox
-from ..replay import Replay, Step
 
 if TYPE_CHECKING:
     from .client import Client

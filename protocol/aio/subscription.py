@@ -9,10 +9,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from .. import receiving
+from ..client import Inbox, receiving
 from ..errors import LocalError
 from ..messages import Gap
-from ..receiving import Inbox
 from .limits import TURN_EVENTS_MAX
 
 if TYPE_CHECKING:

@@ -25,13 +25,31 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from .. import producing
 from ..addresses import Addresses
-from ..batch import Batch
-from ..columns import Scalar
-from ..conversation import ClientOptions, Conversation
+from ..client import (
+    Body,
+    Chunk,
+    ClientOptions,
+    Conversation,
+    Hook,
+    Inbox,
+    Log,
+    LogInfo,
+    Outcome,
+    Overview,
+    Retry,
+    Survey,
+    Telling,
+    body_bytes,
+    check_seconds,
+    kind_number,
+    mode_number,
+    producing,
+    remember,
+    subscribe_options,
+)
+from ..data import Batch, LogName, Scalar
 from ..errors import ConnectionLost, HeadgateError, LocalError, UnknownOutcome
-from ..forking import remember
 from ..limits import (
     CREDIT_BYTES_DEFAULT,
     CREDIT_DEFAULT,
@@ -40,15 +58,7 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
     RETRY_SECONDS_ENDING,
 )
-from ..log_catalogue import Chunk, LogInfo, Survey, kind_number
-from ..log_rows import LogName
 from ..messages import Gap, LogChunk, ReadLog
-from ..outcome import Outcome
-from ..overview import Overview
-from ..receiving import Inbox
-from ..retry import Retry, check_seconds
-from ..telling import Hook, Log, Telling
-from ..vocabulary import Body, body_bytes, mode_number, subscribe_options
 from .errand import Errand, Work, settled
 from .limits import INFLIGHT_DEFAULT
 from .link import Link

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any, Generic, Protocol, TypeVar
 
-from ..outcome import Outcome
+from ..client import Outcome
 
 __all__ = ["Errand", "Work", "settled"]
 

@@ -9,13 +9,10 @@ import time
 from collections.abc import Callable
 
 from ..addresses import Addresses
-from ..conversation import Conversation
-from ..dialling import Attempt, Dialling
+from ..client import Attempt, Conversation, Dialling, Retry, Telling, reason_of
 from ..errors import CannotConnect, ConnectionLost, HeadgateError
 from ..messages import Goodbye
-from ..retry import Retry, reason_of
-from ..session import State
-from ..telling import Telling
+from ..wire import State
 from .limits import CLOSE_SECONDS_MAX
 from .sharing import Sharing
 from .wire import Wire

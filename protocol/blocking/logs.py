@@ -11,8 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, Refused
-from ..log_catalogue import (
+from ..client import (
     Chunk,
     LogInfo,
     Survey,
@@ -24,7 +23,8 @@ from ..log_catalogue import (
     kind_word,
     open_chunk,
 )
-from ..log_rows import LogKind, LogName
+from ..data import LogKind, LogName
+from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, Refused
 from ..messages import ReadLog
 from .errand import Work
 

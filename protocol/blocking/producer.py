@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .. import producing
-from ..batch import Batch
+from ..client import producing
+from ..data import Batch
 from ..errors import HeadgateError
 
 if TYPE_CHECKING:

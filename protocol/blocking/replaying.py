@@ -10,15 +10,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..client import Chunk, Event, Inbox, Looks, Outcome, Replay, Step
+from ..data import LogName
 from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, LocalError, Refused
 from ..limits import REPLAY_LATE_SECONDS
-from ..log_catalogue import Chunk
-from ..log_rows import LogName
-from ..looks import Looks
 from ..messages import Gap
-from ..outcome import Outcome
-from ..receiving import Event, Inbox
-from ..replay import Replay, Step
 from .errand import Errand, Work, settled
 
 if TYPE_CHECKING:

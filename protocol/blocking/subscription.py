@@ -11,10 +11,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from .. import receiving
+from ..client import Inbox, receiving
 from ..errors import LocalError
 from ..messages import Gap
-from ..receiving import Inbox
 
 if TYPE_CHECKING:
     from .client import BlockingClient

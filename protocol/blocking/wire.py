@@ -10,7 +10,7 @@ from contextlib import nullcontext
 
 from ..errors import ConnectionLost
 from ..messages import Message
-from ..session import Role, Session
+from ..wire import Role, Session
 from .limits import READ_BYTES, UNSENT_BYTES_MAX
 from .sharing import Sharing
 

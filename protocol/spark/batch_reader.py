@@ -16,10 +16,8 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from .connecting import connected
-from .decoding import Decoder
-from .fetching import fetch
 from .options import ReadOptions
-from .planning import plan_batch
+from .reading import Decoder, fetch, plan_batch
 
 __all__ = ["BatchReader", "read_range"]
 

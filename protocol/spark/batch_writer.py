@@ -13,11 +13,9 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from .attempts import Attempt, Run, publish_attempt
 from .layout import Layout
-from .marks import job_name
 from .options import WriteOptions
-from .sending import Sent
+from .writing import Attempt, Run, Sent, job_name, publish_attempt
 
 __all__ = ["BatchWriter", "Published", "summary", "tell"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..blocking.client import BlockingClient, connect_blocking
-from ..errors import CannotConnect, ConnectionLost, Fenced, HeadgateError, Refused, UnknownOutcome
+from headgate.protocol.blocking import BlockingClient, connect_blocking
+from headgate.protocol.errors import CannotConnect, ConnectionLost, Fenced, HeadgateError, Refused, UnknownOutcome
+
 from .errors import ConnectorError, NoBroker, ProducerFenced, RefusedByBroker
 
 __all__ = ["connected", "translated"]

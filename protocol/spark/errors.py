@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import ClassVar
 
-from ..errors import HeadgateError
+from headgate.protocol.errors import HeadgateError
 
 __all__ = [
     "BadOffsets",

@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import LocalError
-from ..vocabulary import Vocabulary, check_names
+from headgate.protocol.client import Vocabulary, check_names
+from headgate.protocol.errors import LocalError
+
 from .errors import BadOption, MissingOption, UnsupportedType
 from .options import WriteOptions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..limits import PUBLISH_LENGTH_MAX
+from headgate.protocol.limits import PUBLISH_LENGTH_MAX
 
 __all__ = [
     "ACK_SECONDS_DEFAULT",

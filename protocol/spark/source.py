@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from .attempts import Run
 from .batch_reader import BatchReader
 from .batch_writer import BatchWriter
 from .connecting import connected
@@ -18,6 +17,7 @@ from .schemas import schema_text
 from .state_reader import StateReader
 from .stream_reader import StreamReader
 from .stream_writer import StreamWriter
+from .writing import Run
 
 __all__ = ["make_reader", "make_stream_reader", "make_stream_writer", "make_writer", "schema_of"]
 

@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from ..errors import ErrorCode, Refused
+from headgate.protocol.errors import ErrorCode, Refused
+
 from .connecting import connected
 from .options import ReadOptions
 

@@ -24,8 +24,7 @@ from pyspark.sql.streaming.datasource import (
 from .batch_reader import read_range
 from .connecting import connected
 from .options import ReadOptions
-from .planning import end_of, ranges_of, resolved, start_of
-from .positions import SINCE, capped
+from .reading import SINCE, capped, end_of, ranges_of, resolved, start_of
 
 __all__ = ["StreamReader"]
 

@@ -13,11 +13,10 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
-from .attempts import Attempt, Run, publish_attempt
 from .batch_writer import Published, summary
 from .layout import Layout
-from .marks import job_name
 from .options import WriteOptions
+from .writing import Attempt, Run, job_name, publish_attempt
 
 __all__ = ["StreamWriter"]
 

@@ -13,14 +13,7 @@ import pytest
 
 from headgate.protocol.aio import connect
 from headgate.protocol.blocking import connect_blocking
-from headgate.protocol.errors import (
-    CannotConnect,
-    ConnectionLost,
-    ErrorCode,
-    LocalError,
-    Refused,
-    UnknownOutcome,
-)
+from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
 from tests.support.fake_broker import fake_broker
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.threaded import Threaded, in_thread

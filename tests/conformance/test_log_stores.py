@@ -16,12 +16,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepProducer
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.log_state import ProducerState
-from headgate.broker.core.log_store import LogStore
-from headgate.broker.daemon import log_lookups
-from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.broker.core.store import LogStore
+from headgate.broker.daemon.log import SqliteLogStore, lookups
 from headgate.broker.simulator import log_store as simulated
 from headgate.broker.simulator.log_store import Disk, ListStore
-from headgate.protocol.log_rows import LogKind, LogName
+from headgate.protocol.data import LogKind, LogName
 from tests.support.store_twin import StoreTwin
 
 NOW = 1_700_000_000
@@ -214,7 +213,7 @@ class AgainstLists(RuleBasedStateMachine):
 @pytest.fixture(autouse=True)
 def _small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that there are answers that do not hold everything."""
-    monkeypatch.setattr(log_lookups, "LOG_IDS_BYTES", 40)
+    monkeypatch.setattr(lookups, "LOG_IDS_BYTES", 40)
     monkeypatch.setattr(simulated, "DISK_IDS_BYTES", 40)
 
 

@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from headgate.matching.language import parse_condition
+from headgate.matching.language import SPARK_TYPES, parse_condition, spark_columns, to_spark, to_text
 from headgate.matching.limits import CANONICAL_BYTES_MAX
 from headgate.matching.meaning import evaluate
-from headgate.matching.spark_text import SPARK_TYPES, spark_columns, to_spark
-from headgate.matching.text import to_text
 from headgate.matching.tree import Tree
 from headgate.matching.values import Value
 from tests.matching.samples import NAMES, random_row, random_tree

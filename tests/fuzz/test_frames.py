@@ -6,12 +6,11 @@ import msgpack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.codec import decode, encode, kind_of
-from headgate.protocol.columns import SCALAR_TYPES, decode_column
+from headgate.protocol.data import SCALAR_TYPES, decode_column, decode_record
 from headgate.protocol.errors import ProtocolViolation
-from headgate.protocol.frames import FrameReader
 from headgate.protocol.messages import MESSAGE_TYPES
-from headgate.protocol.records import decode_record
+from headgate.protocol.wire import FrameReader, decode, encode
+from headgate.protocol.wire.codec import kind_of
 
 lengths = st.sampled_from([b"", b"\x00\x00\x00\x01", b"\x00\x00\x00\x05", b"\x00\x00\x10\x00", b"\x00\x00\x10\x01"])
 streams = st.lists(st.tuples(lengths, st.binary(max_size=12)), max_size=6).map(

@@ -13,11 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.codec import decode, encode_chunks
 from headgate.protocol.errors import ProtocolViolation
-from headgate.protocol.frames import frame
 from headgate.protocol.messages import Error, Goodbye, Hello, Message, Scope, Welcome
-from headgate.protocol.session import Role, Session, State
+from headgate.protocol.wire import Role, Session, State, decode, encode_chunks, frame
 from tests.support.pair import PEER, Split, byte_by_byte, opened, random_chunks, whole
 from tests.support.samples import MESSAGES
 

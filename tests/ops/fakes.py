@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from headgate.protocol.client import Event, LogInfo
+from headgate.protocol.data import LogName
 from headgate.protocol.errors import CannotConnect, HeadgateError
-from headgate.protocol.log_catalogue import LogInfo
-from headgate.protocol.log_rows import LogName
 from headgate.protocol.messages import Gap
-from headgate.protocol.receiving import Event
 
 __all__ = ["FakeClient", "event", "no_broker", "ring", "use_client"]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from headgate.ops.bookmark import Bookmark
-from headgate.protocol.receiving import Event
-from headgate.protocol.replay import parse_start
+from headgate.protocol.client import Event, parse_start
 
 ANN, BOB = "00000000000000aa-1", "00000000000000bb-1"
 

@@ -18,7 +18,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import headgate
-from headgate.broker.daemon.settings import Settings, load_settings, split_address
+from headgate.broker.daemon import Settings, load_settings
+from headgate.broker.daemon.settings import split_address
 from headgate.ops.cli import build_parser
 from headgate.ops.jsonlines import parse_line
 from headgate.protocol.addresses import split_addresses

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headgate.ops.attributes import parse_value
 from headgate.ops.exits import UsageError
 from headgate.ops.jsonlines import event_text, parse_line
-from headgate.protocol.records import encode_record
+from headgate.protocol.data.records import encode_record
 from tests.ops.fakes import event
 
 

@@ -46,7 +46,7 @@ def test_brackets_of_expressions_are_balanced() -> None:
 
 
 def test_reasons_of_drops_are_those_that_there_are() -> None:
-    from headgate.broker.core.subscribers import Subscribers
+    from headgate.broker.core.delivery import Subscribers
 
     source = Path(sys.modules[Subscribers.__module__].__file__ or "").read_text(encoding="utf-8")
     for where, expression in expressions():

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.stream_settings import check_settings
+from headgate.broker.core.delivery import check_settings
 from headgate.ops.limits import PURGE_SECONDS_MAX
 from headgate.ops.purge import purge
+from headgate.protocol.client import LogInfo
+from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import ErrorCode, Refused
-from headgate.protocol.log_catalogue import LogInfo
-from headgate.protocol.log_rows import LogKind, LogName
 
 
 class Cluster:

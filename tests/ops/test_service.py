@@ -15,21 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from headgate.broker.daemon import Settings, load_settings
 from headgate.broker.daemon.limits import CONNECTIONS_MAX_DEFAULT, DESCRIPTORS_RESERVED
 from headgate.broker.daemon.main import DISK_UNUSABLE
-from headgate.broker.daemon.settings import Settings, load_settings, split_address
+from headgate.broker.daemon.settings import split_address
 from headgate.ops.cli import build_parser
 from headgate.ops.exits import USAGE
-from tests.support.deployment import (
-    BROKERS,
-    DEFAULTS,
-    SERVICES,
-    UNIT,
-    arguments,
-    text,
-    unit_seconds,
-    unit_values,
-)
+from tests.support.deployment import BROKERS, DEFAULTS, SERVICES, UNIT, arguments, text, unit_seconds, unit_values
 from tests.system.processes import COMMAND, ROOT, environment, wait_until
 
 HOME = "/opt/headgate/bin/headgate"

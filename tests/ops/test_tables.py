@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from headgate.ops.bench.report import console
+from headgate.ops.bench.wire import console
 from headgate.ops.demo.view import View
 from headgate.ops.tables import plain, print_json, print_map, print_table
 

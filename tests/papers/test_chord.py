@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.chord_config import ChordConfig
-from headgate.broker.core.chord_messages import Busy, Fenced, Heard, Letter, Notify, Ping, Pong, Post, Query, State
-from headgate.broker.core.members import Member, after, ideal
-from headgate.broker.core.ring_invariant import Pointers, Snapshot, consequences, invariant
+from headgate.broker.core.membership import (
+    ChordConfig,
+    Heard,
+    Letter,
+    Member,
+    Notify,
+    Pointers,
+    Post,
+    Snapshot,
+    State,
+    consequences,
+    invariant,
+)
+from headgate.broker.core.membership.members import after, ideal
+from headgate.broker.core.membership.messages import Busy, Fenced, Ping, Pong, Query
 from headgate.broker.simulator.ring_campaign import campaign
 from headgate.broker.simulator.ring_run import RingOptions, RingRun
 from tests.support.chord_parts import at, letter, machine_at, said

@@ -11,11 +11,9 @@ from random import Random
 import pytest
 
 from headgate.matching.errors import PatternError
-from headgate.matching.topic_hash import TopicHash, _Values
-from headgate.matching.topic_masks import TopicMasks
-from headgate.matching.topic_regex import TopicRegex, expression
-from headgate.matching.topic_table import TopicTable, TopicTree
-from headgate.matching.topics import Pattern, parse_pattern
+from headgate.matching.topics import Pattern, TopicHash, TopicMasks, TopicRegex, TopicTable, TopicTree, parse_pattern
+from headgate.matching.topics.hash import _Values
+from headgate.matching.topics.regex import expression
 
 TABLES: list[Callable[[], TopicTable[str]]] = [TopicTree, TopicRegex, TopicHash, TopicMasks]
 EVERY_TABLE = pytest.mark.parametrize("make", TABLES)

@@ -7,21 +7,30 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.counting import (
+from headgate.broker.core.keyspace import (
+    ONE_WAY_BASE_2,
+    RING_SIZE,
+    Domain,
+    Hops,
+    RoutingTable,
+    Segment,
+    Span,
+    declared_domain,
+    ideal_table,
+    spread_segment,
+    successor,
+    travel,
+)
+from headgate.broker.core.keyspace.keys import attribute_start, order_preserving_key
+from headgate.broker.core.placement import (
     Collection,
     Constraint,
     CountingScheme,
     CountingStore,
-    IdentifierLayout,
-    OneOf,
     Placement,
     SubscriptionId,
-    difference,
 )
-from headgate.broker.core.identifiers import RING_SIZE, successor
-from headgate.broker.core.keys import Domain, Span, attribute_start, declared_domain, order_preserving_key
-from headgate.broker.core.multicast import Segment, spread_segment
-from headgate.broker.core.routing import ONE_WAY_BASE_2, Hops, RoutingTable, ideal_table, travel
+from headgate.broker.core.placement.counting import IdentifierLayout, OneOf, difference
 from headgate.matching import Value
 from tests.support.rings import ideal_ring, random_members
 

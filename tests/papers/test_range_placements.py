@@ -7,14 +7,11 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.counting import SubscriptionId
-from headgate.broker.core.counting import met as counted_met
-from headgate.broker.core.counting_home import CountingHome, counted_items
-from headgate.broker.core.counting_plan import Counted, plan_counting
-from headgate.broker.core.identifiers import successor
-from headgate.broker.core.multicast import spread_segment
-from headgate.broker.core.planner import Anchor, constraints_of, counting_scheme, plan
-from headgate.broker.core.shelves import Shelf, key_of
+from headgate.broker.core.keyspace import Shelf, key_of, spread_segment, successor
+from headgate.broker.core.placement import Anchor, Counted, SubscriptionId, constraints_of, counting_scheme, plan
+from headgate.broker.core.placement import met as counted_met
+from headgate.broker.core.placement.counting_home import CountingHome, counted_items
+from headgate.broker.core.placement.counting_plan import plan_counting
 from headgate.matching import Tree, Value, evaluate, parse_condition, parse_pattern
 from headgate.ops.bench.papers.placements import PLACEMENT_SIZES, WORKLOADS, compare
 from headgate.ops.bench.papers.routing import range_cost

@@ -8,18 +8,23 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.identifiers import RING_SIZE, absolute_distance, distance, successor
-from headgate.broker.core.multicast import Segment, split_set, spread_segment, spread_set
-from headgate.broker.core.routing import (
+from headgate.broker.core.keyspace import (
     BOTH_WAYS_BASE_4,
     ONE_WAY_BASE_2,
+    RING_SIZE,
     RoutingTable,
-    Step,
+    Segment,
     Way,
-    fingers,
+    distance,
     ideal_table,
+    split_set,
+    spread_segment,
+    spread_set,
+    successor,
     travel,
 )
+from headgate.broker.core.keyspace.identifiers import absolute_distance
+from headgate.broker.core.keyspace.routing import Step, fingers
 from headgate.ops.bench.papers.routing import STATE_SIZES, WITHIN, measure
 from tests.support.rings import ideal_ring, random_members
 

@@ -9,10 +9,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.batch import Batch, Portion, join_u32, make_batch, split_u32
-from headgate.protocol.codec import decode, encode, encode_chunks
-from headgate.protocol.columns import decode_column, encode_column
-from headgate.protocol.frames import FrameReader, frame
+from headgate.protocol.data import (
+    Batch,
+    Portion,
+    decode_column,
+    decode_record,
+    encode_column,
+    join_u32,
+    make_batch,
+    split_u32,
+)
+from headgate.protocol.data.records import encode_record
 from headgate.protocol.limits import CREDIT_MAX, FRAME_LENGTH_MAX
 from headgate.protocol.messages import (
     Answer,
@@ -35,7 +42,7 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from headgate.protocol.records import decode_record, encode_record
+from headgate.protocol.wire import FrameReader, decode, encode, encode_chunks, frame
 
 counters = st.integers(0, CREDIT_MAX)
 texts = st.text(max_size=40)

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.broker.core.inputs import Wake
-from headgate.protocol.conversation import ClientOptions, Conversation
-from headgate.protocol.outcome import Outcome
-from headgate.protocol.receiving import Inbox
+from headgate.protocol.client import ClientOptions, Conversation, Inbox, Outcome
 from tests.support.builders import make_publish, quote_batch
 from tests.support.node_world import NodeWorld
 

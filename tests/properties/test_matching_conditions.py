@@ -7,15 +7,13 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.matching.anchors import anchors, parts_of
-from headgate.matching.compiled import compile_condition
 from headgate.matching.errors import ConditionError
-from headgate.matching.language import parse_condition
+from headgate.matching.index import parts_of
+from headgate.matching.index.anchors import anchors
+from headgate.matching.index.traffic import holds
+from headgate.matching.language import compile_condition, parse_condition, to_spark, to_text
 from headgate.matching.limits import CANONICAL_BYTES_MAX
 from headgate.matching.meaning import evaluate
-from headgate.matching.spark_text import to_spark
-from headgate.matching.text import to_text
-from headgate.matching.traffic import holds
 from headgate.matching.tree import attributes, cost
 from headgate.matching.values import known
 from tests.matching.samples import random_row, random_tree

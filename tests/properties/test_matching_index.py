@@ -9,9 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headgate.matching import predicates, range_blocks, ranges, traffic
 from headgate.matching.dumb import DumbIndex
-from headgate.matching.index import Index, Matches
+from headgate.matching.index import Index, Matches, predicates, range_blocks, ranges, traffic
 from headgate.matching.language import parse_condition
 from headgate.matching.topics import Pattern
 from headgate.matching.tree import Tree

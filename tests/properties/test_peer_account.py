@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.peers import PeerInfo
+from headgate.broker.core.links import PeerInfo
 from headgate.protocol.messages import Forward
 from tests.support.peer_events import deliver, forward
 from tests.support.peer_net import PeerNet, Station

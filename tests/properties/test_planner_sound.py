@@ -16,11 +16,23 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.broker.core.counting import CountingStore, Placement, SubscriptionId, met
-from headgate.broker.core.counting_lists import CountingLists
-from headgate.broker.core.counting_plan import Counted, CountedPart, plan_counting
-from headgate.broker.core.planner import IN_KEYS_MAX, Anchor, constraints_of, counting_scheme, plan
-from headgate.broker.core.shelves import EQUAL, RANGE, RowKeys, Shelf, key_of
+from headgate.broker.core.keyspace import EQUAL, RowKeys, Shelf, key_of
+from headgate.broker.core.keyspace.dimensions import RANGE
+from headgate.broker.core.placement import (
+    Anchor,
+    Counted,
+    CountedPart,
+    CountingStore,
+    Placement,
+    SubscriptionId,
+    constraints_of,
+    counting_scheme,
+    met,
+    plan,
+)
+from headgate.broker.core.placement.counting_lists import CountingLists
+from headgate.broker.core.placement.counting_plan import plan_counting
+from headgate.broker.core.placement.planner import IN_KEYS_MAX
 from headgate.matching import Pattern, Tree, Value, evaluate, parse_condition, to_text
 from headgate.matching.tree import (
     Attribute,

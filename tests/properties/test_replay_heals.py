@@ -17,16 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.batch import Batch, join_u32, make_batch
 from headgate.protocol.blocking.errand import Work
 from headgate.protocol.blocking.replaying import Replaying
+from headgate.protocol.client import Chunk, Event, Inbox, LogInfo, Outcome, Survey
+from headgate.protocol.client.receiving import Deliveries
+from headgate.protocol.data import Batch, LogName, Row, join_u32, make_batch
 from headgate.protocol.errors import CannotConnect, ErrorCode, Refused
 from headgate.protocol.limits import REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
-from headgate.protocol.log_catalogue import Chunk, LogInfo, Survey
-from headgate.protocol.log_rows import LogName, Row
 from headgate.protocol.messages import Deliver, Gap, Subscribe
-from headgate.protocol.outcome import Outcome
-from headgate.protocol.receiving import Deliveries, Event, Inbox
 
 STEP_US = 4_000_000
 OVERTAKEN_MAX = 3
@@ -298,7 +296,7 @@ class Reader:
 
 def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
     """A random history; at the end the subscriber has seen each event from its beginning on once, and no gap."""
-    monkeypatch.setattr("headgate.protocol.replay.REPLAY_NEAR_EVENTS", draw.randint(0, 6))
+    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_NEAR_EVENTS", draw.randint(0, 6))
     world = World(draw, draw.choice((1, 1, 2, 5)))
     monkeypatch.setattr("headgate.protocol.blocking.replaying.time", world)
     for _ in range(draw.randint(0, 6)):

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.log_catalogue import Chunk, LogInfo
-from headgate.protocol.log_rows import LogName, Row
-from headgate.protocol.replay import Replay, Step
+from headgate.protocol.client import Chunk, LogInfo, Replay, Step
+from headgate.protocol.data import LogName, Row
 
 
 def info(broker: str, first: int, following: int) -> LogInfo:
@@ -93,7 +92,7 @@ class Reader:
 
 def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
     """A random history; at the end the subscriber has seen each event from its beginning on once, log by log."""
-    monkeypatch.setattr("headgate.protocol.replay.REPLAY_NEAR_EVENTS", draw.randint(0, 6))
+    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_NEAR_EVENTS", draw.randint(0, 6))
     twin = Twin()
     for _ in range(draw.randint(0, 8)):
         twin.append(draw.choice("ab"), draw.randint(1, 4), draw.randint(0, 2))

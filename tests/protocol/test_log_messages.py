@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.protocol.codec import decode, encode
-from headgate.protocol.log_messages import Copy, LogChunk, ReadLog, Stamp
-from headgate.protocol.messages import Mode, Publish
+from headgate.protocol.messages import Copy, LogChunk, Mode, Publish, ReadLog, Stamp
+from headgate.protocol.wire import decode, encode
 from tests.support.samples import batch
 
 

@@ -7,8 +7,8 @@ import typing
 
 import pytest
 
-from headgate.protocol.codec import decode, encode
 from headgate.protocol.messages import MESSAGE_TYPES, VERSION, Hello, Message, Mode, Scope, Subscribe
+from headgate.protocol.wire import decode, encode
 from tests.support.samples import MESSAGES
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.protocol.batch import make_batch
+from headgate.protocol.data import make_batch
 from headgate.protocol.messages import Forward
 from tests.support.samples import forward
 

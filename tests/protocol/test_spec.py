@@ -10,17 +10,13 @@ from typing import Any
 import msgpack
 import pytest
 
-from headgate.protocol import codec, limits, session
-from headgate.protocol.batch import join_u32, split_u32
-from headgate.protocol.codec import decode, encode
-from headgate.protocol.columns import decode_column
+from headgate.protocol import limits
+from headgate.protocol.data import Row, decode_column, decode_record, decode_row, encode_row, join_u32, split_u32
+from headgate.protocol.data.records import encode_record
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.fields import FIELDS
-from headgate.protocol.frames import FrameReader, frame
-from headgate.protocol.log_rows import Row, decode_row, encode_row
 from headgate.protocol.messages import MESSAGE_TYPES, Deliver, Forward, Publish, Stamp, wire_name
-from headgate.protocol.records import decode_record, encode_record
-from headgate.protocol.session import Role, State
+from headgate.protocol.wire import FrameReader, Role, State, codec, decode, encode, frame, session
+from headgate.protocol.wire.codec import FIELDS
 from tests.support.samples import MESSAGES, name_of, row
 
 TEXT = (Path(__file__).resolve().parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
@@ -215,7 +211,7 @@ def test_numbers_in_sentences_are_those_of_the_code(sentence: str, value: int) -
 
 
 def test_the_questions_are_those_of_the_broker() -> None:
-    from headgate.broker.core.questions import VERBS
+    from headgate.broker.core.clients.questions import VERBS
 
     about_logs = {row[0].strip("`") for row in table_after("### 19.4 ")}
     assert {row[0].strip("`") for row in table_after("## 14. ")} == set(VERBS) - about_logs

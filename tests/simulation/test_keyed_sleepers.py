@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.keyed import Keyed
-from headgate.broker.core.keyed_messages import View
+from headgate.broker.core.kv import Keyed, View
 from tests.support.keyed_ablations import ABLATIONS
 from tests.support.keyed_parts import item
 from tests.support.keyed_world import Host, World

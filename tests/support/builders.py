@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headgate.protocol.batch import Batch, Portion, make_batch
-from headgate.protocol.columns import Scalar
+from headgate.protocol.data import Batch, Portion, Scalar, decode_record, make_batch
 from headgate.protocol.messages import Deliver, Mode, Publish, Subscribe
-from headgate.protocol.records import decode_record
 
 __all__ = ["deliveries_of", "make_publish", "make_subscribe", "quote_batch"]
 

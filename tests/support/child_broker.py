@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from .waiting import wait_until
+from tests.support.waiting import wait_until
 
 __all__ = ["Child", "child_broker"]
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from headgate.broker.core.chord import Chord
-from headgate.broker.core.chord_config import ChordConfig
-from headgate.broker.core.chord_messages import Body, Letter, Post
-from headgate.broker.core.identity import Identity
-from headgate.broker.core.members import Member
+from headgate.broker.core.membership import Chord, ChordConfig, Letter, Member, Post
+from headgate.broker.core.membership.identity import Identity
+from headgate.broker.core.membership.messages import Body
 
 __all__ = ["CONFIG", "at", "letter", "machine_at", "new_identity", "said"]
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from headgate.broker.core.effects import Append, FindIds
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.log_state import ProducerState
-from headgate.broker.daemon.log_errors import LogUnusable
-from headgate.broker.daemon.log_store import SqliteLogStore
-from headgate.protocol.log_rows import LogKind, LogName, Row, encode_row
+from headgate.broker.daemon.log import LogUnusable, SqliteLogStore
+from headgate.protocol.data import LogKind, LogName, Row, encode_row
 
 __all__ = ["FAST", "LogKit", "NOW"]
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from headgate.broker.daemon.settings import Settings, split_address
+from headgate.broker.daemon import Settings
+from headgate.broker.daemon.settings import split_address
 from tests.system.processes import ROOT
 
 __all__ = [

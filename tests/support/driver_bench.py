@@ -12,7 +12,7 @@ from headgate.broker.core.inputs import Input, Received
 from headgate.broker.daemon.driver import Driver
 from headgate.broker.daemon.records import Records
 from headgate.protocol.aio import Connection
-from headgate.protocol.batch import make_batch
+from headgate.protocol.data import make_batch
 from headgate.protocol.errors import LocalError
 from headgate.protocol.messages import Goodbye, Hello, Message, Mode, Publish, Subscribe, Welcome
 

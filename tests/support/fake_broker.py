@@ -23,8 +23,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.protocol.aio.connection import Connection
-from headgate.protocol.batch import Batch
+from headgate.protocol.aio import Connection
+from headgate.protocol.data import Batch
 from headgate.protocol.errors import ErrorCode, HeadgateError, Refused
 from headgate.protocol.messages import (
     VERSION,
@@ -48,7 +48,7 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from headgate.protocol.session import Role, Session
+from headgate.protocol.wire import Role, Session
 from tests.support.fake_broker_log import FakeBrokerLog
 
 __all__ = ["FakeBroker", "FakeSession", "fake_broker"]

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.protocol.batch import Batch, join_u32
+from headgate.protocol.data import Batch, Row, decode_row, encode_row, join_u32
 from headgate.protocol.errors import ErrorCode, Refused
-from headgate.protocol.log_rows import Row, decode_row, encode_row
 from headgate.protocol.messages import LogChunk, Publish, ReadLog, Stamp
 
 __all__ = ["FakeBrokerLog", "early"]

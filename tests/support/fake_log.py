@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.protocol.batch import Batch
-from headgate.protocol.columns import decode_column
+from headgate.protocol.data import Batch, decode_column, decode_record
 from headgate.protocol.errors import ErrorCode, Fenced, OutOfSequence, Refused
-from headgate.protocol.records import decode_record
 
 __all__ = ["FakeClient", "FakeLog", "FakeProducer"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.protocol.batch import make_batch
-from headgate.protocol.log_catalogue import Chunk, LogInfo, Survey
-from headgate.protocol.log_rows import LogKind, LogName, Row
+from headgate.protocol.client import Chunk, LogInfo, Survey
+from headgate.protocol.data import LogKind, LogName, Row, make_batch
 
 __all__ = ["FakeLogs"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headgate.broker.core.keyed import Keyed
+from headgate.broker.core.kv import Keyed
 
 __all__ = ["ABLATIONS"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.broker.core.keyed_messages import Item, Kind
+from headgate.broker.core.kv import Item, Kind
 
 __all__ = ["Sent", "item"]
 

@@ -17,12 +17,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from headgate.broker.core.identifiers import RING_SIZE
-from headgate.broker.core.keyed import Keyed
-from headgate.broker.core.keyed_arcs import Stretch
-from headgate.broker.core.keyed_messages import Item
-
-from .keyed_world import Host, World
+from headgate.broker.core.keyspace import RING_SIZE, Stretch
+from headgate.broker.core.kv import Item, Keyed
+from tests.support.keyed_world import Host, World
 
 __all__ = ["Broken", "Run", "Options", "run"]
 

@@ -17,8 +17,7 @@ from typing import Any
 
 import msgpack
 
-from headgate.broker.core.keyed import Keyed, KeyedConfig
-from headgate.broker.core.keyed_messages import Kind, Placed, Route, Tell, Unplaced, View
+from headgate.broker.core.kv import Keyed, KeyedConfig, Kind, Placed, Route, Tell, Unplaced, View
 
 __all__ = ["Host", "Membership", "World"]
 

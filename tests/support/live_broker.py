@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from headgate.broker.daemon import load_settings
 from headgate.broker.daemon.main import Daemon
-from headgate.broker.daemon.settings import load_settings
 
 __all__ = ["LiveBroker", "live_broker"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate.ops.jobs.audit_session import missing_parts, start_session
+from headgate.ops.jobs import missing_parts, start_session
 
 __all__ = ["local_spark"]
 

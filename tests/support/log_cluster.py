@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from headgate.broker.core.effects import Effect, LogEffect
 from headgate.broker.core.inputs import Input, WallClock
-from headgate.protocol.log_rows import LogKind, LogName, Row
+from headgate.protocol.data import LogKind, LogName, Row
 from headgate.protocol.messages import Answer, Ask, Error, Mode, Puback
 from tests.support.builders import make_publish, quote_batch
 from tests.support.log_disk import EPOCH, Disk

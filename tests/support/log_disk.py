@@ -25,7 +25,7 @@ from headgate.broker.core.effects import (
 )
 from headgate.broker.core.inputs import Found, Input, NotStored, Opened, RowsRead, Stored, Trimmed
 from headgate.broker.core.log_state import LogState, ProducerState
-from headgate.protocol.log_rows import LogName, Row, decode_row
+from headgate.protocol.data import LogName, Row, decode_row
 
 __all__ = ["Disk"]
 

@@ -9,8 +9,7 @@ from headgate.broker.simulator.log_checkers import LogChecker
 from headgate.broker.simulator.log_disks import Disks
 from headgate.broker.simulator.log_history import LogHistory
 from headgate.broker.simulator.log_store import Entry, LogList
-from headgate.protocol.batch import make_batch
-from headgate.protocol.log_rows import LogKind, LogName, Row, encode_row
+from headgate.protocol.data import LogKind, LogName, Row, encode_row, make_batch
 
 __all__ = ["LogStage"]
 

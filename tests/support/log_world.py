@@ -7,10 +7,10 @@ from random import Random
 from typing import Any
 
 from headgate.broker.core import Node
+from headgate.broker.core.delivery import Stream
 from headgate.broker.core.effects import Effect
 from headgate.broker.core.inputs import Input, LinkDown
-from headgate.broker.core.streams import Stream
-from headgate.protocol.log_rows import LogKind, LogName, Row
+from headgate.protocol.data import LogKind, LogName, Row
 from headgate.protocol.messages import Answer, Ask, Error, Mode, Publish, Stamp
 from tests.support.builders import quote_batch
 from tests.support.log_disk import Disk

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.effects import Close, Dial, Effect, Note, Send, Store
 from headgate.broker.core.inputs import DialFailed, Drain, Input, LinkDown, Loaded, PeerUp, Reachable, Received, Wake
-from headgate.protocol.batch import Batch
-from headgate.protocol.codec import decode, encode
+from headgate.protocol.data import Batch
 from headgate.protocol.messages import Deliver, Hello, Message
+from headgate.protocol.wire import decode, encode
 from tests.support.builders import deliveries_of, make_publish, make_subscribe
 
 __all__ = ["Client", "Host", "NodeCluster", "events_of"]

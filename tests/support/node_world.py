@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.effects import Close, Effect, Note, Send
 from headgate.broker.core.inputs import Input, LinkDown, Received, Wake
-from headgate.protocol.codec import decode, encode
 from headgate.protocol.messages import Credit, Hello, Message, Welcome
+from headgate.protocol.wire import decode, encode
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 
 __all__ = ["NodeWorld"]

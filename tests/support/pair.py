@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from headgate.protocol.messages import VERSION, Hello, Message, Peer, Welcome
-from headgate.protocol.session import Role, Session, State
+from headgate.protocol.wire import Role, Session, State
 
 __all__ = ["OTHER", "PEER", "Pair", "PeerPair", "Split", "byte_by_byte", "opened", "pair_of", "random_chunks", "whole"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.protocol.batch import Portion, make_batch
+from headgate.protocol.data import Portion, make_batch
 from headgate.protocol.messages import Deliver, Forward
 
 __all__ = ["deliver", "forward"]

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from headgate.broker.core.config import NodeConfig
+from headgate.broker.core.delivery import Subscribers
 from headgate.broker.core.effects import Close, Dial, Effect, Note, Send
 from headgate.broker.core.inputs import (
     DialFailed,
@@ -26,12 +27,10 @@ from headgate.broker.core.inputs import (
     Reachable,
     Received,
 )
-from headgate.broker.core.peer_info import PeerHooks, PeerInfo
-from headgate.broker.core.peers import Peers
-from headgate.broker.core.subscribers import Subscribers
+from headgate.broker.core.links import PeerHooks, PeerInfo, Peers
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.messages import Control, Copy, Deliver, Forward, Gap, Letter
-from headgate.protocol.session import Role, Session
+from headgate.protocol.wire import Role, Session
 
 __all__ = ["PeerNet", "Station", "Wire"]
 

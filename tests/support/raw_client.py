@@ -8,9 +8,8 @@ import struct
 from typing import Any
 
 from headgate.protocol.addresses import split_address
-from headgate.protocol.codec import decode, encode_chunks
-from headgate.protocol.frames import frame
 from headgate.protocol.messages import Error, Hello, Message, Suback, Subscribe, Welcome
+from headgate.protocol.wire import decode, encode_chunks, frame
 
 __all__ = ["RawClient", "framed"]
 

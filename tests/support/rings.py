@@ -7,8 +7,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from headgate.broker.core.identifiers import RING_SIZE
-from headgate.broker.core.routing import BOTH_WAYS_BASE_4, FingerPlan, RoutingTable, ideal_table
+from headgate.broker.core.keyspace import BOTH_WAYS_BASE_4, RING_SIZE, FingerPlan, RoutingTable, ideal_table
 
 __all__ = ["HostileRing", "hostile_rings", "identifiers", "ideal_ring", "random_members"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.protocol.batch import Batch, Portion, join_u32, split_u32
-from headgate.protocol.columns import encode_column
-from headgate.protocol.log_rows import Row, encode_row
+from headgate.protocol.data import Batch, Portion, Row, encode_column, encode_row, join_u32, split_u32
+from headgate.protocol.data.records import encode_record
 from headgate.protocol.messages import (
     Answer,
     Ask,
@@ -38,7 +37,6 @@ from headgate.protocol.messages import (
     Welcome,
     wire_name,
 )
-from headgate.protocol.records import encode_record
 
 __all__ = ["MESSAGES", "RECORDS", "batch", "deliver", "forward", "name_of", "row"]
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.protocol.codec import decode, encode_chunks
 from headgate.protocol.errors import LocalError, ProtocolViolation
-from headgate.protocol.frames import frame
 from headgate.protocol.messages import Error, Hello, Message, Ping, Scope
-from headgate.protocol.session import Role, Session
-
-from .pair import PEER
-from .samples import MESSAGES
+from headgate.protocol.wire import Role, Session, decode, encode_chunks, frame
+from tests.support.pair import PEER
+from tests.support.samples import MESSAGES
 
 __all__ = ["framed", "greeting", "last_error"]
 

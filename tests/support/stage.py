@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headgate.broker.core.cluster import WAIT
-from headgate.broker.core.keyed_arcs import Scope
-from headgate.broker.core.keys import equality_key
+from headgate.broker.core.keyspace import Scope, equality_key
 from tests.support.builders import quote_batch
 from tests.support.node_cluster import NodeCluster
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
 from headgate.broker.core.log_state import LogState, ProducerState
-from headgate.protocol.log_rows import LogName
+from headgate.protocol.data import LogName
 
 __all__ = ["StoreTwin"]
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = [
     "Room",
     "asynchronous_complaints",
+    "dotted_package",
+    "face_complaints",
+    "floor_complaints",
     "import_complaints",
     "imported_names",
     "package_complaints",
@@ -52,8 +55,7 @@ class Room:
 
 def imported_names(path: str, tree: ast.AST) -> Iterator[tuple[int, str, bool]]:
     """Every import as (line, whole dotted name, inside a function?); those under TYPE_CHECKING count as well."""
-    folders = list(Path(path).parent.parts)
-    package = folders if folders[:1] in ([], ["headgate"], ["tests"]) else ["headgate", *folders]
+    package = dotted_package(path).split(".")
     inside = {id(inner) for outer in ast.walk(tree) if isinstance(outer, Function) for inner in ast.walk(outer)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -80,6 +82,37 @@ def room_hint(room: Room) -> str:
     """What a file of this room may import, short enough for one line."""
     ours = sorted(name for name in room.allowed if name.startswith("headgate."))
     return f"this folder sees only {', '.join(ours) or 'itself'} and a short list (ROOMS in tests/test_tidy.py)"
+
+
+def dotted_package(path: str) -> str:
+    """The package that a file is in, dotted: `headgate.broker.core.kv` for `broker/core/kv/items.py`."""
+    folders = list(Path(path).parent.parts)
+    return ".".join(folders if folders[:1] in ([], ["headgate"], ["tests"]) else ["headgate", *folders])
+
+
+def face_complaints(rooms: Collection[str], path: str, tree: ast.AST) -> Iterator[str]:
+    """Imports from a module inside a room by a file outside of it: a room is entered through its `__init__`."""
+    here = dotted_package(path)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        package = here.split(".")
+        base = package[: len(package) - node.level + 1] if node.level else []
+        module = ".".join([*base, *filter(None, [node.module])])
+        room = module.rpartition(".")[0]
+        if room in rooms and module not in rooms and here != room and not here.startswith(f"{room}."):
+            yield f"{path}:{node.lineno}: {module} is inside a room: import from its face, {room}"
+
+
+def floor_complaints(house: str, floors: Sequence[str], path: str, tree: ast.AST) -> Iterator[str]:
+    """Imports by a room from a room that stands above it."""
+    room = path.removeprefix(f"{house}/").partition("/")[0]
+    if room not in floors:
+        return
+    above = {f"headgate.{house.replace('/', '.')}.{name}" for name in floors[floors.index(room) + 1 :]}
+    for line, name, _ in imported_names(path, tree):
+        if any(name == one or name.startswith(f"{one}.") for one in above):
+            yield f"{path}:{line}: {name} stands above {room}: hand it in, or return an event for who joins the two"
 
 
 def called_name(call: ast.Call) -> str:

@@ -14,9 +14,8 @@ from typing import Any
 
 import headgate
 from headgate.protocol.aio import Client, Subscription
-
-from .live_broker import LiveBroker, live_broker
-from .waiting import wait_until
+from tests.support.live_broker import LiveBroker, live_broker
+from tests.support.waiting import wait_until
 
 __all__ = ["Witness", "besieged", "witness"]
 

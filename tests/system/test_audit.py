@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.effects import Append
-from headgate.broker.daemon.log_store import SqliteLogStore
-from headgate.ops.jobs.audit_session import missing_parts
+from headgate.broker.daemon.log import SqliteLogStore
+from headgate.ops.jobs import missing_parts
 from headgate.protocol.blocking import connect_blocking
-from headgate.protocol.columns import decode_column, encode_column
-from headgate.protocol.log_rows import LogKind, LogName, Row, decode_row, encode_row
+from headgate.protocol.data import LogKind, LogName, Row, decode_column, decode_row, encode_column, encode_row
 from tests.support.served_broker import ServedBroker, served_broker
 from tests.system.processes import COMMAND, environment
 

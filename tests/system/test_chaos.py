@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.ops.bench.chaos import Plan, storm
-from headgate.ops.jobs.audit_session import missing_parts
+from headgate.ops.bench.chaos.chaos import Plan, storm
+from headgate.ops.jobs import missing_parts
 from tests.support.asynchronous import asynchronous
 
 pytestmark = pytest.mark.slow

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import headgate
-from headgate.ops.bench import cluster as cluster_bench
-from headgate.ops.bench.failover import failover
-from headgate.ops.bench.fleet import fleet, ring_of
+from headgate.ops.bench.cluster import cluster as cluster_bench
+from headgate.ops.bench.cluster.failover import failover
+from headgate.ops.bench.kit import fleet
+from headgate.ops.bench.kit.brokers import ring_of
 from headgate.ops.bench.limits import FAILOVER_SECONDS_MAX
 from tests.support.asynchronous import asynchronous
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import headgate as headgate_library
-from headgate.protocol.records import encode_record
+from headgate.protocol.data.records import encode_record
 from tests.system.processes import COMMAND, Broker, environment, headgate, running_broker, start, wait_until
 
 pytestmark = pytest.mark.slow

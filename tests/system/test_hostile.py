@@ -11,8 +11,7 @@ import asyncio
 import pytest
 import structlog
 
-from headgate.protocol import session
-from headgate.protocol.batch import make_batch
+from headgate.protocol.data import make_batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import FRAME_LENGTH_MAX, HANDSHAKE_FRAME_LENGTH_MAX
 from headgate.protocol.messages import (
@@ -32,6 +31,7 @@ from headgate.protocol.messages import (
     Subscribe,
     Welcome,
 )
+from headgate.protocol.wire import session
 from tests.support.asynchronous import asynchronous
 from tests.support.http import get
 from tests.support.raw_client import RawClient, framed

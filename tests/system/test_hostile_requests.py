@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import headgate
-from headgate.protocol.batch import Batch, join_u32, make_batch
-from headgate.protocol.columns import encode_column
+from headgate.protocol.data import Batch, encode_column, join_u32, make_batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CREDIT_MAX
 from headgate.protocol.messages import (

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import headgate
-from headgate.protocol import session
-from headgate.protocol.batch import make_batch
+from headgate.protocol.data import make_batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import (
     Deliver,
@@ -26,6 +25,7 @@ from headgate.protocol.messages import (
     Unsuback,
     Unsubscribe,
 )
+from headgate.protocol.wire import session
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.support.live_broker import LiveBroker
@@ -195,7 +195,7 @@ async def test_connections_that_come_and_go_leave_nothing_behind() -> None:
 
 @asynchronous
 async def test_streams_without_end_meet_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.streams.STREAMS_MAX", 100)
+    monkeypatch.setattr("headgate.broker.core.delivery.streams.STREAMS_MAX", 100)
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
         for sequence in range(1, 201):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import headgate
-from headgate.ops.bench.fleet import fleet
+from headgate.ops.bench.kit import fleet
 from tests.support.asynchronous import asynchronous
 from tests.system import processes
 

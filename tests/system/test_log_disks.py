@@ -22,10 +22,10 @@ from typing import Any
 import pytest
 
 import headgate
-from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.broker.daemon.log import SqliteLogStore
 from headgate.broker.daemon.main import DISK_UNUSABLE
+from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import Refused, UnknownOutcome
-from headgate.protocol.log_rows import LogKind, LogName
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import Child, child_broker
 from tests.support.damaged_log import LogKit
@@ -51,7 +51,7 @@ def _permitted() -> None:
 @pytest.fixture
 def _gives_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients do not wait long for a full disk to have room."""
-    monkeypatch.setattr("headgate.protocol.producing.STORE_TRY_SECONDS_MAX", 2.0)
+    monkeypatch.setattr("headgate.protocol.client.producing.STORE_TRY_SECONDS_MAX", 2.0)
 
 
 @pytest.mark.usefixtures("_gives_up_soon")

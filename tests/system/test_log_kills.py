@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.ops.bench.log_kills import kill_and_read
-from headgate.ops.bench.log_ledger import Plan
+from headgate.ops.bench.log.kills import kill_and_read
+from headgate.ops.bench.log.ledger import Plan
 from tests.support.asynchronous import asynchronous
 
 pytestmark = pytest.mark.slow

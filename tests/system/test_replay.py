@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import headgate
-from headgate.ops.bench.fleet import fleet
+from headgate.ops.bench.kit import fleet
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.support.live_broker import live_broker

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import headgate
-from headgate.ops.bench.fleet import fleet
+from headgate.ops.bench.kit import fleet
 from headgate.protocol.messages import Gap
 from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headgate.ops.bench.fleet import Fleet, fleet
+from headgate.ops.bench.kit import Fleet, fleet
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.errors import HeadgateError
 from tests.support.spark_run import options_of, spark_session

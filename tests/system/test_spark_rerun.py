@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.ops.bench.fleet import Fleet, fleet
+from headgate.ops.bench.kit import Fleet, fleet
 from headgate.protocol.blocking import connect_blocking
 from tests.support.spark_run import dying_tasks, options_of, spark_session
 from tests.support.threaded import in_thread

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from headgate.protocol.batch import make_batch
 from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.data import make_batch
 from tests.support.served_broker import ServedBroker, served_broker
 from tests.support.spark_run import dying_tasks, options_of, spark_session
 

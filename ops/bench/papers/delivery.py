@@ -18,10 +18,9 @@ from random import Random
 
 from rich.table import Table
 
-from headgate.broker.core.multicast import split_set, spread_set
-from headgate.broker.core.routing import BOTH_WAYS_BASE_4, MESH_BROKERS_MAX, RoutingTable
+from headgate.broker.core.keyspace import BOTH_WAYS_BASE_4, MESH_BROKERS_MAX, RoutingTable, split_set, spread_set
 
-from ..report import console
+from ..wire import console
 from .routing import members_of, ring
 
 __all__ = ["DELIVERY_SIZES", "DeliveryCost", "add_arguments", "delivery_cost", "run"]

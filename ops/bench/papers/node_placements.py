@@ -19,12 +19,10 @@ from typing import Any
 
 from rich.table import Table
 
-from headgate.protocol.batch import Batch, make_batch
-from headgate.protocol.columns import Scalar
+from headgate.protocol.data import Batch, Scalar, decode_record, make_batch
 from headgate.protocol.messages import Answer, Ask, Deliver, Mode, Publish, Suback, Subscribe, Unsuback, Unsubscribe
-from headgate.protocol.records import decode_record
 
-from ..report import console
+from ..wire import console
 from .node_ring import NodeClient, NodeRing
 from .placements import SCHEMA, STREAM, Workload, make_workload
 

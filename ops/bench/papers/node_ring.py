@@ -24,12 +24,12 @@ from itertools import count
 from random import Random
 
 from headgate.broker.core import Node, NodeConfig
-from headgate.broker.core.counting_messages import ASK, LISTS
 from headgate.broker.core.effects import Close, Dial, Effect, Send
+from headgate.broker.core.forwarding import ASK, LISTS
 from headgate.broker.core.inputs import DialFailed, Input, LinkDown, PeerUp, Reachable, Received, Wake
-from headgate.broker.core.keyed_messages import Kind
-from headgate.protocol.codec import decode, encode
+from headgate.broker.core.kv import Kind
 from headgate.protocol.messages import Control, Deliver, Forward, Hello, Message
+from headgate.protocol.wire import decode, encode
 
 __all__ = ["NodeClient", "NodeRing", "word_of"]
 
@@ -39,7 +39,7 @@ _REST_SECONDS = 6.0
 """After keys changed hands nothing is confirmed for two leases; who comes after that is answered at once."""
 
 _STORE, _ROUTE = 1, 2
-"""Kinds of Control that carry messages of the store, as `broker/core/cluster.py` numbers them."""
+"""Kinds of Control that carry messages of the store, as `broker/core/cluster/cluster.py` numbers them."""
 
 
 def word_of(message: Message) -> str:

@@ -25,7 +25,18 @@ from typing import Any
 
 from rich.table import Table
 
-from headgate.broker.core.counting import (
+from headgate.broker.core.keyspace import (
+    BOTH_WAYS_BASE_4,
+    RoutingTable,
+    Shelf,
+    key_of,
+    spread_segment,
+    spread_set,
+    successor,
+    travel,
+)
+from headgate.broker.core.placement import (
+    Anchor,
     Collection,
     Constraint,
     CountingScheme,
@@ -33,16 +44,14 @@ from headgate.broker.core.counting import (
     Entry,
     Placement,
     SubscriptionId,
+    constraints_of,
+    counting_scheme,
+    plan,
 )
-from headgate.broker.core.identifiers import successor
-from headgate.broker.core.multicast import spread_segment, spread_set
-from headgate.broker.core.planner import Anchor, constraints_of, counting_scheme, plan
-from headgate.broker.core.routing import BOTH_WAYS_BASE_4, RoutingTable, travel
-from headgate.broker.core.shelves import Shelf, key_of
 from headgate.matching import Index, Tree, Value, evaluate, parse_pattern, to_text
 from headgate.matching.tree import Attribute, Compare, Literal, conjunction, membership
 
-from ..report import console
+from ..wire import console
 from .routing import members_of, ring
 
 __all__ = [

@@ -22,12 +22,10 @@ from typing import Any
 
 from rich.table import Table
 
-from headgate.broker.core.identifiers import RING_SIZE
-from headgate.broker.core.keyed import Keyed
-from headgate.broker.core.keyed_config import KeyedConfig
-from headgate.broker.core.keyed_messages import Item, Kind, Route, Tell, View
+from headgate.broker.core.keyspace import RING_SIZE
+from headgate.broker.core.kv import Item, Keyed, KeyedConfig, Kind, Route, Tell, View
 
-from ..report import console
+from ..wire import console
 
 __all__ = ["FAILING", "REPLICAS", "StillRing", "add_arguments", "run", "share_repaired", "share_static"]
 

@@ -20,21 +20,26 @@ from random import Random
 from rich.console import Console
 from rich.table import Table
 
-from headgate.broker.core.identifiers import RING_SIZE, successor
-from headgate.broker.core.keys import Domain, Span, declared_domain, equality_key
-from headgate.broker.core.multicast import spread_segment, spread_set
-from headgate.broker.core.routing import (
+from headgate.broker.core.keyspace import (
     BOTH_WAYS_BASE_2,
     BOTH_WAYS_BASE_4,
     ONE_WAY_BASE_2,
+    RING_SIZE,
+    Domain,
     FingerPlan,
     Hops,
     RoutingTable,
+    Span,
+    declared_domain,
+    equality_key,
     ideal_table,
+    spread_segment,
+    spread_set,
+    successor,
     travel,
 )
 
-from ..report import console
+from ..wire import console
 
 __all__ = [
     "RANGE_SIZES",

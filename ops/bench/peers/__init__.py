@@ -3,13 +3,27 @@
 Re-exported here: Chunk, Headgate, Mosquitto, Nats, PEERS, Peer, Publisher, Redis, Subscriber.
 """
 
-from .headgate import Headgate
+from . import headgate
+from .headgate import Headgate, HeadgateSubscriber
 from .mosquitto import Mosquitto
 from .nats import Nats
-from .peer import Chunk, Peer, Publisher, Subscriber
+from .peer import BODY, Chunk, Peer, Publisher, Subscriber
 from .redis import Redis
-
-__all__ = ["PEERS", "Chunk", "Headgate", "Mosquitto", "Nats", "Peer", "Publisher", "Redis", "Subscriber"]
 
 PEERS: dict[str, type[Peer]] = {"nats": Nats, "mosquitto": Mosquitto, "redis": Redis}
 """Name on the command line -> the peer."""
+
+__all__ = [
+    "BODY",
+    "Chunk",
+    "Headgate",
+    "HeadgateSubscriber",
+    "Mosquitto",
+    "Nats",
+    "PEERS",
+    "Peer",
+    "Publisher",
+    "Redis",
+    "Subscriber",
+    "headgate",
+]

@@ -20,10 +20,7 @@ from typing import ClassVar
 
 import msgpack
 
-from headgate.protocol.batch import make_batch
-from headgate.protocol.codec import decode, encode, encode_chunks
-from headgate.protocol.columns import Scalar
-from headgate.protocol.frames import FrameReader, frame
+from headgate.protocol.data import Scalar, make_batch
 from headgate.protocol.limits import CREDIT_DEFAULT, FRAME_LENGTH_MAX, HEARTBEAT_SECONDS_MAX
 from headgate.protocol.messages import (
     Credit,
@@ -41,10 +38,10 @@ from headgate.protocol.messages import (
     Subscribe,
     Welcome,
 )
+from headgate.protocol.wire import FrameReader, decode, encode, encode_chunks, frame
 
-from ..harness import MeasurementFailed, free_port
+from ..kit import MeasurementFailed, Want, Workload, free_port
 from ..limits import CHUNK_EVENTS, FRAMES_PER_CHUNK_MAX
-from ..workloads import Want, Workload
 from .peer import BODY, Chunk, Peer, Publisher, Subscriber, dial
 
 __all__ = ["Headgate", "HeadgatePublisher", "HeadgateSubscriber", "Line", "patch"]

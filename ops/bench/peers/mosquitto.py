@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..harness import MeasurementFailed
+from ..kit import MeasurementFailed, Want, Workload
 from ..limits import BODY_LENGTH, IN_FLIGHT_ARRIVALS_SLOW_MAX
-from ..workloads import Want, Workload
 from .peer import BODY, Peer, Publisher, SizedSubscriber, dial, find, installed
 
 __all__ = ["Mosquitto", "packet"]

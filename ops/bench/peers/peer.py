@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ..harness import MeasurementFailed
+from ..kit import MeasurementFailed, Want, Workload
 from ..limits import ARRIVALS_PER_CHUNK_MAX, BODY_LENGTH, CHUNK_EVENTS, IN_FLIGHT_ARRIVALS_MAX
-from ..workloads import Want, Workload
 
 __all__ = ["BODY", "Chunk", "Peer", "Publisher", "SizedSubscriber", "Subscriber", "dial", "installed", "read_until"]
 

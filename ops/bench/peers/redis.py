@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..kit import Want, Workload
 from ..limits import BODY_LENGTH
-from ..workloads import Want, Workload
 from .peer import BODY, Peer, Publisher, SizedSubscriber, dial, find, installed, read_until
 
 __all__ = ["Redis"]

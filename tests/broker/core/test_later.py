@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.later import Later
+from headgate.broker.core.deferred import Later
 
 
 @pytest.mark.parametrize("answer", ["yes", None, 0, ValueError("no")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple
 
 from headgate.broker.core.log_state import LogState, ProducerState
-from headgate.protocol.log_rows import LogKind, LogName
+from headgate.protocol.data import LogKind, LogName
 
 
 def test_states_compare_by_what_they_say() -> None:

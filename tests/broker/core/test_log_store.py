@@ -6,8 +6,8 @@ import inspect
 
 import pytest
 
-from headgate.broker.core.log_store import LogStore, LogStoreError, StoreFailed, StoreFull
-from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.broker.core.store import LogStore, LogStoreError, StoreFailed, StoreFull
+from headgate.broker.daemon.log import SqliteLogStore
 from headgate.broker.simulator.log_store import ListStore
 
 CALLS = ("open", "append", "read", "trim", "find", "close")

@@ -153,7 +153,7 @@ def test_everybody_is_told_goodbye_and_nobody_is_taken_any_more() -> None:
 
 
 def test_what_may_still_be_sent_is_sent_before_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.subscribers.DRAIN_BYTES_PER_STEP", 1)
+    monkeypatch.setattr("headgate.broker.core.delivery.subscribers.DRAIN_BYTES_PER_STEP", 1)
     world = NodeWorld()
     subscriber, publisher = world.subscriber(), world.connect()
     world.feed(LinkPaused(subscriber))
@@ -228,7 +228,7 @@ def test_the_same_inputs_give_the_same_effects() -> None:
 def test_ending_many_subscriptions_unread_costs_what_waits_and_not_the_time_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("headgate.broker.core.subscribers.WITHDRAWN_MAX", 2)
+    monkeypatch.setattr("headgate.broker.core.delivery.subscribers.WITHDRAWN_MAX", 2)
     world = NodeWorld()
     subscriber, publisher = world.subscriber(*[("quotes", "")] * 4, credit=0), world.connect()
     world.publish(publisher, "a")

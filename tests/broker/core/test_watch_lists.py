@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core import clients
-from headgate.broker.core.keyed_limits import ITEM_BYTES_MAX, PAGE_BYTES_MAX
-from headgate.broker.core.keyed_messages import item_bytes
+from headgate.broker.core.clients import clients
+from headgate.broker.core.kv.limits import ITEM_BYTES_MAX, PAGE_BYTES_MAX
+from headgate.broker.core.kv.messages import item_bytes
 from headgate.broker.core.limits import REFRESH_SECONDS
 from headgate.matching.limits import CONDITION_BYTES_MAX, IN_BYTES_MAX
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CONDITION_LENGTH_MAX, PAGE_LENGTH_MAX
 from headgate.protocol.messages import Error, Suback, Unsubscribe
-from tests.broker.core.test_rendezvous import delivered
+from tests.broker.core.placement.test_rendezvous import delivered
 from tests.support.builders import make_subscribe
 from tests.support.node_cluster import NodeCluster
 from tests.support.node_world import NodeWorld

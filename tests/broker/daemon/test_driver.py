@@ -13,9 +13,8 @@ from headgate.broker.core.effects import Append, Close, FindTime, Halt, Note, Se
 from headgate.broker.core.inputs import Drain, LinkDown, LinkPaused, NotStored, Opened, Received, Wake
 from headgate.broker.daemon.driver import MATCH_BUCKETS_SECONDS
 from headgate.broker.daemon.limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_READS_MAX
-from headgate.protocol.batch import make_batch, split_u32
+from headgate.protocol.data import LogName, make_batch, split_u32
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.log_rows import LogName
 from headgate.protocol.messages import Ask, Deliver, Error, Gap, Goodbye, Mode, Puback, Publish
 from tests.support.asynchronous import asynchronous
 from tests.support.driver_bench import Bench, Wire

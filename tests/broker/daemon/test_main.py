@@ -16,12 +16,11 @@ import pytest
 import structlog
 
 import headgate
-from headgate.broker.daemon import copied_folder
+from headgate.broker.daemon import Settings, copied_folder, load_settings
 from headgate.broker.daemon import main as module
 from headgate.broker.daemon.main import AddressError, Daemon, run
-from headgate.broker.daemon.settings import Settings, load_settings
 from headgate.protocol.aio import connection
-from headgate.protocol.batch import make_batch
+from headgate.protocol.data import make_batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Deliver, Error, Gap, Goodbye, Hello, Message, Mode, Publish
 from tests.support.asynchronous import asynchronous

@@ -15,12 +15,12 @@ import pytest
 import structlog
 
 import headgate
+from headgate.broker.daemon import Settings, load_settings
 from headgate.broker.daemon import main as module
-from headgate.broker.daemon.log_store import SqliteLogStore
+from headgate.broker.daemon.log import SqliteLogStore
 from headgate.broker.daemon.main import run
-from headgate.broker.daemon.settings import Settings, load_settings
+from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import HeadgateError
-from headgate.protocol.log_rows import LogKind, LogName
 from tests.support.asynchronous import asynchronous
 from tests.support.damaged_log import LogKit
 from tests.support.live_broker import live_broker

@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from headgate.broker.core import NodeConfig
+from headgate.broker.core.delivery import Subscribers
 from headgate.broker.core.effects import Dial, Effect
 from headgate.broker.core.inputs import (
     DialFailed,
@@ -23,9 +24,7 @@ from headgate.broker.core.inputs import (
     Reachable,
     Received,
 )
-from headgate.broker.core.peer_info import PeerHooks
-from headgate.broker.core.peers import Peers
-from headgate.broker.core.subscribers import Subscribers
+from headgate.broker.core.links import PeerHooks, Peers
 from headgate.broker.daemon import peers as module
 from headgate.broker.daemon.driver import Driver
 from headgate.broker.daemon.limits import DIALS_UNTOLD

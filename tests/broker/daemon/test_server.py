@@ -138,7 +138,7 @@ async def test_only_broken_rules_count_as_violations() -> None:
 @asynchronous
 async def test_silence_is_told_and_is_no_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     async with live_broker() as broker:
-        monkeypatch.setattr("headgate.protocol.session.HANDSHAKE_SECONDS_MAX", 0.05)
+        monkeypatch.setattr("headgate.protocol.wire.session.HANDSHAKE_SECONDS_MAX", 0.05)
         with structlog.testing.capture_logs() as lines:
             silent = await RawClient.connect(broker.address)
             assert (await silent.refusal()).code == ErrorCode.TIMEOUT

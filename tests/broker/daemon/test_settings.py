@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.daemon.settings import Settings, SettingsError, load_settings, split_address
+from headgate.broker.daemon import Settings, SettingsError, load_settings
+from headgate.broker.daemon.settings import split_address
 
 
 @pytest.fixture(autouse=True)

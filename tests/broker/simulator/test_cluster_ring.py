@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.core import Node
-from headgate.broker.core.chord import Chord
 from headgate.broker.core.inputs import Drain
-from headgate.broker.core.members import after
+from headgate.broker.core.membership import Chord
+from headgate.broker.core.membership.members import after
 from headgate.broker.simulator.checkers import Violation
 from headgate.broker.simulator.cluster_history import ClusterHistory
 from headgate.broker.simulator.cluster_ring import RingKept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.core import Node
-from headgate.broker.core.shelves import count_shelf
+from headgate.broker.core.keyspace import count_shelf
 from headgate.broker.simulator.checkers import Violation
 from headgate.broker.simulator.cluster_client import ClusterClient
 from headgate.broker.simulator.cluster_history import ClusterHistory

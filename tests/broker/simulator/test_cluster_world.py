@@ -5,8 +5,8 @@ from __future__ import annotations
 from headgate.broker.core.effects import Append, Halt
 from headgate.broker.core.inputs import Drain
 from headgate.broker.simulator.cluster_world import ClusterOptions, ClusterWorld
+from headgate.protocol.data import LogName
 from headgate.protocol.errors import HeadgateError
-from headgate.protocol.log_rows import LogName
 
 
 def new_world(count: int, seconds: float = 8.0, seed: int = 1) -> ClusterWorld:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.broker.simulator.log_disks import names_of
-from headgate.protocol.log_rows import decode_row
+from headgate.protocol.data import decode_row
 from tests.support.log_stage import LogStage
 
 

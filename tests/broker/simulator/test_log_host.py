@@ -13,7 +13,7 @@ from headgate.broker.simulator.limits import DISK_ROWS_MAX, DISK_SECONDS_MAX
 from headgate.broker.simulator.log_host import LogHost
 from headgate.broker.simulator.log_store import Disk, ListStore
 from headgate.broker.simulator.world import World
-from headgate.protocol.log_rows import LogKind, LogName
+from headgate.protocol.data import LogKind, LogName
 
 NOW = 1_700_000_000
 LOG = LogName("ann", NOW, LogKind.EVENTS, "quotes")

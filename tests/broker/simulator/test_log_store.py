@@ -8,9 +8,9 @@ import pytest
 
 from headgate.broker.core.effects import Append
 from headgate.broker.core.inputs import Opened
-from headgate.broker.core.log_store import StoreFailed, StoreFull
+from headgate.broker.core.store import StoreFailed, StoreFull
 from headgate.broker.simulator.log_store import Disk, ListStore
-from headgate.protocol.log_rows import LogKind, LogName
+from headgate.protocol.data import LogKind, LogName
 
 NOW = 1_700_000_000
 OURS = LogName("ann", NOW, LogKind.EVENTS, "quotes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.chord_config import ChordConfig
+from headgate.broker.core.membership import ChordConfig
 from headgate.broker.simulator.ring_ablations import RING_ABLATIONS, ablate_ring
 from headgate.broker.simulator.ring_campaign import campaign
 from headgate.broker.simulator.ring_run import RingOptions

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.chord_config import ChordConfig
-from headgate.broker.core.chord_messages import Letter, Notify, Owning, Post, State, Tick
 from headgate.broker.core.effects import Note
-from headgate.broker.core.members import after
+from headgate.broker.core.membership import ChordConfig, Letter, Notify, Owning, Post, State, Tick
+from headgate.broker.core.membership.members import after
 from headgate.broker.simulator.checkers import Violation
 from headgate.broker.simulator.ring_checkers import (
     Consequences,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from headgate.broker.core.chord_config import ChordConfig
-from headgate.broker.core.ring_invariant import Pointers
+from headgate.broker.core.membership import ChordConfig, Pointers
 from headgate.broker.simulator.ring_faults import RingFaultOptions, RingNemesis, may_crash
 from headgate.broker.simulator.ring_world import NetworkOptions, RingWorld
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.broker.core.chord import Chord
-from headgate.broker.core.chord_messages import Heard, Pong, Query, Ringed, Seen, State, Tick
+from headgate.broker.core.membership import Chord, Heard, State, Tick
+from headgate.broker.core.membership.messages import Pong, Query, Ringed, Seen
 from headgate.broker.simulator.ring_snapshot import outcome, pointers_of, snapshot_of
 from tests.support.chord_parts import at, letter, machine_at, said
 

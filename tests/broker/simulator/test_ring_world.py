@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.broker.core.chord_config import ChordConfig
-from headgate.broker.core.chord_messages import Greet, Letter, Look, Post, State
-from headgate.broker.core.members import Member
+from headgate.broker.core.membership import ChordConfig, Letter, Member, Post, State
+from headgate.broker.core.membership.messages import Greet, Look
 from headgate.broker.simulator.ring_world import NetworkOptions, RingHost, RingWorld
 from tests.support.chord_parts import at
 

@@ -8,9 +8,8 @@ import pytest
 
 from headgate.broker.simulator.workload import Traits, Workload, event_name
 from headgate.matching import MatchingError, check_topic, extensions, parse_condition, parse_pattern
-from headgate.protocol.batch import Batch
+from headgate.protocol.data import Batch, decode_record
 from headgate.protocol.errors import ProtocolViolation
-from headgate.protocol.records import decode_record
 
 
 def refusal_of(pattern: str, condition: str, exact: bool) -> str:

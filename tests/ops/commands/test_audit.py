@@ -17,7 +17,7 @@ def test_the_job_gets_the_options_and_the_address(monkeypatch: pytest.MonkeyPatc
         told.append((arguments, servers))
         return 1
 
-    monkeypatch.setattr(audit, "run_audit", run_audit)
+    monkeypatch.setattr("headgate.ops.jobs.run_audit", run_audit)
     assert main(["--server", "b1:7400,b2:7400", "audit", "--stream", "quotes", "--stream", "orders", "--json"]) == 1
     ((arguments, servers),) = told
     assert servers == "b1:7400,b2:7400" and arguments.stream == ["quotes", "orders"] and arguments.json

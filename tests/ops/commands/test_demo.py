@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.ops.cli import main
-from headgate.ops.demo.limits import BROKERS_DEFAULT, RATE_DEFAULT, SECONDS_DEFAULT
-from headgate.ops.demo.scene import Plot
+from headgate.ops.demo import BROKERS_DEFAULT, RATE_DEFAULT, SECONDS_DEFAULT, Plot
 
 
 def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,7 +15,7 @@ def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
         played.append(details)
         return 1
 
-    monkeypatch.setattr("headgate.ops.demo.scene.play", play)
+    monkeypatch.setattr("headgate.ops.demo.play", play)
     assert main(["demo", "--seconds", "0.5", "--rate", "100", "--seed", "3", "--plain", "--json"]) == 1
     assert main(["demo", "--brokers", "5", "--no-kill", "--no-audit"]) == 1
     assert played == [

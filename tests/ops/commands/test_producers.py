@@ -7,7 +7,7 @@ import json
 import pytest
 
 from headgate.ops.cli import main
-from headgate.protocol.spark.marks import Mark
+from headgate.protocol.spark.writing import Mark
 from tests.ops.fakes import FakeClient, use_client
 
 MARK = Mark(4, 1_763_492_000_000_000, "guarded", 100).with_digest(b"d" * 32)

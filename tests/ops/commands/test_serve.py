@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.daemon.settings import Settings
+from headgate.broker.daemon import Settings
 from headgate.ops.cli import main
 from headgate.ops.commands.serve import FLAGS
 

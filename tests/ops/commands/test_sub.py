@@ -13,11 +13,10 @@ import pytest
 
 from headgate.ops.cli import main
 from headgate.ops.commands.sub import human_text
+from headgate.protocol.client import Event, LogInfo
+from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import ConnectionLost, ErrorCode, Refused
-from headgate.protocol.log_catalogue import LogInfo
-from headgate.protocol.log_rows import LogKind, LogName
 from headgate.protocol.messages import Gap
-from headgate.protocol.receiving import Event
 from tests.ops.fakes import FakeClient, FakeSubscription, event, use_client
 
 Capture = pytest.CaptureFixture[str]

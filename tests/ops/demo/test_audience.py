@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.matching import extensions, parse_condition, parse_pattern
 from headgate.ops.demo.audience import WISHES, Listener, Told
-from headgate.protocol.receiving import Event
+from headgate.protocol.client import Event
 
 
 def quote(number: int) -> Event:

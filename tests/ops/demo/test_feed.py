@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.ops.demo.feed import EXCHANGES, QuoteFeed
+from headgate.ops.demo import QuoteFeed
+from headgate.ops.demo.feed import EXCHANGES
 from headgate.ops.demo.limits import SYMBOLS
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from headgate.matching import Index, parse_condition, parse_pattern
+from headgate.ops.demo import QuoteFeed
 from headgate.ops.demo.accident import NOTHING_EXCUSED, Excuse
 from headgate.ops.demo.audience import WISHES, Listener, Wish
-from headgate.ops.demo.feed import QuoteFeed
 from headgate.ops.demo.proof import Verdict, expected_numbers, judge
-from headgate.protocol.receiving import Event
+from headgate.protocol.client import Event
 
 WANTED = bytes([0, 1, 0, 1, 1])
 

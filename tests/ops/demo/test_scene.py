@@ -11,9 +11,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from headgate.ops.demo import Plot, play
 from headgate.ops.demo.audience import Listener, Wish
 from headgate.ops.demo.host import BrokerProcess
-from headgate.ops.demo.scene import Plot, Scene, play
+from headgate.ops.demo.scene import Scene
 from headgate.protocol.errors import HeadgateError
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from headgate.ops.exits import UsageError
-from headgate.ops.jobs import audit
-from headgate.ops.jobs.audit import add_arguments, main, moment_of, run_audit
+from headgate.ops.jobs import add_arguments, audit, run_audit
+from headgate.ops.jobs.audit import main, moment_of
 from headgate.ops.jobs.audit_batch import Question
 from headgate.ops.jobs.audit_report import Line, StreamReport
 from headgate.ops.jobs.audit_source import Survey

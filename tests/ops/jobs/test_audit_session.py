@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.ops.jobs.audit_session import missing_parts, settle_session
+from headgate.ops.jobs import missing_parts
+from headgate.ops.jobs.audit_session import settle_session
 
 
 def without(monkeypatch: pytest.MonkeyPatch, java: bool, pyspark: bool) -> None:

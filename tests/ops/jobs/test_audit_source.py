@@ -8,10 +8,11 @@ import pytest
 
 from headgate.broker.core.config import broker_id
 from headgate.ops.exits import UsageError
-from headgate.ops.jobs.audit_source import LogSource, survey_of
+from headgate.ops.jobs import LogSource
+from headgate.ops.jobs.audit_source import survey_of
+from headgate.protocol.client import LogInfo
+from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import ErrorCode, Refused
-from headgate.protocol.log_catalogue import LogInfo
-from headgate.protocol.log_rows import LogKind, LogName
 
 
 def log(

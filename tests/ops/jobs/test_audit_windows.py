@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from headgate.ops.jobs import add_arguments
 from headgate.ops.jobs import audit_windows as windows
-from headgate.ops.jobs.audit import add_arguments
 from headgate.ops.jobs.audit_history import Bounds
 from headgate.ops.jobs.audit_report import Line, StreamReport
 from headgate.ops.jobs.audit_source import Survey

@@ -108,8 +108,7 @@ def broker(tmp_path: Path) -> Iterator[Any]:
 def test_files_become_events(broker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In one process, one Java: JSON with structs, CSV with expressions, a mistake, a rerun."""
     from headgate.protocol.blocking import connect_blocking
-    from headgate.protocol.log_rows import row_batch
-    from headgate.protocol.records import decode_record
+    from headgate.protocol.data import decode_record, row_batch
     from tests.support.spark_run import spark_session
 
     lines = [{"symbol": "OTE", "order": {"price": number / 2, "n": number}} for number in range(100)]

@@ -173,7 +173,7 @@ async def test_what_is_no_event_is_refused_before_it_joins_a_batch() -> None:
 
 @asynchronous
 async def test_too_much_waiting_is_refused_until_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.publishing.QUEUE_BYTES_MAX", 2000)
+    monkeypatch.setattr("headgate.protocol.client.publishing.QUEUE_BYTES_MAX", 2000)
     async with fake_broker() as fake, await connect(fake.address, linger_seconds=0) as client:
         fake.acknowledging = False
         with pytest.raises(LocalError, match=r"client\.ready"):

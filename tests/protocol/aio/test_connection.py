@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from headgate.protocol.aio.connection import Connection
-from headgate.protocol.aio.limits import JOIN_BYTES_MAX, WRITE_BUFFER_HIGH, WRITE_BUFFER_LOW
-from headgate.protocol.batch import make_batch
+from headgate.protocol.aio import WRITE_BUFFER_HIGH, Connection
+from headgate.protocol.aio.limits import JOIN_BYTES_MAX, WRITE_BUFFER_LOW
+from headgate.protocol.data import make_batch
 from headgate.protocol.errors import ConnectionLost, ErrorCode, HeadgateError, LocalError, ProtocolViolation
 from headgate.protocol.limits import HANDSHAKE_SECONDS_MAX
 from headgate.protocol.messages import VERSION, Ask, Goodbye, Hello, Message, Publish, Welcome
-from headgate.protocol.session import Role, Session
+from headgate.protocol.wire import Role, Session
 from tests.support.asynchronous import asynchronous
 
 

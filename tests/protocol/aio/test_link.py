@@ -9,13 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from headgate.protocol.addresses import Addresses
-from headgate.protocol.aio.client import connect
+from headgate.protocol.aio import connect
 from headgate.protocol.aio.link import Link
 from headgate.protocol.aio.receipt import Receipt
-from headgate.protocol.conversation import ClientOptions, Conversation
+from headgate.protocol.client import ClientOptions, Conversation, Retry
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, ProtocolViolation
 from headgate.protocol.messages import Error, Goodbye, Scope
-from headgate.protocol.retry import Retry
 from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import fake_broker
 
@@ -86,7 +85,7 @@ async def test_an_address_that_is_none_is_refused_at_once() -> None:
 
 @asynchronous
 async def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.dialling.HANDSHAKE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("headgate.protocol.client.dialling.HANDSHAKE_SECONDS_MAX", 0.05)
     async with fake_broker() as fake:
         fake.silent = True
         with pytest.raises(CannotConnect, match="no answer within"):
@@ -167,7 +166,7 @@ async def test_of_several_brokers_the_first_that_answers_is_taken() -> None:
 
 @asynchronous
 async def test_a_broker_that_hangs_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.dialling.DIAL_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("headgate.protocol.client.dialling.DIAL_SECONDS_MAX", 0.05)
     async with fake_broker("ann") as ann, fake_broker("bob") as bob:
         ann.silent = True
         linked = Linked(f"{ann.address},{bob.address}")

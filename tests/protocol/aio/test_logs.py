@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from headgate.protocol.aio import Client, connect
+from headgate.protocol.data import LogName
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused
-from headgate.protocol.log_rows import LogName
 from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import FakeBroker, fake_broker
 

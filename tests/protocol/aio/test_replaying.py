@@ -8,9 +8,9 @@ from contextlib import suppress
 import pytest
 
 from headgate.protocol.aio import Client, Event, Subscription, connect
+from headgate.protocol.client import Replay
 from headgate.protocol.errors import ConnectionLost, ErrorCode, LocalError, Refused
 from headgate.protocol.messages import Gap, Hold
-from headgate.protocol.replay import Replay
 from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.fake_broker_log import early
@@ -142,7 +142,7 @@ async def test_one_that_is_closed_while_it_reads_ends() -> None:
 
 @asynchronous
 async def test_one_whose_client_is_closed_while_it_reads_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.replay.REPLAY_NEAR_EVENTS", 0)
+    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_NEAR_EVENTS", 0)
     async with fake_broker() as fake:
         client = await connect(fake.address)
         await publish(client, *range(9))
@@ -298,7 +298,7 @@ async def test_a_gap_that_nobody_closes_any_more_is_told() -> None:
 async def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("headgate.protocol.looks.REPLAY_LOOK_SECONDS_MIN", 0.01)
+    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_LOOK_SECONDS_MIN", 0.01)
     told: list[Gap] = []
     async with fake_broker() as fake, fake_broker("other") as other:
         async with await connect(other.address) as there:
@@ -317,7 +317,7 @@ async def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_b
 
 @asynchronous
 async def test_what_is_not_on_enough_disks_yet_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.looks.REPLAY_LOOK_SECONDS_MIN", 0.01)
+    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_LOOK_SECONDS_MIN", 0.01)
     told: list[Gap] = []
     async with fake_broker() as fake, await connect(fake.address) as client:
         fake.answers["schema.get"] = STORED
@@ -341,7 +341,7 @@ async def test_what_is_not_on_enough_disks_yet_holds_nothing_up(monkeypatch: pyt
 async def test_a_silence_says_something_although_another_one_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("headgate.protocol.looks.REPLAY_MARK_SECONDS", 0.01)
+    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_MARK_SECONDS", 0.01)
     monkeypatch.setattr("headgate.protocol.aio.replaying.REPLAY_LATE_SECONDS", 0.0)
     marks: list[bool] = []
     listed = Replay.listed
@@ -386,7 +386,7 @@ async def test_who_waits_for_the_confirmation_of_one_that_is_not_read_has_it_at_
 
 @asynchronous
 async def test_who_waits_for_a_confirmation_is_woken_by_it_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.looks.REPLAY_MARK_SECONDS", 0.0)
+    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_MARK_SECONDS", 0.0)
     async with fake_broker() as fake, await connect(fake.address) as client:
         past = await client.subscribe("a", start="now")
         fake.acknowledging = False

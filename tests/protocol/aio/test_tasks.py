@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headgate.protocol.aio.tasks import Tasks
+from headgate.protocol.aio import Tasks
 from tests.support.asynchronous import asynchronous
 
 

@@ -91,7 +91,7 @@ def test_refusals_reach_the_caller_or_the_flush(fake: Fake) -> None:
 
 
 def test_more_than_fits_waits_for_room(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.publishing.QUEUE_BYTES_MAX", 2000)
+    monkeypatch.setattr("headgate.protocol.client.publishing.QUEUE_BYTES_MAX", 2000)
     with connect_blocking(fake.thing.address, linger_seconds=0) as client:
         for _ in range(100):
             client.publish_soon("a", None, b"x" * 300)

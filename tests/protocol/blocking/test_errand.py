@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from headgate.protocol.blocking.errand import Errand, Work, settled
+from headgate.protocol.client import Outcome
 from headgate.protocol.errors import ConnectionLost
-from headgate.protocol.outcome import Outcome
 
 
 class Client:

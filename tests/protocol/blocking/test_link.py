@@ -9,11 +9,9 @@ import pytest
 
 from headgate.protocol.addresses import Addresses
 from headgate.protocol.blocking.link import Link
-from headgate.protocol.conversation import ClientOptions, Conversation
+from headgate.protocol.client import ClientOptions, Conversation, Outcome, Retry
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, ProtocolViolation
 from headgate.protocol.messages import Error, Scope
-from headgate.protocol.outcome import Outcome
-from headgate.protocol.retry import Retry
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.threaded import Threaded, in_thread
 
@@ -64,7 +62,7 @@ def test_it_may_wait_for_a_broker_to_come(fake: Fake) -> None:
 
 
 def test_a_broker_that_never_answers_is_given_up(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.dialling.HANDSHAKE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("headgate.protocol.client.dialling.HANDSHAKE_SECONDS_MAX", 0.05)
     fake.thing.silent = True
     with pytest.raises(CannotConnect, match="no answer within"):
         linked(fake.thing.address).open(0.0)
@@ -140,7 +138,7 @@ def test_of_several_brokers_the_first_that_answers_is_taken_and_another_takes_ov
 
 
 def test_a_broker_that_hangs_is_passed_over(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.dialling.DIAL_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("headgate.protocol.client.dialling.DIAL_SECONDS_MAX", 0.05)
     fake.thing.silent = True
     with in_thread(lambda: fake_broker("bob")) as bob:
         link = linked(f"{fake.thing.address},{bob.thing.address}")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from headgate.protocol.blocking import BlockingClient, connect_blocking
+from headgate.protocol.data import LogName
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused
-from headgate.protocol.log_rows import LogName
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.threaded import Threaded, in_thread
 

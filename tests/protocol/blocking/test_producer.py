@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.protocol.batch import Batch, make_batch
 from headgate.protocol.blocking import connect_blocking
-from headgate.protocol.columns import encode_column
+from headgate.protocol.data import Batch, encode_column, make_batch, row_batch
 from headgate.protocol.errors import ErrorCode, Fenced, LocalError, OutOfSequence, Refused, UnknownOutcome
-from headgate.protocol.log_rows import row_batch
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.threaded import Threaded, in_thread
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from headgate.protocol.blocking import BlockingClient, Event, Subscription, connect_blocking
+from headgate.protocol.client import Step
 from headgate.protocol.errors import ConnectionLost, ErrorCode, LocalError, Refused
 from headgate.protocol.messages import Ask, Gap
-from headgate.protocol.replay import Step
 from tests.support.fake_broker import FakeBroker, FakeSession, fake_broker
 from tests.support.fake_broker_log import early
 from tests.support.threaded import Threaded, in_thread
@@ -254,7 +254,7 @@ def test_a_gap_that_nobody_closes_any_more_is_told(fake: Fake) -> None:
 def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(
     fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.protocol.looks.REPLAY_LOOK_SECONDS_MIN", 0.01)
+    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_LOOK_SECONDS_MIN", 0.01)
     told: list[Gap] = []
     with in_thread(lambda: fake_broker("other")) as other:
         with connect_blocking(other.thing.address) as there:
@@ -273,7 +273,7 @@ def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(
 
 
 def test_what_is_not_on_enough_disks_yet_holds_nothing_up(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.looks.REPLAY_LOOK_SECONDS_MIN", 0.01)
+    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_LOOK_SECONDS_MIN", 0.01)
     told: list[Gap] = []
     fake.thing.answers["schema.get"] = STORED
     with connect_blocking(fake.thing.address) as client:

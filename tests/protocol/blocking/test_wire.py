@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.protocol.batch import make_batch
 from headgate.protocol.blocking.limits import UNSENT_BYTES_MAX
 from headgate.protocol.blocking.wire import Wire
+from headgate.protocol.data import make_batch
 from headgate.protocol.errors import ConnectionLost
 from headgate.protocol.messages import VERSION, Answer, Ask, Hello, Message, Publish, Welcome
-from headgate.protocol.session import Role, Session
+from headgate.protocol.wire import Role, Session
 
 
 class Peer:

@@ -12,12 +12,15 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from headgate.protocol.spark import attempts  # noqa: E402
-from headgate.protocol.spark.attempts import Attempt, Run  # noqa: E402
 from headgate.protocol.spark.batch_writer import BatchWriter, Published, summary  # noqa: E402
 from headgate.protocol.spark.layout import plan_layout  # noqa: E402
 from headgate.protocol.spark.options import write_options  # noqa: E402
-from headgate.protocol.spark.sending import Sent  # noqa: E402
+from headgate.protocol.spark.writing import (  # noqa: E402
+    Attempt,
+    Run,
+    Sent,
+    attempts,
+)
 from tests.support.fake_log import FakeClient, FakeLog  # noqa: E402
 from tests.support.fake_task import FakeTask, in_task  # noqa: E402
 

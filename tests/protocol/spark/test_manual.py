@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from headgate.protocol.spark import errors
-from headgate.protocol.spark.decoding import _MAKERS
 from headgate.protocol.spark.layout import RESERVED
 from headgate.protocol.spark.options import KINDS, OPTIONS, Option
+from headgate.protocol.spark.reading.decoding import _MAKERS
 
 TEXT = (Path(__file__).resolve().parents[3] / "protocol" / "spark" / "MANUAL.md").read_text(encoding="utf-8")
 

@@ -8,14 +8,19 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from headgate.protocol.batch import make_batch  # noqa: E402
-from headgate.protocol.log_rows import LogKind, LogName, Row  # noqa: E402
-from headgate.protocol.records import decode_record  # noqa: E402
-from headgate.protocol.spark.decoding import Decoder, Portion  # noqa: E402
+from headgate.protocol.data import (  # noqa: E402
+    LogKind,
+    LogName,
+    Row,
+    decode_record,
+    make_batch,
+)
 from headgate.protocol.spark.errors import BadRow, UnsupportedType  # noqa: E402
-from headgate.protocol.spark.frames import Encoder, Frame  # noqa: E402
 from headgate.protocol.spark.layout import Layout, plan_layout  # noqa: E402
 from headgate.protocol.spark.options import write_options  # noqa: E402
+from headgate.protocol.spark.reading import Decoder  # noqa: E402
+from headgate.protocol.spark.reading.decoding import Portion  # noqa: E402
+from headgate.protocol.spark.writing.frames import Encoder, Frame  # noqa: E402
 
 MEMBERS = pa.struct({"l": pa.int64(), "d": pa.float64(), "s": pa.string(), "b": pa.bool_()})
 TEXTS = pa.map_(pa.string(), pa.string())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.protocol.spark.decoding import _MAKERS
 from headgate.protocol.spark.errors import BadOption
 from headgate.protocol.spark.options import KINDS, read_options
+from headgate.protocol.spark.reading.decoding import _MAKERS
 from headgate.protocol.spark.schemas import TYPED, attributes_type, schema_text
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.routing import BOTH_WAYS_BASE_4
+from headgate.broker.core.keyspace import BOTH_WAYS_BASE_4
 from headgate.ops.bench.papers import __main__ as papers
 from headgate.ops.bench.papers import delivery, routing
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.counting_messages import ASK, LISTS
-from headgate.broker.core.keyed_messages import Kind
+from headgate.broker.core.forwarding import ASK, LISTS
+from headgate.broker.core.kv import Kind
 from headgate.ops.bench.papers.node_ring import NodeRing, word_of
 from headgate.protocol.messages import Answer, Ask, Control, Credit, Deliver, Forward, Message, Puback, Suback
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.counting import Placement
-from headgate.broker.core.routing import BOTH_WAYS_BASE_4
+from headgate.broker.core.keyspace import BOTH_WAYS_BASE_4
+from headgate.broker.core.placement import Placement
 from headgate.matching.tree import Literal
 from headgate.ops.bench.papers import __main__ as papers
 from headgate.ops.bench.papers import placements, routing

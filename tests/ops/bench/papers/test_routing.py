@@ -7,7 +7,7 @@ from math import log2
 
 import pytest
 
-from headgate.broker.core.routing import BOTH_WAYS_BASE_2, BOTH_WAYS_BASE_4, ONE_WAY_BASE_2
+from headgate.broker.core.keyspace import BOTH_WAYS_BASE_2, BOTH_WAYS_BASE_4, ONE_WAY_BASE_2
 from headgate.ops.bench.papers import __main__ as papers
 from headgate.ops.bench.papers import routing
 

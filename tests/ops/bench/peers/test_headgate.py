@@ -9,14 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.ops.bench.harness import MeasurementFailed
+from headgate.ops.bench.kit import MeasurementFailed, Want, build
 from headgate.ops.bench.limits import RING_EVENTS
-from headgate.ops.bench.peers import Headgate
-from headgate.ops.bench.peers.headgate import HeadgatePublisher, HeadgateSubscriber, Line, patch
-from headgate.ops.bench.workloads import Want, build
-from headgate.protocol.batch import Portion, join_u32
-from headgate.protocol.codec import decode, encode_chunks
-from headgate.protocol.frames import FrameReader, frame
+from headgate.ops.bench.peers import Headgate, HeadgateSubscriber
+from headgate.ops.bench.peers.headgate import HeadgatePublisher, Line, patch
+from headgate.protocol.data import Portion, join_u32
 from headgate.protocol.limits import FRAME_LENGTH_MAX
 from headgate.protocol.messages import (
     Credit,
@@ -33,9 +30,8 @@ from headgate.protocol.messages import (
     Subscribe,
     Welcome,
 )
-from headgate.protocol.session import Role, Session
-
-from .scripted import scripted
+from headgate.protocol.wire import FrameReader, Role, Session, decode, encode_chunks, frame
+from tests.ops.bench.peers.scripted import scripted
 
 
 def framed(message: Message) -> bytes:

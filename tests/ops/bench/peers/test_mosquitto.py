@@ -6,13 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.ops.bench.harness import MeasurementFailed
-from headgate.ops.bench.peers import Mosquitto
+from headgate.ops.bench.kit import MeasurementFailed, Want, build
+from headgate.ops.bench.peers import BODY, Mosquitto
 from headgate.ops.bench.peers.mosquitto import packet
-from headgate.ops.bench.peers.peer import BODY
-from headgate.ops.bench.workloads import Want, build
-
-from .scripted import scripted
+from tests.ops.bench.peers.scripted import scripted
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.ops.bench.peers import Nats
-from headgate.ops.bench.peers.peer import BODY
-from headgate.ops.bench.workloads import Want, build
-
-from .scripted import scripted
+from headgate.ops.bench.kit import Want, build
+from headgate.ops.bench.peers import BODY, Nats
+from tests.ops.bench.peers.scripted import scripted
 
 
 def pong(heard: bytes) -> bytes:

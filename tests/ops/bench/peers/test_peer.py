@@ -8,19 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.ops.bench.harness import MeasurementFailed
+from headgate.ops.bench.kit import MeasurementFailed, Want, Workload, build
 from headgate.ops.bench.limits import ARRIVALS_PER_CHUNK_MAX, BODY_LENGTH, CHUNK_EVENTS, RING_EVENTS
-from headgate.ops.bench.peers.peer import (
-    BODY,
-    Chunk,
-    Peer,
-    Publisher,
-    SizedSubscriber,
-    Subscriber,
-    installed,
-    read_until,
-)
-from headgate.ops.bench.workloads import Want, Workload, build
+from headgate.ops.bench.peers import BODY, Chunk, Peer, Subscriber
+from headgate.ops.bench.peers.peer import Publisher, SizedSubscriber, installed, read_until
 
 
 class Plain(Peer):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.ops.bench.peers import Redis
-from headgate.ops.bench.peers.peer import BODY
-from headgate.ops.bench.workloads import Want, build
-
-from .scripted import scripted
+from headgate.ops.bench.kit import Want, build
+from headgate.ops.bench.peers import BODY, Redis
+from tests.ops.bench.peers.scripted import scripted
 
 
 def test_an_event_is_a_publish_command() -> None:

@@ -1,0 +1,355 @@
+"""What a client says, and what follows from it: one method a message, found through one table.
+
+A batch that was refused counts as answered: ERROR names it, then the cumulative PUBACK passes it. A request that was
+refused leaves everything as it was. A client that breaks the protocol loses its connection, never its session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from headgate.matching import (
+    ConditionError,
+    MatchingError,
+    Tree,
+    XPath,
+    extensions,
+    parse_condition,
+    parse_pattern,
+    to_text,
+)
+from headgate.matching.limits import CONDITION_BYTES_MAX
+from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT
+from headgate.protocol.messages import (
+    VERSION,
+    Answer,
+    Ask,
+    Credit,
+    Error,
+    Goodbye,
+    Hello,
+    Hold,
+    Message,
+    Publish,
+    ReadLog,
+    Scope,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+    Welcome,
+)
+
+from ..config import NodeConfig
+from ..deferred import Later
+from ..delivery import ClientSession, Dissemination, Streams, Subscribers, Subscription
+from ..effects import Close, Effect, Note, Send
+from ..limits import (
+    ASKS_PER_SESSION_MAX,
+    ERROR_TEXT_LENGTH_MAX,
+    LONG_CONDITIONS_BYTES_MAX,
+    SESSIONS_MAX,
+    SUBSCRIPTIONS_MAX,
+    SUBSCRIPTIONS_PER_SESSION_MAX,
+)
+from ..log import LogReading
+from ..placement import Rendezvous
+from .audit import AuditLog
+from .publishers import Publishers
+
+__all__ = ["Clients"]
+
+_SESSION_KEY_BYTES = 16
+_OPTIONS = ("credit", "durable", "exact", "from", "ordered")
+
+
+class Clients:
+    """The broker's side of every conversation with a client."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        random: Random,
+        effects: list[Effect],
+        streams: Streams,
+        subscribers: Subscribers,
+        dissemination: Dissemination,
+        rendezvous: Rendezvous,
+        publishers: Publishers,
+        reading: LogReading,
+        audit: AuditLog,
+        answer: Callable[[str, dict[str, Any], float], Any],
+    ) -> None:
+        self._config = config
+        self._random = random
+        self._effects = effects
+        self._streams = streams
+        self._subscribers = subscribers
+        self._dissemination = dissemination
+        self._rendezvous = rendezvous
+        self._publishers = publishers
+        self._audit = audit
+        self._answer = answer
+        self.draining = False
+        publishers.violated = self._violated
+        self.table: dict[type, Callable[[ClientSession, Any, float], None]] = {
+            Publish: publishers.publish,
+            Credit: self._credit,
+            Hold: self._hold,
+            Subscribe: self._subscribe,
+            Unsubscribe: self._unsubscribe,
+            Ask: self._ask,
+            ReadLog: reading.read,
+            Goodbye: self._goodbye,
+            Error: self._client_error,
+        }
+
+    def hello(self, link: int, address: str, hello: Hello, now: float) -> ClientSession | None:
+        """Open a session or go on with one; None when the client was turned away."""
+        subscribers = self._subscribers
+        session = subscribers.by_key.get(hello.session) if hello.session else None
+        resumed = session is not None
+        if self.draining:
+            self._reject(link, ErrorCode.SHUTTING_DOWN, "the broker is shutting down")
+            return None
+        if session is None:
+            if len(subscribers.by_key) >= SESSIONS_MAX and subscribers.grace:
+                self.end(
+                    next(iter(subscribers.grace.values())), "expired", now
+                )  # who is here goes before who may come back
+            if len(subscribers.by_key) >= SESSIONS_MAX:
+                self._reject(link, ErrorCode.TOO_MANY, f"this broker holds its {SESSIONS_MAX} sessions already")
+                return None
+            key = self._random.randbytes(_SESSION_KEY_BYTES)
+            session = ClientSession(key, hello.name, None, hello.credit, hello.credit)
+            subscribers.by_key[key] = session
+        elif hello.received > session.sent:
+            self._reject(link, ErrorCode.PROTOCOL, "HELLO: `received` is more than was ever sent")
+            return None
+        elif session.link is not None:
+            self._replace(session, session.link, now)
+        subscribers.attach(session, link)
+        session.address = address
+        session.allowed_bytes = session.room_bytes = hello.credit_bytes
+        self._effects.append(Note("session resumed" if resumed else "session opened", {"client": session.name}, True))
+        self._effects.append(
+            Send(
+                link,
+                Welcome(
+                    VERSION,
+                    self._config.name,
+                    session.key,
+                    resumed,
+                    self._publishers.resumed(session),
+                    PUBLISH_WINDOW_DEFAULT,
+                    hello.heartbeat_seconds,
+                ),
+            )
+        )
+        if resumed:
+            subscribers.lost_in_flight(session, hello.received)
+            session.allowed = hello.received + hello.credit
+            subscribers.release_all(session)
+            subscribers.pump(session)
+            self._publishers.tell_interest(session, session.publishes)
+        return session
+
+    def _replace(self, session: ClientSession, link: int, now: float) -> None:
+        """The client came back before its old connection was known to be dead."""
+        text = "this session goes on over another connection"
+        self._effects.append(Send(link, Error(ErrorCode.REPLACED, Scope.CONNECTION, 0, text)))
+        self._effects.append(Close(link))
+        self._subscribers.detach(session, now)
+
+    def _reject(self, link: int, code: ErrorCode, text: str) -> None:
+        self._effects.append(Send(link, Error(code, Scope.CONNECTION, 0, text)))
+        self._effects.append(Close(link))
+
+    def _credit(self, session: ClientSession, message: Credit, now: float) -> None:
+        if not session.received <= message.received <= session.sent or message.allowed > CREDIT_MAX:
+            text = f"CREDIT: received {message.received} is not between {session.received} and {session.sent}"
+            self._violated(session, ErrorCode.PROTOCOL, text, now)
+            return
+        session.received = message.received
+        session.allowed = max(session.allowed, message.allowed)
+        session.room_bytes += max(0, message.allowed_bytes - session.allowed_bytes)
+        session.allowed_bytes = max(session.allowed_bytes, message.allowed_bytes)
+        if self._subscribers.watch is not None:
+            self._subscribers.watch.acknowledged(session, message)
+        if session.announced:
+            self._subscribers.heard(session)
+        if session.waits or session.gaps:
+            self._subscribers.pump(session)
+
+    def _hold(self, session: ClientSession, message: Hold, now: float) -> None:
+        if message.subscription not in session.subscriptions:
+            return  # its end crossed this on the way, or it was refused
+        if message.held:
+            self._subscribers.hold(session, message.subscription)
+        else:
+            self._subscribers.release(session, message.subscription)
+
+    def _subscribe(self, session: ClientSession, message: Subscribe, now: float) -> None:
+        pending = session.placing.get(message.subscription)
+        if pending is not None and _same_wish(pending, message):  # asked again over a new connection
+            session.placing[message.subscription] = message
+            return
+        try:
+            subscription, condition = self._understand(session, message)
+        except MatchingError as error:
+            code = ErrorCode.BAD_CONDITION if isinstance(error, ConditionError) else ErrorCode.BAD_PATTERN
+            self._refuse(session, code, Scope.REQUEST, message.request, str(error))
+            return
+        except Refused as error:
+            self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
+            return
+        session.subscriptions[message.subscription] = subscription
+        session.placing[message.subscription] = message
+        self._subscribers.by_identity[subscription.identity] = subscription
+        exact, ordered = (message.options.get(name, False) is True for name in ("exact", "ordered"))
+        self._rendezvous.place(
+            subscription,
+            condition,
+            message.condition,
+            exact,
+            ordered,
+            lambda done, now: self._placed(subscription, done, now),
+            now,
+        )
+
+    def _placed(self, subscription: Subscription, done: bool, now: float) -> None:
+        """It is in force, or the cluster could not be brought to take it."""
+        session, number = subscription.session, subscription.number
+        asked = session.placing.pop(number, None)
+        if asked is None or session.subscriptions.get(number) is not subscription:
+            return
+        if done:
+            self._say(session, Suback(asked.request, number))
+            self._audit.subscribed(subscription)
+            return
+        del session.subscriptions[number]
+        del self._subscribers.by_identity[subscription.identity]
+        self._subscribers.withdraw(session, number)
+        self._rendezvous.withdraw([subscription], now)
+        text = "the cluster could not take this subscription, because brokers do not answer: try again in a moment"
+        self._refuse(session, ErrorCode.UNAVAILABLE, Scope.REQUEST, asked.request, text)
+
+    def _understand(self, session: ClientSession, message: Subscribe) -> tuple[Subscription, Tree | None]:
+        """Check a SUBSCRIBE. Raises MatchingError or Refused, having changed nothing."""
+        if message.subscription in session.subscriptions:
+            raise Refused(ErrorCode.DUPLICATE, f"subscription {message.subscription} exists: unsubscribe it first")
+        if message.subscription == 0:
+            raise Refused(ErrorCode.BAD_REQUEST, "subscriptions are numbered from 1")
+        if len(session.subscriptions) >= SUBSCRIPTIONS_PER_SESSION_MAX:
+            text = f"a session has at most {SUBSCRIPTIONS_PER_SESSION_MAX} subscriptions: open another one"
+            raise Refused(ErrorCode.LIMIT, text)
+        if len(self._subscribers.by_identity) >= SUBSCRIPTIONS_MAX:
+            raise Refused(ErrorCode.LIMIT, f"this broker holds its {SUBSCRIPTIONS_MAX} subscriptions already")
+        if len(message.condition) > CONDITION_BYTES_MAX and self._rendezvous.long_bytes >= LONG_CONDITIONS_BYTES_MAX:
+            text = f"long IN lists fill the {LONG_CONDITIONS_BYTES_MAX} bytes that this broker has for them"
+            raise Refused(ErrorCode.LIMIT, f"{text}: subscribe at another one, or without the list")
+        _check_options(message.options)
+        pattern = parse_pattern(message.pattern, exact=message.options.get("exact", False))
+        condition = parse_condition(message.condition) if message.condition.strip() else None
+        if condition is not None:
+            for extension in extensions(condition):
+                name = "XPATH" if isinstance(extension, XPath) else "DELTA (with its HEARTBEAT)"
+                text = f"{name} is understood, and not yet served by this broker: leave it out for now"
+                raise Refused(ErrorCode.UNSUPPORTED, text)
+        if self._streams.find(pattern.stream) is None:
+            raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
+        identity = self._rendezvous.next_identity()
+        text = to_text(condition) if condition is not None else ""
+        return Subscription(identity, message.subscription, session, pattern.stream, pattern, text), condition
+
+    def _unsubscribe(self, session: ClientSession, message: Unsubscribe, now: float) -> None:
+        subscription = session.subscriptions.pop(message.subscription, None)
+        if subscription is None:
+            text = f"there is no subscription {message.subscription} in this session"
+            self._refuse(session, ErrorCode.NOT_FOUND, Scope.REQUEST, message.request, text)
+            return
+        if session.placing.pop(message.subscription, None) is None:
+            self._audit.unsubscribed(subscription)
+        self._subscribers.withdraw(session, message.subscription)
+        self._rendezvous.withdraw([subscription], now)
+        del self._subscribers.by_identity[subscription.identity]
+        self._say(session, Unsuback(message.request, message.subscription))
+
+    def _ask(self, session: ClientSession, message: Ask, now: float) -> None:
+        try:
+            if session.asking >= ASKS_PER_SESSION_MAX:
+                text = f"a session waits for at most {ASKS_PER_SESSION_MAX} answers at a time: wait for one of them"
+                raise Refused(ErrorCode.LIMIT, text)
+            value = self._answer(message.verb, message.arguments, now)
+        except Refused as error:
+            self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
+            return
+        if isinstance(value, Later):
+            session.asking += 1
+            value.tell = lambda answer: self._answer_later(session, message.request, answer)
+            return
+        self._say(session, Answer(message.request, value))
+
+    def _answer_later(self, session: ClientSession, request: int, answer: Any) -> None:
+        session.asking -= 1
+        if isinstance(answer, Refused):
+            self._refuse(session, answer.code, Scope.REQUEST, request, answer.text)
+        else:
+            self._say(session, Answer(request, answer))
+
+    def _goodbye(self, session: ClientSession, message: Goodbye, now: float) -> None:
+        link = session.link
+        self.end(session, "expired", now)
+        if link is not None:
+            self._effects.append(Close(link))
+
+    def _client_error(self, session: ClientSession, message: Error, now: float) -> None:
+        self._effects.append(Note("client reported an error", {"client": session.name, "text": message.text}))
+
+    def end(self, session: ClientSession, reason: str, now: float) -> None:
+        """Forget a session and everything that it stood for."""
+        self._publishers.end(session)
+        # Who says goodbye was there until now; whose session ends without a word had gone before.
+        ending = "client left" if session.link is not None and reason == "expired" else "session ended"
+        subscriptions = self._subscribers.forget(session, reason)
+        for subscription in subscriptions:
+            if subscription.number not in session.placing:
+                self._audit.unsubscribed(subscription, ending)
+        self._rendezvous.withdraw(subscriptions, now)
+        self._dissemination.forget_plans()
+
+    def _violated(self, session: ClientSession, code: ErrorCode, text: str, now: float) -> None:
+        if session.link is not None:
+            self._effects.append(Send(session.link, Error(code, Scope.CONNECTION, 0, text)))
+            self._effects.append(Close(session.link))
+            self._effects.append(Note("connection ended", {"client": session.name, "reason": text}))
+            self._subscribers.detach(session, now)
+
+    def _refuse(self, session: ClientSession, code: int, scope: Scope, reference: int, text: str) -> None:
+        self._say(session, Error(code, scope, reference, text[:ERROR_TEXT_LENGTH_MAX]))
+
+    def _say(self, session: ClientSession, message: Message) -> None:
+        if session.link is not None:
+            self._effects.append(Send(session.link, message))
+
+
+def _same_wish(one: Subscribe, other: Subscribe) -> bool:
+    return (one.pattern, one.condition, one.options) == (other.pattern, other.condition, other.options)
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Raises Refused on an option that is unknown, malformed, or not served yet."""
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            raise Refused(ErrorCode.BAD_REQUEST, f"unknown option {name!r}; there are {', '.join(_OPTIONS)}")
+        if name in ("exact", "ordered") and type(value) is not bool:
+            raise Refused(ErrorCode.BAD_REQUEST, f"option {name} is true or false")
+    if options.get("durable"):
+        text = "durable subscriptions are not there yet, no broker would keep this one's place: leave `durable` out"
+        raise Refused(ErrorCode.UNSUPPORTED, text)
+    if options.get("from", "now") != "now":
+        text = "a subscription begins now: leave `from` out, and read the past of a stored stream with READ_LOG"
+        raise Refused(ErrorCode.UNSUPPORTED, text)

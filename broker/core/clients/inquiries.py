@@ -1,0 +1,155 @@
+"""Inquiries: a question of a client that another broker answers, so that one connection sees the whole cluster.
+
+    INQUIRE    [number, verb, arguments]
+    ANSWERED   [number, code, value]        code 0: the value answers it; otherwise it was refused, and value says why
+
+Both travel as Control. `number` is the asker's. Whoever is asked answers as it would a client of its own, in pages of
+the same size, and asks nobody on. What is asked changes nothing: only the verbs in INQUIRED go to another broker.
+
+An inquiry ends with its answer or with the link. After INQUIRY_SECONDS_MAX the client is told that there was no answer;
+the inquiry stays in the count until the answer or the end of the link, so that a broker that hangs is not asked on and
+on: what is under way to one broker is bounded on both sides by INQUIRIES_PER_BROKER_MAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.messages import Control
+
+from ..cluster import Cluster
+from ..deferred import Later
+from ..keyspace import hash_identifier
+from ..limits import INQUIRIES_PER_BROKER_MAX, INQUIRY_LENGTH_MAX, INQUIRY_SECONDS_MAX
+from ..links import PeerInfo
+
+__all__ = ["ANSWERED", "INQUIRE", "INQUIRED", "Inquiries"]
+
+INQUIRE, ANSWERED = 40, 41
+"""Kinds of Control."""
+
+INQUIRED = frozenset(("status", "ring", "streams", "subs", "slowest", "logs"))
+"""Verbs that one broker may ask another."""
+
+
+@dataclass(slots=True)
+class _Inquiry:
+    """A question that went to a broker; `later` is None once the client was told that there is no answer."""
+
+    info: PeerInfo
+    later: Later | None
+    until: float
+
+
+class Inquiries:
+    """See the head of this file. `answer` answers a question for this broker itself, or raises Refused."""
+
+    def __init__(self, cluster: Cluster, answer: Callable[[str, dict[str, Any], float], Any]) -> None:
+        self._cluster = cluster
+        self._answer = answer
+        self._open: dict[int, _Inquiry] = {}  # in the order of asking, and so of their deadlines
+        self._answering: dict[int, int] = {}  # link -> inquiries that came on it and wait here
+        self._numbers = 0
+
+    @property
+    def deadline(self) -> float:
+        """When to call `wake`."""
+        return min((one.until for one in self._open.values() if one.later is not None), default=float("inf"))
+
+    def begin(self) -> None:
+        """Other brokers may ask from now on."""
+        self._cluster.take_controls({INQUIRE: self._asked, ANSWERED: self._answered})
+
+    def ask(self, broker: Any, verb: str, arguments: dict[str, Any], now: float) -> Later:
+        """Ask another broker; what it answers. Raises Refused when it cannot be asked."""
+        info = self._cluster.peers.by_identifier.get(hash_identifier(broker)) if type(broker) is str else None
+        if info is None or info.name != broker:
+            text = f"no broker named {broker!r} is known at {self._cluster.config.name}: `headgate ring` shows them all"
+            raise Refused(ErrorCode.NOT_FOUND, text)
+        if info.link is None:
+            raise Refused(ErrorCode.UNAVAILABLE, f"{broker} is down: {self._cluster.config.name} has no link to it")
+        if sum(one.info is info for one in self._open.values()) >= INQUIRIES_PER_BROKER_MAX:
+            text = f"{broker} has {INQUIRIES_PER_BROKER_MAX} questions to answer already: try again in a moment"
+            raise Refused(ErrorCode.LIMIT, text)
+        later = Later()
+        self._numbers += 1
+        self._open[self._numbers] = _Inquiry(info, later, now + INQUIRY_SECONDS_MAX)
+        self._cluster.peers.tell(info.address, Control(INQUIRE, [self._numbers, verb, arguments]), now)
+        return later
+
+    def link_down(self, info: PeerInfo) -> None:
+        """A broker cannot be reached any more, so it will not answer what it was asked."""
+        for number, one in list(self._open.items()):
+            if one.info is info:
+                del self._open[number]
+                self._say(one, _unavailable(info, "the link to it broke"))
+
+    def wake(self, now: float) -> None:
+        """Whoever waited for long is told that there is no answer."""
+        for one in self._open.values():
+            if one.later is not None and one.until <= now:
+                self._say(one, _unavailable(one.info, f"no answer within {INQUIRY_SECONDS_MAX:g} seconds"))
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert all(one.info.link is not None for one in self._open.values())
+        assert all(self._answering.values())
+
+    def _say(self, one: _Inquiry, answer: Any) -> None:
+        later, one.later = one.later, None
+        if later is not None:
+            later.say(answer)
+
+    # --- what other brokers say --------------------------------------------------------------------------------------
+
+    def _answered(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        if len(body) != 3 or type(body[0]) is not int or type(body[1]) is not int:
+            raise ProtocolViolation("ANSWERED is [number, code, value]")
+        number, code, value = body
+        one = self._open.get(number)
+        if one is None or one.info is not info:
+            return  # it was asked on an earlier link
+        del self._open[number]
+        self._say(one, Refused(code, str(value)) if code else value)
+
+    def _asked(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        if len(body) != 3 or (type(body[0]), type(body[1]), type(body[2])) != (int, str, dict):
+            raise ProtocolViolation("INQUIRE is [number, verb, arguments]")
+        number, verb, arguments = body
+        link = info.link
+        assert link is not None
+        try:
+            if verb not in INQUIRED:
+                raise Refused(ErrorCode.BAD_REQUEST, f"{verb} is not asked of another broker; connect to that broker")
+            if self._answering.get(link, 0) >= INQUIRIES_PER_BROKER_MAX:
+                raise Refused(ErrorCode.LIMIT, f"{INQUIRIES_PER_BROKER_MAX} questions wait already: try again")
+            value = self._answer(verb, arguments, now)
+        except Refused as error:
+            value = error
+        if not isinstance(value, Later):
+            self._tell(info, number, value, now)
+            return
+        self._answering[link] = self._answering.get(link, 0) + 1
+
+        def told(answer: Any) -> None:
+            self._answering[link] -= 1
+            if not self._answering[link]:
+                del self._answering[link]
+            if info.link == link:
+                self._tell(info, number, answer, now)
+
+        value.tell = told
+
+    def _tell(self, info: PeerInfo, number: int, answer: Any, now: float) -> None:
+        if not isinstance(answer, Refused) and len(repr(answer).encode()) > INQUIRY_LENGTH_MAX:
+            text = "the answer is too long to be carried from broker to broker: ask that broker itself"
+            answer = Refused(ErrorCode.LIMIT, text)
+        body = [number, int(answer.code), answer.text] if isinstance(answer, Refused) else [number, 0, answer]
+        self._cluster.peers.tell(info.address, Control(ANSWERED, body), now)
+
+
+def _unavailable(info: PeerInfo, reason: str) -> Refused:
+    return Refused(ErrorCode.UNAVAILABLE, f"{info.name} did not answer: {reason}")

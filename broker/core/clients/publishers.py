@@ -1,0 +1,351 @@
+"""Publishers: what clients publish, how each batch is answered, and what they are told to send with it.
+
+A session numbers its batches; PUBACK says up to where all have their answer. A batch of a stream in memory has its
+answer at once. One in mode `stored` has it when enough disks have it, so it stands in `session.unstored` until then,
+and PUBACK stays before it, whatever came behind. A refused batch is answered too: ERROR names it, then PUBACK passes.
+
+A batch of a stored stream is refused before it has a place in the log, or not at all: what the log has is carried.
+
+A broker that was told of a cluster and has no place in it yet does not know its streams: it may have lost its disk, and
+one of them be a stored one. Until it knows (`knows_streams`), batches of streams without a schema wait in `_early`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from headgate.matching import TopicError, check_topic
+from headgate.protocol.data import Batch, LogKind, Row
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.limits import PUBLISH_WINDOW_DEFAULT
+from headgate.protocol.messages import Error, Interest, Message, Mode, Puback, Publish, Scope, Stamp
+
+from ..delivery import ClientSession, Dissemination, Stream, Streams
+from ..effects import Effect, Send
+from ..forwarding import Forwarding
+from ..limits import EARLY_BYTES_MAX, ERROR_TEXT_LENGTH_MAX, PUBLISHED_STREAMS_MAX, REMEMBERED_TEXT_LENGTH_MAX
+from ..log import HeldLog, Log, Producers
+from ..log_state import ProducerState
+
+__all__ = ["Publishers"]
+
+_IDS = "ids"
+
+
+class Publishers:
+    """See the head of this file. `violated` ends the connection of whoever breaks the protocol."""
+
+    def __init__(
+        self,
+        origin: str,
+        effects: list[Effect],
+        streams: Streams,
+        dissemination: Dissemination,
+        forwarding: Forwarding,
+        log: Log,
+        producers: Producers,
+    ) -> None:
+        self._origin = origin
+        self._effects = effects
+        self._streams = streams
+        self._dissemination = dissemination
+        self._forwarding = forwarding
+        self._log = log
+        self._producers = producers
+        self._answered: dict[bytes, ClientSession] = {}
+        self.violated: Callable[[ClientSession, ErrorCode, str, float], None]
+        self.knows_streams: Callable[[float], bool] = lambda now: True
+        self.shut_out: Callable[[float], str] = lambda now: ""
+        self._early: deque[tuple[ClientSession, Publish, Stream]] = deque()
+        self._waiting: list[Callable[[str, float], None]] = []
+        self._early_bytes = 0
+        self._knows = False
+        self.wall_offset = 0.0
+        self.batches = self.events = self.duplicates = self.refused = 0
+
+    # --- batches -----------------------------------------------------------------------------------------------------
+
+    def publish(self, session: ClientSession, message: Publish, now: float) -> None:
+        """A client says PUBLISH."""
+        batch, sequence = message.batch, message.sequence
+        if message.mode != Mode.FIRE:
+            if sequence <= session.accepted:
+                self._again(session, message)
+                return
+            if sequence != session.accepted + 1:
+                text = f"PUBLISH {sequence} came after {session.accepted}: sequences have no holes"
+                self.violated(session, ErrorCode.SEQUENCE_GAP, text, now)
+                return
+            session.accepted = sequence
+            if session.unheard:
+                session.unheard.clear()
+        self.batches += 1
+        try:
+            topics = batch.topic_list()
+            stream = self._publishing(session, topics[0].partition("/")[0])
+            if stream.plain:
+                if self._early or not (self._knows or self.knows(now)):
+                    self._wait_for_cluster(session, message, stream, now)
+                    return
+                if message.mode == Mode.STORED:
+                    raise _not_stored_here(stream.name)
+                self._forwarding.publish(stream, batch, int((now + self.wall_offset) * 1e6), now)
+            else:
+                self._publish_with_settings(session, message, stream, now)
+            self.events += batch.count
+        except (TopicError, ProtocolViolation, Refused) as error:
+            self._refuse(session, sequence, batch.count, error)
+
+    def knows(self, now: float) -> bool:
+        """Whether this broker knows which streams are stored; once it does, it hears of every change."""
+        self._knows = self._knows or self.knows_streams(now)
+        return self._knows
+
+    def _wait_for_cluster(self, session: ClientSession, message: Publish, stream: Stream, now: float) -> None:
+        """Keep it until this broker knows its streams. Raises Refused when that is too much, or never to be."""
+        size = len(message.batch.records)
+        shut_out = self.shut_out(now)
+        if shut_out or self._early_bytes + size > EARLY_BYTES_MAX:
+            raise _has_no_place(message, shut_out)
+        self._early.append((session, message, stream))
+        self._early_bytes += size
+        if message.sequence:
+            session.unstored[message.sequence] = None
+
+    def when_known(self, act: Callable[[str, float], None]) -> None:
+        """Call `act` as soon as this broker knows its streams, or with the reason why it never will."""
+        self._waiting.append(act)
+
+    def go_on(self, now: float) -> None:
+        """Something may have changed in the cluster: what came too early is taken as soon as its stream is known."""
+        known = self.knows(now)
+        if not self._early and not self._waiting:
+            return
+        shut_out = "" if known else self.shut_out(now)
+        if not (known or shut_out):
+            return
+        waiting, self._waiting = self._waiting, []
+        for act in waiting:
+            act(shut_out, now)
+        early, self._early = self._early, deque()
+        self._early_bytes = 0
+        for session, message, stream in early:
+            try:
+                if shut_out:
+                    raise _has_no_place(message, shut_out)
+                if stream.plain:
+                    if message.mode == Mode.STORED:
+                        raise _not_stored_here(stream.name)
+                    self._forwarding.publish(stream, message.batch, self.wall_us(now), now)
+                else:
+                    self._publish_with_settings(session, message, stream, now)
+            except (TopicError, ProtocolViolation, Refused) as error:
+                self._refuse(session, message.sequence, message.batch.count, error)
+            else:
+                if message.mode == Mode.STORED:
+                    continue
+            self._answer(session, message.sequence, None)
+
+    def _again(self, session: ClientSession, message: Publish) -> None:
+        """This sequence was taken before: whoever sends it again waits for its answer."""
+        sequence = message.sequence
+        self.duplicates += message.batch.count
+        for one in [one for one in session.unheard if one <= sequence]:  # it sends what has no answer, in order
+            del session.unheard[one]
+        if sequence in session.unstored:
+            return
+        if sequence in session.refusals:
+            self._say(session, session.refusals[sequence])
+        self._say(session, Puback(session.answered))
+
+    def _publish_with_settings(self, session: ClientSession, message: Publish, stream: Stream, now: float) -> None:
+        if stream.settings.verify:
+            batch = message.batch
+            batch = Batch(batch.topics, batch.count, batch.lengths, batch.records, {}, complete=False)
+            message = replace(message, batch=batch)
+        if not stream.settings.stored:
+            if message.mode == Mode.STORED:
+                raise _not_stored_here(stream.name)
+            self._forwarding.publish(stream, message.batch, self.wall_us(now), now)
+        elif self._log.vouched:
+            self._store(session, message, stream, now)
+        else:
+            self._log.check_room(len(message.batch.records))
+            self._forwarding.check(stream, message.batch)
+            if message.sequence:
+                session.unstored[message.sequence] = None
+            self._log.hold_back(len(message.batch.records), lambda now: self._store_late(session, message, stream, now))
+
+    def _store_late(self, session: ClientSession, message: Publish, stream: Stream, now: float) -> None:
+        """It had to wait until this broker knew that its log is whole."""
+        try:
+            self._store(session, message, stream, now)
+        except (TopicError, ProtocolViolation, Refused) as error:
+            self._refuse(session, message.sequence, message.batch.count, error)
+        else:
+            if message.mode == Mode.STORED:
+                return
+        self._answer(session, message.sequence, None)
+
+    def _store(self, session: ClientSession, message: Publish, stream: Stream, now: float) -> None:
+        """Put it into the log: what follows happens when it is there. Raises, having done nothing."""
+        batch, stamp, log = message.batch, message.stamp, self._log
+        needs = None if stamp is None else self._producers.judge(stamp, batch.count)
+        if needs is None:
+            log.check_room(len(batch.records))
+            self._forwarding.check(stream, batch)
+            if stamp is not None:
+                _check_ids(stamp, batch.count)
+            needs = [self._append(batch, stamp, stream, now)]
+        if message.mode == Mode.STORED:
+            sequence = message.sequence
+            session.unstored[sequence] = None
+            log.wait(needs, lambda refused, now: self._answer(session, sequence, refused), now, batch=True)
+
+    def _append(self, batch: Batch, stamp: Stamp | None, stream: Stream, now: float) -> tuple[HeldLog, int]:
+        held, time_us = self._log.own(LogKind.EVENTS, stream.name), self.wall_us(now)
+        base = self._dissemination.take_sequence(batch.count)
+        row = Row(
+            held.assigned,
+            batch.count,
+            time_us,
+            self._origin,
+            base,
+            b"",
+            batch.topics,
+            batch.lengths,
+            batch.columns,
+            batch.complete,
+            batch.records,
+        )
+        producer: ProducerState | None = None
+        if stamp is not None:
+            producer = self._producers.taken(stamp, batch.count, now)
+            row.producer, row.epoch, row.number = stamp.producer, stamp.epoch, stamp.number
+            row.digest, row.ids = stamp.digest, stamp.ids
+
+        def on_disk(reason: str, now: float) -> None:
+            if not reason:  # whoever is gone from the table has no subscriptions here
+                self._forwarding.carry(self._streams.by_name.get(stream.name, stream), batch, base, time_us, now)
+
+        end = self._log.append(held, row, producer, on_disk)
+        if stamp is not None:
+            self._producers.ends_at(stamp, held, end)
+        return held, end
+
+    def wall_us(self, now: float) -> int:
+        """The time in microseconds since 1970."""
+        return int((now + self.wall_offset) * 1e6)
+
+    # --- answers -----------------------------------------------------------------------------------------------------
+
+    def _refuse(self, session: ClientSession, sequence: int, count: int, error: Exception) -> None:
+        self.refused += count
+        code = getattr(error, "code", ErrorCode.BAD_TOPIC)
+        code = ErrorCode.BAD_BATCH if code == ErrorCode.PROTOCOL else code
+        self._refuse_batch(session, Error(code, Scope.PUBLISH, sequence, str(error)[:ERROR_TEXT_LENGTH_MAX]))
+
+    def _refuse_batch(self, session: ClientSession, error: Error) -> None:
+        """Say so, and remember it: if this connection breaks now, the client must not take PUBACK for a yes."""
+        if error.reference:
+            session.refusals[error.reference] = replace(error, text=error.text[:REMEMBERED_TEXT_LENGTH_MAX])
+            if len(session.refusals) > PUBLISH_WINDOW_DEFAULT:
+                del session.refusals[next(iter(session.refusals))]
+        self._say(session, error)
+
+    def _answer(self, session: ClientSession, sequence: int, refused: Refused | None) -> None:
+        """A batch that waited has its answer; PUBACK follows when all of the moment have theirs."""
+        if sequence not in session.unstored:
+            return
+        if next(iter(session.unstored)) == sequence:
+            self._answered[session.key] = session
+        del session.unstored[sequence]
+        if refused is not None:
+            self._refuse_batch(session, Error(refused.code, Scope.PUBLISH, sequence, refused.text))
+
+    def resumed(self, session: ClientSession) -> int:
+        """It goes on over another connection: up to where it need not send anything again.
+
+        Nobody knows whether what was refused was heard on the former one: it is asked to be sent again, and refused
+        again, and no PUBACK passes it before that.
+        """
+        session.unheard = dict.fromkeys(sorted(session.refusals))
+        return session.answered
+
+    def settle(self) -> None:
+        """PUBACK to everybody who has answers."""
+        if self._answered:
+            answered, self._answered = self._answered, {}
+            for session in answered.values():
+                self._say(session, Puback(session.answered))
+
+    # --- what publishers are told ------------------------------------------------------------------------------------
+
+    def _publishing(self, session: ClientSession, name: str) -> Stream:
+        """The stream that a session publishes to; the first time it hears what the stream is filtered on."""
+        stream = self._streams.by_name.get(name)
+        if stream is None or session.key not in stream.publishers:
+            check_topic(name)  # before a stream comes into being that nobody could ever subscribe to
+            stream = self._streams.find(name)
+            if stream is None:
+                raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
+            stream.publishers[session.key] = session
+            session.publishes[name] = None
+            if len(session.publishes) > PUBLISHED_STREAMS_MAX:
+                oldest = next(iter(session.publishes))
+                del session.publishes[oldest]
+                del self._streams.by_name[oldest].publishers[session.key]
+            self._say(session, _interest(stream))
+        return stream
+
+    def interest_changed(self, stream: Stream) -> None:
+        """Tell whoever publishes to it."""
+        for publisher in stream.publishers.values():
+            if publisher.paused:
+                # Whoever does not read must not have others' subscriptions pile up before it: once, when it does.
+                publisher.untold[stream.name] = None
+            else:
+                self._say(publisher, _interest(stream))
+
+    def tell_interest(self, session: ClientSession, names: Iterable[str]) -> None:
+        """Say what these streams are filtered on now, the last word of all that was not said before."""
+        for name in names:
+            self._say(session, _interest(self._streams.by_name[name]))
+        session.untold.clear()
+
+    def end(self, session: ClientSession) -> None:
+        """It publishes nothing any more. What waits for the disk is stored all the same."""
+        for name in session.publishes:
+            self._streams.by_name[name].publishers.pop(session.key, None)
+
+    def _say(self, session: ClientSession, message: Message) -> None:
+        if session.link is not None and not session.closing:
+            self._effects.append(Send(session.link, message))
+
+
+def _interest(stream: Stream) -> Interest:
+    return Interest(stream.name, None if stream.interest is None else list(stream.interest))
+
+
+def _has_no_place(message: Publish, shut_out: str) -> Refused:
+    code = ErrorCode.NOT_STORED if message.mode == Mode.STORED else ErrorCode.UNAVAILABLE
+    if shut_out:
+        return Refused(code, f"this broker is not let into its cluster, so use another one: {shut_out}")
+    text = "this broker has not found its place in the cluster yet: try again in a moment, or another broker"
+    return Refused(code, text)
+
+
+def _not_stored_here(stream: str) -> Refused:
+    text = f"stream {stream!r} is kept in memory: publish in mode accepted or fire, or make it a stored one with "
+    text += f"""`headgate schema put {stream} '{{"durability": "stored"}}'`"""
+    return Refused(ErrorCode.UNSUPPORTED, text)
+
+
+def _check_ids(stamp: Stamp, count: int) -> None:
+    """Raises ProtocolViolation unless there is one string an event, or none at all."""
+    if stamp.ids:
+        ids = Batch("", count, b"", b"", {_IDS: stamp.ids}).column(_IDS)
+        if ids is None or not all(type(one) is str for one in ids):
+            raise ProtocolViolation("the ids of a batch are strings, one an event")

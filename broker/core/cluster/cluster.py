@@ -1,0 +1,415 @@
+"""The cluster as one broker sees it: who is there, which keys are whose, and how to reach them.
+
+Here four machines meet that know nothing of each other:
+
+    chord    which brokers there are         letters  -> who is before us, who follows us
+    peers    links to them                   control and events, each link with its bounds
+    routing  the next hop of a key           from both: neighbours, and everybody whom we have a link to
+    keyed    what lives at the keys          from the neighbours: which arc is ours, who holds our copies
+
+Whatever one of them says is carried to the others in `_settle`, until nobody has anything to say. A message for a key
+travels as ROUTE, hop by hop, and becomes an ordinary message of the store where the key lives.
+
+Brokers learn of each other by ROSTER: each tells one other, every second, whom it has links to. Up to
+MESH_BROKERS_MAX brokers everybody keeps a link to everybody.
+
+`place_of(key)` is what the parts above ask: HERE, the identifier of the broker to hand it to, or WAIT, when nobody
+can answer for the key at this moment. The answer holds as long as `epoch` stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from headgate.protocol.errors import ErrorCode, ProtocolViolation
+from headgate.protocol.messages import Control
+from headgate.protocol.messages import Letter as WireLetter
+
+from ..config import NodeConfig
+from ..effects import Effect, Note, Store
+from ..keyspace import MESH_BROKERS_MAX, NOTHING, RING_SIZE, RoutingTable, Scope, Way, distance
+from ..kv import Added, Item, Keyed, KeyedConfig, Kind, Placed, Removed, Route, Tell, Unplaced, View
+from ..limits import HOMES_MAX, ROSTER_SECONDS, ROUTE_HOPS_MAX
+from ..links import PeerInfo, Peers
+from ..membership import Chord, Heard, Lost, Member, Post, Tick, from_wire, to_wire
+from .address_book import Acquaintances
+from .serving import Standing
+
+__all__ = ["HERE", "LIFE_SHIFT", "WAIT", "Cluster"]
+
+HERE = -1
+"""Place of a key that is answered for by this broker."""
+
+WAIT = -2
+"""Place of a key that nobody answers for just now: who should is not reached, or is not ready."""
+
+LIFE_SHIFT = 16
+"""A ring member's incarnation is the broker's life and, behind it, how often it was reborn within that life."""
+
+_STORE, _ROUTE, _ROSTER = 1, 2, 3
+"""Kinds of Control that end here; higher ones are the parts' above."""
+
+
+class Cluster:
+    """See the head of this file."""
+
+    def __init__(self, config: NodeConfig, random: Random, effects: list[Effect], now: float) -> None:
+        self.me = config.identifier
+        self.config = config
+        self.chord: Chord | None = None
+        self.peers: Peers
+        self.keyed = Keyed(self.me, KeyedConfig(life=config.incarnation), now)
+        self.table = RoutingTable(self.me, None, ())
+        self.address = self.client_address = ""
+        self.epoch = 0
+        self.added: Callable[[Item, float], None]
+        self.removed: Callable[[Item, float], None]
+        self.placed: Callable[[int, bool, float], None]
+        self.changed: Callable[[float], None]
+        self.came_to_rest: Callable[[], None]
+        self.table_of_controls: dict[int, Callable[[PeerInfo, list[Any], float], None]] = {}
+        self.take_controls({_STORE: self._store_message, _ROUTE: self._routed, _ROSTER: self._roster})
+        self.random = random
+        self._effects = effects
+        self.acquaintances = Acquaintances()
+        self.standing = Standing(self.me, config, self.acquaintances, now)
+        self._roster_at = now
+        self._homes: dict[tuple[int, int], str] = {}
+        self._scope = NOTHING
+        self._scope_epoch, self._scope_table = -1, self.table
+        self._places: dict[int, int] = {}
+        self._settling = False
+        self.hops = 0
+        self.lost_routes = 0
+        self.reconnects = 0
+
+    def take_controls(self, table: dict[int, Callable[[PeerInfo, list[Any], float], None]]) -> None:
+        """Who handles which kinds of CONTROL; each kind has one handler."""
+        twice = self.table_of_controls.keys() & table.keys()
+        assert not twice, f"two parts of the broker use kind {min(twice)} of CONTROL"
+        self.table_of_controls |= table
+
+    def start(self, now: float) -> None:
+        """All parts are in place."""
+        self._show_view(now)
+        self.settle(now)
+
+    # --- inputs --------------------------------------------------------------------------------------------------
+
+    def begin(self, address: str, client_address: str, now: float) -> None:
+        """Others can reach us there: from now on we look for them."""
+        self.address, self.client_address = address, client_address
+        self.acquaintances.own = address
+        me = Member(self.me, self.config.incarnation << LIFE_SHIFT, 0, address)
+        seeds = [*self.config.seeds, *(one for one in self.acquaintances.contacts if one not in self.config.seeds)]
+        self.standing.begin(now)
+        self.peers.show_founder(self.standing.founder())
+        self.chord = Chord(me, seeds, self.config.chord, self.random, now)
+        self._refresh(now)
+        self.settle(now)
+
+    def remember(self, contacts: Sequence[str], now: float) -> None:
+        """Brokers that an earlier life knew."""
+        self.acquaintances.remember(contacts)
+        self._show_view(now)
+        self.settle(now)
+
+    def peer_up(self, info: PeerInfo, now: float) -> None:
+        """There is a link to this broker."""
+        self.reconnects += self.acquaintances.met(info.address, now)
+        contacts = self.acquaintances.new_contacts(one.address for one in self.linked())
+        if contacts is not None:
+            self._effects.append(Store("contacts", contacts))
+        self.peers.show_founder(False)
+        if self.chord is not None:
+            self._carry_out(self.chord.meet(info.address), now)
+        self._scope_epoch = -1  # what waited for this link need wait no longer
+        self.keyed.peer_up(info.identifier, now)
+        self._refresh(now)
+
+    def peer_down(self, info: PeerInfo, reason: str, now: float) -> None:
+        """There is none any more."""
+        self._scope_epoch = -1  # and what went over it has to wait
+        self.keyed.peer_down(info.identifier, now)
+        self._refresh(now)
+
+    def letter(self, info: PeerInfo, wire: WireLetter, now: float) -> None:
+        """Ring control came."""
+        letter = from_wire(wire)
+        if letter.sender.identifier != info.identifier:
+            raise ProtocolViolation("a letter names its own writer")
+        if self.chord is not None:
+            self._carry_out(self.chord.handle(Heard(letter), now), now)
+
+    def control(self, info: PeerInfo, message: Control, now: float) -> None:
+        """Something else came."""
+        handle = self.table_of_controls.get(message.kind)
+        if handle is None:
+            raise ProtocolViolation(f"no control message has kind {message.kind}")
+        handle(info, list(message.body), now)
+
+    def wake(self, now: float) -> None:
+        """What is due is done."""
+        if self.chord is not None and self.chord.next_deadline() <= now:
+            self._carry_out(self.chord.handle(Tick(), now), now)
+        if self.keyed.next_deadline() <= now:
+            self.keyed.tick(now)
+        if self.peers.next_deadline() <= now:
+            self.peers.wake(now)
+        if self.chord is not None and self._roster_at <= now:
+            self._tell_roster(now)
+        self.settle(now)
+
+    def next_deadline(self) -> float:
+        """When to call `wake`."""
+        if self.chord is None:
+            return self.keyed.next_deadline()
+        return min(self.chord.next_deadline(), self.keyed.next_deadline(), self.peers.next_deadline(), self._roster_at)
+
+    def leave(self, now: float) -> None:
+        """Tell the neighbours that we go, so that nobody waits for us."""
+        if self.chord is not None:
+            self._carry_out(self.chord.farewell(), now)
+
+    # --- what the parts above ask --------------------------------------------------------------------------------
+
+    def scope(self, now: float) -> Scope:
+        """What may be answered for here, now; the epoch moves on when that changed."""
+        scope = self._scope = self.keyed.scope(now)
+        if scope.epoch != self._scope_epoch or self.table is not self._scope_table:
+            self._scope_epoch, self._scope_table = scope.epoch, self.table
+            self.epoch += 1
+            self._places.clear()
+        return scope
+
+    def place_of(self, key: int) -> int:
+        """HERE, WAIT or a broker; ask for the scope first, which fixes the moment."""
+        place = self._places.get(key)
+        if place is None:
+            if len(self._places) >= MESH_BROKERS_MAX * 1024:
+                self._places.clear()
+            place = self._places[key] = self._find(key)
+        return place
+
+    def owner_of(self, key: int) -> int:
+        """The broker that the key belongs to, as far as is known here: for explanations."""
+        return min((self.me, *self.table.known), key=lambda one: distance(key, one))
+
+    def scope_share(self, now: float) -> float:
+        """Which part of the keys is answered for here."""
+        scope = self.keyed.scope(now)
+        return 1.0 if scope.everything else min(1.0, sum(one.size for one in scope.stretches) / RING_SIZE)
+
+    def settled(self, now: float) -> bool:
+        """Whether this broker answers for its own keys."""
+        return self.keyed.scope(now).covers(self.me)
+
+    def knows_streams(self, now: float) -> bool:
+        """Whether this broker has what every broker holds, schemas too: it was settled, or never heard of others."""
+        return self.settled(now) or self.standing.founder()
+
+    def refusals(self, now: float) -> dict[str, str]:
+        """By address, why brokers that this one would join do not let it in.
+
+        That a broker of another cluster lives at an address which is only remembered is nobody's fault.
+        """
+        return {
+            address: refusal.text
+            for address, refusal in self.peers.refusals(now).items()
+            if refusal.code != ErrorCode.OTHER_CLUSTER or address in self.config.seeds
+        }
+
+    def shut_out(self, now: float) -> str:
+        """Why this broker has no place, as others do not let it in; empty when it has one, or is only on its way."""
+        return "" if self.settled(now) else next(iter(self.refusals(now).values()), "")
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is nobody else, as far as is known here."""
+        return not self.table.known
+
+    def broadcast(self, kind: int, body: list[Any], now: float) -> None:
+        """To everybody with a link."""
+        for info in self.linked():
+            self.peers.tell(info.address, Control(kind, body), now)
+
+    def linked(self) -> list[PeerInfo]:
+        """Brokers that there is a link to."""
+        return [info for info in self.peers.by_identifier.values() if info.link is not None]
+
+    def unreached(self) -> list[str]:
+        """Addresses of brokers that there are, or were, and that there is no link to."""
+        here = {address for info in self.linked() for address in (info.address, *info.aliases)}
+        return sorted({*self.acquaintances.known, *self.acquaintances.contacts} - here - {self.acquaintances.own})
+
+    def _find(self, key: int) -> int:
+        if self._scope.covers(key):
+            return HERE
+        step = self.table.step(key, self.table.start())
+        if step.broker is None:
+            return WAIT
+        info = self.peers.by_identifier.get(step.broker)
+        return step.broker if info is not None and info.link is not None else WAIT
+
+    # --- between the machines ------------------------------------------------------------------------------------
+
+    def settle(self, now: float) -> None:
+        """Carry what the store says to where it belongs, until it says nothing more."""
+        if self._settling:
+            return
+        self._settling = True
+        try:
+            while self.keyed.effects:
+                effects = self.keyed.effects[:]
+                self.keyed.effects.clear()
+                for effect in effects:
+                    self._carry_out_store(effect, now)
+                self.came_to_rest()
+        finally:
+            self._settling = False
+
+    def _carry_out_store(self, effect: Any, now: float) -> None:
+        if isinstance(effect, Tell):
+            info = self.peers.by_identifier.get(effect.identifier)
+            if info is not None and info.link is not None:
+                self.peers.tell(info.address, Control(_STORE, [effect.kind, effect.body]), now)
+            elif effect.kind == Kind.STORED:  # an answer to somebody far away
+                self._route(effect.identifier, Way.NEAREST, 0, self.me, effect.kind, effect.body, now)
+        elif isinstance(effect, Route):
+            self._route(effect.key, Way.NEAREST, 0, self.me, effect.kind, effect.body, now)
+        elif isinstance(effect, Added):
+            self.added(effect.item, now)
+        elif isinstance(effect, Removed):
+            self.removed(effect.item, now)
+        elif isinstance(effect, Placed):
+            self.placed(effect.ticket, True, now)
+        elif isinstance(effect, Unplaced):
+            self.placed(effect.ticket, False, now)
+        else:
+            self._effects.append(effect)
+
+    def _route(self, key: int, way: Way, hops: int, origin: int, kind: int, body: list[Any], now: float) -> None:
+        step = self.table.step(key, way)
+        if step.broker is None:
+            self.keyed.handle(origin, kind, body, now)
+            return
+        info = self.peers.by_identifier.get(step.broker)
+        if info is None or info.link is None or hops >= ROUTE_HOPS_MAX:
+            self.lost_routes += 1  # whoever asked asks again
+            return
+        self.hops += 1
+        self.peers.tell(info.address, Control(_ROUTE, [key, int(step.way), hops + 1, origin, kind, body]), now)
+
+    def _routed(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        if len(body) != 6 or not all(type(part) is int for part in body[:5]) or type(body[5]) is not list:
+            raise ProtocolViolation("ROUTE is [key, way, hops, origin, kind, body]")
+        key, way, hops, origin, kind, inner = body
+        if not (0 <= key < RING_SIZE and 0 <= origin < RING_SIZE and 0 <= way <= max(Way) and hops >= 0):
+            raise ProtocolViolation("ROUTE: key and origin are identifiers, way and hops are small")
+        self._route(key, Way(way), hops, origin, kind, inner, now)
+
+    def _store_message(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        if len(body) != 2 or type(body[0]) is not int or type(body[1]) is not list:
+            raise ProtocolViolation("a message of the store is [kind, body]")
+        self.keyed.handle(info.identifier, body[0], body[1], now)
+
+    def _carry_out(self, effects: Sequence[Any], now: float) -> None:
+        for effect in effects:
+            if isinstance(effect, Post):
+                self.peers.tell(effect.address, to_wire(effect.letter), now)
+            elif isinstance(effect, Note):
+                self._effects.append(effect)
+            elif isinstance(effect, Lost):
+                self._effects.append(Note("broker lost", {"address": effect.member.address}))
+        self._refresh(now)
+
+    # --- who is where --------------------------------------------------------------------------------------------
+
+    def _refresh(self, now: float) -> None:
+        """Neighbours or links changed: show the store its arc, and make the routing table anew."""
+        self._show_view(now)
+        if self.chord is None:
+            return
+        members = [one for one in self.chord.members() if one.identifier != self.me]
+        predecessor, successors = self._neighbours()
+        linked = [info.identifier for info in self.linked()]
+        everybody = {*linked, *successors, *(() if predecessor is None else (predecessor,))}
+        table = RoutingTable(self.me, predecessor, successors, linked, mesh=len(everybody) < MESH_BROKERS_MAX)
+        mine = self.table
+        if (table.known, table.predecessor, table.successors) != (mine.known, mine.predecessor, mine.successors):
+            self.table = table
+        wanted = {one.address: None for one in members}
+        if self.chord.ring is not None and not self.chord.ring.predecessor.artificial:
+            wanted.setdefault(self.chord.ring.predecessor.address, None)
+        for address in self.acquaintances.known:
+            if len(wanted) < MESH_BROKERS_MAX:
+                wanted.setdefault(address, None)
+        wanted.pop(self.address, None)
+        self.peers.keep(list(wanted), now)
+        self.changed(now)
+
+    def _neighbours(self) -> tuple[int | None, list[int]]:
+        """Identifiers before and after ours; None when the one before is not known."""
+        assert self.chord is not None
+        ring = self.chord.ring
+        if ring is None:
+            others = sorted({one.identifier for one in self.chord.members()} - {self.me})
+            if not others:
+                return None, []
+            ahead = sorted(others, key=lambda one: distance(self.me, one))
+            return ahead[-1], ahead
+        after = [one.identifier for one in self.chord.members() if one.identifier != self.me]
+        before = ring.predecessor.identifier
+        return (None if before == self.me else before), list(dict.fromkeys(after))
+
+    def _show_view(self, now: float) -> None:
+        if self.chord is None:
+            view: View | None = self.standing.before()
+        else:
+            predecessor, others = self._neighbours()
+            linked, refused = bool(self.linked()), bool(self.refusals(now))
+            view = self.standing.view(self.chord, predecessor, others, linked, now, refused)
+        if view is not None and view != self.standing.last:
+            self.standing.last = view
+            self.keyed.view(view, now)
+
+    # --- whom we have heard of -----------------------------------------------------------------------------------
+
+    def _tell_roster(self, now: float) -> None:
+        self._roster_at = now + ROSTER_SECONDS * self.random.uniform(0.8, 1.2)
+        linked = self.linked()
+        for info in linked:
+            self.acquaintances.met(info.address, now)
+        self.acquaintances.forget_strangers(now)
+        self._reach_homes(now)
+        if linked:
+            asked = self.random.choice(linked)
+            addresses = [info.address for info in linked[:MESH_BROKERS_MAX]]
+            self.peers.tell(asked.address, Control(_ROSTER, addresses), now)
+        self._refresh(now)
+
+    def home_at(self, home: int, life: int, address: str) -> None:
+        """A broker that events may have to be brought to, and where it is reached."""
+        self._homes.pop((home, life), None)
+        self._homes[home, life] = address
+        if len(self._homes) > HOMES_MAX:
+            del self._homes[next(iter(self._homes))]
+
+    def _reach_homes(self, now: float) -> None:
+        """Events wait for brokers that there is no link to, as for most beyond MESH_BROKERS_MAX: those are dialled."""
+        for home, session in self.peers.sessions.items():
+            if session.outbox and session.link is None and home in self._homes:
+                self.peers.tell(self._homes[home], Control(_ROSTER, []), now)
+
+    def _roster(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        self.acquaintances.told(body, now)
+        self._refresh(now)
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        self.table.validate()
+        self.keyed.validate()
+        self.peers.validate()
+        assert not self.keyed.effects

@@ -1,0 +1,85 @@
+"""Standing: which keys the store is told are ours, and whether it may begin to answer for them.
+
+Mostly what the ring machine says. But a broker that has just come, or that slept, must not believe too soon that there
+is nobody, or that it has seen everybody:
+
+    alone           at once when no other was ever known (`certain`), else after asking for ALONE_SECONDS; but not
+                    while a broker that was asked says that this one may not come in: then it is not alone, it is shut
+                    out, and what it took for its own would be others'
+    alone, linked   we slept and have not heard yet what became of the others: nothing new is told
+    in a mesh       after the same brokers were there for STILL_SECONDS: the first greeting names but a few
+    in a ring       when the broker before us has adopted us (`ring.py`)
+"""
+
+from __future__ import annotations
+
+from ..config import NodeConfig
+from ..kv import View
+from ..limits import ALONE_SECONDS, STILL_SECONDS
+from ..membership import Chord
+from .address_book import Acquaintances
+
+__all__ = ["Standing"]
+
+
+class Standing:
+    """See the head of this file."""
+
+    def __init__(self, me: int, config: NodeConfig, acquaintances: Acquaintances, now: float) -> None:
+        self._me = me
+        self._config = config
+        self._acquaintances = acquaintances
+        self._alone_from = now
+        self._seen: list[int] = []
+        self._seen_at = now
+        self.last: View | None = None
+
+    def begin(self, now: float) -> None:
+        """Others can reach us from now on, and we them."""
+        self._alone_from = now + ALONE_SECONDS
+
+    def founder(self) -> bool:
+        """Whether there is nobody whom this broker could join: it was told of nobody else, and never met anybody."""
+        seeds = [one for one in self._config.seeds if one != self._acquaintances.own]
+        return not seeds and self._acquaintances.nobody()
+
+    def before(self) -> View:
+        """What holds until then: whoever knows of others answers for nothing before they were asked."""
+        nobody = self.founder()
+        return View(self._me, self._me, (), nobody, nobody)
+
+    def view(
+        self,
+        chord: Chord,
+        predecessor: int | None,
+        others: list[int],
+        linked: bool,
+        now: float,
+        refused: bool = False,
+    ) -> View | None:
+        """What holds now; None when that is not known at this moment. `others` follow us on the ring, nearest first.
+
+        `linked`: there is a link to somebody. `refused`: somebody whom this broker would join does not let it in.
+        """
+        in_ring = chord.ring is not None
+        alone = not in_ring and predecessor is None
+        if alone and linked:
+            return None
+        certain = alone and self.founder()
+        serving = chord.owning().serving and not (in_ring and predecessor is None)
+        if alone:
+            serving = serving and (certain or self._was_serving() or (now >= self._alone_from and not refused))
+        elif not in_ring:
+            serving = serving and self._has_looked_round(others, now)
+        replicas = self._config.replicas
+        further = others[replicas : replicas + self._config.chord.list_length]
+        after = self._me if predecessor is None else predecessor
+        return View(after, self._me, tuple(others[:replicas]), serving, certain, tuple(further))
+
+    def _was_serving(self) -> bool:
+        return self.last is not None and self.last.serving
+
+    def _has_looked_round(self, others: list[int], now: float) -> bool:
+        if others != self._seen:
+            self._seen, self._seen_at = others, now
+        return self._was_serving() or now >= self._seen_at + STILL_SECONDS

@@ -1,0 +1,283 @@
+"""Streams: the index of each, who publishes to it, what its publishers should send, its schema and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from headgate.matching import Index, TopicError, check_topic
+from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
+
+from ..limits import (
+    KNOWN_TOPICS_BYTES_MAX,
+    RETENTION_BYTES_MIN,
+    RETENTION_SECONDS_MIN,
+    STREAMS_MAX,
+    TOPIC_OVERHEAD_BYTES,
+)
+
+if TYPE_CHECKING:
+    from .subscribers import ClientSession
+
+__all__ = [
+    "DEFAULTS",
+    "Plan",
+    "SETTINGS",
+    "Stream",
+    "StreamSettings",
+    "Streams",
+    "check_settings",
+    "read_settings",
+    "stream_of",
+]
+
+# Stream settings: what a schema says about a stream beside its attributes, read and checked in this one place.
+#
+# durability         "memory" (default): delivered and forgotten. "stored": every batch is in the log of the broker
+#                    that accepted it before anybody sees it
+# audit              deliveries and the history of subscriptions are logged as well; that takes a stored stream
+# verify             match columns are derived from the records, whatever the publisher sent; as `audit` unless said
+# retention_seconds  what is older leaves the logs
+# retention_bytes    what is more, oldest first, leaves each log
+# placement          how subscriptions are put where events pass: "anchored" (default), or "counting"
+
+_CHOICES = {"durability": ("memory", "stored"), "placement": ("anchored", "counting")}
+_SWITCHES = ("audit", "verify")
+_LEAST = {"retention_seconds": RETENTION_SECONDS_MIN, "retention_bytes": RETENTION_BYTES_MIN}
+
+SETTINGS = (*_CHOICES, *_SWITCHES, *_LEAST)
+"""The keys of a schema that are settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """See the head of this file; a retention of None is for ever."""
+
+    durability: str = "memory"
+    audit: bool = False
+    verify: bool = False
+    retention_seconds: float | None = None
+    retention_bytes: float | None = None
+    placement: str = "anchored"
+
+    @property
+    def stored(self) -> bool:
+        """Whether events go to the log."""
+        return self.durability == "stored"
+
+
+DEFAULTS = StreamSettings()
+"""Of a stream without a schema."""
+
+
+def read_settings(schema: Any) -> StreamSettings:
+    """The settings in a schema. What cannot be understood, because another version wrote it, counts as not said."""
+    if type(schema) is not dict:
+        return DEFAULTS
+    said = {name: schema[name] for name in SETTINGS if name in schema and not _objection(name, schema[name])}
+    audit = said.get("audit", False)
+    said.setdefault("verify", audit)
+    if audit:
+        said["durability"] = "stored"
+    return StreamSettings(**said)
+
+
+def check_settings(schema: dict[str, Any]) -> None:
+    """Raises Refused, saying what to write, unless the settings in a schema make sense."""
+    for name in SETTINGS:
+        objection = _objection(name, schema[name]) if name in schema else ""
+        if objection:
+            raise Refused(ErrorCode.BAD_REQUEST, f"{name} {objection}, not {schema[name]!r}")
+    if schema.get("audit", False) and schema.get("durability", "stored") != "stored":
+        text = "an audited stream keeps a log, so its durability is stored: "
+        raise Refused(ErrorCode.BAD_REQUEST, text + "write that, leave durability out, or say audit false")
+    kept = [name for name in _LEAST if schema.get(name) is not None]
+    if kept and not read_settings(schema).stored:
+        text = f"{kept[0]} is about a stored stream, and this one would be kept in memory"
+        raise Refused(
+            ErrorCode.BAD_REQUEST, f"{text}: say durability stored as well, or leave {kept[0]} out (null removes it)"
+        )
+
+
+def _objection(name: str, value: Any) -> str:
+    """What such a value has to be, when this is none."""
+    if name in _CHOICES:
+        return "" if value in _CHOICES[name] else f"is {' or '.join(_CHOICES[name])}"
+    if name in _SWITCHES:
+        return "" if type(value) is bool else "is true or false"
+    if value is None or (type(value) in (int, float) and _LEAST[name] <= value < float("inf")):
+        return ""
+    return f"is a number from {_LEAST[name]:.0f} on, or null"
+
+
+Plan: TypeAlias = tuple[Any, ...]
+"""The sessions that get an event, each followed by the number, or the list of numbers, of its own subscriptions that
+asked for it. Flat, and a lone number bare, because a plan is read for every event: each object between is a cache miss.
+"""
+
+
+def stream_of(topics: str) -> str:
+    """The stream of a column of topics: the first level of the first one."""
+    return topics.partition("\n")[0].partition("/")[0]
+
+
+class TopicMemory:
+    """The bytes that all streams together remember topics with; over the bound all of it is forgotten at once."""
+
+    def __init__(self, forget: Callable[[], None]) -> None:
+        self.spent = 0
+        self._forget = forget
+
+    def spend(self, topic: str) -> None:
+        """One more topic is going to be remembered."""
+        self.spent += len(topic) + TOPIC_OVERHEAD_BYTES
+        if self.spent > KNOWN_TOPICS_BYTES_MAX:
+            self._forget()
+            self.spent = 0
+
+
+class Stream:
+    """One stream on this broker."""
+
+    __slots__ = (
+        "_memory",
+        "deliveries",
+        "events",
+        "index",
+        "interest",
+        "known_topics",
+        "lanes",
+        "name",
+        "plain",
+        "publishers",
+        "settings",
+    )
+
+    def __init__(self, name: str, memory: TopicMemory | None = None, settings: StreamSettings = DEFAULTS) -> None:
+        self.name = name
+        self.use(settings)
+        self._memory = memory or TopicMemory(self.forget_topics)
+        self.index = Index()
+        self.interest: tuple[str, ...] | None = ()
+        self.publishers: dict[bytes, ClientSession] = {}
+        self.known_topics: set[str] = set()
+        self.lanes: dict[str, Plan] = {}
+        self.events = 0
+        self.deliveries = 0
+
+    def use(self, settings: StreamSettings) -> None:
+        """These are its settings from now on. `plain`: nothing but delivery is asked of it, as is common."""
+        self.settings = settings
+        self.plain = not settings.stored and not settings.verify
+
+    def check_topics(self, topics: Sequence[str]) -> None:
+        """Raises TopicError unless each is a well-formed topic of this stream; a known topic costs one look-up."""
+        known = self.known_topics
+        if known.issuperset(topics):
+            return
+        for topic in topics:
+            if topic not in known:
+                check_topic(topic)
+                if topic.partition("/")[0] != self.name:
+                    raise TopicError(topic, f"this batch is of stream {self.name!r}", "send one batch a stream")
+                self._memory.spend(topic)
+                known.add(topic)
+
+    def keep_lane(self, topic: str, plan: Plan) -> None:
+        """Remember the plan of a topic that no condition has a say in."""
+        self._memory.spend(topic)
+        self.lanes[topic] = plan
+
+    def forget_topics(self) -> None:
+        """Check and resolve every topic anew."""
+        self.known_topics.clear()
+        self.lanes.clear()
+        self.index.forget_topics()
+
+    def subscriptions_changed(self) -> None:
+        """What was remembered of topics may be wrong now."""
+        self.lanes.clear()
+
+    def show_interest(self, names: Sequence[str]) -> bool:
+        """The attributes that somebody in the cluster filters on; True when publishers must be told of another set."""
+        interest = tuple(names) if len(names) <= INTEREST_ATTRIBUTES_MAX else None
+        if interest == self.interest:
+            return False
+        self.interest = interest
+        return True
+
+
+class Streams:
+    """All streams of this broker by name; they come into being by use."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Stream] = {}
+        self._memory = TopicMemory(self._forget_topics)
+        self.schemas: dict[str, Any] = {}
+        self._settings: dict[str, StreamSettings] = {}
+        self.settings_changed: Callable[[str, StreamSettings, StreamSettings], None] = lambda name, before, after: None
+
+    def declare(self, name: str, schema: Any) -> None:
+        """The stream has this schema from now on, and the settings in it."""
+        self.schemas[name] = schema
+        self._use(name, read_settings(schema))
+
+    def undeclare(self, name: str) -> None:
+        """It has none any more."""
+        del self.schemas[name]
+        self._use(name, DEFAULTS)
+
+    def settings_of(self, name: str) -> StreamSettings:
+        """The settings of a stream, whether it is in use here or not."""
+        return self._settings.get(name, DEFAULTS)
+
+    def _use(self, name: str, settings: StreamSettings) -> None:
+        before = self.settings_of(name)
+        if settings == DEFAULTS:
+            self._settings.pop(name, None)
+        else:
+            self._settings[name] = settings
+        if name in self.by_name:
+            self.by_name[name].use(settings)
+        if settings != before:
+            self.settings_changed(name, before, settings)
+
+    def find(self, name: str) -> Stream | None:
+        """The stream of that name, made if need be; None when there are too many."""
+        stream = self.by_name.get(name)
+        if stream is None:
+            if len(self.by_name) >= STREAMS_MAX and not self._make_room():
+                return None
+            settings = self._settings.get(name, DEFAULTS)
+            stream = self.by_name[name] = Stream(name, self._memory, settings)
+        return stream
+
+    def _make_room(self) -> bool:
+        """Let go of the oldest stream that nobody publishes to or subscribes to any more; False when there is none."""
+        for name, stream in self.by_name.items():
+            if not stream.publishers and not len(stream.index):
+                del self.by_name[name]
+                return True
+        return False
+
+    def forget_lanes(self) -> None:
+        """Other keys are answered for here than before: plans of topics are made anew."""
+        for stream in self.by_name.values():
+            stream.lanes.clear()
+
+    def _forget_topics(self) -> None:
+        for stream in self.by_name.values():
+            stream.forget_topics()
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert len(self.by_name) <= STREAMS_MAX
+        remembered = 0
+        for name, stream in self.by_name.items():
+            assert stream.name == name
+            assert stream.settings == self.settings_of(name)
+            remembered += sum(map(len, stream.known_topics)) + sum(map(len, stream.lanes))
+            stream.index.validate()
+        assert remembered <= KNOWN_TOPICS_BYTES_MAX

@@ -1,0 +1,583 @@
+"""Client sessions: their subscriptions, credit, bounded outboxes, and what happens to whoever is too slow.
+
+A session outlives its connection by a grace, so that a client that reconnects finds its subscriptions where they
+were. Deliveries flow while the link is up and unpaused and credit is left; otherwise they wait in the session's
+outbox. Two bounds hold the outbox, its own and the sum of all. Over a bound the policy decides:
+
+    drop         the oldest deliveries go, counted by subscription; GAP says so before anything newer is sent
+    disconnect   the connection ends with SLOW_CONSUMER; the session has its grace, as after any lost connection
+
+Credit is counted in events over the life of the session: `sent` may pass `allowed` by less than one portion, so that
+a portion larger than the window still flows. The same is counted in bytes of records, over the life of a link. A
+subscription of which its client says that it is full is **held**: what comes for it alone waits in a queue of its own,
+within the bounds of the outbox, where it is the first to lose its oldest, and all others go on. (Two levels of flow
+control, as in HTTP/2; but a subscription has no counter here, which every event would have to be counted against: its
+client counts, and says stop and go.) What was sent on a link that broke and did not arrive is known from the
+client's own count when it comes back, and is announced as a GAP of subscription 0: the session as a whole.
+
+A GAP itself may be lost in the same way. It is remembered until a delivery sent after it is known to have come in,
+and is otherwise said again: a count may be too high after a lost connection, and never too low.
+
+A link that was given up (`closing`) carries nothing more, though it is still there until the host says LinkDown.
+
+Invariant (`validate`): what is named by a queue of `held` goes through it, so that its order stays; an outbox holds
+something only while its session cannot send, or until the next wake; its byte
+and event counts are the sums over what it holds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from headgate.matching import Pattern
+from headgate.protocol.data import Batch, Portion, join_u32
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.limits import CREDIT_MAX
+from headgate.protocol.messages import Credit, Deliver, Error, Gap, Goodbye, Subscribe
+
+from ..config import NodeConfig
+from ..effects import Close, Effect, Note, Send
+from ..limits import DRAIN_BYTES_PER_STEP, WITHDRAWN_MAX
+
+__all__ = [
+    "ClientSession",
+    "DeliveryWatch",
+    "Subscribers",
+    "Subscription",
+    "effort_of",
+    "only",
+    "size_of",
+    "without",
+]
+
+# Portions that wait for their connection: what they hold, what it takes to send them, and what is cut out of them.
+
+_OVERHEAD_BYTES = 400
+"""What a queued portion costs beside its columns: the objects around it."""
+
+_NUMBER_BYTES = 64
+"""Looking at one number of a route takes as long as sending so many bytes."""
+
+
+def size_of(portion: Portion) -> int:
+    """Memory that a waiting portion may hold: its records, and all else twice, for it may have been encoded as well."""
+    columns = len(portion.topics) + len(portion.lengths) + len(portion.offsets)
+    return len(portion.records) + 2 * columns + _OVERHEAD_BYTES
+
+
+def effort_of(message: Deliver, withdrawn: bool) -> int:
+    """What it takes to send a waiting portion, as bytes; looking through its numbers costs more than copying them."""
+    effort = len(message.portion.records)
+    if withdrawn:
+        effort += sum(len(numbers) for numbers, _ in message.runs()) * _NUMBER_BYTES
+    return effort
+
+
+def without(message: Deliver, ended: Set[int]) -> Deliver | None:
+    """The same without some subscriptions, and without the events that were for them alone; None for nothing left."""
+    routes: list[Any] = []
+    rows: list[int] = []
+    first = 0
+    for numbers, count in message.runs():
+        left = [number for number in numbers if number not in ended]
+        if left:
+            routes += (left, count)
+            rows += range(first, first + count)
+        first += count
+    return Deliver(routes, _cut(message.portion, rows)) if rows else None
+
+
+def only(message: Deliver, number: int) -> Deliver:
+    """What of it is for this subscription, which is named in it."""
+    rows: list[int] = []
+    first = 0
+    for numbers, count in message.runs():
+        if number in numbers:
+            rows += range(first, first + count)
+        first += count
+    return Deliver([number, len(rows)], _cut(message.portion, rows))
+
+
+def _cut(portion: Portion, rows: list[int]) -> Portion:
+    """Some rows of a portion (ascending, at least one), at their places in the broker's sequence."""
+    if len(rows) == portion.count:
+        return portion
+    batch = Batch(portion.topics, portion.count, portion.lengths, portion.records)
+    part = batch.portion(rows, portion.origin, 0, portion.time)
+    places = portion.rows()
+    first, last = places[rows[0]], places[rows[-1]]
+    part.base = portion.base + first
+    in_a_row = last - first + 1 == len(rows)
+    part.offsets = b"" if in_a_row else join_u32([places[row] - first for row in rows])
+    return part
+
+
+_SLOW = "slow consumer"
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """One standing request of a session. `number` is the client's, `identity` the broker's."""
+
+    identity: int
+    number: int
+    session: ClientSession
+    stream: str
+    pattern: Pattern
+    condition: str
+    delivered: int = 0
+    dropped: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """What waits for one subscription alone; when it is `released`, until that has gone out."""
+
+    queue: deque[Deliver] = field(default_factory=deque)
+    bytes: int = 0
+    released: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class ClientSession:
+    """One client, connected or in its grace."""
+
+    key: bytes
+    name: str
+    link: int | None
+    allowed: int
+    window: int
+    address: str = ""  # where it speaks from, or did last
+    sent: int = 0
+    room_bytes: int = CREDIT_MAX  # of records, on this link: what is left of those allowed
+    paused: bool = False
+    outbox: deque[Deliver] = field(default_factory=deque)
+    held: dict[int, _Held] = field(default_factory=dict)  # subscription -> what waits for it alone
+    allowed_bytes: int = CREDIT_MAX
+    received: int = 0
+    accepted: int = 0
+    closing: bool = False  # which also pauses it
+    expires: float = float("inf")
+    subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    placing: dict[int, Subscribe] = field(default_factory=dict)  # what is not yet in force, as it was asked last
+    refusals: dict[int, Error] = field(default_factory=dict)
+    unstored: dict[int, None] = field(default_factory=dict)  # batches that wait for disks, in order
+    unheard: dict[int, None] = field(default_factory=dict)  # refused ones, until it is known that their ERROR was heard
+    publishes: dict[str, None] = field(default_factory=dict)
+    untold: dict[str, None] = field(default_factory=dict)  # streams whose interest changed while it was paused
+    outbox_bytes: int = 0
+    outbox_events: int = 0
+    pushed: int = 0  # portions that ever waited
+    withdrawn: dict[int, int] = field(default_factory=dict)  # subscription -> portions pushed before its end
+    gaps: dict[int, int] = field(default_factory=dict)
+    announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
+    drops: int = 0
+    asking: int = 0  # questions that wait for their answers
+    rows: list[int] = field(default_factory=list)  # its share of what is spread at this moment
+
+    @property
+    def answered(self) -> int:
+        """Every batch up to this one has its answer, and PUBACK may say so."""
+        open_ones = [next(iter(some)) - 1 for some in (self.unstored, self.unheard) if some]
+        return min(open_ones, default=self.accepted)
+
+    @property
+    def pace(self) -> str:
+        """Whether this client keeps up, in a word: ok, or what the events for it wait for."""
+        if self.link is None:
+            return "away"
+        if not self.may_send:
+            return "no credit"
+        if self.paused:
+            return "blocked"
+        return "behind" if self.waits else "ok"
+
+    @property
+    def may_send(self) -> bool:
+        """As far as credit goes."""
+        return self.sent < self.allowed and self.room_bytes > 0
+
+    @property
+    def waits(self) -> bool:
+        """Something would go out if it could."""
+        return bool(self.outbox) or any(held.released for held in self.held.values())
+
+    def close(self) -> None:
+        """Its link was given up: nothing more may be sent before it has another one."""
+        self.closing = self.paused = True
+
+
+class DeliveryWatch(Protocol):
+    """Watches what becomes of deliveries while their stream is audited."""
+
+    def sent(self, session: ClientSession, message: Deliver) -> None:
+        """A delivery went out on the session's link."""
+
+    def acknowledged(self, session: ClientSession, credit: Credit) -> None:
+        """The client's application has taken so many deliveries."""
+
+    def dropped(self, session: ClientSession, message: Deliver) -> None:
+        """A delivery will never go out."""
+
+    def missed(self, session: ClientSession, number: int, stream: str, count: int, reason: str) -> None:
+        """Events of one stream are lost to one subscription, and it is told so."""
+
+    def lost(self, session: ClientSession, received: int) -> None:
+        """The client is back and has only so many of the deliveries that were sent."""
+
+    def forget(self, session: ClientSession) -> None:
+        """The session ended."""
+
+
+class Subscribers:
+    """Every session of this broker, and the one way in which deliveries leave it."""
+
+    def __init__(self, config: NodeConfig, effects: list[Effect]) -> None:
+        self._config = config
+        self._effects = effects
+        self.by_key: dict[bytes, ClientSession] = {}
+        self.by_link: dict[int, ClientSession] = {}
+        self.by_identity: dict[int, Subscription] = {}
+        self.grace: dict[bytes, ClientSession] = {}
+        self.draining: dict[bytes, ClientSession] = {}
+        self.outbox_bytes = 0
+        self.deliveries = 0
+        self.watch: DeliveryWatch | None = None  # while a stream is audited
+        self.drops: dict[str, int] = {"slow": 0, "lost": 0, "expired": 0, "gone": 0, "shutdown": 0}
+
+    def deliver(self, session: ClientSession, routes: list[Any] | bytes, portion: Portion) -> None:
+        """Send a portion, or queue it within the bounds."""
+        message = Deliver(routes, portion)
+        link = session.link
+        if (
+            link is not None
+            and session.sent < session.allowed
+            and session.room_bytes > 0
+            and not session.paused
+            and not session.outbox
+        ):
+            if not session.held:
+                session.sent += portion.count
+                session.room_bytes -= len(portion.records)
+                self.deliveries += portion.count
+                self._effects.append(Send(link, message))
+                if self.watch is not None:
+                    self.watch.sent(session, message)
+                return
+            rest = self._divert(session, message)
+            if rest is not None:
+                self._send(session, link, rest)
+        else:
+            self._push(session, message)
+        if session.outbox_bytes > self._config.outbox_bytes or self.outbox_bytes > self._config.outbox_bytes_total:
+            self._relieve(session)
+
+    def pump(self, session: ClientSession) -> None:
+        """Send what waits, as far as link and credit allow, a step's worth; the rest at the next wake."""
+        if session.link is None or session.paused:
+            return
+        self.announce(session)
+        budget = DRAIN_BYTES_PER_STEP
+        for number, held in list(session.held.items()) if session.held else ():
+            while held.released and held.queue and session.may_send and budget > 0:
+                budget -= effort_of(held.queue[0], False)
+                self._send(session, session.link, self._pop_held(session, held))
+            if held.released and not held.queue:
+                del session.held[number]
+        while session.outbox and session.may_send and budget > 0:
+            budget -= effort_of(session.outbox[0], bool(session.withdrawn or session.held))
+            message = self._pop(session)
+            if message is not None and session.held:
+                message = self._divert(session, message)
+            if message is not None:
+                self._send(session, session.link, message)
+        if session.held and self._is_over(session):
+            self._relieve(session)  # what is put aside takes more room than what it was taken from
+        if session.may_send and session.waits and not session.paused:
+            self.draining[session.key] = session
+        else:
+            self.draining.pop(session.key, None)
+
+    def hold(self, session: ClientSession, number: int) -> None:
+        """This subscription is full: what comes for it waits by itself, and what waits among others joins it."""
+        session.held.setdefault(number, _Held()).released = False
+
+    def release(self, session: ClientSession, number: int) -> None:
+        """It goes on, with what waited first."""
+        if number in session.held:
+            session.held[number].released = True
+            self.pump(session)
+
+    def release_all(self, session: ClientSession) -> None:
+        """Its client is back, and says anew which are full."""
+        for held in session.held.values():
+            held.released = True
+
+    def attach(self, session: ClientSession, link: int) -> None:
+        """The session has this link from now on."""
+        session.link = link
+        session.paused = session.closing = False
+        session.expires = float("inf")
+        self.grace.pop(session.key, None)
+        self.by_link[link] = session
+
+    def detach(self, session: ClientSession, now: float) -> None:
+        """The session lost its link and waits for its client to come back."""
+        if session.link is not None:
+            self.by_link.pop(session.link, None)
+        session.link = None
+        session.expires = now + self._config.grace_seconds
+        self.draining.pop(session.key, None)
+        self.grace[session.key] = session
+
+    def lost_in_flight(self, session: ClientSession, received: int) -> None:
+        """The client came back and has so many deliveries; what else was sent is gone."""
+        if self.watch is not None:
+            self.watch.lost(session, received)
+        lost = session.sent - received
+        if lost > 0:
+            self.drops["lost"] += lost
+            session.gaps[0] = session.gaps.get(0, 0) + lost
+        for number, (position, count) in session.announced.items():
+            if position >= received:
+                session.gaps[number] = session.gaps.get(number, 0) + count
+        session.announced.clear()
+        session.sent = session.received = received
+
+    def heard(self, session: ClientSession) -> None:
+        """The client counted what it has: a GAP that went before some of it came in as well."""
+        for number, (position, _) in list(session.announced.items()):
+            if position < session.received:
+                del session.announced[number]
+
+    def forget(self, session: ClientSession, reason: str) -> list[Subscription]:
+        """End a session; returns its subscriptions, whose index entries the caller removes."""
+        self.drops[reason] += session.outbox_events
+        for message in self._emptied(session):
+            if self.watch is not None:
+                self.watch.dropped(session, message)
+        if self.watch is not None:
+            self.watch.forget(session)
+        session.withdrawn.clear()
+        session.held.clear()
+        if session.link is not None:
+            self.by_link.pop(session.link, None)
+            session.link = None
+        self.by_key.pop(session.key, None)
+        self.draining.pop(session.key, None)
+        self.grace.pop(session.key, None)
+        subscriptions = list(session.subscriptions.values())
+        session.subscriptions.clear()
+        for subscription in subscriptions:
+            del self.by_identity[subscription.identity]
+        return subscriptions
+
+    def expired(self, now: float) -> Iterator[ClientSession]:
+        """Sessions whose grace is over, oldest first; each is yielded once."""
+        while self.grace:
+            session = next(iter(self.grace.values()))
+            if session.expires > now:
+                return
+            del self.grace[session.key]
+            yield session
+
+    def next_deadline(self) -> float:
+        """When `expired` or `pump` has something to do. `grace` is in order of expiry: its length never varies."""
+        if self.draining:
+            return float("-inf")
+        for session in self.grace.values():
+            return session.expires
+        return float("inf")
+
+    def withdraw(self, session: ClientSession, number: int) -> None:
+        """Nothing of this subscription may leave the outbox any more: it is cut out of each portion that leaves.
+
+        Not here: an outbox is long, and a client may end sixteen thousand subscriptions in one breath.
+        """
+        session.gaps.pop(number, None)
+        session.announced.pop(number, None)
+        held = session.held.pop(number, None)
+        while held is not None and held.queue:
+            self._pop_held(session, held)
+        if session.outbox:
+            session.withdrawn[number] = session.pushed
+            if len(session.withdrawn) > WITHDRAWN_MAX:
+                self.discard(session, "slow")
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        total = 0
+        for key, session in self.by_key.items():
+            assert session.key == key
+            waiting = [*session.outbox, *(message for held in session.held.values() for message in held.queue)]
+            assert session.outbox_events == sum(message.portion.count for message in waiting)
+            size = sum(size_of(message.portion) for message in waiting)
+            assert session.outbox_bytes == size <= self._config.outbox_bytes
+            may_send = session.link is not None and not session.paused and session.may_send
+            assert not (session.waits and may_send) or key in self.draining
+            assert session.held.keys() <= session.subscriptions.keys()
+            for held in session.held.values():
+                assert held.bytes == sum(size_of(message.portion) for message in held.queue)
+            assert session.paused or not session.closing
+            assert not session.rows
+            assert session.received <= session.sent
+            assert (session.link is None) == (session.expires < float("inf"))
+            assert (session.link is None) == (key in self.grace)
+            assert session.link is None or self.by_link[session.link] is session
+            for number, subscription in session.subscriptions.items():
+                assert subscription.number == number
+                assert self.by_identity[subscription.identity] is subscription
+            total += size
+        assert total <= self.outbox_bytes <= self._config.outbox_bytes_total  # the rest waits for other brokers
+        for session in self.by_key.values():
+            assert session.placing.keys() <= session.subscriptions.keys()
+        assert len(self.by_identity) >= sum(len(session.subscriptions) for session in self.by_key.values())
+
+    def _relieve(self, session: ClientSession) -> None:
+        """The outbox is over a bound: drop the oldest, or the session."""
+        if self._config.slow_consumer == "disconnect" and session.key in self.by_key:  # brokers are not sent away
+            self._effects.append(Note("slow consumer disconnected", {"session": session.name}, alarming=True))
+            self.discard(session, "slow")
+            if session.link is not None and not session.closing:
+                text = "this subscriber is too slow for what it asked for, and the broker keeps no more for it"
+                self._effects.append(Send(session.link, Goodbye(ErrorCode.SLOW_CONSUMER, text)))
+                self._effects.append(Close(session.link))
+                session.close()
+            return
+        if not session.gaps:
+            self._effects.append(Note("slow consumer drops", {"session": session.name}, alarming=True))
+        while session.held and self._is_over(session):
+            # Who is full pays first, and who holds most before the others.
+            held = max(session.held.values(), key=lambda one: one.bytes)
+            if not held.queue:
+                break
+            while held.queue and self._is_over(session):
+                self._drop(session, self._pop_held(session, held), "slow")
+        while session.outbox and self._is_over(session):
+            self._drop(session, self._pop(session), "slow")
+
+    def _is_over(self, session: ClientSession) -> bool:
+        config = self._config
+        return session.outbox_bytes > config.outbox_bytes or self.outbox_bytes > config.outbox_bytes_total
+
+    def lost_on_the_way(self, subscription: Subscription | None, count: int) -> None:
+        """Deliveries were lost between brokers: of this subscription, or of nobody knows whom."""
+        if subscription is not None:
+            subscription.dropped += count
+            self._owe_gap(subscription.session, subscription.number, count)
+            return
+        for session in self.by_key.values():
+            if session.subscriptions:
+                self._owe_gap(session, 0, count)
+
+    def lost_in_stream(self, stream: str, count: int) -> None:
+        """So many events of a stream were lost between brokers, or fewer: whoever wants any of it is told."""
+        for session in self.by_key.values():
+            if any(subscription.stream == stream for subscription in session.subscriptions.values()):
+                self._owe_gap(session, 0, count, stream)
+
+    def _owe_gap(self, session: ClientSession, number: int, count: int, stream: str = "") -> None:
+        session.gaps[number] = session.gaps.get(number, 0) + count
+        reason = "a broker or a link between brokers failed"
+        if self.watch is not None:
+            self.watch.missed(session, number, stream, count, reason)
+        if not session.paused:
+            self.announce(session, reason)
+
+    def discard(self, session: ClientSession, reason: str) -> None:
+        """Empty an outbox, counting what it held."""
+        for message in self._emptied(session):
+            self._drop(session, message, reason)
+
+    def _emptied(self, session: ClientSession) -> Iterator[Deliver]:
+        """Everything that waits, as it is taken out."""
+        for held in session.held.values():
+            while held.queue:
+                yield self._pop_held(session, held)
+        while session.outbox:
+            message = self._pop(session)
+            if message is not None:
+                yield message
+
+    def _send(self, session: ClientSession, link: int, message: Deliver) -> None:
+        session.sent += message.portion.count
+        session.room_bytes -= len(message.portion.records)
+        self.deliveries += message.portion.count
+        self._effects.append(Send(link, message))
+        if self.watch is not None:
+            self.watch.sent(session, message)
+
+    def _divert(self, session: ClientSession, message: Deliver) -> Deliver | None:
+        """Put aside what is for subscriptions that are held; the rest, None when there is none."""
+        held = session.held
+        named = {number: None for numbers, _ in message.runs() for number in numbers if number in held}
+        for number in named:
+            part = only(message, number)
+            size = size_of(part.portion)
+            held[number].queue.append(part)
+            held[number].bytes += size
+            session.outbox_bytes += size
+            session.outbox_events += part.portion.count
+            self.outbox_bytes += size
+        return without(message, named.keys()) if named else message
+
+    def _pop_held(self, session: ClientSession, held: _Held) -> Deliver:
+        message = held.queue.popleft()
+        size = size_of(message.portion)
+        held.bytes -= size
+        session.outbox_bytes -= size
+        session.outbox_events -= message.portion.count
+        self.outbox_bytes -= size
+        return message
+
+    def _drop(self, session: ClientSession, message: Deliver | None, reason: str) -> None:
+        if message is None:
+            return
+        if self.watch is not None:
+            self.watch.dropped(session, message)
+        self.drops[reason] += message.portion.count
+        session.drops += message.portion.count
+        for numbers, count in message.runs():
+            for number in numbers:
+                if number in session.subscriptions:
+                    session.gaps[number] = session.gaps.get(number, 0) + count
+                    session.subscriptions[number].dropped += count
+                elif session.key not in self.by_key:  # another broker's: one that is counted rests on lists, not here
+                    session.gaps[number] = session.gaps.get(number, 0) + count
+
+    def announce(self, session: ClientSession, reason: str = _SLOW) -> None:
+        """Say what was dropped since it was last said."""
+        if session.gaps and session.link is not None and not session.closing:
+            for number, count in session.gaps.items():
+                text = reason if reason != _SLOW or number else "the connection was lost"
+                self._effects.append(Send(session.link, Gap(number, count, text)))
+                before = session.announced.get(number)
+                session.announced[number] = (session.sent, count + (before[1] if before else 0))
+            session.gaps.clear()
+
+    def _push(self, session: ClientSession, message: Deliver) -> None:
+        size = size_of(message.portion)
+        session.pushed += 1
+        session.outbox.append(message)
+        session.outbox_bytes += size
+        session.outbox_events += message.portion.count
+        self.outbox_bytes += size
+
+    def _pop(self, session: ClientSession) -> Deliver | None:
+        """The oldest, without what was withdrawn since it was pushed; None when that was all."""
+        place = session.pushed - len(session.outbox)
+        message = session.outbox.popleft()
+        size = size_of(message.portion)
+        session.outbox_bytes -= size
+        session.outbox_events -= message.portion.count
+        self.outbox_bytes -= size
+        withdrawn = session.withdrawn
+        if not withdrawn:
+            return message
+        ended = {number for numbers, _ in message.runs() for number in numbers if withdrawn.get(number, 0) > place}
+        if not session.outbox:
+            withdrawn.clear()
+        return without(message, ended) if ended else message

@@ -1,0 +1,316 @@
+"""Gathering: the lists of a batch, asked for where it was accepted, and counted there when all of them have come.
+
+For a stream with counted subscriptions, beside what `forwarding.py` does for those that rest at one anchor:
+
+    begin    a batch was accepted. As soon as this broker answers for some key, and so knows what is in use of the
+             stream, the row's key on each counted shelf in use is one *question*: each is asked once a batch
+    ask      who answers for the key? We do: the list is here. Another broker: one message to each, for all of its keys.
+             Nobody just now, or no answer in ASK_AGAIN_SECONDS: it is asked again, of whoever answers then
+    count    all lists are here: who is on as many of a row's lists as it has attributes is a candidate (`counting.met`)
+    go out   in the order in which the batches of the stream were accepted: our own clients' candidates are checked
+             here (`counting_check.py`), the others go to their homes as DELIVERs, which check theirs
+
+Why an event published after SUBACK is seen: the subscription's items were confirmed on all of their keys by then, and a
+list comes only from a broker whose scope covers the key when it answers, which knows them (`keyed.py`). Lists are read
+at different moments, so a subscription that comes or goes meanwhile may be met too seldom; nothing is promised of that
+one. It is never met too often: it is on one list of a shelf, however often that list comes. And nothing is delivered
+twice, because a row is counted here and nowhere else.
+
+A list that nobody can give within WAITING_SECONDS_MAX makes the rows that ask for it lost: counted, and announced. What
+the other lists of those rows say is delivered all the same.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from headgate.protocol.data import Batch
+from headgate.protocol.errors import ProtocolViolation
+
+from ..cluster import HERE, WAIT, Cluster
+from ..delivery import Columns, Dissemination, Plan
+from ..effects import Effect, Note
+from ..keyspace import Shelf
+from ..limits import FORWARD_HOPS_MAX, WAITING_BYTES_MAX, WAITING_EVENTS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
+from ..links import PeerInfo
+from ..placement import ASK_AGAIN_SECONDS, BATCHES_ASKING_MAX, Rendezvous, SubscriptionId, met, true_of
+from .backlog import Task
+from .counted_messages import ASK, LISTS, Question, Spot, ask_messages, list_messages, parse_ask, parse_lists
+
+__all__ = ["Gathering"]
+
+_NOBODY = (WAIT, float("-inf"))
+
+
+@dataclass(slots=True, eq=False)
+class _Gather:
+    """One batch and its lists."""
+
+    number: int
+    task: Task
+    keys: dict[Shelf, list[int | None]] | None = None
+    """Shelf -> the key of each row; None until this broker knows which shelves are in use."""
+    open: dict[Spot, tuple[int, float]] = field(default_factory=dict)
+    """Lists that have not come -> who was asked last, and when."""
+    lists: dict[Spot, Sequence[SubscriptionId]] = field(default_factory=dict)
+    pieces: dict[tuple[int, Spot], list[SubscriptionId]] = field(default_factory=dict)
+    """Who answers, and for what -> the pieces of the list that came so far."""
+    look_at: float = float("-inf")
+
+    @property
+    def complete(self) -> bool:
+        """Whether every list has come."""
+        return self.keys is not None and not self.open
+
+    def close(self, spot: Spot, identities: Sequence[SubscriptionId]) -> None:
+        """This list has come."""
+        self.open.pop(spot, None)
+        self.lists[spot] = identities
+
+    def candidates(self) -> Iterator[list[SubscriptionId]]:
+        """Row by row, who is met often enough."""
+        shelves = self.keys or {}
+        known: dict[tuple[int | None, ...], list[SubscriptionId]] = {}
+        rows = zip(*shelves.values(), strict=True) if shelves else iter([()] * self.task.batch.count)
+        for keys in rows:
+            found = known.get(keys)
+            if found is None:
+                spots = [Spot(shelf, key) for shelf, key in zip(shelves, keys, strict=True) if key is not None]
+                found = known[keys] = met(self.lists.get(spot, ()) for spot in spots)
+            yield found
+
+    def rows_without(self) -> int:
+        """Rows of which a list has not come."""
+        if self.keys is None:
+            return self.task.batch.count
+        missing = {
+            row
+            for shelf, keys in self.keys.items()
+            for row, key in enumerate(keys)
+            if key is not None and Spot(shelf, key) in self.open
+        }
+        return len(missing)
+
+
+class Gathering:
+    """See the head of this file. `lose` is told of events that are lost: stream, how many, when."""
+
+    def __init__(
+        self,
+        effects: list[Effect],
+        cluster: Cluster,
+        rendezvous: Rendezvous,
+        dissemination: Dissemination,
+        lose: Callable[[str, int, float], None],
+    ) -> None:
+        self._effects = effects
+        self._cluster = cluster
+        self._rendezvous = rendezvous
+        self._dissemination = dissemination
+        self._lose = lose
+        self._lines: dict[str, deque[_Gather]] = {}
+        self._by_number: dict[int, _Gather] = {}
+        self._numbers = 0
+        self._going = False
+        self._look_at = float("inf")
+        self.events = self.bytes = 0
+        self.asked = 0
+        cluster.take_controls({ASK: self._asked})
+        cluster.take_controls({LISTS: self._told})
+
+    def __iter__(self) -> Iterator[Task]:
+        """What is under way, each stream's in order."""
+        return (gather.task for line in self._lines.values() for gather in line)
+
+    def concerns(self, stream: str, now: float) -> bool:
+        """Whether batches of this stream are to be counted, as far as anybody here can know."""
+        counted = stream in self._rendezvous.usage.counting or stream in self._lines
+        return counted or not self._cluster.scope(now).stretches
+
+    def over(self, batch: Batch) -> bool:
+        """Whether no more can wait."""
+        events, size = self.events + batch.count, self.bytes + len(batch.records)
+        return bool(self._lines) and (events > WAITING_EVENTS_MAX or size > WAITING_BYTES_MAX)
+
+    def begin(self, task: Task, now: float) -> None:
+        """A batch that this broker accepted, and has checked."""
+        self._numbers += 1
+        gather = _Gather(self._numbers, task)
+        self._by_number[gather.number] = gather
+        self._lines.setdefault(task.stream.name, deque()).append(gather)
+        self.events += task.batch.count
+        self.bytes += len(task.batch.records)
+        self._look_at = min(self._look_at, now + WAITING_RETRY_SECONDS)
+        self._go(task.stream.name, now)
+
+    # --- time ----------------------------------------------------------------------------------------------------
+
+    def next_deadline(self) -> float:
+        """When to call `wake`."""
+        return self._look_at
+
+    def wake(self, now: float) -> None:
+        """Look whether somebody answers by now."""
+        if now >= self._look_at:
+            self.go_on(now)
+
+    def go_on(self, now: float) -> None:
+        """Something may have changed."""
+        for stream in list(self._lines):
+            self._go(stream, now)
+        self._look_at = now + WAITING_RETRY_SECONDS if self._lines else float("inf")
+
+    def _go(self, stream: str, now: float) -> None:
+        """Ask what is to be asked, and let go out what is complete, in order."""
+        line = self._lines.get(stream)
+        if line is None or self._going:
+            return  # a link broke while something was sent; whoever is at it goes on
+        self._going = True
+        try:
+            done = True
+            while done:
+                for gather in list(islice(line, BATCHES_ASKING_MAX)):
+                    if not gather.complete and now >= gather.look_at:
+                        self._advance(gather, now)
+                done = False
+                while line and (line[0].complete or now >= line[0].task.since + WAITING_SECONDS_MAX):
+                    self._finish(line.popleft(), now)
+                    done = True  # and others may begin to ask
+        finally:
+            self._going = False
+        if not line:
+            del self._lines[stream]
+
+    # --- asking --------------------------------------------------------------------------------------------------
+
+    def _advance(self, gather: _Gather, now: float) -> None:
+        scope = self._cluster.scope(now)
+        gather.look_at = now + WAITING_RETRY_SECONDS
+        if gather.keys is None:
+            if not scope.stretches:
+                return  # whoever answers for no key may not know what is in use
+            self._look_up(gather)
+        asks: dict[int, list[Spot]] = {}
+        stream, lists = gather.task.stream.name, self._rendezvous.counting.lists
+        for spot, (broker, since) in list(gather.open.items()):
+            place = self._cluster.place_of(spot.key)
+            if place == HERE:
+                gather.close(spot, lists.at(stream, spot.shelf, spot.key))
+            elif place != WAIT and (place != broker or now >= since + ASK_AGAIN_SECONDS):
+                asks.setdefault(place, []).append(spot)
+                gather.open[spot] = (place, now)
+        for broker, spots in asks.items():
+            self._ask(broker, Question(gather.number, self._cluster.address, 0, stream, spots), now)
+
+    def _look_up(self, gather: _Gather) -> None:
+        """Which lists the rows ask for."""
+        gather.keys = {}
+        task = gather.task
+        summary = self._rendezvous.usage.summaries.get(task.stream.name)
+        columns, topics = Columns(task.batch), task.batch.topic_list()
+        for shelf, row_keys in summary.counted.items() if summary is not None else ():
+            try:
+                keys = gather.keys[shelf] = row_keys.of(topics, task.batch.count, columns)
+            except ProtocolViolation as error:  # of an attribute that nobody asked for when it was published
+                self._effects.append(Note("batch to be counted not understood", {"reason": str(error)}))
+                continue
+            gather.open.update(dict.fromkeys((Spot(shelf, key) for key in keys if key is not None), _NOBODY))
+
+    def _ask(self, broker: int, question: Question, now: float) -> None:
+        info = self._cluster.peers.by_identifier.get(broker)
+        for message in ask_messages(question) if info is not None else ():
+            assert info is not None
+            self.asked += 1
+            self._cluster.peers.tell(info.address, message, now)
+
+    def _asked(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        """Another broker asks for lists: those that we answer for go back, the others' questions on. Raises
+        ProtocolViolation."""
+        question = parse_ask(body)
+        self._cluster.scope(now)
+        here: list[Spot] = []
+        elsewhere: dict[int, list[Spot]] = {}
+        for spot in question.spots:
+            place = self._cluster.place_of(spot.key)
+            if place == HERE:
+                here.append(spot)
+            elif place not in (WAIT, info.identifier) and question.hops < FORWARD_HOPS_MAX:
+                elsewhere.setdefault(place, []).append(spot)
+        lists = [(spot, self._rendezvous.counting.lists.at(question.stream, *spot)) for spot in here]
+        for message in list_messages(question.number, lists):
+            self._cluster.peers.tell(question.address, message, now)
+        for broker, spots in elsewhere.items():
+            on = Question(question.number, question.address, question.hops + 1, question.stream, spots)
+            self._ask(broker, on, now)
+
+    def _told(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        """Lists that we asked for. Raises ProtocolViolation."""
+        number, pieces = parse_lists(body)
+        gather = self._by_number.get(number)
+        if gather is None:
+            return  # it was asked for twice, and went out after the first answer
+        for piece in pieces:
+            if piece.spot not in gather.open:
+                continue
+            where = info.identifier, piece.spot
+            if piece.place == 0:
+                gather.pieces[where] = piece.identities
+            elif where in gather.pieces:
+                gather.pieces[where] += piece.identities
+            if piece.last and where in gather.pieces:
+                gather.close(piece.spot, gather.pieces.pop(where))
+        if gather.complete:
+            self._go(gather.task.stream.name, now)
+
+    # --- going out -----------------------------------------------------------------------------------------------
+
+    def _finish(self, gather: _Gather, now: float) -> None:
+        task = gather.task
+        del self._by_number[gather.number]
+        self.events -= task.batch.count
+        self.bytes -= len(task.batch.records)
+        if not gather.complete:
+            self._lose(task.stream.name, gather.rows_without(), now)
+        try:
+            plans = [self._plan(task.batch, row, found, now) for row, found in enumerate(gather.candidates())]
+        except ProtocolViolation as error:
+            self._effects.append(Note("batch to be counted not understood", {"reason": str(error)}))
+            return
+        standing = (task.origin, task.base, task.places, task.time)
+        self._dissemination.relay(task.stream, task.batch, plans, standing)
+
+    def _plan(self, batch: Batch, row: int, found: Sequence[SubscriptionId], now: float) -> Plan:
+        """Who gets a row: our own clients that want it, and the homes of the other candidates."""
+        if not found:
+            return ()
+        rendezvous, mine = self._rendezvous, []
+        homes: dict[tuple[int, int], list[int]] = {}
+        for one in found:
+            if one.broker != self._cluster.me:
+                homes.setdefault((one.broker, one.life), []).append(one.number)
+            elif one.life == self._cluster.config.incarnation:
+                mine.append(one.number)
+        numbers_of = {}
+        for home, numbers in homes.items():
+            session = rendezvous.session_of(*home, now)
+            if session is not None:
+                numbers_of[session] = numbers
+        plan = self._dissemination.plan_of_sessions(numbers_of)
+        own = true_of(rendezvous.counting.checks, batch, row, mine)
+        return plan + self._dissemination.plan_of_clients(own) if own else plan
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        tasks = list(self)
+        assert self.events == sum(task.batch.count for task in tasks)
+        assert self.bytes == sum(len(task.batch.records) for task in tasks)
+        assert len(tasks) == len(self._by_number)
+        assert all(self._lines.values()), "an empty line is removed"
+        assert not self._lines or self._look_at < float("inf")
+        for gather in self._by_number.values():
+            assert gather.keys is not None or not gather.open
+            assert not gather.open.keys() & gather.lists.keys()

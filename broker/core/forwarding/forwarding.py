@@ -1,0 +1,442 @@
+"""Forwarding: each row of a batch to the brokers that answer for its keys, each key of it exactly once.
+
+A row has one key for each shelf in use of its stream. Who answers for a key is a *place*: HERE, another broker, or WAIT
+when nobody can say at this moment. So a batch falls into
+
+    what is matched here     all of it, or only some shelves of some rows: `Allowed` keeps the others' shelves out
+    FORWARDs                 to each other broker the rows that have keys there, with the shelves that it is asked for
+    what waits               while one key of it has nobody; whatever came later waits behind it, so order is kept
+
+Whoever gets a FORWARD does the same with the shelves that it names. The parts of one split never overlap, so nothing
+is matched twice, whatever two brokers think of each other's keys; and nothing is matched where the answer may be out
+of date, because a place is HERE only while our copy is known to be current (`keyed.py`).
+
+In a cluster where everybody holds everything (three brokers, two replicas) every place is HERE, and none of this runs.
+
+Of a stream with counted subscriptions each batch is also gathered for (`counting_gather.py`): that sends no FORWARDs.
+
+A match of a subscription whose home is another broker goes there as a DELIVER, with the home's numbers. What the home
+gets is sorted by its own clients' sessions. What is lost with a link or a broker on the way is counted by who sent it,
+and every home tells the subscribers of that stream: GAP, of the session as a whole, no fewer than were lost.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from headgate.matching import TopicError
+from headgate.protocol.data import Batch
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.limits import CONTROL_LENGTH_MAX, SHELVES_MAX
+from headgate.protocol.messages import Deliver, Forward, Gap
+
+from ..cluster import HERE, WAIT, Cluster
+from ..delivery import Columns, Dissemination, Stream, Streams, Subscribers, stream_of
+from ..effects import Effect, Note
+from ..keyspace import Shelf, parse_shelf
+from ..limits import ALLOWED_MAX, FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
+from ..links import PeerInfo
+from ..placement import Rendezvous, true_of
+from .backlog import Task, Waiting
+from .counted import Gathering
+from .losses import LOSS, Losses
+
+__all__ = [
+    "Allowed",
+    "Forwarding",
+]
+
+# Allowed: which shelves may be matched for which rows of a batch; the rest is answered for elsewhere.
+
+
+class Allowed:
+    """Which shelves may be matched for which rows; a filter over what the index answers."""
+
+    def __init__(self, shelf_of: Mapping[int, Shelf], memory: dict[tuple[int, ...], tuple[Shelf, ...]]) -> None:
+        self._shelf_of = shelf_of
+        self._memory = memory
+        self.whole: set[Shelf] = set()  # every row
+        self.rows: dict[Shelf, set[int]] = {}  # these rows
+
+    @property
+    def nothing(self) -> bool:
+        """No row is for this broker."""
+        return not self.whole and not self.rows
+
+    def __call__(
+        self, groups: Iterable[tuple[tuple[int, ...], Sequence[int]]]
+    ) -> Iterator[tuple[tuple[int, ...], Sequence[int]]]:
+        """The groups without what is answered for elsewhere; a row is in one group, as before."""
+        for subscriptions, rows in groups:
+            shelves = self._memory.get(subscriptions)
+            if shelves is None:
+                if len(self._memory) >= ALLOWED_MAX:
+                    self._memory.clear()
+                shelves = tuple(dict.fromkeys(self._shelf_of[one] for one in subscriptions))
+                self._memory[subscriptions] = shelves
+            if self.whole.issuperset(shelves):
+                yield subscriptions, rows
+            elif len(shelves) == 1:
+                allowed = self.rows.get(shelves[0])
+                left = [row for row in rows if row in allowed] if allowed else []
+                if left:
+                    yield subscriptions, left
+            else:
+                yield from self._by_row(subscriptions, shelves, rows)
+
+    def _by_row(
+        self, subscriptions: tuple[int, ...], shelves: tuple[Shelf, ...], rows: Sequence[int]
+    ) -> Iterator[tuple[tuple[int, ...], Sequence[int]]]:
+        by_shelves: dict[tuple[Shelf, ...], list[int]] = {}
+        for row in rows:
+            here = tuple(one for one in shelves if one in self.whole or row in self.rows.get(one, ()))
+            if here:
+                by_shelves.setdefault(here, []).append(row)
+        for here, some in by_shelves.items():
+            yield tuple(one for one in subscriptions if self._shelf_of[one] in here), some
+
+
+_COUNT_MAX = 2**53
+
+
+class Forwarding:
+    """See the head of this file."""
+
+    def __init__(
+        self,
+        origin: str,
+        effects: list[Effect],
+        streams: Streams,
+        subscribers: Subscribers,
+        cluster: Cluster,
+        rendezvous: Rendezvous,
+        dissemination: Dissemination,
+    ) -> None:
+        self._origin = origin
+        self._effects = effects
+        self._streams = streams
+        self._subscribers = subscribers
+        self._cluster = cluster
+        self._rendezvous = rendezvous
+        self._dissemination = dissemination
+        self._memory: dict[tuple[int, ...], tuple[Shelf, ...]] = {}
+        self._waiting = Waiting()
+        self._going = False
+        self._sent_under: dict[str, int] = {}  # stream -> epoch in which its last events went to other brokers
+        self._retry_at = float("inf")
+        self._epoch = -1
+        self.forwarded = self.relayed = self.lost = 0
+        self.losses = Losses(cluster)
+        self.gathering = Gathering(
+            effects, cluster, rendezvous, dissemination, lambda stream, count, now: self._lose(stream, count, now)
+        )
+        cluster.take_controls({LOSS: self._told_of_loss})
+
+    @property
+    def waiting_events(self) -> int:
+        """Events that wait here until somebody answers for their keys."""
+        return self._waiting.events + self.gathering.events
+
+    # --- from our own publishers ---------------------------------------------------------------------------------
+
+    def publish(self, stream: Stream, batch: Batch, time_us: int, now: float) -> None:
+        """A batch that this broker accepted. Raises TopicError, ProtocolViolation or Refused, having done nothing."""
+        counting = self._rendezvous.usage.counting
+        if not self._waiting.events and not self._sent_under and stream.name not in counting and self._everything(now):
+            self._dissemination.carry(stream, batch, time_us)
+            return
+        self.check(stream, batch)
+        self.carry(stream, batch, self._dissemination.take_sequence(batch.count), time_us, now)
+
+    def check(self, stream: Stream, batch: Batch) -> None:
+        """Whether `carry` can take it, now or later. Raises TopicError, ProtocolViolation or Refused."""
+        self._check_room(batch)
+        stream.check_topics(batch.topic_list())
+        for name in (*batch.columns, *self._summary_attributes(stream)):
+            batch.column(name)  # a column that cannot be read is refused now, not when its turn comes
+
+    def carry(self, stream: Stream, batch: Batch, base: int, time_us: int, now: float) -> None:
+        """A batch that was checked, and whose events have their numbers, from `base` on."""
+        stream.events += batch.count
+        task = Task(stream, batch, self._origin, base, range(batch.count), time_us, None, 0, now)
+        self._offer(task, now)
+        if self.gathering.concerns(stream.name, now):
+            self.gathering.begin(task, now)
+
+    def _summary_attributes(self, stream: Stream) -> Sequence[str]:
+        summary = self._rendezvous.usage.summaries.get(stream.name)
+        return () if summary is None else summary.attributes
+
+    def _check_room(self, batch: Batch) -> None:
+        if (self._waiting and self._waiting.over(batch)) or self.gathering.over(batch):
+            text = "the cluster is being repaired, and this broker keeps no more until then: try again in a moment"
+            raise Refused(ErrorCode.UNAVAILABLE, text)
+
+    def _everything(self, now: float) -> bool:
+        """Whether every key is answered for here; what was remembered under other circumstances is forgotten."""
+        scope = self._cluster.scope(now)
+        if self._cluster.epoch != self._epoch:
+            self._epoch = self._cluster.epoch
+            self._streams.forget_lanes()
+        return scope.everything
+
+    # --- from and to other brokers -------------------------------------------------------------------------------
+
+    def forwarded_here(self, info: PeerInfo, message: Forward, now: float) -> None:
+        """Another broker asks us to answer for some keys. Raises ProtocolViolation."""
+        task = self._task(message, now)
+        if task is None:
+            self._cluster.peers.acknowledge(info, message.batch.count, now)
+        else:
+            task.source = info
+            self._offer(task, now)
+
+    def _task(self, message: Forward, now: float) -> Task | None:
+        """What a FORWARD asks for; None when this broker cannot take it, and it is lost. Raises ProtocolViolation."""
+        batch = message.batch
+        wanted: dict[Shelf, Sequence[int]] = {}
+        for wire, rows in message.shelves:
+            if any(row >= batch.count for row in rows):
+                raise ProtocolViolation("FORWARD: a row that is not in its batch")
+            wanted[parse_shelf(wire)] = rows
+        topics = batch.topic_list()
+        stream = self._streams.find(topics[0].partition("/")[0])
+        if stream is None:
+            self._lose(topics[0].partition("/")[0], batch.count, now)
+            return None
+        try:
+            stream.check_topics(topics)
+        except TopicError as error:
+            raise ProtocolViolation(f"FORWARD: {error}") from error
+        places, hops = message.places(), message.hops
+        return Task(stream, batch, message.origin, message.base, places, message.time, wanted, hops, now)
+
+    def returned(self, info: PeerInfo, messages: Iterable[Forward], now: float) -> None:
+        """What could not be handed over any more is looked at again, before what came later."""
+        tasks = [task for task in (self._task(message, now) for message in messages) if task is not None]
+        self._waiting.put_first(tasks)
+        self.go_on(now)
+
+    def delivered(self, info: PeerInfo, message: Deliver, now: float) -> None:
+        """Matches of our own clients' subscriptions that rest elsewhere."""
+        portion = message.portion
+        batch = Batch(portion.topics, portion.count, portion.lengths, portion.records, complete=False)
+        stream = self._streams.find(stream_of(portion.topics))
+        plans = self._plans_at_home(message, batch) if stream is not None else None
+        if stream is not None and plans is not None:
+            self.relayed += portion.count
+            rows = portion.rows()
+            self._dissemination.relay(stream, batch, plans, (portion.origin, portion.base, rows, portion.time))
+        self._cluster.peers.acknowledge(info, portion.count, now)
+
+    def _plans_at_home(self, message: Deliver, batch: Batch) -> list[Any] | None:
+        """Who gets each event; what was only counted is looked at first. None when it cannot be read."""
+        plan_of, checks = self._dissemination.plan_of_clients, self._rendezvous.counting.checks
+        plans: list[Any] = []
+        for numbers, count in message.runs():
+            if not checks or checks.keys().isdisjoint(numbers):
+                plans += [plan_of(tuple(numbers))] * count
+                continue
+            try:
+                rows = range(len(plans), len(plans) + count)
+                plans += [plan_of(true_of(checks, batch, row, numbers)) for row in rows]
+            except ProtocolViolation as error:
+                self._effects.append(Note("counted batch not understood", {"reason": str(error)}))
+                return None
+        return plans
+
+    def gap(self, info: PeerInfo, message: Gap, now: float) -> None:
+        """Matches of our clients' subscriptions were dropped on their way to us."""
+        if message.subscription == 0:
+            self._subscribers.lost_on_the_way(None, message.count)
+            return
+        subscription = self._subscribers.by_identity.get(message.subscription)
+        if subscription is not None and subscription.session.key in self._subscribers.by_key:
+            self._subscribers.lost_on_the_way(subscription, message.count)
+
+    def lost_with(self, info: PeerInfo, stream: str, count: int, now: float) -> None:
+        """Events that were handed over to a broker, and nobody knows whether it did anything with them."""
+        self._lose(stream, count, now)
+
+    def _lose(self, stream: str, count: int, now: float) -> None:
+        self.lost += count
+        self._effects.append(Note("events lost on the way", {"stream": stream, "count": count}, alarming=True))
+        self.losses.tell(stream, count, now)
+        self._subscribers.lost_in_stream(stream, count)
+
+    def _told_of_loss(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        if len(body) != 2 or type(body[0]) is not str or type(body[1]) is not int or not 0 < body[1] < _COUNT_MAX:
+            raise ProtocolViolation("LOSS is [stream, how many]")
+        self._subscribers.lost_in_stream(body[0], body[1])
+
+    # --- the split -----------------------------------------------------------------------------------------------
+
+    def next_deadline(self) -> float:
+        """When to call `wake`."""
+        return min(self._retry_at, self.gathering.next_deadline())
+
+    def wake(self, now: float) -> None:
+        """Look whether what waits may go on."""
+        if now >= self._retry_at:
+            self.go_on(now)
+        self.gathering.wake(now)
+
+    def go_on(self, now: float) -> None:
+        """Something may have changed: what waits goes on in order, as far as it can."""
+        if self._going:
+            return  # a link broke while something was handed on; whoever is at it goes on
+        self._going = True
+        try:
+            for line in self._waiting.lines:
+                self._carry_waiting(line, now)
+        finally:
+            self._going = False
+        self._retry_at = now + WAITING_RETRY_SECONDS if self._waiting else float("inf")
+        self.gathering.go_on(now)
+
+    def _carry_waiting(self, line: deque[Task], now: float) -> None:
+        while line:
+            task = self._waiting.take(line)
+            if not self._carry(task, now, now >= task.since + WAITING_SECONDS_MAX):
+                self._waiting.untake(line, task)
+                return
+
+    def _offer(self, task: Task, now: float) -> None:
+        """Carry it now, or after what waits already."""
+        if self._waiting.line_of(task) or not self._carry(task, now, False):
+            self._waiting.add(task)
+            self._retry_at = min(self._retry_at, now + WAITING_RETRY_SECONDS)
+            if task.source is not None and self._waiting.over():  # nobody can be refused: it is lost, and counted
+                self._waiting.drop_last(task)
+                self._lose(task.stream.name, task.batch.count, now)
+                self._done(task, now)
+
+    def _carry(self, task: Task, now: float, late: bool) -> bool:
+        """Match here what is ours, hand on the rest; False when it has to wait, and nothing was done."""
+        everything = self._everything(now)
+        if not self._cluster.scope(now).stretches:
+            # Whoever answers for no key may have missed what is in use of the stream, and so whom to hand it to.
+            if late:
+                self._lose(task.stream.name, task.batch.count, now)
+                self._done(task, now)
+            return late
+        if not late and task.wanted is None and self._overtakes(task.stream.name):
+            return False
+        summary = self._rendezvous.usage.summaries.get(task.stream.name)
+        allowed = Allowed(self._rendezvous.shelf_of, self._memory)
+        elsewhere: dict[int, list[list[Any]]] = {}
+        lost: set[int] = set()
+        if everything and task.wanted is None:
+            self._match(task, None)
+            self._done(task, now)
+            return True
+        shelves = {} if summary is None else summary.shelves
+        wanted = dict.fromkeys(shelves) if task.wanted is None else task.wanted
+        for shelf, rows in wanted.items():
+            if shelf in shelves:
+                waits = self._sort(task, shelf, rows, allowed, elsewhere)
+                if waits and not late:
+                    return False
+                lost.update(waits)
+        if lost:
+            self._lose(task.stream.name, len(lost), now)
+        if not allowed.nothing:
+            self._match(task, allowed)
+        room = max(1, min(SHELVES_MAX, CONTROL_LENGTH_MAX // 2 // (4 * task.batch.count)))  # that it fits a frame
+        for broker, parts in elsewhere.items():
+            for at in range(0, len(parts), room):
+                self._hand_on(task, broker, parts[at : at + room], now)
+        self._done(task, now)
+        return True
+
+    def _sort(
+        self,
+        task: Task,
+        shelf: Shelf,
+        rows: Sequence[int] | None,
+        allowed: Allowed,
+        elsewhere: dict[int, list[list[Any]]],
+    ) -> Sequence[int]:
+        """Where the rows have their keys of this shelf; returns the rows whose keys nobody answers for now."""
+        batch, cluster = task.batch, self._cluster
+        summary = self._rendezvous.usage.summaries[task.stream.name]
+        columns = Columns(batch)
+        try:
+            places = summary.shelves[shelf].of(
+                batch.topic_list(), batch.count, columns, cluster.epoch, cluster.place_of
+            )
+        except ProtocolViolation as error:
+            self._effects.append(Note("forwarded batch not understood", {"reason": str(error)}))
+            return ()
+        if rows is None or len(rows) == batch.count:
+            if {HERE, None}.issuperset(places):
+                allowed.whole.add(shelf)
+                return ()
+            rows = range(batch.count)
+        by_place: dict[int | None, list[int]] = {}
+        for row in rows:
+            by_place.setdefault(places[row], []).append(row)
+        by_place.pop(None, None)
+        waits = by_place.pop(WAIT, [])
+        here = by_place.pop(HERE, None)
+        if here:
+            allowed.rows[shelf] = set(here)
+        for broker, some in by_place.items():
+            assert broker is not None
+            elsewhere.setdefault(broker, []).append([shelf, some])
+        return waits
+
+    def _overtakes(self, stream: str) -> bool:
+        """Whether events of this stream went another way, when keys were others', and may still be on it.
+
+        What comes later waits for their acknowledgement: so order is kept while keys change hands.
+        """
+        if self._sent_under.get(stream, self._epoch) == self._epoch:
+            return False
+        if self._waiting.came_back(stream):
+            return True
+        for info in self._cluster.linked():
+            if any(entry.stream == stream for entry in info.ledger) or info.forwards:
+                return True
+        del self._sent_under[stream]
+        return False
+
+    def _match(self, task: Task, allowed: Allowed | None) -> None:
+        """Raises nothing: topics and columns were checked when the batch came in, or it is another broker's."""
+        stream, batch = task.stream, task.batch
+        try:
+            plans = self._dissemination.plans_of(stream, batch, allowed)
+        except ProtocolViolation as error:
+            self._effects.append(Note("forwarded batch not understood", {"reason": str(error)}))
+            return
+        self._dissemination.relay(stream, batch, plans, (task.origin, task.base, task.places, task.time))
+
+    def _hand_on(self, task: Task, broker: int, parts: list[list[Any]], now: float) -> None:
+        info = self._cluster.peers.by_identifier.get(broker)
+        rows = sorted({row for _, some in parts for row in some})
+        if info is None or task.hops >= FORWARD_HOPS_MAX:
+            self._lose(task.stream.name, len(rows), now)
+            return
+        batch = task.batch
+        place_of = {row: place for place, row in enumerate(rows)}
+        if len(rows) < batch.count:
+            batch = batch.select(rows, self._summary_attributes(task.stream))
+        shelves = [[shelf.wire(), [place_of[row] for row in some]] for shelf, some in parts]
+        places = [task.places[row] for row in rows]
+        self.forwarded += len(rows)
+        self._sent_under.setdefault(task.stream.name, self._epoch)
+        message = Forward.make(shelves, task.hops + 1, batch, task.origin, task.base, places, task.time)
+        self._cluster.peers.send_events(info, message, now)
+
+    def _done(self, task: Task, now: float) -> None:
+        if task.source is not None:
+            self._cluster.peers.acknowledge(task.source, task.batch.count, now)
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        self._waiting.validate()
+        self.losses.validate()
+        self.gathering.validate()
+        assert bool(self._waiting) == (self._retry_at < float("inf"))

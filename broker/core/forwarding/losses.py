@@ -1,0 +1,58 @@
+"""Losses: events that got lost between brokers are told to every broker, also to one that cannot be reached just now.
+
+A loss is said on every link that there is. Who has none at that moment hears of it when there is one again, and with it
+of what was said shortly before the last one broke, for that may not have come in. So a loss may be told twice, and
+clients count too many; it is never told to nobody.
+
+Who comes back in another life has no clients to tell, and who was away for longer is dealt with as if it were dead.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from headgate.protocol.messages import Control
+
+from ..cluster import Cluster
+from ..limits import LOSSES_KEPT_MAX, ORPHAN_SECONDS
+from ..links import LOSS_SECONDS_MAX, PeerInfo
+
+__all__ = ["LOSS", "Losses"]
+
+LOSS = 16
+"""Kind of Control: so many events of a stream were lost on their way to whoever wanted them."""
+
+
+class Losses:
+    """See the head of this file."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._told: deque[tuple[float, str, int]] = deque()
+        self._doubtful_since: dict[tuple[int, int], float] = {}  # broker and life without a link
+
+    def tell(self, stream: str, count: int, now: float) -> None:
+        """So many were lost."""
+        self._told.append((now, stream, count))
+        while len(self._told) > LOSSES_KEPT_MAX or self._told[0][0] + ORPHAN_SECONDS < now:
+            self._told.popleft()
+        self._cluster.broadcast(LOSS, [stream, count], now)
+
+    def link_down(self, info: PeerInfo, now: float) -> None:
+        """What was said to it a moment ago may be lost."""
+        self._doubtful_since[info.identifier, info.life] = now - LOSS_SECONDS_MAX
+        for one in [one for one, since in self._doubtful_since.items() if since + ORPHAN_SECONDS < now]:
+            del self._doubtful_since[one]
+
+    def link_up(self, info: PeerInfo, now: float) -> None:
+        """Say again what it may not have heard."""
+        since = self._doubtful_since.pop((info.identifier, info.life), None)
+        if since is not None:
+            for at, stream, count in self._told:
+                if at >= since:
+                    self._cluster.peers.tell(info.address, Control(LOSS, [stream, count]), now)
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert len(self._told) <= LOSSES_KEPT_MAX
+        assert not any((info.identifier, info.life) in self._doubtful_since for info in self._cluster.linked())

@@ -1,0 +1,50 @@
+"""What a keyed store is told when it is made, and what it tells of itself: both frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..keyspace import Stretch
+from .limits import CHECK_SECONDS, LEASE_SECONDS, LIVES_MAX, RETAIN_SECONDS, TOMBSTONE_SECONDS
+
+__all__ = ["KeyedConfig", "KeyedStatistics"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedConfig:
+    """Which life of the broker this is, and spans that tests make shorter. Leases must be the same at all brokers."""
+
+    life: int = 0
+    """Never the same again at a broker of this identifier: the numbers of its puts begin with it."""
+    lease_seconds: float = LEASE_SECONDS
+    check_seconds: float = CHECK_SECONDS
+    retain_seconds: float = RETAIN_SECONDS
+    tombstone_seconds: float = TOMBSTONE_SECONDS
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.life < LIVES_MAX:
+            raise ValueError(f"life is {self.life}: make it 0 to {LIVES_MAX - 1}")
+        if not 0 < self.lease_seconds <= LEASE_SECONDS:
+            raise ValueError(f"lease_seconds is {self.lease_seconds}: make it more than 0 and at most {LEASE_SECONDS}")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStatistics:
+    """A snapshot, for metrics and `headgate ring`: sizes now, and counts since the start."""
+
+    items: int
+    tombstones: int
+    own: Stretch | None
+    ready: Stretch | None
+    siblings: dict[int, bool]
+    """Sibling -> whether it holds all of our keys."""
+    replicas: tuple[int, ...]
+    puts_waiting: int
+    puts_resent: int
+    puts_unconfirmed: int
+    puts_dropped: int
+    streams: int
+    differences: int
+    offered: int
+    settled: int
+    full: int

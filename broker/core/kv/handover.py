@@ -1,0 +1,172 @@
+"""What a broker answers who gained keys, and how it hands its own on to him.
+
+    a living owner of them is known here     OWNED: the asker has not heard of him, or not of his end
+    ours, and not ready                      BUSY, with as much hope as there is; later, anyway, parts
+    ours, and ready                          his from this moment on: we confirm nothing in them any more
+    another's, or were ours                  what is here, and nothing is taken in from their former owner any more
+
+What is here is whole when our ready keys, whole replicas and what was ours a moment ago cover it together. An asker who
+says that he has a whole copy, and whose count and digest are the same, is sent no items but those removed: of an item
+that he missed from its beginning to its end nothing shows in the digest, and somebody's old copy would bring it back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..keyspace import Stretch
+from .items import Items
+from .limits import PAGES_IN_FLIGHT_MAX
+from .messages import Item, Kind, Name, Verdict, pages, written
+from .ownership import Ownership
+from .replication import Replicas, is_covered
+
+__all__ = [
+    "Fetches",
+    "Handover",
+]
+
+# Answering those who gained keys: what is here of them goes out page by page, and is theirs from then on.
+
+SendTo = Callable[[int, int, list[Any]], None]
+
+
+@dataclass(slots=True)
+class _Sending:
+    number: int
+    verdict: Verdict
+    names: deque[Name]
+    in_flight: int = 0
+    done: bool = False
+
+
+class Fetches:
+    """One answer under way for each broker that asked; a new question replaces the former."""
+
+    def __init__(self, items: Items, send: SendTo) -> None:
+        self._items = items
+        self._send = send
+        self._sending: dict[int, _Sending] = {}
+
+    def __len__(self) -> int:
+        """Answers under way."""
+        return len(self._sending)
+
+    def busy(self, asker: int, number: int, hope: int) -> None:
+        """Not now; `hope` is a verdict from BUSY on."""
+        self._sending.pop(asker, None)
+        self._send(asker, Kind.PAGE, [number, True, int(hope), []])
+
+    def same(self, asker: int, number: int, stretch: Stretch) -> None:
+        """You have all that lives in it; and these were removed, which does not show in count and digest."""
+        removed = [item.name for item in self._items.touching(stretch) if item.value is None]
+        self._begin(asker, _Sending(number, Verdict.WHOLE, deque(removed)))
+
+    def begin(self, asker: int, number: int, stretch: Stretch, whole: bool) -> None:
+        """Everything that touches the stretch."""
+        names = deque(item.name for item in self._items.touching(stretch))
+        self._begin(asker, _Sending(number, Verdict.WHOLE if whole else Verdict.PARTIAL, names))
+
+    def paged(self, asker: int, number: int) -> None:
+        """He took a page in."""
+        sending = self._sending.get(asker)
+        if sending is not None and sending.number == number and sending.in_flight > 0:
+            sending.in_flight -= 1
+            self._go_on(asker)
+
+    def forget(self, asker: int) -> None:
+        """His link is another; he will ask again."""
+        self._sending.pop(asker, None)
+
+    def _begin(self, asker: int, sending: _Sending) -> None:
+        self._sending[asker] = sending
+        self._go_on(asker)
+
+    def _go_on(self, asker: int) -> None:
+        sending = self._sending[asker]
+        while not sending.done and sending.in_flight < PAGES_IN_FLIGHT_MAX:
+            page = self._next_page(sending.names)
+            sending.in_flight += 1
+            sending.done = not sending.names
+            self._send(asker, Kind.PAGE, [sending.number, sending.done, int(sending.verdict), written(page)])
+        if sending.done:
+            del self._sending[asker]
+
+    def _next_page(self, names: deque[Name]) -> list[Item]:
+        table = self._items.table
+        page = next(pages(item for item in map(table.get, names) if item is not None), [])
+        if not page:
+            names.clear()
+        while page and names.popleft() != page[-1].name:
+            pass
+        return page
+
+
+class Handover:
+    """See the head of this file."""
+
+    def __init__(
+        self,
+        me: int,
+        items: Items,
+        replicas: Replicas,
+        ownership: Ownership,
+        fetches: Fetches,
+        changed: Callable[[float], None],
+    ) -> None:
+        self._me = me
+        self._items = items
+        self._replicas = replicas
+        self._ownership = ownership
+        self._fetches = fetches
+        self._changed = changed
+
+    def asked(self, sender: int, body: list[Any], now: float) -> None:
+        """A FETCH came."""
+        number, after, last, anyway, whole, count, digest = body
+        stretch = Stretch(after, last)
+        own = self._ownership.own
+        hope = self._ownership.unready(stretch, now)
+        if anyway and hope == Verdict.BUSY:
+            hope = None  # we wait for others as he does, and he has waited long enough
+        ours = own is not None and own.overlaps(stretch)
+        yields = own is not None and own.covers(sender) and not stretch.covers(self._me)
+        held = self._held(sender, now)
+        if self._replicas.alive(stretch, sender, now):
+            self._fetches.busy(sender, number, Verdict.OWNED)
+            return
+        if ours and (hope is not None or not (yields or anyway)):
+            self._fetches.busy(sender, number, hope or Verdict.BUSY)
+            return
+        if ours and yields:
+            held += [piece.stretch for piece in self._ownership.pieces if piece.ready]
+            self._hand_over(sender, now)
+        complete = is_covered(stretch, held)
+        if not complete and hope is not None:
+            self._fetches.busy(sender, number, hope)
+            return
+        self._replicas.close(stretch, sender, now)
+        self._ownership.former.came(sender, stretch, now)
+        if complete and whole and self.fingerprint(stretch) == (count, digest):
+            self._fetches.same(sender, number, stretch)
+        else:
+            self._fetches.begin(sender, number, stretch, complete)
+
+    def has_copy(self, stretch: Stretch, now: float) -> bool:
+        """Whether all of the stretch is here, or was a moment ago, though it is not ours."""
+        return is_covered(stretch, self._held(None, now))
+
+    def fingerprint(self, stretch: Stretch) -> tuple[int, int]:
+        """Count and digest of what is here of a stretch."""
+        tally = self._items.tally(stretch)
+        return tally.count, tally.digest
+
+    def _held(self, asker: int | None, now: float) -> list[Stretch]:
+        return [*self._replicas.whole(asker, now), *self._ownership.former.whole(asker, now)]
+
+    def _hand_over(self, newcomer: int, now: float) -> None:
+        self._ownership.hand_over(newcomer, now)
+        self._changed(now)

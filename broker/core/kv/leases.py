@@ -1,0 +1,187 @@
+"""Leases on one's own keys: the first sibling says whether they are still ours, and we say so to the broker before us.
+
+Whoever takes keys over is the first live broker after their former owner, which is the former owner's first sibling; or
+somebody between the two, whom the first sibling hears of before he may serve. So the first sibling is asked, and its
+yes is good from the moment of asking. It is no longer said once the asked broker owns the keys itself, nor while it
+has said yes to somebody else for some of the same keys. A broker without siblings is alone and asks nobody.
+
+Who had no lease for a moment can no longer know whether somebody owned its keys meanwhile, and gave them back: it has
+*lapsed*, and gains its keys anew. Whoever takes keys over confirms nothing for the length of a lease, so whoever never
+was without one missed nothing.
+
+When keys are handed on, what was promised of them runs out by itself, and may be answered from until then: the new
+owner confirms nothing before. When the sibling that promised is found dead, its promise is void, for nobody knows what
+it did last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..keyspace import Stretch
+from .messages import Kind, Renewal
+from .replication import remember
+
+__all__ = ["Leases"]
+
+SendTo = Callable[[int, int, list[Any]], None]
+
+
+@dataclass(slots=True)
+class _Promise:
+    stretch: Stretch
+    until: float
+    arbiter: int
+
+
+class Leases:
+    """See the head of this file."""
+
+    def __init__(self, me: int, linked: dict[int, None], send: SendTo, lease_seconds: float) -> None:
+        self._me = me
+        self._linked = linked
+        self._send = send
+        self._lease_seconds = lease_seconds
+        self._siblings: tuple[int, ...] = ()
+        self._ours: Stretch | None = None
+        self._promises: list[_Promise] = []
+        self._number = 0
+        self._asked: dict[int, float] = {}
+        self._asked_for: dict[int, tuple[int, Stretch]] = {}
+        self._ask_at = float("inf")
+        self._sure_until = float("inf")
+        """Until when nobody can have owned our keys since they were complete here."""
+        self._given: dict[int, tuple[Stretch, float]] = {}
+        """Broker -> what was promised to it, and until when."""
+
+    # --- Our own keys ------------------------------------------------------------------------------------------------
+
+    def set_siblings(self, siblings: tuple[int, ...], now: float) -> None:
+        """Promises of brokers that are siblings no longer are void, but for our own while we were alone."""
+        if self._ours is not None and not self._siblings and siblings:
+            self._promises.append(_Promise(self._ours, now + self._lease_seconds, self._me))
+            self._sure_until = now + self._lease_seconds
+        kept = (*siblings, self._me)
+        self._promises = [promise for promise in self._promises if promise.arbiter in kept]
+        changed = siblings[:1] != self._siblings[:1]
+        self._siblings = siblings
+        if changed:
+            self._ask(now)
+
+    def set_ours(self, ours: Stretch | None, now: float) -> None:
+        """The keys that are ours and complete here."""
+        if ours == self._ours:
+            return
+        former, self._ours = self._ours, ours
+        if former is None:
+            self._sure_until = now + self._lease_seconds
+        if not self._siblings and former is not None and (ours is None or not ours.contains(former)):
+            self._promises.append(_Promise(former, now + self._lease_seconds, self._me))
+        self._ask(now)
+
+    def forget(self) -> None:
+        """We are in no ring: nothing is ours, whatever was promised."""
+        self._ours = None
+        self._promises.clear()
+        self._asked.clear()
+        self._asked_for.clear()
+
+    def lapsed(self, now: float) -> bool:
+        """Whether our keys may have been somebody else's meanwhile."""
+        return self._ours is not None and bool(self._siblings) and now > self._sure_until
+
+    def link_new(self, identifier: int, now: float) -> None:
+        """Ask at once when it is the one to ask."""
+        if self._siblings[:1] == (identifier,):
+            self._ask(now)
+
+    def renewed(self, sender: int, number: int, verdict: int, now: float) -> bool:
+        """The answer came. Whether the sibling believes the keys to be his."""
+        asked_at = self._asked.pop(number, None)
+        asked_for = self._asked_for.pop(number, None)
+        if asked_at is None or asked_for is None or asked_for[0] != sender or sender not in self._siblings:
+            return False
+        if verdict == Renewal.YES:
+            if self._ours is not None and asked_for[1].contains(self._ours):
+                self._sure_until = max(self._sure_until, asked_at + self._lease_seconds)
+            self._promised(asked_for[1], self._good_until(asked_at, now), sender, now)
+        return verdict == Renewal.MINE and sender == self._siblings[0]
+
+    def holds(self, stretch: Stretch, now: float) -> bool:
+        """Whether all of it is ours beyond doubt at this moment."""
+        return self.until(stretch, now) > now
+
+    def until(self, stretch: Stretch, now: float) -> float:
+        """Until when it is; `now` when it is not."""
+        if not self._siblings:
+            return float("inf") if self._ours is not None and self._ours.contains(stretch) else now
+        return max((one.until for one in self._promises if one.stretch.contains(stretch)), default=now)
+
+    def scope(self, now: float) -> list[tuple[Stretch, float]]:
+        """What of our keys, and of those that were ours, may be answered for, and until when."""
+        found = [(one.stretch, one.until) for one in self._promises if one.until > now]
+        if not self._siblings and self._ours is not None:
+            found.append((self._ours, float("inf")))
+        return found
+
+    # --- Others' keys ------------------------------------------------------------------------------------------------
+
+    def asked(self, sender: int, number: int, stretch: Stretch, own: Stretch | None, now: float) -> None:
+        """Another broker asks whether these are still his."""
+        self._given = {one: given for one, given in self._given.items() if given[1] > now}
+        verdict = Renewal.YES
+        if own is not None and own.covers(sender):
+            verdict = Renewal.MINE
+        elif any(one != sender and given[0].overlaps(stretch) for one, given in self._given.items()):
+            verdict = Renewal.ANOTHERS
+        else:
+            self._given[sender] = (stretch, now + self._lease_seconds)
+        self._send(sender, Kind.RENEWED, [number, int(verdict)])
+
+    # --- Time --------------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        """Ask when it is time."""
+        self._promises = [promise for promise in self._promises if promise.until > now]
+        if now >= self._ask_at:
+            self._ask(now)
+
+    def next_deadline(self) -> float:
+        """When to tick."""
+        return self._ask_at
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert self._asked.keys() == self._asked_for.keys()
+        assert all(one.arbiter == self._me or one.arbiter in self._siblings for one in self._promises)
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _ask(self, now: float) -> None:
+        self._ask_at = float("inf")
+        if not self._siblings or self._ours is None:
+            return
+        self._ask_at = now + self._lease_seconds / 4
+        if self.lapsed(now):
+            return
+        first = self._siblings[0]
+        if first in self._linked:
+            self._number += 1
+            remember(self._asked, self._number, now)
+            self._asked_for[self._number] = (first, self._ours)
+            self._asked_for = {number: it for number, it in self._asked_for.items() if number in self._asked}
+            self._send(first, Kind.RENEW, [self._number, self._ours.after])
+
+    def _promised(self, stretch: Stretch, until: float, arbiter: int, now: float) -> None:
+        if until <= now:
+            return
+        for promise in self._promises:
+            if promise.stretch == stretch and promise.arbiter == arbiter:
+                promise.until = max(promise.until, until)
+                return
+        self._promises.append(_Promise(stretch, until, arbiter))
+
+    def _good_until(self, asked_at: float, now: float) -> float:
+        return asked_at + self._lease_seconds

@@ -1,0 +1,643 @@
+"""Replicas: the copies a broker holds of the keys of those before it, and until when it may answer from them.
+
+The other half of `keyed_siblings.py`. A replica is *whole* once all pages of a stream from its owner came; from then on
+the owner's writes keep it so, as long as the link lasts. While it is whole the broker asks, four times a lease, whether
+it may answer from it, and the owner's yes counts from the moment of asking: a broker that stood still wakes up with all
+its grants over, whatever answers still lie in its sockets.
+
+When the owner dies, the copy stays whole for a while after its grant, long enough to take his keys over with it. But
+not when he lives, and goes on without us: he says so when he is asked and we are no sibling of his any more; and who
+stood still past the end of a grant may have been given up, and asked nobody.
+
+A replica can be *closed* against its owner: somebody else has taken the keys over and copied them from here, so a write
+of the former owner must not be acknowledged any more, or he might confirm what the new one never sees.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..keyspace import RING_SIZE, Stretch
+from .items import Items, Merged
+from .limits import (
+    NUMBERS_REMEMBERED_MAX,
+    OFFER_PAGES_MAX,
+    PAGES_IN_FLIGHT_MAX,
+    PROMOTE_SECONDS,
+    REFUSED_SECONDS,
+    REPLICAS_MAX,
+)
+from .messages import Copied, Item, Kind, Name, pages, written
+from .ownership import Comers
+
+__all__ = [
+    "Replica",
+    "Replicas",
+    "Siblings",
+    "is_covered",
+    "remember",
+]
+
+# Siblings, at the owner: keeping the next brokers' copies of our keys complete, and letting them answer for them.
+#
+# Each sibling gets, over one link, in one sequence of numbers that begins anew with the link:
+#
+#     STREAM pages   everything in a stretch, when the sibling, the link or the stretch is new; a few in flight
+#     COPY           every write, at once, between the pages: copies merge in any order
+#     CHECK          now and then count and digest of the whole; twice different means a stream from the beginning
+#
+# and says with COPIED up to where it has them. After the last page it is *synced*, and may ask for a grant. Grants are
+# remembered until they end, even if the sibling is one no longer: a write waits for whoever may still answer without
+# it.
+
+OUR_TALLY = -1
+"""Where Items keeps the tally of our own keys."""
+
+SendTo = Callable[[int, int, list[Any]], None]
+"""(broker, kind, body)"""
+
+Unconfirmed = Callable[[int], list[tuple[list[Item], int]]]
+"""Sibling -> the writes that wait for it, each with who waits: sent anew when its link, or the sibling, is new."""
+
+
+@dataclass(slots=True)
+class _Stream:
+    piece: Stretch
+    names: deque[Name]
+    first: bool = True
+    last_sequence: int | None = None
+    in_flight: deque[int] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class _Sibling:
+    identifier: int
+    sequence: int = 0
+    copied: int = 0
+    stream: _Stream | None = None
+    synced: Stretch | None = None
+    refused: bool = False
+    again_at: float = 0.0
+    """Once refused, not before."""
+    check_at: float = 0.0
+    check_sequence: int = 0
+    differences: int = 0
+    awaited: deque[tuple[int, int]] = field(default_factory=deque)
+    """(sequence, what the caller waits for), in order."""
+
+
+class Siblings:
+    """See the head of this file."""
+
+    def __init__(
+        self,
+        me: int,
+        items: Items,
+        linked: dict[int, None],
+        send: SendTo,
+        unconfirmed: Unconfirmed,
+        check_seconds: float,
+    ) -> None:
+        self._me = me
+        self._unconfirmed = unconfirmed
+        self._items = items
+        self._linked = linked
+        self._send = send
+        self._check_seconds = check_seconds
+        self._present: dict[int, _Sibling] = {}
+        self._ours: Stretch | None = None
+        self.grants: dict[int, float] = {}
+        """Broker -> until when it may answer for keys of ours."""
+        self.streams = 0
+        self.differences = 0
+
+    # --- What the caller tells ---------------------------------------------------------------------------------------
+
+    def set_siblings(self, identifiers: tuple[int, ...]) -> None:
+        """These are the next ones; links of the new ones may be up already."""
+        self._present = {one: self._present.get(one) or _Sibling(one) for one in identifiers}
+
+    def set_ours(self, ours: Stretch | None, now: float) -> None:
+        """The keys that are ours and complete here."""
+        if ours == self._ours:
+            return
+        shrunk = ours is not None and self._ours is not None and self._ours.contains(ours)
+        self._ours = ours
+        self._items.watch(OUR_TALLY, ours)
+        for sibling in self._present.values():
+            if ours is None:
+                sibling.synced = sibling.stream = None
+            elif shrunk and sibling.synced is not None and sibling.synced.contains(ours):
+                sibling.synced = ours
+                self._check(sibling, now)
+        self.tick(now)
+
+    def link_new(self, identifier: int) -> None:
+        """Whatever was under way is lost; the numbers begin anew. Also when the link is gone."""
+        if identifier in self._present:
+            self._present[identifier] = _Sibling(identifier)
+
+    # --- Writes ------------------------------------------------------------------------------------------------------
+
+    def copy(self, items: list[Item]) -> None:
+        """Send a write to all that can hear it; whoever cannot gets everything later."""
+        body: list[Any] | None = None
+        for sibling in self._present.values():
+            if self._hears(sibling):
+                body = written(items) if body is None else body
+                self._copy(sibling, body)
+
+    def wait_for(self, items: list[Item], sent: bool, waiting: int) -> list[int]:
+        """Who is still to acknowledge these items? `sent`: all of them went out with `copy` just now.
+
+        Each of those returned will be named, with `waiting`, by `copied`.
+        """
+        outstanding = []
+        for identifier, sibling in self._present.items():
+            if not self._hears(sibling):
+                outstanding.append(identifier)
+                continue
+            if not sent and (sibling.synced is None or sibling.stream is not None):
+                self._copy(sibling, written(items))
+            if sibling.copied < sibling.sequence:
+                sibling.awaited.append((sibling.sequence, waiting))
+                outstanding.append(identifier)
+        return outstanding
+
+    def copied(self, sender: int, sequence: int, verdict: int, now: float) -> list[int]:
+        """The sibling has everything up to this. Returns what waited for it."""
+        sibling = self._present.get(sender)
+        if sibling is None or not sibling.copied <= sequence <= sibling.sequence:
+            return []
+        if verdict == Copied.REFUSED:
+            self._refused(sibling, now)
+            return []
+        sibling.copied = sequence
+        arrived = []
+        while sibling.awaited and sibling.awaited[0][0] <= sequence:
+            arrived.append(sibling.awaited.popleft()[1])
+        stream = sibling.stream
+        if stream is not None:
+            while stream.in_flight and stream.in_flight[0] <= sequence:
+                stream.in_flight.popleft()
+            if stream.last_sequence is not None and sequence >= stream.last_sequence:
+                self._synced(sibling, Stretch(stream.piece.after, self._me), now)
+        if sibling.check_sequence == sequence:
+            self._compared(sibling, verdict == Copied.DIFFERENT, now)
+        self._go_on(sibling, now)
+        return arrived
+
+    # --- Grants ------------------------------------------------------------------------------------------------------
+
+    def granted(self, sender: int, now: float, until: float) -> Stretch | None:
+        """The sibling asks whether it may go on: the keys it may answer for until then, or None."""
+        sibling = self._present.get(sender)
+        if sibling is None or sibling.synced is None or self._ours is None or until <= now:
+            return None
+        self.grants[sender] = max(until, self.grants.get(sender, 0.0))
+        return min(sibling.synced, self._ours, key=lambda stretch: stretch.size)
+
+    def counts(self, identifier: int) -> bool:
+        """Whether we write nothing without this one; whoever asks for a grant and is none hears that he is left out."""
+        return identifier in self._present
+
+    def others_until(self, now: float) -> float:
+        """When the last grant ends of those that are siblings no longer; `now` when there is none."""
+        for identifier in [one for one, until in self.grants.items() if until <= now]:
+            del self.grants[identifier]
+        return max((until for one, until in self.grants.items() if one not in self._present), default=now)
+
+    # --- Time --------------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        """Begin streams that are due, and compare."""
+        for sibling in self._present.values():
+            self._go_on(sibling, now)
+            if sibling.synced is not None and sibling.stream is None and now >= sibling.check_at:
+                self._check(sibling, now)
+
+    def next_deadline(self) -> float:
+        """When to tick."""
+        deadline = float("inf")
+        for identifier, sibling in self._present.items():
+            if identifier in self._linked and self._ours is not None:
+                if sibling.synced is not None and sibling.stream is None:
+                    deadline = min(deadline, sibling.check_at)
+                elif sibling.synced is None and sibling.stream is None:
+                    deadline = min(deadline, sibling.again_at)
+        return deadline
+
+    @property
+    def present(self) -> dict[int, bool]:
+        """Sibling -> synced."""
+        return {one: it.synced is not None and it.synced == self._ours for one, it in self._present.items()}
+
+    @property
+    def awaited(self) -> int:
+        """Acknowledgements that somebody waits for."""
+        return sum(len(sibling.awaited) for sibling in self._present.values())
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        for sibling in self._present.values():
+            assert sibling.copied <= sibling.sequence
+            assert list(sibling.awaited) == sorted(sibling.awaited, key=lambda pair: pair[0])
+            assert sibling.stream is None or len(sibling.stream.in_flight) <= PAGES_IN_FLIGHT_MAX
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _hears(self, sibling: _Sibling) -> bool:
+        return sibling.identifier in self._linked and not sibling.refused
+
+    def _copy(self, sibling: _Sibling, body: list[Any]) -> None:
+        sibling.sequence += 1
+        self._send(sibling.identifier, Kind.COPY, [sibling.sequence, body])
+
+    def _go_on(self, sibling: _Sibling, now: float) -> None:
+        """Begin a stream, or send its next pages."""
+        if sibling.identifier not in self._linked or self._ours is None or now < sibling.again_at:
+            return
+        if sibling.stream is None:
+            if sibling.synced is None:
+                sibling.refused = False
+                for items, waiting in self._unconfirmed(sibling.identifier):
+                    self._copy(sibling, written(items))
+                    sibling.awaited.append((sibling.sequence, waiting))
+                self._begin(sibling, self._ours)
+            elif not sibling.synced.contains(self._ours):
+                self._begin(sibling, Stretch(self._ours.after, sibling.synced.after))
+            else:
+                return
+        stream = sibling.stream
+        assert stream is not None
+        while stream.last_sequence is None and len(stream.in_flight) < PAGES_IN_FLIGHT_MAX:
+            page = self._next_page(stream)
+            sibling.sequence += 1
+            stream.in_flight.append(sibling.sequence)
+            last = not stream.names
+            body = [sibling.sequence, stream.first, last, stream.piece.after, stream.piece.last, written(page)]
+            self._send(sibling.identifier, Kind.STREAM, body)
+            stream.first = False
+            if last:
+                stream.last_sequence = sibling.sequence
+
+    def _synced(self, sibling: _Sibling, arc: Stretch, now: float) -> None:
+        sibling.stream = None
+        sibling.synced = arc
+        sibling.check_at = now + self._check_seconds
+        if self._ours is not None and arc != self._ours and arc.contains(self._ours):  # ours shrank meanwhile
+            sibling.synced = self._ours
+            self._check(sibling, now)
+
+    def _begin(self, sibling: _Sibling, piece: Stretch) -> None:
+        self.streams += 1
+        sibling.differences = 0
+        sibling.stream = _Stream(piece, deque(item.name for item in self._items.touching(piece)))
+
+    def _next_page(self, stream: _Stream) -> list[Item]:
+        table = self._items.table
+        present = (item for item in map(table.get, stream.names) if item is not None)
+        page = next(pages(present), [])
+        if not page:
+            stream.names.clear()
+            return page
+        while stream.names.popleft() != page[-1].name:
+            pass
+        return page
+
+    def _check(self, sibling: _Sibling, now: float) -> None:
+        sibling.check_at = now + self._check_seconds
+        tally = self._items.watched(OUR_TALLY)
+        if sibling.identifier in self._linked and sibling.stream is None and tally is not None:
+            sibling.sequence += 1
+            sibling.check_sequence = sibling.sequence
+            self._send(
+                sibling.identifier, Kind.CHECK, [sibling.sequence, tally.stretch.after, tally.count, tally.digest]
+            )
+
+    def _compared(self, sibling: _Sibling, different: bool, now: float) -> None:
+        """Once may be a write that reached the sibling by another way; twice is a difference."""
+        sibling.differences = sibling.differences + 1 if different else 0
+        if sibling.differences == 1:
+            sibling.check_at = now + self._check_seconds / 4
+        elif sibling.differences > 1 and sibling.stream is None and self._ours is not None:
+            self.differences += 1
+            self._begin(sibling, self._ours)
+
+    def _refused(self, sibling: _Sibling, now: float) -> None:
+        sequence = sibling.sequence
+        self._present[sibling.identifier] = _Sibling(
+            sibling.identifier, sequence=sequence, copied=sequence, refused=True, again_at=now + REFUSED_SECONDS
+        )
+
+
+def remember(asked: dict[int, float], number: int, now: float) -> None:
+    """Keep the time of a question, and not too many of them."""
+    asked[number] = now
+    if len(asked) > NUMBERS_REMEMBERED_MAX:
+        del asked[next(iter(asked))]
+
+
+def is_covered(stretch: Stretch, pieces: Iterable[Stretch]) -> bool:
+    """Whether the pieces together cover all of a stretch."""
+    held = list(pieces)
+    if any(piece.size == RING_SIZE for piece in held):
+        return True
+    last, left = stretch.last, stretch.size
+    while left > 0:
+        fitting = next((piece for piece in held if piece.covers(last)), None)
+        if fitting is None:
+            return False
+        left -= Stretch(fitting.after, last).size
+        last = fitting.after
+    return True
+
+
+@dataclass(slots=True)
+class Replica:
+    """What is held for one owner."""
+
+    owner: int
+    heard_at: float
+    arc: Stretch | None = None
+    """Whole for these keys; None before the first stream has ended."""
+    piece: Stretch | None = None
+    """The stream under way."""
+    seen: dict[Name, None] = field(default_factory=dict)
+    offers: list[Name] = field(default_factory=list)
+    fresh: bool = False
+    """Whole, and the link has been up ever since."""
+    sequence: int = 0
+    """The last number of the owner's that was taken in."""
+    number: int = 0
+    asked: dict[int, float] = field(default_factory=dict)
+    ask_at: float = float("inf")
+    granted: Stretch | None = None
+    until: float = 0.0
+    left_out: bool = False
+    """The owner goes on without us as soon as the grant is over, or may have done so: the copy is whole no longer."""
+    comers: Comers = field(default_factory=Comers)
+    closed_until: float = 0.0
+
+
+class Replicas:
+    """See the head of this file."""
+
+    def __init__(self, items: Items, linked: dict[int, None], send: SendTo, lease_seconds: float) -> None:
+        self._items = items
+        self._linked = linked
+        self._send = send
+        self._lease_seconds = lease_seconds
+        self.held: dict[int, Replica] = {}
+        self.shrunk = False
+        """Something is held for nobody any more; the caller takes it back."""
+        self.offered = 0
+        self._awake_at = 0.0
+
+    # --- From the owner ----------------------------------------------------------------------------------------------
+
+    def stream(self, sender: int, body: list[Any], now: float) -> bool:
+        """A page of everything. Whether the replica is whole with it."""
+        sequence, first, after, upto, items = body[0], body[1], body[3], body[4], body[5]
+        last: bool = body[2]
+        replica = self._replica(sender, sequence, now)
+        piece = Stretch(after, upto)
+        if replica is None or (not first and replica.piece != piece) or not self._fits(replica, piece):
+            self._send(sender, Kind.COPIED, [sequence, int(Copied.REFUSED)])
+            return False
+        if first:
+            replica.piece, replica.seen, replica.offers = piece, {}, []
+        self._take(replica, items, now)
+        if last:
+            self._offer(replica, piece)
+            replica.piece, replica.seen, replica.offers = None, {}, []
+            former, replica.arc = replica.arc, Stretch(piece.after, sender)
+            self.shrunk = self.shrunk or (former is not None and not replica.arc.contains(former))
+            replica.fresh = True
+            self._items.watch(sender, replica.arc)
+        self._send(sender, Kind.COPIED, [sequence, int(Copied.STORED)])
+        if last:
+            self._ask(replica, now)
+        return last
+
+    def copy(self, sender: int, sequence: int, items: list[Item], now: float) -> None:
+        """A write of the owner."""
+        replica = self._replica(sender, sequence, now)
+        if replica is None:
+            self._send(sender, Kind.COPIED, [sequence, int(Copied.REFUSED)])
+            return
+        stored = self._take(replica, items, now)
+        self._send(sender, Kind.COPIED, [sequence, int(Copied.STORED if stored else Copied.REFUSED)])
+
+    def check(self, sender: int, sequence: int, after: int, count: int, digest: int, now: float) -> None:
+        """The owner's keys, as he counts them."""
+        replica = self.held.get(sender)
+        verdict = Copied.DIFFERENT
+        if replica is not None:
+            replica.sequence = sequence
+            self._end_stream(replica)  # he compares only when he is not sending
+        if replica is not None and replica.arc is not None:
+            replica.heard_at = now
+            arc = Stretch(after, sender)
+            if replica.arc.contains(arc):
+                self.shrunk = self.shrunk or replica.arc != arc
+                replica.arc = arc
+                self._items.watch(sender, arc)
+                tally = self._items.watched(sender)
+                assert tally is not None
+                verdict = Copied.STORED if (tally.count, tally.digest) == (count, digest) else Copied.DIFFERENT
+        self._send(sender, Kind.COPIED, [sequence, int(verdict)])
+
+    def granted(self, sender: int, number: int, after: int, seconds: float, now: float) -> None:
+        """The owner says yes: from when it was asked."""
+        replica = self.held.get(sender)
+        asked_at = replica.asked.pop(number, None) if replica is not None else None
+        if replica is None or asked_at is None or replica.arc is None:
+            return
+        if not seconds:
+            replica.left_out = True
+            self._stop(replica)
+            return
+        arc = Stretch(after, sender)
+        if replica.arc.contains(arc):
+            replica.heard_at = now
+            replica.granted = arc
+            replica.until = max(replica.until, self._good_until(asked_at, now, min(seconds, self._lease_seconds)))
+            if replica.until > now:
+                replica.left_out, replica.comers = False, Comers()
+
+    # --- From the caller ---------------------------------------------------------------------------------------------
+
+    def link_new(self, identifier: int) -> None:
+        """Writes may have been missed: asks for no more grants until all was sent again."""
+        replica = self.held.get(identifier)
+        if replica is not None:
+            replica.fresh = False
+            replica.sequence = 0
+            self._end_stream(replica)
+            replica.ask_at = float("inf")
+            replica.asked.clear()
+
+    def close(self, stretch: Stretch, but: int, now: float) -> None:
+        """Somebody else has copied these keys from here: no more writes of their former owners, for a while."""
+        for replica in self.held.values():
+            if replica.owner != but and replica.arc is not None and replica.arc.overlaps(stretch):
+                replica.closed_until = now + 2 * self._lease_seconds
+                replica.comers.came(but, now + self._lease_seconds)
+                self._stop(replica)
+                if replica.owner in self._linked and replica.sequence:  # should he be alive, he begins anew later
+                    self._send(replica.owner, Kind.COPIED, [replica.sequence, int(Copied.REFUSED)])
+
+    def alive(self, stretch: Stretch, but: int, now: float) -> bool:
+        """Whether an owner of some of these keys is linked and let us answer for them a moment ago."""
+        return any(
+            replica.fresh and replica.until > now and replica.owner in self._linked
+            for replica in self.held.values()
+            if replica.owner != but and replica.arc is not None and replica.arc.overlaps(stretch)
+        )
+
+    def awake(self, now: float) -> None:
+        """Called whenever anything happens, which is several times a lease, or we stood still."""
+        if now > self._awake_at + self._lease_seconds / 2:
+            self._stood_still(now)
+        self._awake_at = now
+
+    def distrust(self) -> None:
+        """We were away without knowing: no replica is whole any more."""
+        for replica in self.held.values():
+            replica.arc = None
+            self.shrunk = True
+            self._items.watch(replica.owner, None)
+            self.link_new(replica.owner)
+
+    def whole(self, asker: int | None, now: float) -> list[Stretch]:
+        """What there is a whole copy of here, or was a moment ago, for this broker to take keys over with; None: us."""
+        return [
+            replica.arc
+            for replica in self.held.values()
+            if replica.arc is not None
+            and replica.until > now - PROMOTE_SECONDS
+            and not replica.left_out
+            and replica.comers.leave_whole_for(asker, now)
+        ]
+
+    def scope(self, now: float) -> list[tuple[Stretch, float]]:
+        """What may be answered for, and until when."""
+        return [
+            (replica.granted, replica.until)
+            for replica in self.held.values()
+            if replica.granted is not None and replica.until > now
+        ]
+
+    def arcs(self) -> list[Stretch]:
+        """Everything that is held for somebody, whole or on its way."""
+        found = [replica.arc for replica in self.held.values() if replica.arc is not None]
+        return found + [replica.piece for replica in self.held.values() if replica.piece is not None]
+
+    # --- Time --------------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float, retain_seconds: float) -> None:
+        """Ask for grants; let go of what nobody keeps up to date."""
+        stale = [one for one, replica in self.held.items() if now >= replica.heard_at + retain_seconds]
+        for owner in stale:
+            del self.held[owner]
+            self._items.watch(owner, None)
+            self.shrunk = True
+        for replica in self.held.values():
+            if now >= replica.ask_at:
+                self._ask(replica, now)
+
+    def next_deadline(self, retain_seconds: float) -> float:
+        """When to tick."""
+        ends = [min(replica.ask_at, replica.heard_at + retain_seconds) for replica in self.held.values()]
+        return min(ends, default=float("inf"))
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert len(self.held) <= REPLICAS_MAX
+        for replica in self.held.values():
+            assert replica.piece is not None or not replica.seen
+            assert len(replica.asked) <= NUMBERS_REMEMBERED_MAX
+            assert not replica.fresh or replica.arc is not None
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _replica(self, owner: int, sequence: int, now: float) -> Replica | None:
+        replica = self.held.get(owner)
+        if replica is None and len(self.held) < REPLICAS_MAX:
+            replica = self.held[owner] = Replica(owner, now)
+        if replica is not None:
+            replica.sequence = sequence
+        if replica is None or now < replica.closed_until:
+            return None
+        replica.heard_at = now
+        return replica
+
+    def _fits(self, replica: Replica, piece: Stretch) -> bool:
+        if piece.last == replica.owner:
+            return True
+        return replica.fresh and replica.arc is not None and replica.arc.after == piece.last
+
+    def _take(self, replica: Replica, items: list[Item], now: float) -> bool:
+        stored = True
+        for item in items:
+            merged = self._items.merge(item, now)
+            if merged is Merged.NEWER and not _of_concern(replica, item):
+                self.shrunk = True
+            stored = stored and merged is not Merged.FULL
+            if replica.piece is not None:
+                replica.seen[item.name] = None
+            if merged is Merged.OLDER:
+                self._offer_one(replica, item.name)
+        return stored
+
+    def _offer_one(self, replica: Replica, name: Name) -> None:
+        if replica.piece is not None:
+            replica.offers.append(name)
+        else:
+            self._send(replica.owner, Kind.OFFER, [written([self._items.table[name]])])
+
+    def _offer(self, replica: Replica, piece: Stretch) -> None:
+        """What lies here and was not sent, or is newer here."""
+        table = self._items.table
+        newer = [table[name] for name in dict.fromkeys(replica.offers) if name in table]
+        unsent = [item for item in self._items.touching(piece) if item.name not in replica.seen]
+        for number, page in enumerate(pages([*newer, *unsent])):
+            if number >= OFFER_PAGES_MAX:
+                return
+            self.offered += len(page)
+            self._send(replica.owner, Kind.OFFER, [written(page)])
+
+    def _ask(self, replica: Replica, now: float) -> None:
+        if replica.fresh and replica.owner in self._linked:
+            replica.number += 1
+            remember(replica.asked, replica.number, now)
+            replica.ask_at = now + self._lease_seconds / 4
+            self._send(replica.owner, Kind.LEASE, [replica.number])
+        else:
+            replica.ask_at = float("inf")
+
+    def _end_stream(self, replica: Replica) -> None:
+        self.shrunk = self.shrunk or replica.piece is not None
+        replica.piece, replica.seen, replica.offers = None, {}, []
+
+    def _stop(self, replica: Replica) -> None:
+        """No more asking and no more answers; what was granted runs out."""
+        replica.fresh = False
+        replica.ask_at = float("inf")
+        replica.asked.clear()
+
+    def _stood_still(self, now: float) -> None:
+        for replica in self.held.values():
+            replica.left_out = replica.left_out or replica.until <= now
+
+    def _good_until(self, asked_at: float, now: float, seconds: float) -> float:
+        return asked_at + seconds
+
+
+def _of_concern(replica: Replica, item: Item) -> bool:
+    arcs = (replica.arc, replica.piece)
+    return any(arc is not None and arc.touches(item.low, item.high) for arc in arcs)

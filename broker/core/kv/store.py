@@ -1,0 +1,394 @@
+"""The keyed store of one broker: what lives at a key lives at its owner and at his next r siblings.
+
+    store.view(View(...), now)              the ring changed
+    store.peer_up(broker, now)              a new link; peer_down when it ends
+    store.handle(broker, kind, body, now)   a store message came, over the link or routed here
+    ticket = store.put(items, now)          answered by the effect Placed or Unplaced
+    store.tick(now)                         at the latest at store.next_deadline()
+    store.scope(now).covers(key)            may this broker answer for the key?
+
+Effects collect in `store.effects`, and the caller empties that list. The promise:
+
+    Once Placed, an item is known to every broker whose scope covers one of its keys, at any later moment, until a
+    newer version is put. Up to r crashes between repairs do not break it; where there are no more than r brokers, all
+    but one of them may crash, for there are no more copies than brokers.
+
+Why it holds. (1) A write is confirmed only by who holds a lease on the keys, from his first sibling or being alone. (2)
+He confirms when every sibling acknowledged it, and every broker that he once let answer did, or may do so no more. *It*
+is one put of one life of its origin: no two lives number their puts alike, or an acknowledged put of a former life
+would stand for another of the present one. (3) What he lets others answer for ends with his own lease at the latest.
+(4) Whoever takes keys over is asked for that lease, refuses it from then on, refuses writes of the former owner, and
+confirms nothing before all former leases are over. (5) He answers for the keys only with a whole copy and with a lease
+of his own, which his first sibling gives to one broker at a time. A copy is whole no longer when its owner may have
+confirmed something without it (replicas.py, keyed_former.py). (6) Nothing is let go of that may still be answered for.
+All times count from the moment of asking, so a broker that stood still has lost them all.
+
+What it does not promise: two halves of a cluster that both believe the other dead go on apart, and merge afterwards.
+And who gains keys looks for a copy no further than his list of successors goes, so more newcomers than that, none of
+them ready yet, may hide it from him.
+
+    keyed_arcs.py        stretches of the ring; Scope
+    keyed_messages.py    items, messages, effects
+    keyed_items.py       the items held: merging, tombstones, digests
+    keyed_puts.py        at the origin: what is covered, what is sent again
+    keyed_ownership.py   our arc: gained, fetched, ready, handed on
+    keyed_leases.py      our lease from the first sibling, and the one we give
+    keyed_siblings.py    the siblings' copies of our keys, and their grants
+    replicas.py          our copies of others' keys
+    keyed_former.py      what was ours a moment ago
+    keyed_handover.py    what to answer who gained keys, and handing ours on to him
+    keyed_fetches.py     the pages of such answers
+    keyed_writes.py      at the owner: storing, passing on, confirming
+    keyed_pending.py     stored here, and not confirmed yet
+    keyed_homeward.py    what is left over here is brought to its owner
+    keyed_config.py      what a store is told, and its statistics
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from headgate.protocol.errors import LocalError
+
+from ..keyspace import NOTHING, Scope, Stretch
+from .config import KeyedConfig, KeyedStatistics
+from .handover import Fetches, Handover
+from .items import Items
+from .leases import Leases
+from .limits import ITEM_BYTES_MAX, SIBLINGS_MAX
+from .messages import (
+    Copied,
+    Item,
+    KeyedEffect,
+    Kind,
+    Name,
+    Placed,
+    Route,
+    Tell,
+    Unplaced,
+    View,
+    checked_body,
+    item_bytes,
+)
+from .ownership import Ownership
+from .replication import Replicas, Siblings
+from .writes import Homeward, Pendings, Puts, Writes
+
+__all__ = ["Keyed", "KeyedConfig", "KeyedStatistics"]
+
+
+class Keyed:
+    """See the head of this file."""
+
+    def __init__(self, me: int, config: KeyedConfig, now: float) -> None:
+        self.me = me
+        self.config = config
+        self.effects: list[KeyedEffect] = []
+        self.linked: dict[int, None] = {}
+        lease = config.lease_seconds
+        self.items = Items(self.effects, config.tombstone_seconds)
+        self.puts = Puts(self._answered, self._send_part, config.life)
+        self.homeward = Homeward(self.items, self.puts, self._concerns, config.retain_seconds)
+        self.replicas = Replicas(self.items, self.linked, self._tell, lease)
+        self.leases = Leases(me, self.linked, self._tell, lease)
+        self.fetches = Fetches(self.items, self._tell)
+        self.ownership = Ownership(me, self.linked, self._tell, self._has_copy, self._fingerprint, lease)
+        self.handover = Handover(me, self.items, self.replicas, self.ownership, self.fetches, self._refresh)
+        self.pendings = Pendings()
+        self.siblings = Siblings(
+            me, self.items, self.linked, self._tell, self.pendings.waiting_for, config.check_seconds
+        )
+        self.writes = Writes(
+            me,
+            self.items,
+            self.ownership,
+            self.leases,
+            self.siblings,
+            self.pendings,
+            self._tell,
+            self._route,
+        )
+        self._scope: Scope | None = None
+        self._last_scope = NOTHING
+        self._table: dict[int, Callable[[int, list[Any], float], None]] = {
+            Kind.PUT: lambda sender, body, now: self.writes.put(*[*body, now]),
+            Kind.STORED: lambda sender, body, now: self._stored(*body),
+            Kind.STREAM: self._stream,
+            Kind.COPY: self._copy,
+            Kind.COPIED: lambda sender, body, now: self.writes.copied(sender, *[*body, now]),
+            Kind.OFFER: lambda sender, body, now: self._merge(body[0], now),
+            Kind.LEASE: self._lease,
+            Kind.GRANTED: self._granted,
+            Kind.RENEW: self._renew,
+            Kind.RENEWED: self._renewed,
+            Kind.FETCH: lambda sender, body, now: self.handover.asked(sender, body, now),
+            Kind.PAGE: self._page,
+            Kind.PAGED: lambda sender, body, now: self.fetches.paged(sender, *body),
+            Kind.CHECK: self._check,
+        }
+
+    # --- What the caller does ----------------------------------------------------------------------------------------
+
+    def put(self, items: Iterable[Item], now: float) -> int:
+        """Place these; the effect Placed or Unplaced names the number returned."""
+        listed = list(items)
+        for item in listed:
+            if item_bytes(item) > ITEM_BYTES_MAX:
+                raise LocalError(f"the item {item.name} has more than {ITEM_BYTES_MAX} bytes: store less in it")
+        ticket = self.puts.begin(listed, now)
+        self.writes.spread()
+        return ticket
+
+    def get(self, name: Name) -> Item | None:
+        """The live item of this name, when it is held here."""
+        item = self.items.table.get(name)
+        return item if item is not None and item.value is not None else None
+
+    def view(self, view: View, now: float) -> None:
+        """The ring is like this from now on."""
+        assert view.me == self.me
+        self.replicas.awake(now)
+        self.items.alone = view.certain and view.after == self.me
+        siblings = tuple(one for one in dict.fromkeys(view.siblings) if one != self.me)[:SIBLINGS_MAX]
+        view = view._replace(siblings=siblings, further=view.further[:SIBLINGS_MAX])
+        if self.leases.lapsed(now):
+            self.ownership.doubt(now)
+        if self.ownership.view.serving and not view.serving:
+            self.replicas.distrust()
+            self.leases.forget()
+        self.leases.set_siblings(siblings, now)
+        self.siblings.set_siblings(siblings)
+        self.pendings.set_siblings(siblings)
+        self.ownership.set_view(view, now)
+        self._refresh(now)
+
+    def peer_up(self, identifier: int, now: float) -> None:
+        """A new link: whatever was under way on an old one is lost."""
+        self.linked[identifier] = None
+        self._link_new(identifier, now)
+
+    def peer_down(self, identifier: int, now: float) -> None:
+        """The link is gone."""
+        self.linked.pop(identifier, None)
+        self._link_new(identifier, now)
+
+    def handle(self, sender: int, kind: int, body: Any, now: float) -> None:
+        """A store message of another broker; ProtocolViolation when it is none."""
+        parts = checked_body(kind, body)
+        self.replicas.awake(now)
+        if kind not in (Kind.PUT, Kind.STORED) and sender not in self.linked:
+            return  # of a link that is gone
+        self._table[kind](sender, parts, now)
+        self.writes.spread()
+        if self.replicas.shrunk:
+            self._shrunk(now)
+        if self.ownership.changed:
+            self._refresh(now)
+
+    def drop_where(self, predicate: Callable[[Name], bool], now: float) -> int:
+        """Remove the items with such names, everywhere: each becomes a tombstone of its own version.
+
+        A newer version brings an item back. Returns how many there were.
+        """
+        found = [item for item in self.items.table.values() if item.value is not None and predicate(item.name)]
+        for item in found:
+            self.items.merge(item._replace(value=None), now)
+        self.writes.spread()
+        return len(found)
+
+    def tick(self, now: float) -> None:
+        """Do what is due."""
+        self.items.forget_tombstones(now)
+        self.replicas.awake(now)
+        self.replicas.tick(now, self.config.retain_seconds)
+        if self.replicas.shrunk:
+            self._shrunk(now)
+        if self.leases.lapsed(now):
+            self.ownership.doubt(now)
+        self.leases.tick(now)
+        self.ownership.tick(now)
+        self.siblings.tick(now)
+        self.puts.tick(now)
+        self.homeward.tick(self.ownership.view.serving, now)
+        if self.ownership.changed:
+            self._refresh(now)
+        if now >= self.pendings.look_at:
+            self.writes.confirm(now)
+        self.writes.spread()
+
+    def next_deadline(self) -> float:
+        """When to tick."""
+        return min(
+            self.items.next_deadline(),
+            self.replicas.next_deadline(self.config.retain_seconds),
+            self.leases.next_deadline(),
+            self.ownership.next_deadline(),
+            self.siblings.next_deadline(),
+            self.puts.next_deadline(),
+            self.pendings.look_at,
+            self.homeward.look_at,
+        )
+
+    def scope(self, now: float) -> Scope:
+        """The keys that this broker may answer for at this moment, and not a moment longer."""
+        scope = self._scope
+        if scope is not None and now < scope.until:
+            return scope
+        parts = [*self.leases.scope(now), *self.replicas.scope(now)]
+        until = min((end for _, end in parts), default=float("inf"))
+        last = self._last_scope
+        scope = Scope((stretch for stretch, _ in parts), until, last.epoch)
+        if not scope.same_keys(last):
+            scope.epoch = last.epoch + 1
+        self._scope = self._last_scope = scope
+        return scope
+
+    def statistics(self) -> KeyedStatistics:
+        """A snapshot."""
+        return KeyedStatistics(
+            items=len(self.items),
+            tombstones=self.items.tombstones,
+            own=self.ownership.own,
+            ready=self.ownership.ready,
+            siblings=self.siblings.present,
+            replicas=tuple(self.replicas.held),
+            puts_waiting=len(self.puts),
+            puts_resent=self.puts.resent,
+            puts_unconfirmed=len(self.pendings),
+            puts_dropped=self.pendings.dropped,
+            streams=self.siblings.streams,
+            differences=self.siblings.differences,
+            offered=self.replicas.offered,
+            settled=self.ownership.settled,
+            full=self.items.full,
+        )
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        for part in (self.items, self.puts, self.replicas, self.leases, self.ownership, self.pendings, self.siblings):
+            part.validate()
+        assert not self.items.news
+        assert not self.ownership.changed
+
+    # --- Copies of our keys, and ours of others' ---------------------------------------------------------------------
+
+    def _lease(self, sender: int, body: list[Any], now: float) -> None:
+        ready = self.ownership.ready
+        if ready is None:
+            return
+        until = min(self.leases.until(ready, now), now + self.config.lease_seconds)  # no longer than we may ourselves
+        granted = self.siblings.granted(sender, now, until)
+        left = 0 if granted is None else int((until - now) * 1000)
+        if left or not self.siblings.counts(sender):
+            self._tell(sender, Kind.GRANTED, [body[0], (granted or ready).after, left])
+
+    def _stream(self, sender: int, body: list[Any], now: float) -> None:
+        if not self._refuses(sender, body[0]) and self.replicas.stream(sender, body, now):
+            self._scope = None
+
+    def _copy(self, sender: int, body: list[Any], now: float) -> None:
+        if not self._refuses(sender, body[0]):
+            self.replicas.copy(sender, *[*body, now])
+
+    def _check(self, sender: int, body: list[Any], now: float) -> None:
+        if not self._refuses(sender, body[0]):
+            self.replicas.check(sender, *[*body, now])
+
+    def _refuses(self, sender: int, sequence: int) -> bool:
+        """Whether his keys are ours by now: then nothing of his is acknowledged."""
+        own = self.ownership.own
+        if own is None or not own.covers(sender):
+            return False
+        self._tell(sender, Kind.COPIED, [sequence, int(Copied.REFUSED)])
+        return True
+
+    def _granted(self, sender: int, body: list[Any], now: float) -> None:
+        number, after, milliseconds = body
+        self.replicas.granted(sender, number, after, milliseconds / 1000, now)
+        self._scope = None
+
+    # --- Leases ------------------------------------------------------------------------------------------------------
+
+    def _renew(self, sender: int, body: list[Any], now: float) -> None:
+        number, after = body
+        self.leases.asked(sender, number, Stretch(after, sender), self.ownership.own, now)
+
+    def _renewed(self, sender: int, body: list[Any], now: float) -> None:
+        if self.leases.renewed(sender, *[*body, now]):
+            self.ownership.doubt(now)
+        self._scope = None
+        self.writes.confirm(now)
+
+    # --- Handover ----------------------------------------------------------------------------------------------------
+
+    def _page(self, sender: int, body: list[Any], now: float) -> None:
+        number, last, verdict, items = body
+        for item in items:
+            self.items.merge(item, now)
+        self._tell(sender, Kind.PAGED, [number])
+        self.ownership.paged(sender, number, last, verdict, now)
+
+    def _has_copy(self, stretch: Stretch, now: float) -> bool:
+        return self.handover.has_copy(stretch, now)
+
+    def _fingerprint(self, stretch: Stretch) -> tuple[int, int]:
+        return self.handover.fingerprint(stretch)
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _tell(self, identifier: int, kind: int, body: list[Any]) -> None:
+        if identifier == self.me:
+            self._stored(*body)  # the one thing a broker says to itself
+        else:
+            self.effects.append(Tell(identifier, int(kind), body))
+
+    def _route(self, key: int, kind: int, body: list[Any]) -> None:
+        self.effects.append(Route(key, int(kind), body))
+
+    def _send_part(self, ticket: int, part: int, start: int, until: int, items: list[Item], now: float) -> None:
+        self.writes.put(self.me, ticket, part, start, until, 0, items, now)
+
+    def _stored(self, origin: int, ticket: int, part: int, start: int, last: int) -> None:
+        if origin == self.me:  # and not who had these keys before us, and is gone
+            self.puts.stored(ticket, part, start, last)
+
+    def _answered(self, ticket: int, placed: bool) -> None:
+        if not self.homeward.answered(ticket, placed):
+            self.effects.append(Placed(ticket) if placed else Unplaced(ticket))
+
+    def _link_new(self, identifier: int, now: float) -> None:
+        self.fetches.forget(identifier)
+        self.replicas.awake(now)
+        self.replicas.link_new(identifier)
+        self.siblings.link_new(identifier)
+        self.ownership.link_new(identifier, now)
+        if self.leases.lapsed(now):
+            self.ownership.doubt(now)
+        self.leases.link_new(identifier, now)
+        self.ownership.tick(now)
+        self.siblings.tick(now)
+        if self.ownership.changed:
+            self._refresh(now)
+
+    def _merge(self, items: list[Item], now: float) -> None:
+        for item in items:
+            self.items.merge(item, now)
+
+    def _refresh(self, now: float) -> None:
+        """Our keys, or those next to us, are not the same as before."""
+        self.ownership.changed = False
+        ready = self.ownership.ready
+        self.leases.set_ours(ready, now)
+        self.siblings.set_ours(ready, now)
+        self.homeward.changed(now)
+        self._scope = None
+        self.writes.confirm(now)
+
+    def _shrunk(self, now: float) -> None:
+        self.replicas.shrunk = False
+        self.homeward.changed(now)
+
+    def _concerns(self) -> list[Stretch]:
+        own = self.ownership.own
+        return [*self.replicas.arcs(), *([] if own is None else [own])]

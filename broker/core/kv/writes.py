@@ -1,0 +1,450 @@
+"""Writes at an owner: stored at once, passed on to the next owner, copied to the siblings, confirmed when it is safe.
+
+A write is confirmed to its origin when
+
+    every sibling acknowledged it, and whoever was one and may still answer for the keys may do so no longer;
+    the keys were gained long enough ago that nobody answers for them by the word of their former owner;
+    the keys are ours at this moment, by a lease, or because we are alone.
+
+Storing a write that is not confirmed does no harm: it is sent again until somebody confirms it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..keyspace import RING_SIZE, Stretch, distance
+from .items import Items
+from .leases import Leases
+from .limits import (
+    PENDING_MAX,
+    PUT_GAPS_MAX,
+    PUT_HOPS_MAX,
+    PUT_ITEMS_WAITING_MAX,
+    PUT_RESEND_SECONDS,
+    PUT_SECONDS_MAX,
+    RETAIN_ITEMS_PER_TURN,
+    TICKETS_MAX,
+)
+from .messages import Item, Kind, pages, written
+from .ownership import Ownership
+from .replication import Siblings
+
+__all__ = [
+    "Homeward",
+    "Part",
+    "Pending",
+    "Pendings",
+    "Puts",
+    "SendPart",
+    "Writes",
+]
+
+# Writes that an owner has stored and not confirmed yet: who is still to acknowledge them.
+
+
+@dataclass(slots=True)
+class Pending:
+    """One put, as far as it concerns one owner."""
+
+    number: int
+    origin: int
+    ticket: int
+    part: int
+    stretch: Stretch
+    items: list[Item]
+    waiting: dict[int, None] = field(default_factory=dict)
+    """Siblings that have not acknowledged it."""
+
+
+class Pendings:
+    """See the head of this file."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, Pending] = {}
+        self._by_put: dict[tuple[int, int, int, int], int] = {}
+        self._siblings: tuple[int, ...] = ()
+        self._number = 0
+        self.look_at = float("inf")
+        """When time alone may have made one ripe."""
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self._by_number)
+
+    def begin(self, origin: int, ticket: int, part: int, stretch: Stretch, items: list[Item]) -> Pending | None:
+        """A new one; None when it is here already, or when there are too many."""
+        key = (origin, ticket, part, stretch.after)
+        former = self._by_put.get(key)
+        if former is not None:
+            if self._by_number[former].stretch == stretch:
+                return None
+            self.end(self._by_number[former])
+        if len(self._by_number) >= PENDING_MAX:
+            self.dropped += 1
+            return None
+        self._number += 1
+        pending = Pending(self._number, origin, ticket, part, stretch, items)
+        self._by_number[self._number] = pending
+        self._by_put[key] = self._number
+        return pending
+
+    def end(self, pending: Pending) -> None:
+        """Confirmed, or of no concern any more."""
+        if self._by_number.pop(pending.number, None) is not None:
+            del self._by_put[(pending.origin, pending.ticket, pending.part, pending.stretch.after)]
+
+    def acknowledge(self, number: int, sibling: int) -> Pending | None:
+        """A sibling has it."""
+        pending = self._by_number.get(number)
+        if pending is not None:
+            pending.waiting.pop(sibling, None)
+        return pending
+
+    def acknowledged(self) -> list[Pending]:
+        """Those that all siblings have."""
+        return [pending for pending in self._by_number.values() if not pending.waiting]
+
+    def waiting_for(self, sibling: int) -> list[tuple[list[Item], int]]:
+        """What this sibling has not acknowledged: items and number."""
+        return [(one.items, one.number) for one in self._by_number.values() if sibling in one.waiting]
+
+    def set_siblings(self, siblings: tuple[int, ...]) -> None:
+        """Those gone are waited for no longer, new ones are."""
+        new = [one for one in siblings if one not in self._siblings]
+        self._siblings = siblings
+        for pending in self._by_number.values():
+            kept = [one for one in pending.waiting if one in siblings]
+            pending.waiting = dict.fromkeys([*kept, *new])
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert len(self._by_number) <= PENDING_MAX
+        assert sorted(self._by_put.values()) == sorted(self._by_number)
+
+
+# Puts, at the broker that wants something stored: which keys are covered so far, and what is sent again.
+#
+# A put is cut into parts, each of items on one segment. A part sets out to the owner of the segment's first key and is
+# passed on from owner to owner; each reports the stretch it has confirmed. What stays uncovered sets out again from
+# where the gap begins. Storing twice does no harm, so whether a message or its answer was lost makes no difference.
+#
+# Owners tell puts apart by origin, ticket and part, for longer than their origin may live. So a ticket is a number
+# that no other life of this broker uses: else an owner who still waits with a put of the former life takes the new one
+# for it, and confirms the new one when the siblings have acknowledged the old.
+
+SendPart = Callable[[int, int, int, int, list[Item], float], None]
+"""(ticket, part, start, until, items, now): bring these items to the owners of the keys from start to until."""
+
+
+@dataclass(slots=True)
+class Part:
+    """Items of one segment, and what of it is covered, counted from its first key."""
+
+    items: list[Item]
+    low: int
+    length: int
+    covered: list[tuple[int, int]] = field(default_factory=list)
+    """Disjoint, in order, both ends included."""
+    progress: bool = False
+    again_at: float = 0.0
+
+    def cover(self, first: int, last: int) -> None:
+        """The keys low + first to low + last are confirmed."""
+        merged: list[tuple[int, int]] = []
+        for start, end in sorted([*self.covered, (first, last)]):
+            if merged and start <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((start, end))
+        self.progress = self.progress or merged != self.covered
+        self.covered = merged
+
+    @property
+    def done(self) -> bool:
+        """Whether all of the segment is covered."""
+        return self.covered == [(0, self.length - 1)]
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """What is not covered, as keys."""
+        found: list[tuple[int, int]] = []
+        position = 0
+        for start, end in [*self.covered, (self.length, self.length)]:
+            if start > position:
+                found.append(((self.low + position) % RING_SIZE, (self.low + start - 1) % RING_SIZE))
+            position = end + 1
+        return found
+
+
+@dataclass(slots=True)
+class _Ticket:
+    parts: dict[int, Part]
+    given_up_at: float
+
+
+class Puts:
+    """See the head of this file."""
+
+    def __init__(self, answer: Callable[[int, bool], None], send: SendPart, life: int = 0) -> None:
+        self._answer = answer
+        self._send = send
+        self._tickets: dict[int, _Ticket] = {}
+        self._last_ticket = life * TICKETS_MAX
+        self._look_at = float("inf")
+        self.items_waiting = 0
+        self.resent = 0
+
+    def __len__(self) -> int:
+        """Tickets not yet answered."""
+        return len(self._tickets)
+
+    def begin(self, items: Iterable[Item], now: float) -> int:
+        """Place these; the number returned is answered with whether they are placed."""
+        self._last_ticket += 1
+        ticket = self._last_ticket
+        segments: dict[tuple[int, int], list[Item]] = {}
+        for item in items:
+            segments.setdefault((item.low, item.high), []).append(item)
+        parts: dict[int, Part] = {}
+        for (low, high), together in segments.items():
+            for page in pages(together):
+                parts[len(parts)] = Part(page, low, distance(low, high) + 1, again_at=now + PUT_RESEND_SECONDS)
+        count = sum(len(part.items) for part in parts.values())
+        if not parts or self.items_waiting + count > PUT_ITEMS_WAITING_MAX:
+            self._answer(ticket, not parts)
+            return ticket
+        self.items_waiting += count
+        self._tickets[ticket] = _Ticket(parts, now + PUT_SECONDS_MAX)
+        self._look_at = min(self._look_at, now + PUT_RESEND_SECONDS)
+        for number, part in list(parts.items()):
+            self._send(ticket, number, part.low, (part.low + part.length - 1) % RING_SIZE, part.items, now)
+        return ticket
+
+    def stored(self, number: int, part_number: int, start: int, last: int) -> None:
+        """An owner confirmed the keys from start to last; what nobody asked about is ignored."""
+        ticket = self._tickets.get(number)
+        part = ticket.parts.get(part_number) if ticket else None
+        if ticket is None or part is None:
+            return
+        first, end = distance(part.low, start), distance(part.low, last)
+        if first > end or end >= part.length:
+            return
+        part.cover(first, end)
+        if part.done:
+            del ticket.parts[part_number]
+            self.items_waiting -= len(part.items)
+            if not ticket.parts:
+                del self._tickets[number]
+                self._answer(number, True)
+
+    def tick(self, now: float) -> None:
+        """Send again what made no progress, and give up what is too old."""
+        if now < self._look_at:
+            return
+        self._look_at = float("inf")
+        for number, ticket in list(self._tickets.items()):
+            if now >= ticket.given_up_at:
+                del self._tickets[number]
+                self.items_waiting -= sum(len(part.items) for part in ticket.parts.values())
+                self._answer(number, False)
+                continue
+            for part_number, part in list(ticket.parts.items()):
+                if now >= part.again_at:
+                    self._again(number, part_number, part, now)
+            self._look_at = min(self._look_at, ticket.given_up_at, now + PUT_RESEND_SECONDS / 4)
+
+    def next_deadline(self) -> float:
+        """When to tick."""
+        return self._look_at if self._tickets else float("inf")
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        waiting = [part for ticket in self._tickets.values() for part in ticket.parts.values()]
+        assert self.items_waiting == sum(len(part.items) for part in waiting) <= PUT_ITEMS_WAITING_MAX
+        assert all(ticket.parts for ticket in self._tickets.values())
+        assert not any(part.done for part in waiting)
+
+    def _again(self, number: int, part_number: int, part: Part, now: float) -> None:
+        part.again_at = now + PUT_RESEND_SECONDS
+        if part.progress:
+            part.progress = False
+            return
+        for start, until in part.gaps()[:PUT_GAPS_MAX]:
+            self.resent += 1
+            self._send(number, part_number, start, until, part.items, now)
+
+
+# Items that are nobody's here: in no arc of ours, and in none that we hold for another.
+#
+# They are left over when the ring changes. Nobody else may have them, so they are brought to their owners by an
+# ordinary put, and removed when that is done; but not when the ring, or what we hold for others, has changed
+# meanwhile. For they may have been of concern again, and be no longer, while what was granted of them then may still
+# be answered from here.
+
+
+class Homeward:
+    """See the head of this file."""
+
+    def __init__(self, items: Items, puts: Puts, concerns: Callable[[], list[Stretch]], retain_seconds: float) -> None:
+        self._items = items
+        self._puts = puts
+        self._concerns = concerns
+        self._retain_seconds = retain_seconds
+        self._under_way: dict[int, list[Item]] = {}
+        self.look_at = float("inf")
+
+    def __len__(self) -> int:
+        """Items on their way."""
+        return sum(map(len, self._under_way.values()))
+
+    def changed(self, now: float) -> None:
+        """Some items may be nobody's from now on; nothing is looked at before the last change is long past."""
+        self.look_at = now + self._retain_seconds
+        self._under_way = {ticket: [] for ticket in self._under_way}
+
+    def answered(self, ticket: int, placed: bool) -> bool:
+        """A put was answered. Whether it was one of these."""
+        items = self._under_way.pop(ticket, None)
+        if items is None:
+            return False
+        concerns = self._concerns()
+        for item in items:
+            if placed and self._items.table.get(item.name) == item and not _touches(item, concerns):
+                self._items.remove(item.name)
+        return True
+
+    def tick(self, serving: bool, now: float) -> None:
+        """Look through the items when it is time."""
+        if now < self.look_at:
+            return
+        self.look_at = float("inf")
+        concerns = self._concerns()
+        homeless = [item for item in self._items.table.values() if not _touches(item, concerns)]
+        living = [item for item in homeless if item.value is not None]
+        if serving:
+            for item in homeless:
+                if item.value is None:
+                    self._items.remove(item.name)
+        if not living:
+            return
+        self.look_at = now + self._retain_seconds
+        turn = living[:RETAIN_ITEMS_PER_TURN]
+        if serving and not self._under_way and self._puts.items_waiting + len(turn) < PUT_ITEMS_WAITING_MAX:
+            self._under_way[self._puts.begin(turn, now)] = turn
+
+
+def _touches(item: Item, stretches: list[Stretch]) -> bool:
+    return any(stretch.touches(item.low, item.high) for stretch in stretches)
+
+
+SendTo = Callable[[int, int, list[Any]], None]
+"""(broker or key, kind, body)"""
+
+
+class Writes:
+    """See the head of this file."""
+
+    def __init__(
+        self,
+        me: int,
+        items: Items,
+        ownership: Ownership,
+        leases: Leases,
+        siblings: Siblings,
+        pendings: Pendings,
+        tell: SendTo,
+        route: SendTo,
+    ) -> None:
+        self._me = me
+        self._items = items
+        self._ownership = ownership
+        self._leases = leases
+        self._siblings = siblings
+        self._pendings = pendings
+        self._tell = tell
+        self._route = route
+
+    def put(
+        self, origin: int, ticket: int, part: int, start: int, until: int, hops: int, items: list[Item], now: float
+    ) -> None:
+        """Store what is ours of the keys from start to until, and pass the rest on."""
+        own = self._ownership.own
+        if own is None or not own.covers(start):
+            self._pass_on(start, hops, [origin, ticket, part, start, until, hops + 1, written(items)])
+            return
+        steps = min(distance(start, self._me), distance(start, until))
+        last = (start + steps) % RING_SIZE
+        sent, room = self._store(items, now)
+        pending = None
+        if room:
+            stretch = Stretch((start - 1) % RING_SIZE, last)
+            pending = self._pendings.begin(origin, ticket, part, stretch, items)
+        if pending is not None:
+            pending.waiting = dict.fromkeys(self._siblings.wait_for(items, sent, pending.number))
+            self._confirm_one(pending, now)
+        if last == until:
+            return
+        following = (last + 1) % RING_SIZE
+        if own.covers(following):  # the ring is all ours, and the segment goes past ourselves
+            self.put(origin, ticket, part, following, until, 0, items, now)
+        else:
+            self._pass_on(following, 0, [origin, ticket, part, following, until, 1, written(items)])
+
+    def spread(self) -> None:
+        """What is new here, however it came, and lies in our keys goes to the siblings."""
+        news, own = self._items.news, self._ownership.own
+        if news and own is not None:
+            for page in pages([item for item in news if own.touches(item.low, item.high)]):
+                self._siblings.copy(page)
+        news.clear()
+
+    def copied(self, sender: int, sequence: int, verdict: int, now: float) -> None:
+        """A sibling acknowledges."""
+        for number in self._siblings.copied(sender, sequence, verdict, now):
+            pending = self._pendings.acknowledge(number, sender)
+            if pending is not None:
+                self._confirm_one(pending, now)
+
+    def confirm(self, now: float) -> None:
+        """Look at all again that siblings have acknowledged."""
+        self._pendings.look_at = float("inf")
+        for pending in self._pendings.acknowledged():
+            self._confirm_one(pending, now)
+
+    def _store(self, items: list[Item], now: float) -> tuple[bool, bool]:
+        """Whether they are all news, which the siblings have been sent; and whether there was room."""
+        full = self._items.full
+        for item in items:
+            self._items.merge(item, now)
+        sent = self._items.news == items
+        self.spread()
+        return sent, self._items.full == full
+
+    def _pass_on(self, start: int, hops: int, body: list[Any]) -> None:
+        if hops >= PUT_HOPS_MAX:
+            return  # the origin sends it again, when the ring may have settled
+        handed, after = self._ownership.handed, self._ownership.view.after
+        if handed is not None and Stretch(after, handed[0]).covers(start):
+            self._tell(handed[0], Kind.PUT, body)
+        else:
+            self._route(start, Kind.PUT, body)
+
+    def _confirm_one(self, pending: Pending, now: float) -> None:
+        """Answer it, when all of the rules say so."""
+        own = self._ownership.own
+        if own is None or not own.contains(pending.stretch):
+            self._pendings.end(pending)
+            return
+        if pending.waiting:
+            return
+        earliest = max(self._ownership.confirm_from(pending.stretch), self._siblings.others_until(now))
+        if now < earliest:
+            self._pendings.look_at = min(self._pendings.look_at, earliest)
+        elif self._leases.holds(pending.stretch, now):
+            self._pendings.end(pending)
+            stretch = pending.stretch
+            body = [pending.origin, pending.ticket, pending.part, stretch.first, stretch.last]
+            self._tell(pending.origin, Kind.STORED, body)

@@ -1,0 +1,479 @@
+"""Copies of logs: k - 1 siblings have on their disks what ours has, before a batch is acknowledged as stored.
+
+For each log of ours, and each broker that is to have a copy (the nearest ones on the ring that we have a link to):
+
+    we       COPY_OFFER   we have this log from here to there
+    sibling  COPY_FROM    go on from here: where its copy ends, or where ours begins if that is later
+    we       COPY ...     row by row, each when our own disk has it, so that a copy is never longer than the original
+    sibling  COPIED       my disk has it up to there
+
+A row that just landed is sent on at once to whoever has all before it; a sibling that is behind gets rows read from
+our disk, within a window, until it has caught up. A copy holds everything from where the log begins: whoever has an
+acknowledged event has all before it, so when the owner is gone any holder of the longest copy answers for all of it,
+read only. Who takes the place of a sibling has to catch up before it counts; the old one is let go only then.
+
+A sibling whose disk is full says so (CANNOT), and the next broker takes its place. After a while it is tried again, one
+row at a time until one is stored; when it has all, it is back. Where there is no other broker it is just tried.
+
+Who holds what when PUBACK goes out: our disk, and k - 1 others whose COPIED came on a link that is still up. A broker
+that never had company has nobody to ask, and k is 1 for it.
+
+Why this needs no vote. A log has one writer; positions are given out once; a copy only grows, and only by what the
+writer's disk has. So of two copies one is the beginning of the other, and the longer one is right. What could break
+that is a writer that forgot: its folder was put back from a backup, or its disk lost what it had synced. Then a copy
+is longer than the original. So on every new link each side says which logs of the other one it holds, and where they
+end (HELD), and a broker that comes back appends nothing (`vouched`) before a sibling with copies, or else everybody,
+has said so, or nobody could for VOUCH_SECONDS_MAX. A longer copy ends the epoch: what is appended from then on has
+another name, and the copy stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.protocol.data import LogName, decode_row
+from headgate.protocol.errors import ProtocolViolation
+from headgate.protocol.messages import Control, Copy
+
+from ..cluster import Cluster
+from ..config import NodeConfig
+from ..effects import Effect, Note
+from ..inputs import RowsRead
+from ..keyspace import distance
+from ..limits import (
+    COPY_CHUNK_BYTES,
+    COPY_FULL_SECONDS_MAX,
+    COPY_FULL_SECONDS_MIN,
+    COPY_RETRY_SECONDS,
+    COPY_STUCK_SECONDS,
+    COPY_WINDOW_BYTES,
+    VOUCH_SECONDS_MAX,
+)
+from ..links import PeerInfo
+from .follower import CANNOT, CONTESTED, COPIED, FROM, HELD, OFFER, read_held, read_word
+from .log import HeldLog, Log
+from .producers import Producers
+from .reconcile import Tails
+
+__all__ = [
+    "Copies",
+    "shortage",
+]
+
+# Shortage: why something is not on enough disks, in words for whoever waits: how many it takes, and who is missing.
+
+_NAMED_MAX = 4
+
+
+def shortage(cluster: Cluster, copies: int, silent: Collection[int] = (), full: Collection[int] = ()) -> str:
+    """As in "stored means on 2 disks; bob at 10.0.0.2:7401 cannot be reached". `silent` were asked and say nothing, and
+    the disks of those in `full` take nothing."""
+    parts = [f"stored means on {copies} disks" if copies > 1 else "stored means on this broker's disk"]
+    known, linked = cluster.peers.by_identifier, cluster.linked()
+    names = {info.address: f"{info.name} at {info.address}" for info in known.values()}
+    unreached = [names.get(address, address) for address in cluster.unreached()]
+    if unreached:
+        parts.append(f"{_listed(unreached)} cannot be reached")
+    deaf = [info.name for info in linked if info.identifier in silent]
+    if deaf:
+        parts.append(f"no answer from {_listed(deaf)}")
+    crowded = [info.name for info in linked if info.identifier in full]
+    if crowded:
+        parts.append(f"no room on the disk of {_listed(crowded)}")
+    return "; ".join(parts)
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _NAMED_MAX
+    return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(slots=True, eq=False)
+class _Progress:
+    """One log of ours at one sibling. `known`: it has said what it has; `sent` and `confirmed` are ends."""
+
+    held: HeldLog
+    known: bool = False
+    closed: bool = False  # it must get no more of it
+    sent: int = 0
+    confirmed: int = 0
+    reading: bool = False
+    under_way: deque[tuple[int, int]] = field(default_factory=deque)  # (end, bytes) of rows without their COPIED
+    moved_at: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class _Sibling:
+    """A broker that has our copies, or is getting them."""
+
+    info: PeerInfo
+    logs: dict[LogName, _Progress] = field(default_factory=dict)
+    under_way_bytes: int = 0
+
+
+@dataclass(slots=True)
+class _Full:
+    """A broker whose disk was full when we heard of it last, and had stored nothing since: when it is tried again."""
+
+    until: float
+    pause: float
+
+
+class Copies:
+    """See the head of this file."""
+
+    def __init__(
+        self, config: NodeConfig, effects: list[Effect], log: Log, cluster: Cluster, producers: Producers, tails: Tails
+    ) -> None:
+        self._me = config.identifier
+        self._name = config.name
+        self._others = config.log_copies - 1
+        self._effects = effects
+        self._log = log
+        self._cluster = cluster
+        self._producers = producers
+        self._tails = tails
+        self._siblings: dict[int, _Sibling] = {}
+        self._ever_sent: dict[tuple[int, LogName], int] = {}  # in this life
+        self._may_have: dict[tuple[int, LogName], int] = {}  # the same, or what it has said since
+        self._told: dict[int, dict[LogName, tuple[int, int]]] = {}
+        self._full: dict[int, _Full] = {}
+        self._vouch_at = float("inf")
+        self.deadline = float("inf")
+        self.rows_copied = 0
+        log.safe_end, log.landed, tails.sent_to = self._safe_end, self._landed, self._sent_to
+        log.shortage = lambda silent: shortage(cluster, self.needed + 1, silent, self._full)
+        self._vouchers: dict[int, None] = {}
+        cluster.take_controls({COPIED: self._copied, FROM: self._from})
+        cluster.take_controls({HELD: self._held_there, CONTESTED: self._contested, CANNOT: self._cannot})
+
+    @property
+    def needed(self) -> int:
+        """How many other disks a batch has to be on; none while this broker never heard of any other."""
+        return 0 if self._cluster.acquaintances.nobody() else self._others
+
+    def behind(self) -> int:
+        """Events of ours that too few disks have."""
+        return sum(max(0, held.next - self._safe_end(held)) for held in self._log.own_logs())
+
+    def _safe_end(self, held: HeldLog) -> int:
+        needed = self.needed if held.own else 0
+        if not needed:
+            return held.next
+        ends = [one.logs[held.name].confirmed for one in self._siblings.values() if held.name in one.logs]
+        if len(ends) < needed:
+            return 0
+        return min(held.next, sorted(ends, reverse=True)[needed - 1])
+
+    # --- after a start -----------------------------------------------------------------------------------------------
+
+    def begin(self, now: float) -> None:
+        """What earlier lives left is known: whether somebody has to be asked before it is gone on with."""
+        if not self.needed:
+            for held in self._log.own_logs():
+                held.became_safe(held.next)
+        elif self._log.available:
+            self._log.vouched = False
+            self._vouch_at = now + VOUCH_SECONDS_MAX
+            self._is_due(self._vouch_at)
+
+    def _held_there(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        """Another broker says which logs of ours it holds, before anything else about copies."""
+        is_all, held = read_held(self._name, body)
+        for name, _, end in held:
+            ours = self._log.logs.get(name)
+            if ours is None and end:
+                self._producers.missed()
+            if end > max(0 if ours is None else ours.opened, self._ever_sent.get((info.identifier, name), 0)):
+                self._copy_is_longer(name, info, end, now)
+        told = self._told.setdefault(info.identifier, {})
+        told.update((name, (stored, end)) for name, stored, end in held)
+        if is_all:
+            self._vouchers[info.identifier] = None
+            self._all_told(info, self._told.pop(info.identifier))
+        everybody = len(self._vouchers) >= self._producers.brokers(now) - 1
+        if everybody:
+            self._producers.heard_all()
+        if self._vouch_at == float("inf"):
+            if is_all:
+                self._tails.settle(self._settled, now)
+        elif everybody or (any(name.epoch == self._log.epoch for name, *_ in held) and not self._tails.has_any()):
+            self._go_on(now)
+
+    def _all_told(self, info: PeerInfo, told: dict[LogName, tuple[int, int]]) -> None:
+        """That is all it has of our logs."""
+        for name in [name for one, name in self._may_have if one == info.identifier]:
+            del self._may_have[info.identifier, name]
+        for name, (stored, end) in told.items():
+            self._may_have[info.identifier, name] = end
+            ours = self._log.logs.get(name)
+            if ours is not None and self._others == 1:
+                same = max(ours.opened, self._ever_sent.get((info.identifier, name), 0))
+                ours.became_safe(min(stored, same, ours.next))
+
+    def _sent_to(self, held: HeldLog) -> int:
+        """Up to where somebody else may have a log of ours."""
+        return max([end for (_, name), end in self._may_have.items() if name == held.name], default=0)
+
+    def _go_on(self, now: float) -> None:
+        patient, self._vouch_at = now < self._vouch_at, float("inf")
+        self._tails.settle(self._settled, now, patient)
+
+    def _settled(self, now: float) -> None:
+        """It is known of every row of our logs that it stays."""
+        self._log.vouch(now)
+        self._retarget(now)
+        for sibling in list(self._siblings.values()):
+            for progress in list(sibling.logs.values()):
+                self._pump(sibling, progress, now)
+
+    def _copy_is_longer(self, name: LogName, info: PeerInfo, end: int, now: float) -> None:
+        """Events of ours are there that our disk does not know: this log must not be written to any more."""
+        if name.epoch == self._log.epoch:
+            ours = self._log.logs.get(name)
+            facts = {"log": name.partition, "stream": name.stream, "ours": 0 if ours is None else ours.next}
+            facts |= {"copy": end, "broker": info.name}
+            self._effects.append(Note("log is older than its copy", facts, alarming=True))
+            self._log.begin_epoch(max(self._log.epoch + 1, self._producers.wall_us(now) // 1_000_000))
+            self._producers.doubt()
+            self._go_on(now)
+
+    # --- who has copies ----------------------------------------------------------------------------------------------
+
+    def peer_up(self, info: PeerInfo, now: float) -> None:
+        """There is a link to this broker."""
+        self._retarget(now)
+
+    def peer_down(self, info: PeerInfo, now: float) -> None:
+        """There is none any more: what it has is not counted on."""
+        self._siblings.pop(info.identifier, None)
+        self._full.pop(info.identifier, None)
+        self._retarget(now)
+
+    def _wanted(self, now: float) -> list[PeerInfo]:
+        """The nearest ones; whose disk is full, where there are not enough others."""
+        linked = sorted(self._cluster.linked(), key=lambda info: distance(self._me, info.identifier))
+        return sorted(linked, key=lambda info: self._is_full(info, now))[: self._others]
+
+    def _is_full(self, info: PeerInfo, now: float) -> bool:
+        full = self._full.get(info.identifier)
+        return full is not None and now < full.until
+
+    def _retarget(self, now: float) -> None:
+        if not self._log.available:
+            return
+        wanted = self._wanted(now)
+        for info in wanted:
+            if info.identifier not in self._siblings:
+                sibling = self._siblings[info.identifier] = _Sibling(info)
+                for held in self._log.own_logs():
+                    self._offer(sibling, held, now)
+        names = {info.identifier for info in wanted}
+        if names and all(self._is_even(self._siblings[name]) for name in sorted(names)):
+            for name in [name for name in self._siblings if name not in names]:
+                del self._siblings[name]
+
+    def _is_even(self, sibling: _Sibling) -> bool:
+        """Whether it has all that we have."""
+        held = self._log.own_logs()
+        logs = sibling.logs
+        return all(one.name in logs and (logs[one.name].closed or logs[one.name].confirmed >= one.next) for one in held)
+
+    # --- to a sibling ------------------------------------------------------------------------------------------------
+
+    def _offer(self, sibling: _Sibling, held: HeldLog, now: float) -> None:
+        progress = sibling.logs.get(held.name)
+        if progress is None:
+            progress = sibling.logs[held.name] = _Progress(held)
+        progress.moved_at = now
+        word = Control(OFFER, [*held.name, held.first, held.next])
+        self._cluster.peers.tell(sibling.info.address, word, now)
+        self._is_due(now + COPY_RETRY_SECONDS)
+
+    def _landed(self, held: HeldLog, first: int, row: bytes, now: float) -> None:
+        """Our disk has a row of some log."""
+        if not held.own:
+            return
+        for sibling in self._siblings.values():
+            progress = sibling.logs.get(held.name)
+            if progress is None:
+                self._offer(sibling, held, now)
+            elif progress.sent == first and self._may_go_on(progress) and self._has_room(sibling):
+                self._send(sibling, progress, row, held.next, now)
+            else:
+                self._is_due(now + COPY_RETRY_SECONDS)
+
+    def _may_go_on(self, progress: _Progress) -> bool:
+        held_up = progress.closed or progress.reading or progress.held.doubted
+        return progress.known and self._log.vouched and not held_up
+
+    def _has_room(self, sibling: _Sibling) -> bool:
+        window = 1 if sibling.info.identifier in self._full else COPY_WINDOW_BYTES
+        return sibling.under_way_bytes < window and not sibling.info.session.paused
+
+    def _send(self, sibling: _Sibling, progress: _Progress, row: bytes, end: int, now: float) -> None:
+        name = progress.held.name
+        self._cluster.peers.tell(sibling.info.address, Copy(name.broker, name.epoch, name.kind, name.stream, row), now)
+        self.rows_copied += 1
+        progress.sent = end
+        self._ever_sent[sibling.info.identifier, name] = self._may_have[sibling.info.identifier, name] = end
+        if not progress.under_way:
+            progress.moved_at = now
+        progress.under_way.append((end, len(row)))
+        sibling.under_way_bytes += len(row)
+        self._is_due(now + COPY_RETRY_SECONDS)
+
+    def _pump(self, sibling: _Sibling, progress: _Progress, now: float) -> None:
+        """Send on what our disk has and it has not."""
+        held = progress.held
+        if progress.sent >= held.next or not self._may_go_on(progress):
+            return
+        if not self._has_room(sibling):
+            self._is_due(now + COPY_RETRY_SECONDS)
+            return
+        progress.reading = True
+
+        def came(read: RowsRead, now: float) -> None:
+            progress.reading = False
+            if self._siblings.get(sibling.info.identifier) is not sibling or not self._may_go_on(progress):
+                return
+            if read.damage:
+                self._cannot_copy(held, read.damage, now)
+                return
+            for data in read.rows:
+                row = decode_row(data)
+                if row.first == progress.sent and self._has_room(sibling):
+                    self._send(sibling, progress, data, row.first + row.count, now)
+            if read.rows:
+                self._pump(sibling, progress, now)
+
+        self._log.read_rows(held.name, progress.sent, COPY_CHUNK_BYTES, came)
+
+    def _cannot_copy(self, held: HeldLog, damage: str, now: float) -> None:
+        """Our own disk cannot give what it should have: siblings get no more of this log, so another one begins."""
+        facts = {"log": held.name.partition, "stream": held.name.stream, "damage": damage}
+        self._effects.append(Note("log cannot be copied", facts, alarming=True))
+        for sibling in self._siblings.values():
+            progress = sibling.logs.get(held.name)
+            if progress is not None:
+                progress.closed = True
+        if held.name.epoch == self._log.epoch:
+            self._log.begin_epoch(max(self._log.epoch + 1, self._producers.wall_us(now) // 1_000_000))
+
+    def _from(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        """A sibling says from where to go on."""
+        name, _, end = read_word(body)
+        sibling, held = self._siblings.get(info.identifier), self._log.logs.get(name)
+        progress = None if sibling is None else sibling.logs.get(name)
+        if sibling is None or held is None or progress is None:
+            return
+        if end > max(held.opened, self._ever_sent.get((info.identifier, name), 0)):
+            self._copy_is_longer(name, info, end, now)
+            progress.closed, end = True, held.opened  # up to there it is the same
+        if end > held.next:  # it has what we took back, and was not there to say so
+            progress.closed, end = True, held.next
+        progress.known = True
+        progress.sent = progress.confirmed = end
+        sibling.under_way_bytes -= sum(size for _, size in progress.under_way)
+        progress.under_way.clear()
+        progress.moved_at = now
+        self._log.settle(held, now)
+        self._pump(sibling, progress, now)
+
+    def _contested(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        """A sibling does not take a row, for it is in another log."""
+        name, _, end = read_word(body)
+        self._may_have[info.identifier, name] = end
+        self._from(info, body, now)
+        if self._vouch_at == float("inf"):
+            self._tails.settle(self._settled, now)
+
+    def _cannot(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        """A sibling's disk has no room: another broker is to have the copies, as far as there is one."""
+        read_word(body)
+        sibling, known = self._siblings.get(info.identifier), self._full.get(info.identifier)
+        if known is None:
+            self._effects.append(Note("no room for copies", {"broker": info.name}, alarming=True))
+        if not self._is_full(info, now):  # else it is the same word, for another log
+            pause = COPY_FULL_SECONDS_MIN if known is None else min(COPY_FULL_SECONDS_MAX, 2 * known.pause)
+            self._full[info.identifier] = _Full(now + pause, pause)
+        for progress in () if sibling is None else sibling.logs.values():
+            progress.known = False  # what is on its way is not taken: it is offered again when it is time
+            progress.under_way.clear()
+        if sibling is not None:
+            sibling.under_way_bytes = 0
+        self._is_due(self._full[info.identifier].until)
+        self._retarget(now)
+
+    def _copied(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        """A sibling's disk has more of a log of ours."""
+        name, _, end = read_word(body)
+        sibling = self._siblings.get(info.identifier)
+        progress = None if sibling is None else sibling.logs.get(name)
+        if sibling is None or progress is None or not progress.known:
+            return
+        if end > progress.sent:
+            raise ProtocolViolation(f"COPIED: {end} is more than the {progress.sent} that were sent")
+        if end > progress.confirmed and self._full.pop(info.identifier, None) is not None:
+            self._effects.append(Note("room for copies again", {"broker": info.name}))
+        progress.confirmed = max(progress.confirmed, end)
+        while progress.under_way and progress.under_way[0][0] <= end:
+            sibling.under_way_bytes -= progress.under_way.popleft()[1]
+        progress.moved_at = now
+        self._log.settle(progress.held, now)
+        if len(self._siblings) > self._others:
+            self._retarget(now)
+        self._pump(sibling, progress, now)
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    def _is_due(self, at: float) -> None:
+        self.deadline = min(self.deadline, at)
+
+    def wake(self, now: float) -> None:
+        """Ask again whoever did not answer, and go on where there was no room."""
+        if now < self.deadline:
+            return
+        self.deadline = self._vouch_at
+        if self._vouch_at <= now:
+            self._effects.append(Note("log not vouched for", {"seconds": VOUCH_SECONDS_MAX}))
+            self._go_on(now)
+        if self._full:
+            self._retarget(now)
+        for sibling in list(self._siblings.values()):
+            full = self._full.get(sibling.info.identifier)
+            if full is not None and now < full.until:
+                self._is_due(full.until)
+                continue
+            for progress in list(sibling.logs.values()):
+                self._look_after(sibling, progress, now)
+        for full in self._full.values():
+            if now < full.until:
+                self._is_due(full.until)
+
+    def _look_after(self, sibling: _Sibling, progress: _Progress, now: float) -> None:
+        if progress.closed:
+            return
+        if not progress.known:
+            if progress.moved_at + COPY_RETRY_SECONDS <= now:
+                self._offer(sibling, progress.held, now)
+        elif progress.under_way and progress.moved_at + COPY_STUCK_SECONDS <= now:
+            progress.known = False
+            self._offer(sibling, progress.held, now)
+        else:
+            self._pump(sibling, progress, now)
+        if not progress.known or progress.under_way or progress.confirmed < progress.held.next:
+            self._is_due(now + COPY_RETRY_SECONDS)
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        for identifier, sibling in self._siblings.items():
+            assert sibling.info.identifier == identifier and sibling.info.link is not None
+            sizes = [size for one in sibling.logs.values() for _, size in one.under_way]
+            assert sibling.under_way_bytes == sum(sizes)
+            for name, progress in sibling.logs.items():
+                assert progress.held is self._log.logs[name] and progress.held.own
+                assert progress.confirmed <= progress.sent <= progress.held.next

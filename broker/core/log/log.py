@@ -1,0 +1,524 @@
+"""The log: what this broker keeps on disk of stored streams, its own and copies of others', and who waits for it.
+
+A batch of a stored stream goes through these stages, and never back:
+
+    appended    it has a place: position (broker, epoch, stream, number) and event ids; the disk was asked to keep it
+    on disk     our own disk has it, synced: now it is matched and delivered, and siblings get it (`log_copies.py`)
+    safe        k disks have it: our own and those of k - 1 siblings
+
+PUBACK of a batch in mode `stored` goes out when it is safe; in mode `accepted` at once. So
+
+    whatever anybody has seen is in our log     nothing is delivered before our disk has it
+    whatever was acknowledged survives          any k - 1 of the disks that have it may be lost
+
+There is one writer for each log, this broker, and positions are given out here, in the order of acceptance, without a
+hole. The disk answers in that order too (`Stored(upto)`), so what is pending is a queue. When the disk is full all
+that is pending has failed (`NotStored`): its positions are given again, its producers are where they were, and whoever
+waits hears ERROR 112. The disk keeps nothing more until it is told, among all else that it is asked, that we know
+(`WriteOn`): what we asked for meanwhile built on what failed. When the disk fails in any other way nobody knows what it
+holds, and this broker stops (`Halt`): what it would say from then on could be wrong.
+
+What is safe needs no vote: a log has one writer, copies only ever grow, and of two copies of one log the shorter is a
+beginning of the longer. Whoever has the most has everything.
+
+Who waits (`wait`) waits for ends of logs to be safe, at most STORE_SECONDS_MAX. Then the answer is ERROR 112 as well,
+and it may be in the log all the same: to send it again with the same stamp is safe.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from headgate.protocol.data import LogKind, LogName, Row, encode_row
+from headgate.protocol.errors import ErrorCode, Refused
+
+from ..effects import (
+    Append,
+    CutLog,
+    Effect,
+    FindIds,
+    FindSize,
+    FindTime,
+    Halt,
+    KeepProducer,
+    Note,
+    ReadRows,
+    TrimLog,
+    WriteOn,
+)
+from ..inputs import Found, NotStored, Opened, RowsRead, Stored, Trimmed
+from ..limits import LOG_PENDING_BYTES_MAX, LOG_WAITERS_MAX, STORE_SECONDS_MAX
+from ..log_state import LogState, ProducerState
+
+__all__ = [
+    "HeldLog",
+    "Log",
+    "PENDING_OVERHEAD_BYTES",
+    "Pending",
+    "Then",
+]
+
+# A log that is held here: what the disk has of it, how much of that is safe, and how much of it may be read.
+#
+#     first ......... safe ......... next ......... assigned
+#           k disks         ours           asked of our disk
+#
+# Of a log of events of our own the rows behind `safe` may be taken back: a producer that did not hear that they are
+# safe may have sent them again to another broker, and then those are the ones that count (`log_tails.py`). So they are
+# not read before they are safe. Only rows with a stamp can be taken back, and what stands behind them; what stands
+# before the first of these may be read like the rest. `safe` says what was safe once: that does not end when a sibling
+# goes.
+
+
+@dataclass(slots=True, eq=False)
+class HeldLog:
+    """See the head of this file. Events `first` to `next - 1` are on disk; `assigned` is what is given out next."""
+
+    name: LogName
+    own: bool
+    first: int = 0
+    next: int = 0
+    assigned: int = 0
+    bytes: int = 0
+    first_time: int = 0
+    last_time: int = 0
+    opened: int = 0  # where it ended when this life began
+    safe: int = 0
+    doubted: bool = False  # whether it is being found out which of its rows are taken back: none goes to siblings
+    unknown: int = 0  # up to here nobody has looked yet which rows have stamps
+    stamped: deque[int] = field(default_factory=deque, repr=False)  # rows behind `safe` that have one
+    waiters: deque[Any] = field(default_factory=deque, repr=False)
+
+    def is_now(self, state: LogState) -> None:
+        """What the disk says of it."""
+        self.first, self.next, self.bytes = state.first, state.next, state.bytes
+        self.first_time, self.last_time = state.first_time, state.last_time
+        self.assigned = max(self.assigned, self.next)
+        self.became_safe(self.first)  # what is gone is not taken back
+
+    def grew(self, first: int, count: int, size: int, time: int, stamped: bool) -> None:
+        """The disk has one row more."""
+        self.next = first + count
+        self.bytes += size
+        self.first_time = self.first_time or time
+        self.last_time = time
+        if stamped and self.revocable:
+            self.stamped.append(first)
+
+    def became_safe(self, end: int) -> None:
+        """Enough disks have it up to there."""
+        if end > self.safe:
+            self.safe = end
+            while self.stamped and self.stamped[0] < end:
+                self.stamped.popleft()
+
+    def ended_at(self, position: int, size: int) -> None:
+        """What was behind, so many bytes, is put aside. Some of it may be gone by then, and that is not given back."""
+        self.next = self.assigned = max(position, self.first)
+        self.bytes -= size
+        if self.next == self.first:
+            self.bytes = self.first_time = self.last_time = 0
+        while self.stamped and self.stamped[-1] >= position:
+            self.stamped.pop()
+        self.unknown = min(self.unknown, position)
+
+    @property
+    def revocable(self) -> bool:
+        """Whether rows of it may be taken back."""
+        return self.own and self.name.kind == LogKind.EVENTS
+
+    @property
+    def readable(self) -> int:
+        """Up to where it may be read."""
+        if not self.revocable:
+            return self.next
+        if self.safe < self.unknown:
+            return self.safe
+        return self.stamped[0] if self.stamped else self.next
+
+
+# What the disk was asked to keep and has not answered for: in the order of the tickets, and so of the answers.
+
+PENDING_OVERHEAD_BYTES = 600
+"""What a pending row costs beside its bytes: the objects around it."""
+
+Then: TypeAlias = Callable[[str, float], None]
+"""Told when the disk has it (""), or why it has not."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """A row of a log, a word about a producer, or the end of a log; `held` is the log that grows by it."""
+
+    ticket: int
+    then: Then | None
+    held: HeldLog | None = None
+    row: bytes = b""
+    first: int = 0
+    count: int = 0
+    time: int = 0
+    producer: ProducerState | None = None
+    others: list[Then] | None = None
+
+    @property
+    def size(self) -> int:
+        """What it counts for among what may wait."""
+        return len(self.row) + PENDING_OVERHEAD_BYTES
+
+    def also(self, then: Then) -> None:
+        """Tell this one as well, and last. Any number may ask for that, so they are a list and not one in another."""
+        if self.others is None:
+            self.others = []
+        self.others.append(then)
+
+    def tell(self, reason: str, now: float) -> None:
+        """Everybody, in the order of asking."""
+        if self.then is not None:
+            self.then(reason, now)
+        for then in self.others or ():
+            then(reason, now)
+
+
+Told: TypeAlias = Callable[[Refused | None, float], None]
+"""Told when all of it is safe, or why that is not so."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """Somebody who waits for ends of logs to be safe, one after the other."""
+
+    needs: deque[tuple[HeldLog, int]]
+    tell: Told
+    deadline: float
+    batch: bool  # which was published, and has its acknowledgement when this is answered
+    done: bool = False
+
+
+class Log:
+    """See the head of this file. `safe_end` says up to where enough disks have a log of ours; `landed` hears of every
+    row that our disk has; `kept` and `undone` of every producer's state that it has, or has not."""
+
+    def __init__(self, broker: str, effects: list[Effect]) -> None:
+        self._broker = broker
+        self._effects = effects
+        self.available = False
+        self.damage: list[str] = []
+        self.halted = ""
+        self.full = ""
+        """Why the disk took nothing when it was last asked to keep something; empty when it did."""
+        self.closing = False
+        self.epoch = 0
+        self.vouched = True  # nobody can know more of our log than we do: it may be written to
+        self.logs: dict[LogName, HeldLog] = {}
+        self.pending_bytes = 0
+        self.deadline = float("inf")
+        self.appended = self.stored_rows = self.failed = self.late = 0
+        self.safe_end: Callable[[HeldLog], int] = lambda held: held.next
+        self.shortage: Callable[[Collection[int]], str] = lambda silent: "this broker's has to"
+        self.landed: Callable[[HeldLog, int, bytes, float], None] = lambda held, first, row, now: None
+        self.kept: Callable[[ProducerState], None] = lambda state: None
+        self.undone: Callable[[Iterable[str]], None] = lambda names: None
+        self._pending: deque[Pending] = deque()
+        self._waiters: deque[_Waiter] = deque()
+        self._batches = 0  # waiters that are
+        self._held_back: deque[tuple[int, Callable[[float], None]]] = deque()
+        self._ticket = 0
+        self._lookups: dict[int, Callable[[Any, float], None]] = {}
+        self._lookup = 0
+
+    # --- what is held ------------------------------------------------------------------------------------------------
+
+    def opened(self, happened: Opened) -> None:
+        """What earlier lives left here."""
+        self.available = True
+        self.epoch = happened.epoch
+        for state in happened.logs:
+            held = self.hold(state.name, state)
+            held.opened = held.unknown = state.next
+        self.damage = happened.damage
+        for text in happened.damage:
+            self._effects.append(Note("log damaged", {"damage": text}, alarming=True))
+
+    def hold(self, name: LogName, state: LogState | None = None) -> HeldLog:
+        """The log of that name, new when there was none."""
+        held = self.logs.get(name)
+        if held is None:
+            held = self.logs[name] = HeldLog(name, name.broker == self._broker)
+        if state is not None:
+            held.is_now(state)
+        return held
+
+    def own(self, kind: LogKind, stream: str) -> HeldLog:
+        """The log that we write such things to."""
+        return self.hold(LogName(self._broker, self.epoch, int(kind), stream))
+
+    def own_logs(self) -> list[HeldLog]:
+        """All that are ours, of former epochs too."""
+        return [held for held in self.logs.values() if held.own]
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Positions that we do not know were given out in this one: from now on we write under another."""
+        assert epoch > self.epoch
+        self.epoch = epoch
+
+    def trimmed(self, happened: Trimmed) -> None:
+        """The disk let go of old rows."""
+        self.hold(happened.state.name, happened.state)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def check_room(self, size: int) -> None:
+        """Raises Refused when so many bytes more may not wait for the disk."""
+        if not self.available:
+            text = "this broker keeps no log: publish to a stream whose durability is memory, or to another broker"
+            raise Refused(ErrorCode.UNSUPPORTED, text)
+        if self.closing:
+            raise Refused(ErrorCode.UNAVAILABLE, "this broker is shutting down: publish to another one")
+        if self.pending_bytes + size > LOG_PENDING_BYTES_MAX or self._batches >= LOG_WAITERS_MAX:
+            text = "the disk of this broker, or of its siblings, is behind: nothing was stored, try again in a moment"
+            raise Refused(ErrorCode.NOT_STORED, text)
+
+    def hold_back(self, size: int, write: Callable[[float], None]) -> None:
+        """Do this as soon as the log may be written to."""
+        self._held_back.append((size + PENDING_OVERHEAD_BYTES, write))
+        self.pending_bytes += size + PENDING_OVERHEAD_BYTES
+
+    def when_vouched(self, size: int, write: Callable[[float], None], now: float) -> None:
+        """Do this now, or as soon as the log may be written to."""
+        if self.vouched:
+            write(now)
+        else:
+            self.hold_back(size, write)
+
+    def vouch(self, now: float) -> None:
+        """From now on the log may be written to."""
+        self.vouched = True
+        while self._held_back:
+            size, write = self._held_back.popleft()
+            self.pending_bytes -= size
+            write(now)
+
+    def append(self, held: HeldLog, row: Row, producer: ProducerState | None = None, then: Then | None = None) -> int:
+        """Put a row at the end of a log of ours; returns where it ends."""
+        row.first = held.assigned
+        self.append_bytes(held, encode_row(row), row, producer, then)
+        return held.assigned
+
+    def append_bytes(
+        self, held: HeldLog, data: bytes, row: Row, producer: ProducerState | None = None, then: Then | None = None
+    ) -> None:
+        """Put a row that is encoded already at the end of a log, which is where it belongs."""
+        assert row.first == held.assigned
+        held.assigned += row.count
+        self.appended += row.count
+        pending = Pending(self._next_ticket(), then, held, data, row.first, row.count, row.time, producer)
+        self._ask(pending)
+        self._effects.append(
+            Append(pending.ticket, held.name, data, row.first, row.count, row.time, producer, bool(row.ids))
+        )
+
+    def keep_producer(self, state: ProducerState, then: Then) -> None:
+        """Remember this of a producer."""
+        pending = Pending(self._next_ticket(), then, time=state.time, producer=state)
+        self._ask(pending)
+        self._effects.append(KeepProducer(pending.ticket, state))
+
+    def cut(self, cut: CutLog, then: Then) -> None:
+        """End a log of ours, its rows going on in another one; whoever asks has `moved` called when it is so."""
+        cut.ticket = self._next_ticket()
+        for row in cut.rows:
+            row.ticket = cut.ticket
+        self._ask(Pending(cut.ticket, then))
+        self._effects.append(cut)
+
+    def moved(self, held: HeldLog, at: int, size: int, to: HeldLog, rows: list[Append], now: float) -> None:
+        """It is cut. Whoever waits for what was behind is told to send it again: with its stamp that is safe."""
+        held.ended_at(at, size)
+        for row in rows:
+            to.assigned = row.first + row.count
+            to.grew(row.first, row.count, len(row.row), row.time, row.producer is not None)
+            self.landed(to, row.first, row.row, now)
+        for waiter in list(self._waiters):
+            if not waiter.done and any(one is held and end > at for one, end in waiter.needs):
+                text = "the log was put in order after brokers had lost sight of each other: send it again"
+                self._answer(waiter, Refused(ErrorCode.NOT_STORED, text), now)
+        self.settle(to, now)
+
+    def when_landed(self, then: Then, now: float) -> None:
+        """Tell when the disk has, or has not, all that it was asked for until now."""
+        if not self._pending:
+            then("", now)
+        else:
+            self._pending[-1].also(then)
+
+    def _next_ticket(self) -> int:
+        self._ticket += 1
+        return self._ticket
+
+    def _ask(self, pending: Pending) -> None:
+        self._pending.append(pending)
+        self.pending_bytes += pending.size
+
+    # --- looking up --------------------------------------------------------------------------------------------------
+
+    def read_rows(self, name: LogName, position: int, bytes_max: int, then: Callable[[RowsRead, float], None]) -> None:
+        """The rows of a log from the one that holds this position on."""
+        self._effects.append(ReadRows(self._next_lookup(then), name, position, bytes_max))
+
+    def find_time(self, name: LogName, time: int, then: Callable[[Any, float], None]) -> None:
+        """The first position of this time or later; None when there is no such log."""
+        self._effects.append(FindTime(self._next_lookup(then), name, time))
+
+    def find_size(self, name: LogName, size: int, then: Callable[[Any, float], None]) -> None:
+        """The first position of the newest rows of so many bytes."""
+        self._effects.append(FindSize(self._next_lookup(then), name, size))
+
+    def find_ids(self, producer: str, after: int, then: Callable[[Any, float], None]) -> None:
+        """Rows of a producer that have ids, and where to go on."""
+        self._effects.append(FindIds(self._next_lookup(then), producer, after))
+
+    def trim(self, name: LogName, below: int) -> None:
+        """Let go of the rows before that position."""
+        self._effects.append(TrimLog(name, below))
+
+    def rows_read(self, happened: RowsRead, now: float) -> None:
+        """What `read_rows` asked for."""
+        self._lookups.pop(happened.ticket)(happened, now)
+
+    def found(self, happened: Found, now: float) -> None:
+        """What one of the others asked for."""
+        self._lookups.pop(happened.ticket)(happened.value, now)
+
+    def _next_lookup(self, then: Callable[[Any, float], None]) -> int:
+        self._lookup += 1
+        self._lookups[self._lookup] = then
+        return self._lookup
+
+    # --- what the disk says ------------------------------------------------------------------------------------------
+
+    def stored(self, happened: Stored, now: float) -> None:
+        """All that was asked for up to there is on the disk."""
+        self.full = ""
+        grown: dict[LogName, HeldLog] = {}
+        while self._pending and self._pending[0].ticket <= happened.upto:
+            pending = self._pending.popleft()
+            self.pending_bytes -= pending.size
+            if pending.producer is not None:
+                self.kept(pending.producer)
+            held = pending.held
+            if held is not None:
+                grown[held.name] = held
+                self._landed(held, pending, now)
+            pending.tell("", now)
+        for held in grown.values():
+            self.settle(held, now)
+
+    def _landed(self, held: HeldLog, pending: Pending, now: float) -> None:
+        held.grew(pending.first, pending.count, len(pending.row), pending.time, pending.producer is not None)
+        self.stored_rows += 1
+        self.landed(held, pending.first, pending.row, now)
+
+    def not_stored(self, happened: NotStored, now: float) -> None:
+        """Nothing of what is pending is in the logs."""
+        if happened.fatal:
+            self.halted = happened.reason
+            self._effects.clear()
+            self._effects += (
+                Note("disk failed", {"reason": happened.reason}, alarming=True),
+                Halt(happened.reason),
+            )
+            return
+        self.full = happened.reason
+        self._effects.append(WriteOn())  # before anything that is asked for because of this
+        failed, self._pending = list(self._pending), deque()
+        self.pending_bytes = sum(size for size, _ in self._held_back)
+        self._effects.append(Note("not stored", {"rows": len(failed), "reason": happened.reason}, alarming=True))
+        self.undone([pending.producer.name for pending in failed if pending.producer is not None])
+        for pending in failed:
+            self.failed += pending.count
+            if pending.held is not None:
+                pending.held.assigned = pending.held.next
+        for waiter in list(self._waiters):
+            if not waiter.done and any(end > held.assigned for held, end in waiter.needs):
+                text = f"it is not stored ({happened.reason}): make room on the broker's disk, then send it again"
+                self._answer(waiter, Refused(ErrorCode.NOT_STORED, text), now)
+        for pending in failed:
+            pending.tell(happened.reason, now)
+
+    # --- who waits ---------------------------------------------------------------------------------------------------
+
+    def wait(self, needs: Sequence[tuple[HeldLog, int]], tell: Told, now: float, batch: bool = False) -> None:
+        """Tell when these logs are safe up to these ends; at once when they are. `batch`: whether one was published."""
+        waiter = _Waiter(deque(needs), tell, now + STORE_SECONDS_MAX, batch)
+        self._batches += batch
+        self._waiters.append(waiter)
+        self.deadline = min(self.deadline, waiter.deadline)
+        self._go_on(waiter, now)
+
+    def settle(self, held: HeldLog, now: float) -> None:
+        """More of it may be safe than was."""
+        safe = self.safe_end(held)
+        held.became_safe(safe)
+        waiters = held.waiters
+        while waiters and (waiters[0].done or waiters[0].needs[0][1] <= safe):
+            waiter = waiters.popleft()
+            if not waiter.done:
+                self._go_on(waiter, now)
+
+    def is_safe(self, needs: Iterable[tuple[HeldLog, int]]) -> bool:
+        """Whether these logs are safe up to these ends."""
+        return all(end <= self.safe_end(held) for held, end in needs)
+
+    def _go_on(self, waiter: _Waiter, now: float) -> None:
+        while waiter.needs:
+            held, end = waiter.needs[0]
+            if end > self.safe_end(held):
+                held.waiters.append(waiter)
+                return
+            waiter.needs.popleft()
+        self._answer(waiter, None, now)
+
+    def _answer(self, waiter: _Waiter, refused: Refused | None, now: float) -> None:
+        waiter.done = True
+        self._batches -= waiter.batch
+        queue = waiter.needs[0][0].waiters if waiter.needs else deque()
+        while queue and queue[0].done:
+            queue.popleft()
+        while self._waiters and self._waiters[0].done:
+            self._waiters.popleft()
+        self.deadline = self._waiters[0].deadline if self._waiters else float("inf")
+        waiter.tell(refused, now)
+
+    def wake(self, now: float) -> None:
+        """Whoever waited too long is told so."""
+        while self.deadline <= now:
+            self.late += 1
+            text = f"too few disks have it by now ({self.shortage(())}); it may be in the log all the same: "
+            text += "send it again with the same stamp, or ask `headgate status` of the brokers"
+            self._answer(self._waiters[0], Refused(ErrorCode.NOT_STORED, text), now)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is asked of the disk, and nobody waits for it."""
+        return not self._pending and not self._waiters and not self._held_back
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        held_back = sum(size for size, _ in self._held_back)
+        assert self.pending_bytes == held_back + sum(pending.size for pending in self._pending)
+        assert not (self.vouched and self._held_back)
+        ends: dict[LogName, int] = {}
+        for pending in self._pending:
+            if pending.held is not None:
+                name = pending.held.name
+                assert pending.first == ends.get(name, pending.held.next), "positions have no hole"
+                ends[name] = pending.first + pending.count
+        for name, held in self.logs.items():
+            assert held.name == name and held.own == (name.broker == self._broker)
+            assert held.first <= held.next <= held.assigned == ends.get(name, held.next)
+        assert not self._waiters or not self._waiters[0].done
+        assert self._batches == sum(waiter.batch for waiter in self._waiters if not waiter.done)
+        assert self.deadline == (self._waiters[0].deadline if self._waiters else float("inf"))

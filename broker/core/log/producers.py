@@ -1,0 +1,595 @@
+"""Producers: who published what already, so that a batch that is sent again is recognised, whatever happened between.
+
+A producer numbers its events from 0, through all its connections, brokers and epochs. A batch carries the number of its
+first event; the broker knows the number that comes next. So
+
+    number == next            new: appended, and next moves on; both in one transaction of the disk
+    number + count <= next    sent again: acknowledged as soon as what it was taken for is safe, and not appended
+    anything else             refused: something is missing, or the batch was cut in another way than before
+
+What a producer is in (`epoch`) shuts out who is still in an older one: a job that was given up, a task that another one
+replaced. Who wants to publish opens the producer first (`open_producer`); the answer is how far it has come, and that
+all of it is safe. Every linked broker is asked, because the producer may have published there; from then on it is open
+here and nowhere else, so late batches on an old connection cannot slip in behind. What was acknowledged is on k disks,
+so one of them is heard when fewer than k of the brokers that are known are missing; otherwise opening is refused.
+
+Whose disk has lost something does not know how far a producer has come, not even one that it never heard of, and lets
+the others say; only who never had company has nothing but his own table. A disk with nothing on it may be one that has
+lost everything: it does not count before everybody else was heard, and copies are whole again.
+
+What was not acknowledged may be on the disk of a broker that is down, and again elsewhere: see `log_tails.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.protocol.data import LogName, Row
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.limits import CREDIT_MAX, DIGEST_LENGTH_MAX
+from headgate.protocol.messages import Control, Stamp
+
+from ..cluster import Cluster
+from ..deferred import Later
+from ..effects import Append
+from ..inputs import Opened
+from ..limits import PRODUCER_ENDS_MAX, PRODUCER_NAME_LENGTH_MAX, PRODUCERS_MAX, STORE_SECONDS_MAX, STRANGER_SECONDS
+from ..links import PeerInfo
+from ..log_state import ProducerState
+from .log import HeldLog, Log
+
+__all__ = [
+    "KnownProducer",
+    "Opening",
+    "Producers",
+    "Promises",
+    "check_producer",
+    "fenced",
+    "job_of",
+]
+
+# What this broker knows of one producer: how far it has come, and from where that is known.
+
+Come = tuple[int, bytes]
+"""How far it has come, and the digest that it gave with that."""
+
+
+@dataclass(slots=True)
+class KnownProducer:
+    """`kept` is what the disk knows; what is pending is further."""
+
+    name: str
+    epoch: int = 0
+    next: int = 0
+    digest: bytes = b""
+    is_open: bool = False
+    opened_at: int = 0  # all before that number was known when it was opened
+    doubtful: bool = False  # our disk has lost something, perhaps of this one
+    kept: ProducerState | None = None
+    asked: tuple[int, int] = (0, 0)  # the furthest epoch and next that the disk was asked to keep
+    ends: dict[HeldLog, int] = field(default_factory=dict)  # where its newest rows end that were not safe yet
+    copied: Come = (0, b"")  # so far it has come in copies that came here in this life
+    landed: Come = (0, b"")  # and in those of them that are on our disk
+    tail: Come = (0, b"")  # and in rows of our own that were not safe when brokers met
+
+    @property
+    def copies_wait(self) -> bool:
+        """Whether copies of rows of it are on their way to our disk."""
+        return self.copied[0] > (0 if self.kept is None else self.kept.next)
+
+    @property
+    def rows_here(self) -> Come:
+        """So far it has come at least, whatever the disk says of it."""
+        return max(self.tail, self.copied)
+
+    def saw_copy(self, row: Row) -> None:
+        """A row of another broker's log comes here."""
+        self.copied = max(self.copied, (row.number + row.count, row.digest))
+
+    def saw_landed(self, row: Row) -> None:
+        """This copy is on our disk."""
+        self.landed = max(self.landed, (row.number + row.count, row.digest))
+
+    def saw_tail(self, row: Row) -> None:
+        """This row of ours is on our disk."""
+        self.tail = max(self.tail, (row.number + row.count, row.digest))
+
+    def undo(self) -> None:
+        """What was pending of it is not in the logs: it is where the disk says."""
+        kept = self.kept
+        self.asked = (kept.epoch, kept.next) if kept is not None else (0, 0)
+        self.next, self.digest = (kept.next, kept.digest) if kept is not None else (0, b"")
+        self.copied = self.landed
+        self.ends = {held: min(end, held.next) for held, end in self.ends.items()}
+
+    def take_back(self, number: int, others: Come, time: int) -> ProducerState:
+        """Its events from that number on are taken back; `others`: so far it has come in others' logs on this disk.
+
+        What we say of it from now on is what this disk has, no less and no more.
+        """
+        self.next, self.digest = max((number, b""), others, self.copied)
+        self.tail, self.is_open = (0, b""), False
+        self.asked = self.epoch, self.next
+        self.kept = ProducerState(self.name, self.epoch, self.next, self.digest, time)
+        return self.kept
+
+
+@dataclass(slots=True)
+class Opening:
+    """Somebody opens a producer: whom we still wait for, and the furthest that anybody knew."""
+
+    name: str
+    epoch: int
+    later: Later
+    deadline: float
+    asked: dict[int, None]
+    counted: dict[int, None]  # who is waited for, or has answered
+    answered: int = 0
+    heard: int = 0
+    next: int = 0
+    digest: bytes = b""
+    known: int = 0
+
+
+def check_producer(name: Any, epoch: Any) -> None:
+    """Raises Refused unless these are a producer's name and epoch."""
+    if type(name) is not str or not 0 < len(name) <= PRODUCER_NAME_LENGTH_MAX:
+        text = f"a producer has a name of 1 to {PRODUCER_NAME_LENGTH_MAX} characters"
+        raise Refused(ErrorCode.BAD_REQUEST, text)
+    if type(epoch) is not int or not 0 <= epoch <= CREDIT_MAX:
+        raise Refused(ErrorCode.BAD_REQUEST, "a producer's epoch is a number from 0 to 2^53")
+
+
+def job_of(name: str) -> str:
+    """What the names of the producers of one job begin with: all up to the last slash."""
+    return name.rpartition("/")[0]
+
+
+def fenced(name: str, epoch: int, known: int) -> Refused:
+    """What whoever comes in an older epoch is told."""
+    text = f"producer {name!r} goes on in epoch {known}: this one, {epoch}, is over, and must publish nothing more"
+    return Refused(ErrorCode.FENCED, text)
+
+
+# Promises: what was said about producers to whoever opened them, and is kept to while he may build on it.
+#
+# Who opens a producer is told how far it has come on this disk. A row of it that comes here afterwards, as a copy from
+# another broker, may by then be in the opener's own log as well. Only one of the two may come to be on k disks, so
+# such a row is `contested`: the opener is asked first. He is believed for as long as there is a link to him; without
+# one he can have nothing on two disks that this broker would not know of.
+
+
+class Promises:
+    """See the head of this file."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._made: dict[str, tuple[int, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def make(self, name: str, opener: int, after: int) -> None:
+        """This broker is told that the producer has come so far here."""
+        self._made.pop(name, None)
+        self._made[name] = opener, after
+        if len(self._made) > PRODUCERS_MAX:
+            del self._made[next(iter(self._made))]
+
+    def amend(self, name: str, opener: int, after: int) -> None:
+        """It is told something else, unless somebody else has asked since."""
+        if self._made.get(name, (0, 0))[0] == opener:
+            self.make(name, opener, after)
+
+    def end(self, name: str) -> None:
+        """This broker opens it itself."""
+        self._made.pop(name, None)
+
+    def release(self, name: str, opener: int) -> None:
+        """He has no such row, and asks again before he takes one."""
+        if self._made.get(name, (0, 0))[0] == opener:
+            del self._made[name]
+
+    def contested(self, row: Row, owner: int) -> PeerInfo | None:
+        """Whoever may have this row of another broker's log in his own; None when nobody may."""
+        opener, after = self._made.get(row.producer, (owner, 0))
+        info = self._cluster.peers.by_identifier.get(opener)
+        if opener == owner or row.number + row.count <= after or info is None or info.link is None:
+            return None
+        return info
+
+
+_ASKED, _TOLD = 20, 21
+"""Kinds of Control: how far has this producer come; so far."""
+
+
+class Producers:
+    """See the head of this file."""
+
+    def __init__(self, log: Log, cluster: Cluster, copies: int, now: float) -> None:
+        self._log = log
+        self._copies = copies
+        self._young_until = now + STRANGER_SECONDS
+        self._cluster = cluster
+        self._producers: dict[str, KnownProducer] = {}
+        self._jobs: dict[str, dict[str, None]] = {}  # what names begin with, up to their last slash -> these names
+        self._recovered: list[tuple[HeldLog, int]] = []
+        self._openings: dict[int, Opening] = {}
+        self.promises = Promises(cluster)
+        self._request = 0
+        self._blank = self._was_blank = self._lost = False
+        self._owed: dict[LogName, int] = {}  # copies that an empty disk is given anew, and where they end
+        self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
+        self.deadline = float("inf")
+        self.duplicates = 0
+        log.kept, log.undone = self._kept, self._undone
+        cluster.take_controls({_ASKED: self._asked})
+        cluster.take_controls({_TOLD: self._told})
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def opened(self, happened: Opened) -> None:
+        """What earlier lives knew. What their logs hold counts as known only when it is safe."""
+        for state in happened.producers:
+            self._kept(state)
+            self._undone([state.name])
+            self._producers[state.name].doubtful = bool(happened.damage)
+        self._blank, self._lost = not (happened.logs or happened.producers), bool(happened.damage)
+        self._was_blank = self._blank
+        self._recovered = [(held, held.next) for held in self._log.own_logs()]
+
+    def doubt(self) -> None:
+        """Our disk turns out to be an old one: of how far anybody has come it knows too little."""
+        self._lost = True
+        for producer in self._producers.values():
+            producer.doubtful, producer.is_open = True, False
+
+    def missed(self) -> None:
+        """Others have logs of ours that our disk does not know: who is unknown here need not be new."""
+        self._lost = True
+
+    def heard_all(self) -> None:
+        """Everybody was heard in this life: whatever an empty disk may have had, others have it, and are here."""
+        self._blank = False
+
+    def owes(self, held: HeldLog, end: int, now: float) -> None:
+        """A log that has so much is going to be copied here: in the place of what an empty disk may have had."""
+        if self._was_blank and now < self._young_until and held.next < end:
+            self._owed[held.name] = end
+
+    def caught_up(self) -> None:
+        """Copies have grown: whose copies are whole again knows again."""
+        self._owed = {name: end for name, end in self._owed.items() if self._log.logs[name].next < end}
+
+    # --- batches -----------------------------------------------------------------------------------------------------
+
+    def judge(self, stamp: Stamp, count: int) -> Sequence[tuple[HeldLog, int]] | None:
+        """None for a new batch; for one that came before, what has to be safe until it is acknowledged again.
+
+        Raises Refused.
+        """
+        producer = self._producers.get(stamp.producer)
+        known = 0 if producer is None else producer.epoch
+        if stamp.epoch < known:
+            raise fenced(stamp.producer, stamp.epoch, known)
+        if producer is None or not producer.is_open or stamp.epoch > known:
+            text = f"producer {stamp.producer!r} is not open here: open it, and go on where the answer says"
+            raise Refused(ErrorCode.NOT_FOUND, text)
+        if stamp.number == producer.next:
+            return None
+        if stamp.number + count <= producer.next:
+            self.duplicates += count
+            return self._needs(producer)
+        text = f"the next event of producer {stamp.producer!r} is its number {producer.next}; this batch holds "
+        text += f"{stamp.number} to {stamp.number + count - 1}"
+        raise Refused(ErrorCode.OUT_OF_SEQUENCE, text)
+
+    def taken(self, stamp: Stamp, count: int, now: float) -> ProducerState:
+        """A new batch of it is going to be appended: what its producer is then."""
+        producer = self._producers[stamp.producer]
+        producer.next += count
+        producer.digest = stamp.digest
+        producer.asked = producer.epoch, producer.next
+        return ProducerState(producer.name, producer.epoch, producer.next, producer.digest, self.wall_us(now))
+
+    def ends_at(self, stamp: Stamp, held: HeldLog, end: int) -> None:
+        """Its batch ends there."""
+        ends = self._producers[stamp.producer].ends
+        ends[held] = end
+        if len(ends) > PRODUCER_ENDS_MAX:
+            for one in [one for one in ends.items() if self._log.is_safe([one])]:
+                del ends[one[0]]
+
+    def copied(self, row: Row) -> ProducerState | None:
+        """What a row of another broker's log, now copied here, says of its producer; None when nothing."""
+        if not row.producer:
+            return None
+        producer, end = self._producer(row.producer), row.number + row.count
+        producer.saw_copy(row)
+        if producer.asked >= (row.epoch, end):
+            return None
+        producer.asked = row.epoch, end
+        return ProducerState(row.producer, row.epoch, end, row.digest, row.time)
+
+    def landed(self, row: Row) -> None:
+        """A row of another broker's log is on our disk."""
+        producer = self._producers.get(row.producer)
+        if producer is not None:
+            producer.saw_landed(row)
+
+    def in_tail(self, row: Row) -> None:
+        """This row of ours is on our disk, whatever the disk says of its producer."""
+        self._producer(row.producer).saw_tail(row)
+
+    def moved(self, held: HeldLog, at: int, to: HeldLog, rows: Iterable[Append]) -> None:
+        """A log of ours was ended there, and these rows of it go on in another one."""
+        moved = [(one, min(end, at) if one is held else end) for one, end in self._recovered]
+        self._recovered = [*moved, (to, to.next)] if moved else []
+        for producer in self._producers.values():
+            if held in producer.ends:
+                producer.ends[held] = min(producer.ends[held], at)
+        for row in rows:
+            if row.producer is not None and row.producer.name in self._producers:
+                self._producers[row.producer.name].ends[to] = row.first + row.count
+
+    def taken_back(self, name: str, number: int, others: tuple[int, bytes], now: float) -> ProducerState:
+        """Its events from that number on are taken back here: what is to be kept of it."""
+        return self._producer(name).take_back(number, others, self.wall_us(now))
+
+    def _needs(self, producer: KnownProducer) -> list[tuple[HeldLog, int]]:
+        if self._recovered and self._log.is_safe(self._recovered):
+            self._recovered.clear()
+        return [*self._recovered, *producer.ends.items()]
+
+    def _kept(self, state: ProducerState) -> None:
+        """The disk knows this. What is pending is further already, unless it is a copy's or an earlier life's."""
+        producer = self._producer(state.name)
+        producer.kept = state
+        producer.asked = max(producer.asked, (state.epoch, state.next))
+        if state.next > producer.next or state.epoch > producer.epoch:
+            producer.is_open = producer.is_open and state.epoch == producer.epoch
+            producer.epoch = max(producer.epoch, state.epoch)
+            producer.next, producer.digest = state.next, state.digest
+
+    def _undone(self, names: Iterable[str]) -> None:
+        """What was pending of these is not in the logs: they are where the disk says."""
+        for name in dict.fromkeys(names):
+            producer = self._producers.get(name)
+            if producer is not None:
+                producer.undo()
+
+    def _producer(self, name: str) -> KnownProducer:
+        producer = self._producers.pop(name, None) or KnownProducer(name, doubtful=self._lost)
+        self._producers[name] = producer  # the one that was used last comes last
+        self._jobs.setdefault(job_of(name), {})[name] = None
+        if len(self._producers) > PRODUCERS_MAX:
+            oldest = next(iter(self._producers))
+            del self._producers[oldest]
+            names = self._jobs[job_of(oldest)]
+            del names[oldest]
+            if not names:
+                del self._jobs[job_of(oldest)]
+        return producer
+
+    # --- jobs --------------------------------------------------------------------------------------------------------
+
+    def of_job(self, job: str) -> list[KnownProducer]:
+        """The producers whose names begin so, up to their last slash."""
+        return [self._producers[name] for name in self._jobs.get(job, ())]
+
+    def forget(self, stream: str, now: float) -> int:
+        """What is known of producers whose names begin with this stream holds no more: their rows are gone for good."""
+        jobs = [job for job in self._jobs if job.partition("/")[0] == stream]
+        names = [name for job in jobs for name in self._jobs[job] if "/" in name]
+        for name in names:
+            self._producers[name] = KnownProducer(name)
+            self.promises.end(name)
+            self._log.keep_producer(ProducerState(name, 0, 0, b"", self.wall_us(now)), lambda reason, now: None)
+        return len(names)
+
+    def close(self, name: str, end: int, owner: str, now: float) -> int | None:
+        """Another broker's log has events of it up to `end`: it has to be opened again before it goes on here.
+
+        Unless that broker was asked, or all of them were known, when it was opened: then, the number it was opened at.
+        """
+        producer = self._producers.get(name)
+        if producer is not None and producer.is_open and producer.opened_at >= end:
+            return producer.opened_at
+        if producer is not None:
+            producer.is_open = False
+        owners = [info.identifier for info in self._cluster.linked() if info.name == owner]
+        openings = {request: opening for request, opening in self._openings.items() if opening.name == name}
+        for request in [one for one, opening in openings.items() if not opening.counted.keys() & set(owners)]:
+            text = "brokers have just found each other, and ask about this producer: try again in a moment"
+            self._openings.pop(request).later.say(Refused(ErrorCode.UNAVAILABLE, text))
+        self._look_at_clock()
+        return end if any(request in self._openings for request in openings) else None
+
+    # --- opening -----------------------------------------------------------------------------------------------------
+
+    def open_producer(self, name: Any, epoch: Any, now: float) -> Later:
+        """How far a producer has come; from now on it may publish here in this epoch, and in no older one anywhere.
+
+        Raises Refused.
+        """
+        check_producer(name, epoch)
+        self._log.check_room(0)
+        known = self._producers.get(name)
+        if known is not None and known.epoch > epoch:
+            raise fenced(name, epoch, known.epoch)
+        linked = self._cluster.linked()
+        is_short = len(linked) < self._copies - 1 and not self._cluster.acquaintances.nobody()
+        if known is not None and is_short and not self._log.is_safe(self._needs(known)):
+            text = f"what this producer published is not safe yet ({self._log.shortage(())})"
+            raise Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment")
+        self._request += 1
+        request = self._request
+        asked = dict.fromkeys((self._cluster.me, *(info.identifier for info in linked)))
+        opening = Opening(name, epoch, Later(), now + STORE_SECONDS_MAX, asked, dict(asked))
+        self._openings[request] = opening
+        self.deadline = min(self.deadline, opening.deadline)
+        for info in linked:
+            self._cluster.peers.tell(info.address, Control(_ASKED, [request, name, epoch]), now)
+        self._when_safe(name, lambda *state: self._answered(request, self._cluster.me, *state), now)
+        return opening.later
+
+    def _when_safe(
+        self, name: str, then: Callable[[bool, int, bytes, int, float], None], now: float, waited: bool = False
+    ) -> None:
+        """Tell how far it has come here (whether that is known, next, digest, epoch) as soon as all of that is safe.
+
+        What comes meanwhile is not told of. Whoever asked waits no longer than it is going to take.
+        """
+        producer = self._producers.get(name)
+        if producer is not None and producer.copies_wait and not waited:
+            self._log.when_landed(lambda reason, now: self._when_safe(name, then, now, waited=True), now)
+            return
+        after, digest = (0, b"") if producer is None else (producer.next, producer.digest)
+
+        def told(refused: Refused | None, now: float) -> None:
+            one = self._producers.get(name)
+            if refused is not None:
+                return
+            has_company = self._has_company
+            if has_company and (self._lost or self._blank if one is None else one.doubtful):
+                then(False, *((0, b"", 0) if one is None else (*one.rows_here, one.epoch)), now)
+            else:  # what is owed may have more of it, and takes nothing away from what this disk knows
+                then(not (has_company and self._owed), after, digest, 0 if one is None else one.epoch, now)
+
+        self._log.wait([] if producer is None else self._needs(producer), told, now)
+
+    def _asked(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        if len(body) != 3 or type(body[0]) is not int:
+            raise ProtocolViolation("PRODUCER_ASKED is [request, producer, epoch]")
+        request, name, epoch = body
+        try:
+            check_producer(name, epoch)
+        except Refused as error:
+            raise ProtocolViolation(error.text) from error
+        producer = self._producers.get(name)
+        here = 0 if producer is None else max(producer.next, producer.copied[0])
+        self.promises.make(name, info.identifier, here)
+        if producer is not None and producer.epoch <= epoch:
+            producer.is_open = False  # it publishes there from now on
+            if producer.epoch < epoch:
+                producer.epoch = epoch
+                state = ProducerState(name, epoch, producer.next, producer.digest, self.wall_us(now))
+                self._log.keep_producer(state, lambda reason, now: None)
+
+        def tell(known: bool, after: int, digest: bytes, epoch: int, now: float) -> None:
+            self.promises.amend(name, info.identifier, after)
+            self._cluster.peers.tell(info.address, Control(_TOLD, [request, known, after, digest, epoch]), now)
+
+        self._when_safe(name, tell, now)
+
+    def _told(self, info: PeerInfo, body: list[Any], now: float) -> None:
+        if tuple(map(type, body)) != (int, bool, int, bytes, int) or len(body[3]) > DIGEST_LENGTH_MAX:
+            raise ProtocolViolation("PRODUCER_TOLD is [request, whether it is known, next, digest, epoch]")
+        request, known, after, digest, epoch = body
+        if not all(0 <= number <= CREDIT_MAX for number in (request, after, epoch)):
+            raise ProtocolViolation("PRODUCER_TOLD: numbers are from 0 to 2^53")
+        self._answered(request, info.identifier, known, after, digest, epoch, now)
+
+    def _answered(
+        self, request: int, broker: int, known: bool, after: int, digest: bytes, epoch: int, now: float
+    ) -> None:
+        opening = self._openings.get(request)
+        if opening is None or broker not in opening.asked:
+            return
+        opening.answered += 1
+        opening.heard += known
+        opening.known = max(opening.known, epoch)
+        if (after, bool(digest)) > (opening.next, bool(opening.digest)):
+            opening.next, opening.digest = after, digest
+        self._not_waiting_for(request, broker, now)
+
+    def _not_waiting_for(self, request: int, broker: int, now: float) -> None:
+        opening = self._openings[request]
+        opening.asked.pop(broker, None)
+        if not opening.asked:
+            del self._openings[request]
+            self._look_at_clock()
+            self._open(opening, now)
+
+    def _open(self, opening: Opening, now: float) -> None:
+        """Everybody who can has answered."""
+        name, epoch, later = opening.name, opening.epoch, opening.later
+        if not self.is_enough(opening.heard, opening.answered, now):
+            text = f"too few brokers can say what this producer published ({self._log.shortage(())})"
+            later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
+            return
+        producer = self._producer(name)
+        self.promises.end(name)
+        known = max(opening.known, producer.epoch)
+        if known > epoch:
+            later.say(fenced(name, epoch, known))
+            return
+        producer.epoch, producer.is_open, doubtful = epoch, True, producer.doubtful
+        producer.opened_at = opening.next
+        if opening.next > producer.next or producer.doubtful:
+            producer.next, producer.digest = opening.next, opening.digest
+            producer.doubtful = False
+        state = ProducerState(name, epoch, producer.next, producer.digest, self.wall_us(now))
+        answer = {"next": opening.next, "digest": opening.digest, "epoch": epoch}
+
+        def kept(reason: str, now: float) -> None:
+            producer.is_open = producer.is_open and not reason
+            producer.doubtful = producer.doubtful or (doubtful and bool(reason))  # it is again what our disk says
+            later.say(Refused(ErrorCode.NOT_STORED, f"the disk does not keep it: {reason}") if reason else answer)
+
+        if producer.kept is not None and (producer.kept.epoch, producer.kept.next) == (epoch, state.next):
+            later.say(answer)
+        else:
+            self._log.keep_producer(state, kept)
+
+    @property
+    def _has_company(self) -> bool:
+        return self._copies > 1 and not self._cluster.acquaintances.nobody()
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether a producer that is unknown here has nothing on this disk, which has all that it ever had."""
+        return not (self._has_company and (self._lost or self._blank or self._owed))
+
+    def is_enough(self, heard: int, answered: int, now: float) -> bool:
+        """Whether one of those who knew was heard wherever there is something to know: of k, fewer are missing."""
+        brokers = self.brokers(now)
+        return heard > brokers - self._copies or answered >= brokers  # else there is nobody more to hear
+
+    def brokers(self, now: float) -> int:
+        """How many brokers there are, as far as is known here; who has just come takes those of its former lives."""
+        acquaintances = self._cluster.acquaintances
+        former = acquaintances.contacts if now < self._young_until else ()
+        return len({*acquaintances.known, *former} - {acquaintances.own}) + 1
+
+    def link_down(self, info: PeerInfo, now: float) -> None:
+        """It will not answer."""
+        for request, opening in list(self._openings.items()):
+            if info.identifier in opening.asked:
+                del opening.counted[info.identifier]
+            self._not_waiting_for(request, info.identifier, now)
+
+    def wake(self, now: float) -> None:
+        """Who waited too long is told so."""
+        for request, opening in list(self._openings.items()):
+            if opening.deadline <= now:
+                del self._openings[request]
+                why = self._log.shortage(opening.asked)
+                text = f"brokers do not answer, or what this producer published is not safe yet ({why})"
+                opening.later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: try again in a moment"))
+        self._look_at_clock()
+
+    def _look_at_clock(self) -> None:
+        self.deadline = min([opening.deadline for opening in self._openings.values()], default=float("inf"))
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert len(self._producers) <= PRODUCERS_MAX
+        for name, producer in self._producers.items():
+            assert producer.name == name
+            assert producer.kept is None or producer.kept.epoch <= producer.epoch
+        assert all(opening.asked for opening in self._openings.values())
+        assert sum(map(len, self._jobs.values())) == len(self._producers)

@@ -1,0 +1,204 @@
+"""Reading logs: one READ_LOG is answered by one LOG_CHUNK, so a reader sets the pace and nothing is held for it.
+
+Without a filter rows go out as they are on the disk, undecoded but for what `covered` tells. With a pattern or a
+condition each row is matched as a batch that is published would be, and only the events that match go out: their row is
+cut, `offsets` says which are left.
+
+What is on our disk alone and may be taken back is not read (`HeldLog.readable`). Who asks for it waits until it is
+safe, at most STORE_SECONDS_MAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headgate.matching import ConditionError, Index, MatchingError, parse_condition, parse_pattern
+from headgate.protocol.data import LogKind, LogName, Row, decode_row, encode_row, join_u32, row_batch
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX, LOG_CHUNK_ROWS_MAX, LOG_ORIGINS_MAX
+from headgate.protocol.messages import Error, LogChunk, ReadLog, Scope
+
+from ..delivery import ClientSession, Columns
+from ..effects import Effect, Send
+from ..inputs import RowsRead
+from ..limits import ERROR_TEXT_LENGTH_MAX, LOG_FILTERS_MAX, READS_PER_SESSION_MAX
+from .log import HeldLog, Log
+
+__all__ = ["LogReading"]
+
+_ONE = 1
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """What was looked at of the rows that were read, and what goes out of it."""
+
+    next: int
+    covered: dict[str, int]
+    rows: list[bytes]
+
+
+class LogReading:
+    """See the head of this file."""
+
+    def __init__(self, log: Log, effects: list[Effect]) -> None:
+        self._log = log
+        self._effects = effects
+        self._filters: dict[tuple[str, str, str], Index] = {}
+        self._reading: dict[bytes, int] = {}
+        self.chunks = self.rows = 0
+
+    def read(self, session: ClientSession, message: ReadLog, now: float) -> None:
+        """A client says READ_LOG."""
+        try:
+            held, index = self._understand(session, message)
+        except Refused as error:
+            self._refuse(session, message, error)
+            return
+        if message.position == held.next:
+            self._say(session, message, held, _Chunk(held.next, {}, []))
+            return
+        self._reading[session.key] = self._reading.get(session.key, 0) + 1
+
+        def rows_came(rows: RowsRead, now: float) -> None:
+            self._reading[session.key] -= 1
+            if not self._reading[session.key]:
+                del self._reading[session.key]
+            self._answer(session, message, held, index, rows)
+
+        def readable(refused: Refused | None, now: float) -> None:
+            if refused is None and message.position < held.next:
+                self._log.read_rows(held.name, message.position, LOG_CHUNK_BYTES_MAX, rows_came)
+            else:
+                rows_came(RowsRead(0, [], message.position), now)
+
+        if message.position < held.readable:
+            readable(None, now)
+        else:
+            self._log.wait([(held, message.position + 1)], readable, now)
+
+    def _understand(self, session: ClientSession, message: ReadLog) -> tuple[HeldLog, Index | None]:
+        """Raises Refused."""
+        name = LogName(message.broker, message.epoch, message.kind, message.stream)
+        held = self._log.logs.get(name)
+        if held is None:
+            text = f"this broker has no log {name.partition} of {_kind(message.kind)} of stream {message.stream!r}: "
+            raise Refused(ErrorCode.NOT_FOUND, text + "ask `logs` which broker has it")
+        if message.position > held.next:
+            text = f"log {name.partition} of stream {message.stream!r} ends at {held.next}: there is no such position"
+            raise Refused(ErrorCode.NOT_FOUND, f"{text} as {message.position}")
+        if self._reading.get(session.key, 0) >= READS_PER_SESSION_MAX:
+            text = f"a session reads at most {READS_PER_SESSION_MAX} chunks at a time: wait for one of them"
+            raise Refused(ErrorCode.LIMIT, text)
+        if not message.pattern and not message.condition:
+            return held, None
+        if message.kind != LogKind.EVENTS:
+            raise Refused(ErrorCode.BAD_REQUEST, "a pattern or a condition is about events: leave both out here")
+        return held, self._filter(message)
+
+    def _filter(self, message: ReadLog) -> Index:
+        key = message.stream, message.pattern, message.condition
+        index = self._filters.get(key)
+        if index is None:
+            try:
+                pattern = parse_pattern(message.pattern or message.stream)
+                condition = parse_condition(message.condition) if message.condition.strip() else None
+                index = Index()
+                index.add(_ONE, pattern, condition)
+            except MatchingError as error:
+                code = ErrorCode.BAD_CONDITION if isinstance(error, ConditionError) else ErrorCode.BAD_PATTERN
+                raise Refused(code, str(error)) from error
+            if len(self._filters) >= LOG_FILTERS_MAX:
+                del self._filters[next(iter(self._filters))]
+            self._filters[key] = index
+        return index
+
+    def _answer(
+        self, session: ClientSession, message: ReadLog, held: HeldLog, index: Index | None, read: RowsRead
+    ) -> None:
+        if read.damage:
+            text = f"{read.damage}: read on at {read.next}, or ask another broker that has this log"
+            self._refuse(session, message, Refused(ErrorCode.NOT_FOUND, text))
+            return
+        if message.position >= held.readable and message.position < held.next:
+            text = f"log {held.name.partition} of stream {message.stream!r} is on too few disks from position "
+            text += f"{held.readable} on, and is not read there before it is safe: try again in a moment"
+            self._refuse(session, message, Refused(ErrorCode.NOT_STORED, text))
+            return
+        chunk = _Chunk(message.position if read.rows else max(read.next, held.first), {}, [])
+        looked_at = 0
+        for data in read.rows:
+            full = len(chunk.covered) >= LOG_ORIGINS_MAX or len(chunk.rows) >= LOG_CHUNK_ROWS_MAX
+            if full or looked_at >= message.events > 0:
+                break
+            try:
+                row = decode_row(data)
+            except ProtocolViolation as error:
+                text = f"a row of this log cannot be read: {error.text}"
+                self._refuse(session, message, Refused(ErrorCode.NOT_FOUND, text))
+                return
+            if row.first >= held.readable:
+                break
+            looked_at += row.count
+            chunk.next = row.first + row.count
+            if message.kind == LogKind.EVENTS:
+                chunk.covered[row.origin] = row.base + row.count - 1
+            if index is None:
+                chunk.rows.append(data)
+                continue
+            places = _matching(index, row, message.position)
+            if places:
+                chunk.rows.append(encode_row(_cut(row, places)))
+        self._say(session, message, held, chunk)
+
+    def _say(self, session: ClientSession, message: ReadLog, held: HeldLog, chunk: _Chunk) -> None:
+        self.chunks += 1
+        self.rows += len(chunk.rows)
+        if session.link is not None:
+            answer = LogChunk(message.request, held.first, chunk.next, held.next, chunk.covered, chunk.rows)
+            self._effects.append(Send(session.link, answer))
+
+    def _refuse(self, session: ClientSession, message: ReadLog, error: Refused) -> None:
+        if session.link is not None:
+            text = error.text[:ERROR_TEXT_LENGTH_MAX]
+            self._effects.append(Send(session.link, Error(error.code, Scope.REQUEST, message.request, text)))
+
+
+def _kind(kind: int) -> str:
+    return LogKind(kind).name.lower() if kind in set(LogKind) else f"kind {kind}"
+
+
+def _matching(index: Index, row: Row, position: int) -> Sequence[int]:
+    """The places of the events that match, from this position on. What cannot be read matches nothing."""
+    try:
+        batch = row_batch(row)
+        groups = list(index.match(batch.topic_list(), batch.count, Columns(batch)))
+    except ProtocolViolation:
+        return ()
+    places = sorted(place for _, rows in groups for place in rows)
+    return [place for place in places if row.first + place >= position]
+
+
+def _cut(row: Row, places: Sequence[int]) -> Row:
+    """Some events of a row (ascending, at least one)."""
+    if len(places) == row.count:
+        return row
+    part = row_batch(row).portion(places, row.origin, 0, row.time)
+    return Row(
+        row.first,
+        len(places),
+        row.time,
+        row.origin,
+        row.base,
+        join_u32(places),
+        part.topics,
+        part.lengths,
+        {},
+        False,
+        part.records,
+        row.producer,
+        row.epoch,
+        row.number,
+        row.digest,
+    )

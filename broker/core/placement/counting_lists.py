@@ -1,0 +1,125 @@
+"""The lists of one broker: which subscriptions are on the list of a value, of an attribute, of a stream.
+
+They are made of the items that the keyed store holds here, as owner or for another, and are as true as those are: who
+may answer for a key may answer with its list. An item is a subID and the keys on whose lists it is: one key, or all
+from the first to the last cell of a range. There is a list for every value, as RANGE 3.1.1 has it, and it is not
+written out for every value: a stretch of cells is the union of few *blocks* (of 1, 2, 4, 8, ... cells), each block has
+the subIDs that are on all of its lists, and the list of a cell is what its own blocks have, at most one of each size.
+
+    cells    0 1 2 3 4 5 6 7      a range of 1 to 6 is the blocks 1, 2-3, 4-5, 6
+             --- --- --- ---      the list of cell 5 is what 5, 4-5, 4-7 and 0-7 have
+
+So a range costs twice the logarithm of its cells, and so does a question. `counting.CountingStore` is the plain form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..keyspace import COUNT, Domain, Shelf
+from .counting import SubscriptionId
+
+__all__ = ["CountingLists"]
+
+
+class _Values:
+    """Lists of single values, by key."""
+
+    __slots__ = ("lists",)
+
+    def __init__(self) -> None:
+        self.lists: dict[int, dict[SubscriptionId, None]] = {}
+
+    def blocks(self, low: int, high: int) -> Iterator[int]:
+        """Whose lists make up that of the keys."""
+        assert low == high, "values without a domain have no order"
+        yield low
+
+    def upwards(self, key: int) -> Iterator[int]:
+        """The blocks that a key is in."""
+        yield key
+
+
+class _Cells:
+    """Lists of the cells of a domain. Block 1 is all of them; the halves of block n are 2n and 2n + 1."""
+
+    __slots__ = ("_domain", "_leaves", "lists")
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._leaves = 1 << (domain.cells - 1).bit_length()
+        self.lists: dict[int, dict[SubscriptionId, None]] = {}
+
+    def blocks(self, low: int, high: int) -> Iterator[int]:
+        """The fewest blocks that are the cells from here to there."""
+        left = self._domain.cell_at(low) + self._leaves
+        right = self._domain.cell_at(high) + self._leaves + 1
+        while left < right:
+            if left & 1:
+                yield left
+                left += 1
+            if right & 1:
+                right -= 1
+                yield right
+            left >>= 1
+            right >>= 1
+
+    def upwards(self, key: int) -> Iterator[int]:
+        """The blocks that the cell is in, from the smallest to all."""
+        block = self._domain.cell_at(key) + self._leaves
+        while block:
+            yield block
+            block >>= 1
+
+
+class CountingLists:
+    """See the head of this file."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[tuple[str, Shelf], _Values | _Cells] = {}
+
+    def __len__(self) -> int:
+        """SubIDs, each as often as a block has it."""
+        return sum(len(one) for shelves in self._shelves.values() for one in shelves.lists.values())
+
+    def add(self, stream: str, shelf: Shelf, low: int, high: int, identity: SubscriptionId) -> None:
+        """Put a subID on the lists of these keys. Raises ValueError when there can be none."""
+        if shelf.kind != COUNT or (not shelf.is_arc and low != high):
+            raise ValueError(f"{shelf} has no lists from {low} to {high}")
+        shelves = self._shelves.get((stream, shelf))
+        if shelves is None:
+            shelves = _Cells(shelf.domain(stream)) if shelf.is_arc else _Values()
+            self._shelves[stream, shelf] = shelves
+        for block in shelves.blocks(low, high):
+            shelves.lists.setdefault(block, {})[identity] = None
+
+    def remove(self, stream: str, shelf: Shelf, low: int, high: int, identity: SubscriptionId) -> None:
+        """Take it off again; what is not there is not missed."""
+        shelves = self._shelves.get((stream, shelf))
+        if shelves is None:
+            return
+        for block in shelves.blocks(low, high):
+            identities = shelves.lists.get(block, {})
+            identities.pop(identity, None)
+            if not identities:
+                shelves.lists.pop(block, None)
+        if not shelves.lists:
+            del self._shelves[stream, shelf]
+
+    def at(self, stream: str, shelf: Shelf, key: int) -> list[SubscriptionId]:
+        """The list of the value that has this key, or lies in the cell that has it."""
+        shelves = self._shelves.get((stream, shelf))
+        if shelves is None:
+            return []
+        lists = shelves.lists
+        return [identity for block in shelves.upwards(key) if block in lists for identity in lists[block]]
+
+    def subscriptions(self, stream: str) -> int:
+        """How many are on any list of a stream here."""
+        shelves = [one for (name, _), one in self._shelves.items() if name == stream]
+        return len({identity for one in shelves for identities in one.lists.values() for identity in identities})
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        for shelves in self._shelves.values():
+            assert shelves.lists and all(shelves.lists.values()), "an empty list is removed"

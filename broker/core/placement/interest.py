@@ -1,0 +1,209 @@
+"""Usage: which shelves and attributes of each stream are in use, by whose clients; the interest summaries.
+
+Each home says of each stream what its own clients use: an item on the whole ring, so every broker holds all of them
+and adds them up. It is put again whenever something is used that was not used before, and whoever wanted that waits
+until everybody knows. What is no longer used is left out when the item is next refreshed: a summary may be too large
+for a while, and is never too small.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
+
+from ..delivery import Stream, Streams
+from ..keyspace import COUNT, RING_SIZE, KeyMemory, RowKeys, Shelf, ShelfPlaces, parse_shelf
+from ..kv import Item
+
+__all__ = ["Summary", "Then", "Usage"]
+
+_ALL = (0, RING_SIZE - 1)
+
+Then = Callable[[bool, float], None]
+"""What to do when something was placed, or could not be."""
+
+Put = Callable[[list[Item], Then | None, float], int]
+"""Puts items; gives the ticket, or 0 when all was over at once."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """What is in use of one stream, by anybody."""
+
+    stream: str
+    memory: KeyMemory
+    uses: dict[tuple[int, int], tuple[tuple[Shelf, ...], tuple[str, ...]]] = field(default_factory=dict)
+    shelves: dict[Shelf, ShelfPlaces] = field(default_factory=dict)
+    counted: dict[Shelf, RowKeys] = field(default_factory=dict)
+    """Those of subscriptions that are counted; nothing is matched there."""
+    attributes: tuple[str, ...] = ()
+
+    def add_up(self) -> None:
+        """Make the union anew."""
+        wanted = dict.fromkeys(shelf for shelves, _ in self.uses.values() for shelf in shelves)
+        for shelf in self.shelves.keys() - wanted:
+            self.shelves.pop(shelf).forget()
+        for shelf in self.counted.keys() - wanted:
+            self.counted.pop(shelf).forget()
+        for shelf in wanted:
+            if shelf.kind == COUNT and shelf not in self.counted:
+                self.counted[shelf] = RowKeys(self.stream, shelf, self.memory)
+            elif shelf.kind != COUNT and shelf not in self.shelves:
+                self.shelves[shelf] = ShelfPlaces(self.stream, shelf, self.memory)
+        self.attributes = tuple(sorted({name for _, names in self.uses.values() for name in names}))
+
+
+@dataclass(slots=True)
+class _Use:
+    """What our own clients use of one stream."""
+
+    version: int = 0
+    shelves: Counter[Shelf] = field(default_factory=Counter)
+    attributes: Counter[str] = field(default_factory=Counter)
+    told: tuple[frozenset[Shelf], frozenset[str]] = (frozenset(), frozenset())
+    ticket: int = 0  # of the put under way; 0 when it came to its end
+    failed: bool = False  # the last one; what was told may have reached some and not others
+    waiting: list[Then] = field(default_factory=list)
+
+
+class Usage:
+    """See the head of this file."""
+
+    def __init__(self, home: int, life: int, streams: Streams, put: Put) -> None:
+        self._me, self._life = home, life
+        self._streams = streams
+        self._put = put
+        self.summaries: dict[str, Summary] = {}
+        self.counting: dict[str, None] = {}
+        """Streams of which anybody's subscriptions are counted."""
+        self.changed: Callable[[Stream], None]
+        self.address: Callable[[], str] = str
+        self.home_at: Callable[[int, int, str], None] = lambda home, life, address: None
+        self._memory = KeyMemory()
+        self._uses: dict[str, _Use] = {}
+        self._touched: dict[str, None] = {}
+        self._shrunk: dict[str, None] = {}
+        self._versions = 0
+
+    def shelves_used(self, stream: str) -> Counter[Shelf]:
+        """By how many subscriptions of our clients each is used."""
+        use = self._uses.get(stream)
+        return Counter() if use is None else use.shelves
+
+    def use(self, stream: str, shelves: tuple[Shelf, ...], names: tuple[str, ...], then: Then, now: float) -> None:
+        """Count one more subscription there, and see to it that everybody knows."""
+        use = self._uses.setdefault(stream, _Use())
+        use.shelves.update(shelves)
+        use.attributes.update(names)
+        if use.failed or not use.told[0].issuperset(shelves) or not use.told[1].issuperset(names):
+            self._tell_use(stream, use, now, then)
+        elif use.ticket:
+            use.waiting.append(then)
+        else:
+            then(True, now)
+
+    def _tell_use(self, stream: str, use: _Use, now: float, then: Then | None) -> None:
+        use.version = self._version()
+        use.shelves, use.attributes = +use.shelves, +use.attributes
+        if not use.shelves and then is None:  # whoever waits has let go
+            del self._uses[stream]
+            self._put([Item(("use", self._me, self._life, stream), *_ALL, self._version(), None)], None, now)
+            return
+        use.told = frozenset(use.shelves), frozenset(use.attributes)
+        version = use.version
+        if then is not None:
+            use.waiting.append(then)
+
+        def told(done: bool, now: float) -> None:
+            if use.version == version:
+                use.ticket = 0
+                use.failed = not done  # then the next one tries again
+                waiting, use.waiting = use.waiting, []
+                for one in waiting:
+                    one(done, now)
+
+        ticket = self._put([self._item(stream, use)], told, now)
+        if use.version == version:  # else it failed at once, and something else was told meanwhile
+            use.ticket = ticket
+
+    def _version(self) -> int:
+        self._versions += 1
+        return self._versions
+
+    def _item(self, stream: str, use: _Use) -> Item:
+        names = sorted(use.told[1])[: INTEREST_ATTRIBUTES_MAX + 1]  # with so many, publishers send whatever they have
+        value = [[shelf.wire() for shelf in sorted(use.told[0])], names, self.address()]
+        return Item(("use", self._me, self._life, stream), *_ALL, use.version, value)
+
+    def release(self, stream: str, shelves: tuple[Shelf, ...], names: tuple[str, ...]) -> None:
+        """One subscription less; `shrink` tells."""
+        use = self._uses[stream]
+        use.shelves.subtract(shelves)
+        use.attributes.subtract(names)
+        if not all(use.shelves[shelf] for shelf in shelves) or not all(use.attributes[name] for name in names):
+            self._shrunk[stream] = None
+
+    def shrink(self, now: float) -> None:
+        """Tell what is used no more; nobody waits for that."""
+        shrunk, self._shrunk = self._shrunk, {}
+        for stream in shrunk:
+            self._tell_use(stream, self._uses[stream], now, None)
+
+    def refresh(self, now: float, anew: bool = False) -> None:
+        """Tell it again, unchanged; `anew` makes it newer than what may have been dropped."""
+        items: list[Item] = []
+        for stream, use in self._uses.items():
+            if not use.ticket:
+                use.version = self._version() if anew else use.version
+                items.append(self._item(stream, use))
+        if items:
+            self._put(items, None, now)
+
+    # --- everybody's ------------------------------------------------------------------------------------------
+
+    def add(self, item: Item, now: float) -> None:
+        """A home says what its clients use."""
+        _, home, life, name = item.name
+        assert isinstance(home, int) and isinstance(life, int) and isinstance(name, str)
+        assert item.value is not None
+        shelves, names, address = item.value
+        self.home_at(home, life, str(address))
+        said = tuple(parse_shelf(one) for one in shelves), tuple(names)
+        summary = self.summaries.setdefault(name, Summary(name, self._memory))
+        summary.uses[home, life] = said
+        self._touched[name] = None
+
+    def remove(self, item: Item, now: float) -> None:
+        """It says so no more, or is about to say something else."""
+        name = str(item.name[3])
+        summary = self.summaries.get(name)
+        if summary is not None:
+            summary.uses.pop((item.name[1], item.name[2]), None)  # type: ignore[arg-type]  # a `use` item's: home, life
+            self._touched[name] = None
+
+    def settle(self) -> None:
+        """Everything that came at once has come: add up."""
+        touched, self._touched = self._touched, {}
+        for name in touched:
+            summary = self.summaries[name]
+            summary.add_up()
+            if not summary.uses:
+                del self.summaries[name]
+            if summary.counted:
+                self.counting[name] = None
+            else:
+                self.counting.pop(name, None)
+            stream = self._streams.find(name)
+            if stream is not None and stream.show_interest(summary.attributes):
+                self.changed(stream)
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert not self._touched
+        for name, summary in self.summaries.items():
+            assert summary.uses and summary.stream == name
+            assert bool(summary.counted) == (name in self.counting)
+        assert self.counting.keys() <= self.summaries.keys()

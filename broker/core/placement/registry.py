@@ -1,0 +1,410 @@
+"""Rendezvous: how a subscription comes to rest where its events pass, and how everybody knows where that is.
+
+For a subscription of one of our clients (we are its *home*):
+
+    plan      the planner names its one anchor: a shelf, and the keys on it
+    place     an item with pattern and condition is put at these keys (`keyed.py`: owners, siblings, confirmation)
+    announce  if it is the first of this home on that shelf of the stream, or the first to read some attribute, an item
+              that says so is put on the whole ring: it is *in use* now
+    in force  when all of that is confirmed SUBACK is sent: what is published after that, anywhere, is seen
+
+Every broker adds up what is in use, stream by stream: that is the **interest summary**. It tells a publisher's broker
+which keys an event has to visit, and publishers which attributes to send as columns. It only needs to be large enough:
+what is no longer used is taken out when the item is next refreshed.
+
+For a subscription that rests here, whoever's it is: it is in the stream's index, under an identity of ours. If its
+home is another broker, its session is that broker's link, and its number is the home's identity for it.
+
+In a stream whose placement is counting, a subscription that can be counted has no anchor: it is put on lists, one for
+each value of each attribute (`counting.py`), and is in no index. All the rest holds for it as well.
+
+Nothing is trusted to stay: a home puts its items again every REFRESH_SECONDS, unchanged, so that whatever a disaster
+took is back by then (and soon after any broker came, because two rings may have met, of which one owns keys now that
+it knows nothing about); and what belongs to a home that is gone, or that lives another life by now, is dropped. A home
+that was only away, and finds that out, puts its items in a new *edition*: the former one may have been dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headgate.matching import MatchingError, Pattern, Tree, attributes, parse_condition, parse_pattern
+from headgate.matching.limits import CONDITION_BYTES_MAX
+from headgate.protocol.errors import ProtocolViolation
+
+from ..cluster import Cluster
+from ..config import NodeConfig
+from ..delivery import ClientSession, Streams, Subscribers, Subscription
+from ..effects import Effect, Note
+from ..keyspace import Shelf, parse_shelf
+from ..kv import Item
+from ..limits import (
+    ANEW_SECONDS,
+    ORPHAN_SECONDS,
+    REFRESH_BYTES,
+    REFRESH_GROWTH,
+    REFRESH_ITEMS,
+    REFRESH_PAUSE_SECONDS,
+    REFRESH_SECONDS,
+)
+from .counting_home import COUNTED, CountingHome, counted_items
+from .counting_plan import Counted, Resting, plan_resting
+from .interest import Then, Usage
+from .schemas import Schemas
+
+__all__ = ["Rendezvous"]
+
+_UNKNOWN: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Mine:
+    """A subscription of one of our clients, and where it rests."""
+
+    subscription: Subscription
+    items: tuple[Item, ...]
+    shelves: tuple[Shelf, ...]  # several when it is counted
+    attributes: tuple[str, ...]
+    meaning: tuple[Pattern, Tree | None] | None  # until it is in force, so that it need not be parsed twice
+    long_bytes: int = 0
+
+
+@dataclass(slots=True)
+class _Held:
+    """A subscription that rests here, under how many of its keys."""
+
+    identity: int
+    parts: int
+    shelf: Shelf
+    stream: str
+
+
+class Rendezvous:
+    """See the head of this file."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        effects: list[Effect],
+        streams: Streams,
+        subscribers: Subscribers,
+        cluster: Cluster,
+        now: float,
+    ) -> None:
+        self._me, self._life = config.identifier, config.incarnation
+        self._effects = effects
+        self._streams = streams
+        self._subscribers = subscribers
+        self._cluster = cluster
+        self.usage = Usage(self._me, self._life, streams, self._put)
+        self.usage.address, self.usage.home_at = (lambda: cluster.address), cluster.home_at
+        self.schemas = Schemas(effects, streams, cluster.keyed, self._put)
+        self.shelf_of: dict[int, Shelf] = {}
+        self.counting = CountingHome(self._me, self._life)
+        self.identity = 0
+        self.long_bytes = 0
+        """Of conditions above what they may have without IN lists."""
+        self._mine: dict[int, _Mine] = {}
+        self._held: dict[tuple[int, int, int], _Held] = {}
+        self._then: dict[int, list[Then]] = {}
+        self._homes: dict[tuple[int, int], float] = {}
+        self._refresh: deque[int] = deque()
+        self._refresh_seconds = REFRESH_SECONDS
+        self._refresh_at = now + REFRESH_SECONDS
+        self._sweep_at = now + ORPHAN_SECONDS / 4
+        self._edition = 1
+        self._was_apart = self._anew = False
+        self._adders = {"sub": self._add_subscription, "use": self._add_use, "schema": self.schemas.add}
+        self._adders[COUNTED] = self._add_counted
+        self._removers = {"sub": self._remove_subscription, "use": self.usage.remove, "schema": self.schemas.remove}
+        self._removers[COUNTED] = lambda item, now: self.counting.remove(item)
+
+    # --- our clients' subscriptions ------------------------------------------------------------------------------
+
+    def next_identity(self) -> int:
+        """A number that no subscription of this broker had before."""
+        self.identity += 1
+        return self.identity
+
+    def plan(self, pattern: Pattern, condition: Tree | None, ordered: bool) -> tuple[Resting, str]:
+        """Where a subscription is going to rest; and why it is not counted, where that is the stream's placement."""
+        stream = pattern.stream
+        counting = self._streams.settings_of(stream).placement == "counting"
+        used = self.usage.shelves_used(stream)
+        return plan_resting(pattern, condition, self._streams.schemas.get(stream), used, counting, ordered)
+
+    def place(
+        self,
+        subscription: Subscription,
+        condition: Tree | None,
+        text: str,
+        exact: bool,
+        ordered: bool,
+        then: Then,
+        now: float,
+    ) -> None:
+        """Put it where its events pass; `then` hears when it is in force.
+
+        `text` is the condition as the client wrote it: that has a bound, and what is printed of it may be far longer.
+        """
+        pattern, number = subscription.pattern, subscription.identity
+        resting, _ = self.plan(pattern, condition, ordered)
+        items = self._items(subscription, resting, exact, text if condition is not None else "")
+        names = attributes(condition) if condition is not None else _UNKNOWN
+        meaning = (pattern, condition)
+        self._mine[number] = _Mine(subscription, items, resting.shelves, names, meaning, _long(text))
+        self.long_bytes += _long(text)
+        if isinstance(resting, Counted) and condition is not None:
+            self.counting.enter(number, pattern, condition)
+        waiting = 2  # for its items, and for everybody to know what is in use
+
+        def one_more(done: bool, now: float) -> None:
+            nonlocal waiting
+            mine = self._mine.get(number)
+            if mine is None or waiting == 0:
+                return
+            waiting = waiting - 1 if done else 0
+            if not waiting:
+                mine.meaning = None
+                then(done, now)
+
+        self.usage.use(pattern.stream, resting.shelves, names, one_more, now)
+        if items:
+            self._put(items, one_more, now)
+        else:
+            one_more(True, now)  # nothing can ever match it
+
+    def attributes_counted(self, number: int) -> int:
+        """On the lists of how many attributes a subscription of ours is: its c3; 0 when it is not counted."""
+        return len(self._mine[number].shelves) if number in self.counting.checks and number in self._mine else 0
+
+    def _items(self, subscription: Subscription, resting: Resting, exact: bool, text: str) -> tuple[Item, ...]:
+        """What is put where its events pass."""
+        number = subscription.identity
+        if isinstance(resting, Counted):
+            return counted_items(resting, self._me, self._life, number, self._edition)
+        value = [subscription.stream, str(subscription.pattern), exact, text, resting.shelf.wire()]
+        return tuple(
+            Item(("sub", self._me, self._life, number, part), segment.low, segment.high, self._edition, value)
+            for part, segment in enumerate(resting.segments)
+        )
+
+    def withdraw(self, subscriptions: Iterable[Subscription], now: float) -> None:
+        """They are no more."""
+        ended: list[Item] = []
+        for subscription in subscriptions:
+            mine = self._mine.pop(subscription.identity, None)
+            self.counting.leave(subscription.identity)
+            if mine is not None:
+                self.long_bytes -= mine.long_bytes
+                ended += [item._replace(version=item.version + 1, value=None) for item in mine.items]
+                self.usage.release(subscription.stream, mine.shelves, mine.attributes)
+                self._rest_no_more(self._me, self._life, subscription.identity)  # now, whoever owns its keys
+        if ended:
+            self._put(ended, None, now)
+        self.usage.shrink(now)
+
+    def leave(self, now: float) -> None:
+        """This broker goes, and what its clients asked for with it: the others need not find that out."""
+        if not self._cluster.alone:
+            self.withdraw([mine.subscription for mine in self._mine.values()], now)
+
+    def _put(self, items: Iterable[Item], then: Then | None, now: float) -> int:
+        ticket = self._cluster.keyed.put(list(items), now)
+        self._then[ticket] = [] if then is None else [then]
+        self._cluster.settle(now)
+        return ticket if ticket in self._then else 0
+
+    def placed(self, ticket: int, done: bool, now: float) -> None:
+        """A put came to its end."""
+        for then in self._then.pop(ticket, ()):
+            then(done, now)
+
+    # --- what rests here -----------------------------------------------------------------------------------------
+
+    def added(self, item: Item, now: float) -> None:
+        """An item came to rest here."""
+        add = self._adders.get(str(item.name[0]))
+        if add is not None:
+            try:
+                add(item, now)
+            except (MatchingError, ProtocolViolation, ValueError, TypeError, IndexError, KeyError) as error:
+                self._effects.append(Note("item not understood", {"item": str(item.name), "reason": str(error)}))
+
+    def removed(self, item: Item, now: float) -> None:
+        """It rests here no more."""
+        remove = self._removers.get(str(item.name[0]))
+        if remove is not None:
+            remove(item, now)
+
+    def _add_subscription(self, item: Item, now: float) -> None:
+        _, home, life, number, _ = item.name
+        assert isinstance(home, int) and isinstance(life, int) and isinstance(number, int)
+        held = self._held.get((home, life, number))
+        if held is not None:
+            held.parts += 1
+            return
+        assert item.value is not None
+        stream_name, pattern_text, exact, condition_text, shelf_wire = item.value
+        shelf = parse_shelf(shelf_wire)
+        ours = home == self._me
+        mine = self._mine.get(number) if ours and life == self._life else None
+        if ours and mine is None:
+            return  # of a former life, or withdrawn meanwhile
+        if mine is not None and mine.meaning is not None:
+            pattern, condition = mine.meaning
+        else:
+            pattern = parse_pattern(pattern_text, exact=exact)
+            condition = parse_condition(condition_text) if condition_text else None
+        stream = self._streams.find(stream_name)
+        if stream is None:
+            raise ValueError("this broker has as many streams as it can hold")
+        identity = number
+        if mine is None:
+            identity = self.next_identity()
+            session = self._home(home, life, now)
+            held_here = Subscription(identity, number, session, stream_name, pattern, condition_text)
+            self._subscribers.by_identity[identity] = session.subscriptions[number] = held_here
+        stream.index.add(identity, pattern, condition)
+        self.shelf_of[identity] = shelf
+        self._held[home, life, number] = _Held(identity, 1, shelf, stream_name)
+        stream.subscriptions_changed()
+
+    def _remove_subscription(self, item: Item, now: float) -> None:
+        _, home, life, number, _ = item.name
+        assert isinstance(home, int) and isinstance(life, int) and isinstance(number, int)
+        held = self._held.get((home, life, number))
+        if held is None:
+            return
+        held.parts -= 1
+        if not held.parts:
+            self._rest_no_more(home, life, number)
+
+    def _rest_no_more(self, home: int, life: int, number: int) -> None:
+        held = self._held.pop((home, life, number), None)
+        if held is None:
+            return
+        del self.shelf_of[held.identity]
+        stream = self._streams.by_name[held.stream]
+        stream.index.remove(held.identity)
+        if home != self._me:
+            subscription = self._subscribers.by_identity.pop(held.identity)
+            subscription.session.subscriptions.pop(number, None)
+        stream.subscriptions_changed()
+
+    def _add_counted(self, item: Item, now: float) -> None:
+        self.counting.add(item)
+        self._home_seen(item, now)
+
+    def session_of(self, home: int, life: int, now: float) -> ClientSession | None:
+        """The session of the home of counted subscriptions; None when that life of it is over."""
+        info = self._cluster.peers.by_identifier.get(home)
+        return None if info is not None and info.life > life else self._home(home, life, now)
+
+    def _add_use(self, item: Item, now: float) -> None:
+        home, life = self._home_seen(item, now)
+        if home != self._me or life == self._life:
+            self.usage.add(item, now)
+
+    def _home_seen(self, item: Item, now: float) -> tuple[int, int]:
+        home, life = item.name[1], item.name[2]
+        assert isinstance(home, int) and isinstance(life, int)
+        if home != self._me:
+            self._homes.setdefault((home, life), now)
+        return home, life
+
+    def _home(self, home: int, life: int, now: float) -> ClientSession:
+        self._homes.setdefault((home, life), now)
+        return self._cluster.peers.session_of(home, life)
+
+    # --- time ----------------------------------------------------------------------------------------------------
+
+    def next_deadline(self) -> float:
+        """When to call `wake`; a broker alone has nobody to tell, and nobody else's things."""
+        if self._cluster.alone and not self._homes:
+            return float("inf")
+        return min(self._refresh_at, self._sweep_at)
+
+    def wake(self, now: float) -> None:
+        """Put again what is ours; let go of what is nobody's."""
+        if now >= self._refresh_at:
+            self._refresh_some(now)
+        if now >= self._sweep_at:
+            if now >= self._sweep_at + ORPHAN_SECONDS / 2:
+                self._put_anew(now)  # we stood still, and may have been taken for dead
+            self._sweep_at = now + ORPHAN_SECONDS / 4
+            self._sweep(now)
+
+    def life_seen(self, home: int, life: int, now: float) -> None:
+        """A broker is there, in this life: its former ones are over."""
+        self._refresh_seconds = ANEW_SECONDS
+        self._refresh_at = min(self._refresh_at, now + ANEW_SECONDS)
+        if self._was_apart or self._homes.get((home, life), now) + ORPHAN_SECONDS / 2 < now:
+            self._put_anew(now)  # it may have dropped what is ours
+        self._homes[home, life] = now
+        ended = {one for one in self._homes if one[0] == home and one[1] < life}
+        if ended:
+            self._drop(ended, now)
+
+    def _sweep(self, now: float) -> None:
+        for info in self._cluster.linked():
+            self._homes[info.identifier, info.life] = now
+        ended = {home for home, seen in self._homes.items() if seen + ORPHAN_SECONDS < now}
+        if ended and self._cluster.table.mesh:  # else many live that we have no link to
+            self._was_apart = True
+            self._drop(ended, now)
+
+    def _put_anew(self, now: float) -> None:
+        """Soon, in an edition that is newer than anything that was dropped."""
+        self._was_apart, self._anew = False, True
+        self._refresh.clear()
+        self._refresh_at = min(self._refresh_at, now + ANEW_SECONDS)
+
+    def _drop(self, ended: set[tuple[int, int]], now: float) -> None:
+        for home in ended:
+            del self._homes[home]
+            self._cluster.peers.forget(*home)
+            self._effects.append(Note("broker forgotten", {"broker": f"{home[0]:016x}", "life": home[1]}, True))
+        self._cluster.keyed.drop_where(lambda name: len(name) > 3 and (name[1], name[2]) in ended, now)
+        self._cluster.settle(now)
+
+    def _refresh_some(self, now: float) -> None:
+        if not self._refresh:
+            self._edition += self._anew
+            self.usage.refresh(now, self._anew)
+            self._refresh.extend(self._mine)
+            self._anew = False
+        items: list[Item] = []
+        long_bytes = 0
+        while self._refresh and len(items) < REFRESH_ITEMS and long_bytes < REFRESH_BYTES:
+            mine = self._mine.get(self._refresh.popleft())
+            if mine is not None and mine.meaning is None:
+                long_bytes += mine.long_bytes
+                mine.items = tuple(item._replace(version=self._edition) for item in mine.items)
+                items += mine.items
+        if items:
+            self._put(items, None, now)
+        if self._refresh:
+            self._refresh_at = now + REFRESH_PAUSE_SECONDS
+        else:
+            self._refresh_seconds = min(REFRESH_SECONDS, REFRESH_GROWTH * self._refresh_seconds)
+            self._refresh_at = now + self._refresh_seconds
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert {held.identity for held in self._held.values()} == self.shelf_of.keys()
+        indexed = sum(len(stream.index) for stream in self._streams.by_name.values())
+        assert indexed == len(self.shelf_of)
+        self.usage.validate()
+        self.counting.lists.validate()
+        assert self.counting.checks.keys() <= self._mine.keys()
+        assert self.long_bytes == sum(mine.long_bytes for mine in self._mine.values())
+        for identity in self.shelf_of:
+            assert identity in self._subscribers.by_identity
+
+
+def _long(condition: str) -> int:
+    """What a condition counts for when it is one with a long IN list: those have a bound of their own."""
+    return len(condition) if len(condition) > CONDITION_BYTES_MAX else 0

@@ -1,0 +1,254 @@
+"""The tables of log.db: what they hold, how each row is checked, how a connection is set up.
+
+    meta       one row: version, identity (random, of this file), broker, epoch of its own logs, commits so far
+    log        one row a log: its number, its name, where it begins and ends, in positions, bytes and time
+    entry      one row a row of a log; its key is the log's number and the row's first position in one integer, so that
+               a log lies in order and is read in order
+    producer   how far each producer has come
+    aside      entries that were found damaged, and those behind them; and what the log does not go on with because its
+               producer sent it again elsewhere: no longer part of a log, and never thrown away
+
+SQLite checks no content, so every row carries a CRC-32 of its own. Its seed is the identity: rows of another log.db,
+from a file that was put in the wrong place, do not pass.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from headgate.broker.core.limits import POSITIONS_MAX
+from headgate.broker.core.log_state import LogState, ProducerState
+from headgate.protocol.data import LogName
+
+from ..limits import LOG_CACHE_BYTES, LOG_PAGE_BYTES
+
+__all__ = [
+    "READ_ERRORS",
+    "ENTRY_COLUMNS",
+    "IDENTITY_PREFIX",
+    "VERSION",
+    "LogRow",
+    "Meta",
+    "connect",
+    "connect_new",
+    "create",
+    "new_identity",
+    "number_of",
+    "entry_check",
+    "load_logs",
+    "load_meta",
+    "load_producers",
+    "place_of",
+    "save_entries",
+    "save_logs",
+    "save_meta",
+    "save_producers",
+]
+
+VERSION = 1
+IDENTITY_PREFIX = b"HGID"
+"""What every identity begins with, so that one can be found in a page."""
+
+_APPLICATION = 0x48474C47  # "HGLG": what `file` shows of it
+
+_POSITION_BITS = POSITIONS_MAX.bit_length() - 1
+
+ENTRY_COLUMNS = "place, count, time, total, ids_of, number, crc, body"
+
+_TABLES = f"""
+CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), version, identity, broker, epoch, commits, crc);
+CREATE TABLE log (number INTEGER PRIMARY KEY, broker, epoch, kind, stream, first, next, before, total,
+                  first_time, last_time, crc);
+CREATE TABLE entry (place INTEGER PRIMARY KEY, count, time, total, ids_of, number, crc, body);
+CREATE TABLE producer (name TEXT PRIMARY KEY, epoch, next, digest, time, crc) WITHOUT ROWID;
+CREATE TABLE aside (found INTEGER PRIMARY KEY, {ENTRY_COLUMNS});
+CREATE INDEX ids ON entry (ids_of, number) WHERE ids_of IS NOT NULL;
+"""
+
+READ_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""How a damaged file shows; the second is SQLite quoting a damaged name in the text of the first."""
+
+_HEAD = struct.Struct(">qqqqq").pack
+
+
+class Meta(NamedTuple):
+    """What the file says of itself."""
+
+    version: int
+    identity: bytes
+    broker: str
+    epoch: int
+    commits: int
+
+    @property
+    def seed(self) -> int:
+        """What every check begins with."""
+        return crc32(self.identity)
+
+
+@dataclass(slots=True)
+class LogRow:
+    """One log: as LogState, and how many bytes had ever been written when it began (`before`) and ended (`total`)."""
+
+    number: int
+    name: LogName
+    first: int
+    next: int
+    before: int
+    total: int
+    first_time: int
+    last_time: int
+
+    def state(self) -> LogState:
+        """What the core is told."""
+        return LogState(self.name, self.first, self.next, self.total - self.before, self.first_time, self.last_time)
+
+    def fields(self) -> tuple[Any, ...]:
+        """In the order of the table."""
+        ends = (self.first, self.next, self.before, self.total, self.first_time, self.last_time)
+        broker, epoch, kind, stream = self.name
+        return (self.number, broker, epoch, int(kind), stream, *ends)
+
+
+def new_identity() -> bytes:
+    """One that no other log.db has."""
+    return IDENTITY_PREFIX + os.urandom(16)
+
+
+def place_of(number: int, position: int) -> int:
+    """The key of a row."""
+    return number << _POSITION_BITS | position
+
+
+def number_of(place: int) -> int:
+    """The log that a key is of."""
+    return place >> _POSITION_BITS
+
+
+def entry_check(
+    seed: int, place: int, count: int, time: int, total: int, ids_of: str | None, number: int | None, body: bytes
+) -> int:
+    """The check of one entry."""
+    crc = crc32(_HEAD(place, count, time, total, -1 if number is None else number), seed)
+    return crc32(body, crc if ids_of is None else crc32(ids_of.encode(), crc))
+
+
+def connect(path: Path, opener: Any = sqlite3.connect, salvage: bool = False) -> sqlite3.Connection:
+    """The one connection: nobody else has the file, every commit is on the disk, checkpoints are ours to make.
+
+    `salvage` reads a file that SQLite would refuse for being shorter than it says.
+    """
+    connection: sqlite3.Connection = opener(path, isolation_level=None, check_same_thread=False, timeout=0)
+    for setting in (
+        "locking_mode = EXCLUSIVE",
+        f"page_size = {LOG_PAGE_BYTES}",
+        "cell_size_check = ON",
+        "trusted_schema = OFF",
+        "secure_delete = OFF",
+        "temp_store = MEMORY",
+        "mmap_size = 0",
+        f"cache_size = -{LOG_CACHE_BYTES // 1024}",
+        "synchronous = FULL",
+        # By itself SQLite makes checkpoints within a commit and keeps to itself when they fail.
+        "wal_autocheckpoint = 0",
+        *(["writable_schema = ON"] if salvage else ["journal_mode = WAL"]),
+    ):
+        connection.execute(f"PRAGMA {setting}")
+    return connection
+
+
+def connect_new(path: Path, opener: Any = sqlite3.connect) -> sqlite3.Connection:
+    """A file that nobody but us may read, in the place of what is left of an earlier attempt. Raises OSError."""
+    for old in (path, path.with_name(path.name + "-wal")):
+        old.unlink(missing_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    return connect(path, opener)
+
+
+def create(connection: sqlite3.Connection, meta: Meta) -> None:
+    """Empty tables, in the main file itself and on the disk."""
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    for statement in filter(str.strip, _TABLES.split(";")):
+        connection.execute(statement)
+    save_meta(connection, meta)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def load_meta(connection: sqlite3.Connection) -> Meta | None:
+    """What the file says of itself; None when that is damaged. Raises sqlite3.Error."""
+    row = connection.execute("SELECT version, identity, broker, epoch, commits, crc FROM meta").fetchone()
+    if row is None or list(map(type, row)) != [int, bytes, str, int, int, int]:
+        return None
+    meta = Meta(*row[:5])
+    return meta if row[5] == _meta_check(meta) else None
+
+
+def save_meta(connection: sqlite3.Connection, meta: Meta) -> None:
+    """Within the transaction that is open."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (1, ?, ?, ?, ?, ?, ?)", (*meta, _meta_check(meta)))
+
+
+def load_logs(connection: sqlite3.Connection, seed: int, salvage: bool = False) -> tuple[list[LogRow], int, str]:
+    """All logs whose rows pass, how many did not, and why reading ended early: when salvaging; else sqlite3.Error."""
+    rows, why = _rows(connection, "SELECT * FROM log ORDER BY number", salvage)
+    good = [
+        LogRow(number, LogName(broker, epoch, kind, stream), *ends)
+        for number, broker, epoch, kind, stream, *ends, crc in rows
+        if crc == _fields_check(seed, (number, broker, epoch, kind, stream, *ends))
+    ]
+    return good, len(rows) - len(good), why
+
+
+def save_entries(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Within the transaction that is open."""
+    connection.executemany(f"INSERT INTO entry ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def save_logs(connection: sqlite3.Connection, seed: int, logs: list[LogRow]) -> None:
+    """Within the transaction that is open."""
+    rows = [(*fields, _fields_check(seed, fields)) for fields in (log.fields() for log in logs)]
+    connection.executemany("INSERT OR REPLACE INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def load_producers(
+    connection: sqlite3.Connection, seed: int, salvage: bool = False
+) -> tuple[list[ProducerState], int, str]:
+    """All producers whose rows pass, the newest first; the rest as above."""
+    rows, why = _rows(connection, "SELECT * FROM producer", salvage)
+    good = [ProducerState(*fields) for *fields, crc in rows if crc == _fields_check(seed, fields)]
+    good.sort(key=lambda one: (-one.time, one.name))
+    return good, len(rows) - len(good), why
+
+
+def save_producers(connection: sqlite3.Connection, seed: int, producers: list[ProducerState]) -> None:
+    """Within the transaction that is open."""
+    states = [(one.name, one.epoch, one.next, one.digest, one.time) for one in producers]
+    rows = [(*fields, _fields_check(seed, fields)) for fields in states]
+    connection.executemany("INSERT OR REPLACE INTO producer VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def _rows(connection: sqlite3.Connection, query: str, salvage: bool) -> tuple[list[Any], str]:
+    rows: list[Any] = []
+    try:
+        for row in connection.execute(query):
+            rows.append(row)  # one by one: those before an unreadable one are kept
+    except READ_ERRORS as error:
+        if not salvage:
+            raise
+        return rows, str(error)
+    return rows, ""
+
+
+def _meta_check(meta: Meta) -> int:
+    return crc32(repr(tuple(meta)).encode())
+
+
+def _fields_check(seed: int, fields: Any) -> int:
+    return crc32(repr(tuple(fields)).encode(), seed)

@@ -1,0 +1,8 @@
+"""FACE of chaos."""
+
+from . import audit, chaos
+
+__all__ = [
+    "audit",
+    "chaos",
+]

@@ -1,0 +1,9 @@
+"""FACE of cluster."""
+
+from . import cluster, failover, profile
+
+__all__ = [
+    "cluster",
+    "failover",
+    "profile",
+]

@@ -1,0 +1,7 @@
+"""FACE of matching."""
+
+from . import matching
+
+__all__ = [
+    "matching",
+]

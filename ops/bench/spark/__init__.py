@@ -1,0 +1,8 @@
+"""FACE of spark."""
+
+from . import publish, read
+
+__all__ = [
+    "publish",
+    "read",
+]

@@ -1,0 +1,400 @@
+"""Conversation: all that a client has going on with its broker, over however many connections it takes. Without I/O.
+
+The two clients (asyncio, blocking) hold one each and differ only in how they wait:
+
+    1. a connection opened:   session.send(conversation.hello())
+    2. messages came:         conversation.handle(message) for each, WELCOME included
+    3. then, and whenever something was published, asked or taken:
+                              for message in conversation.outgoing(paused): session.send(message)
+    4. the connection broke:  conversation.interrupted(reason), and dial again as `Retry` says
+    5. it will not come back: conversation.abandon(reason)
+
+After WELCOME the session was resumed or is a new one. Resumed: unanswered SUBSCRIBE and UNSUBSCRIBE are said again; if
+the broker then calls one a duplicate, the first one had arrived. New: every subscription is made again under its own
+number, with a gap of unknown size noted in it; what was published without an answer has an unknown outcome. That the
+broker may be another one than before changes nothing but the words of the gap. Producers are opened when they have
+something to send and the broker does not know them: at their first batch, and in every new session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import ConnectionLost, ErrorCode, HeadgateError, LocalError, ProtocolViolation, Refused
+from ..limits import (
+    CREDIT_BYTES_DEFAULT,
+    CREDIT_DEFAULT,
+    HEARTBEAT_SECONDS_DEFAULT,
+    HEARTBEAT_SECONDS_MAX,
+    HEARTBEAT_SECONDS_MIN,
+    LINGER_EVENTS_DEFAULT,
+    LINGER_SECONDS_DEFAULT,
+)
+from ..messages import (
+    Answer,
+    Ask,
+    Deliver,
+    Error,
+    Gap,
+    Goodbye,
+    Hello,
+    Interest,
+    LogChunk,
+    Message,
+    Ping,
+    Puback,
+    ReadLog,
+    Scope,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+    Welcome,
+)
+from ..wire import decode, encode
+from .dialling import check_seconds
+from .outcome import Outcome
+from .producing import Producer
+from .publishing import Publications
+from .receiving import Deliveries, Inbox
+
+__all__ = ["ClientOptions", "Conversation"]
+
+_FATAL = frozenset(
+    (
+        ErrorCode.PROTOCOL,
+        ErrorCode.VERSION,
+        ErrorCode.UNAUTHORISED,
+        ErrorCode.TOO_LARGE,
+        ErrorCode.REPLACED,
+    )
+)
+"""Ends that dialling again would only repeat."""
+
+NEW_SESSION = "the session ended; events published since the connection was lost were not seen"
+MOVED = "moved to another broker, {}; events published since the connection was lost may not have been seen"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """What a client tells its broker, how it batches, and as which producer it publishes what is to be stored."""
+
+    name: str = ""
+    credit: int = CREDIT_DEFAULT
+    linger_seconds: float = LINGER_SECONDS_DEFAULT
+    batch_events: int = LINGER_EVENTS_DEFAULT
+    heartbeat_seconds: float = HEARTBEAT_SECONDS_DEFAULT
+    producer: str = ""
+    epoch: int = 0
+    credit_bytes: int = CREDIT_BYTES_DEFAULT
+
+    def __post_init__(self) -> None:
+        for name in ("name", "producer"):
+            if not isinstance(value := getattr(self, name), str):
+                raise LocalError(f"{name} is a string, not {value!r}")
+        for name in ("credit", "credit_bytes", "batch_events"):
+            if type(value := getattr(self, name)) is not int:
+                raise LocalError(f"{name} is a whole number, not {value!r}")
+        for name in ("linger_seconds", "heartbeat_seconds"):
+            check_seconds(name, getattr(self, name))
+        if self.credit < 1:
+            raise LocalError(f"credit is how many deliveries may be under way, at least 1, not {self.credit}")
+        if self.credit_bytes < 1:
+            raise LocalError(f"credit_bytes is how many bytes may be under way, at least 1, not {self.credit_bytes}")
+        if not HEARTBEAT_SECONDS_MIN <= self.heartbeat_seconds <= HEARTBEAT_SECONDS_MAX:
+            span = f"{HEARTBEAT_SECONDS_MIN:g} to {HEARTBEAT_SECONDS_MAX:g}"
+            raise LocalError(f"heartbeat_seconds is {span}, not {self.heartbeat_seconds}")
+        if self.producer:
+            Producer(self.producer, self.epoch)
+        seconds, size = self.heartbeat_seconds, self.credit_bytes
+        _check(Hello(name=self.name, credit=self.credit, heartbeat_seconds=seconds, credit_bytes=size))
+
+
+@dataclass(slots=True)
+class _Request:
+    """A message that wants an answer."""
+
+    message: Subscribe | Unsubscribe | Ask | ReadLog
+    outcome: Outcome
+    inbox: Inbox | None = None
+    sent: bool = False
+    repeated: bool = False
+    producer: Producer | None = None
+
+    @property
+    def perishable(self) -> bool:
+        """It gets no answer when the connection breaks: another broker may know nothing of what it asks for."""
+        return isinstance(self.message, Ask | ReadLog) and self.producer is None
+
+
+def _check(message: Message) -> None:
+    """Raises LocalError for what a broker would end the connection for, and everything else on it with that."""
+    try:
+        decode(encode(message))
+    except ProtocolViolation as violation:
+        raise LocalError(violation.text) from violation
+
+
+class Conversation:
+    """See the head of this file. `outcome` makes what publishes and requests return."""
+
+    def __init__(self, options: ClientOptions, outcome: Callable[[int], Outcome]) -> None:
+        producer = Producer(options.producer, options.epoch) if options.producer else None
+        self.publications = Publications(outcome, options.batch_events if options.linger_seconds > 0 else 1, producer)
+        self.deliveries = Deliveries(options.credit, options.credit_bytes)
+        self.broker = ""
+        self.fatal: HeadgateError | None = None
+        self.sessions = 0
+        self._options = options
+        self._outcome = outcome
+        self._session_key = b""
+        self._requests: dict[int, _Request] = {}
+        self._unsent: list[_Request] = []
+        self._last_request = 0
+        self._last_subscription = 0
+        self._reading: dict[int, Inbox] = {}  # those that only read logs yet
+        self._credit_due = False
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Welcome: self._on_welcome,
+            Puback: lambda message: self.publications.acknowledged(message.sequence),
+            Deliver: self.deliveries.deliver,
+            Gap: self.deliveries.gap,
+            Suback: lambda message: self._answer(message.request, None),
+            Unsuback: lambda message: self._answer(message.request, None),
+            Answer: lambda message: self._answer(message.request, message.value),
+            LogChunk: lambda message: self._answer(message.request, message),
+            Interest: self._on_interest,
+            Error: self._on_error,
+            Goodbye: self._on_goodbye,
+            Ping: self._on_ping,
+        }
+
+    # --- Asking ------------------------------------------------------------------------------------------------------
+
+    def inbox(self, pattern: str, condition: str, options: dict[str, Any]) -> Inbox:
+        """An inbox for a subscription of which the broker is not told yet: `subscribe` or `unsubscribe` must follow.
+        Raises LocalError for what is none.
+        """
+        self._last_subscription += 1
+        message = Subscribe(self._next_request(), self._last_subscription, pattern, condition, options)
+        _check(message)
+        inbox = self._reading[message.subscription] = Inbox(self.deliveries, message)
+        return inbox
+
+    def subscribe(self, inbox: Inbox) -> Outcome:
+        """The answer to wait for. Nothing is in force before it."""
+        self._reading.pop(inbox.number, None)
+        self.deliveries.inboxes[inbox.number] = inbox
+        self.deliveries.relieve()
+        return self._say(inbox.request, inbox)
+
+    def unsubscribe(self, inbox: Inbox) -> Outcome:
+        """End a subscription; what still waits in its inbox is thrown away."""
+        inbox.end(discard=True)
+        self._reading.pop(inbox.number, None)
+        if self.deliveries.inboxes.get(inbox.number) is not inbox:
+            outcome = self._outcome(1)
+            outcome.settle()
+            return outcome
+        return self._say(Unsubscribe(self._next_request(), inbox.number), inbox)
+
+    def ask(self, verb: str, arguments: dict[str, Any]) -> Outcome:
+        """A question to the broker itself. Raises LocalError for what cannot be asked."""
+        message = Ask(self._next_request(), verb, arguments)
+        _check(message)
+        return self._say(message)
+
+    def read_log(self, message: ReadLog) -> Outcome:
+        """A chunk of a log, as LOG_CHUNK; the request number is put in here. Raises LocalError for what is none."""
+        message = replace(message, request=self._next_request())
+        _check(message)
+        return self._say(message)
+
+    def open_producer(self, producer: Producer) -> None:
+        """From now on this producer may publish here; it is opened at once, which it tells itself."""
+        producer.eager = True
+        self.publications.producers.append(producer)
+
+    def close_producer(self, producer: Producer) -> None:
+        """Nothing more comes from it."""
+        self.publications.producers.remove(producer)
+
+    # --- The host's steps --------------------------------------------------------------------------------------------
+
+    def hello(self) -> Hello:
+        """The first word on a connection."""
+        options = self._options
+        # What waits untaken counts against the window, and HOLD goes before CREDIT.
+        self._credit_due = waiting = self.deliveries.waiting
+        return Hello(
+            name=options.name,
+            session=self._session_key,
+            received=self.deliveries.received,
+            credit=0 if waiting else options.credit,
+            heartbeat_seconds=options.heartbeat_seconds,
+            credit_bytes=0 if waiting else options.credit_bytes,
+        )
+
+    def handle(self, message: Message) -> None:
+        """Take in what the broker said."""
+        self._handlers[type(message)](message)
+
+    def outgoing(self, paused: bool = False) -> Iterator[Message]:
+        """What may be sent now; each message that is taken counts as sent. Paused holds back what is published."""
+        while self._credit_due or self.deliveries.credit_due:
+            self._credit_due = False
+            yield from self.deliveries.holds()
+            yield self.deliveries.credit()
+        for producer in self.publications.to_open():
+            self._open(producer)
+        while self._unsent:
+            request = self._unsent.pop(0)
+            request.sent = True
+            yield request.message
+        if not paused:
+            yield from self.publications.release()
+
+    def interrupted(self, reason: str) -> None:
+        """The connection is gone. Questions that were sent get no answer; all else waits for the next connection."""
+        self.deliveries.hindered()
+        for number, request in list(self._requests.items()):
+            if request.perishable and request.sent:
+                del self._requests[number]
+                request.outcome.settle(error=ConnectionLost(reason))
+
+    def abandon(self, reason: str) -> None:
+        """No connection will come any more: everybody who waits is told."""
+        error = self.fatal or ConnectionLost(reason)
+        self.publications.abandon(error, reason)
+        requests = list(self._requests.values())
+        self._requests.clear()
+        self._unsent.clear()
+        for request in requests:
+            request.outcome.settle(error=error)
+        for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
+            inbox.end(error)
+
+    def end_inboxes(self) -> None:
+        """The application is about to close: its loops end, without an error. What it has not taken, it never takes."""
+        self.deliveries.close()
+        for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
+            inbox.end(discard=True)
+
+    def forsake(self, error: HeadgateError) -> None:
+        """This is a copy in another process: nobody here is woken, and nothing comes any more."""
+        for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
+            inbox.failure, inbox.ended = error, True
+
+    def finish(self) -> None:
+        """The application has closed."""
+        self.end_inboxes()
+        self.abandon("the client was closed")
+
+    def last_words(self) -> Iterator[Message]:
+        """What is said before GOODBYE: the broker is to know what the application took."""
+        if self.deliveries.untold:
+            yield self.deliveries.credit()
+
+    # --- What the broker says ----------------------------------------------------------------------------------------
+
+    def _on_ping(self, ping: Ping) -> None:
+        self._credit_due = self._credit_due or self.deliveries.untold
+
+    def _on_welcome(self, welcome: Welcome) -> None:
+        reason = MOVED.format(welcome.broker) if self.broker not in ("", welcome.broker) else NEW_SESSION
+        self.broker = welcome.broker
+        self._session_key = welcome.session
+        self.deliveries.hindered()
+        if welcome.resumed:
+            self.publications.resumed(welcome.accepted, welcome.window)
+            self._credit_due = True
+        else:
+            self.sessions += 1
+            self.publications.restarted(welcome.window, "the connection was lost and the session with it")
+            self.deliveries.restarted()
+            self._subscribe_again(reason)
+        self._unsent = list(self._requests.values())
+        for request in self._unsent:
+            request.repeated = request.sent and welcome.resumed
+
+    def _subscribe_again(self, reason: str) -> None:
+        waiting = {id(request.inbox) for request in self._requests.values() if isinstance(request.message, Subscribe)}
+        for number, request in list(self._requests.items()):
+            if isinstance(request.message, Unsubscribe):
+                del self._requests[number]
+                self._settle(request, None)
+        for inbox in list(self.deliveries.inboxes.values()):
+            if not inbox.ended and id(inbox) not in waiting:
+                inbox.request = replace(inbox.request, request=self._next_request())
+                self._requests[inbox.request.request] = _Request(inbox.request, self._outcome(1), inbox)
+                inbox.confirmed = False
+                inbox.gap(Gap(inbox.number, 0, reason))
+
+    def _on_interest(self, message: Interest) -> None:
+        self.publications.interest[message.stream] = message.attributes
+
+    def _on_error(self, message: Error) -> None:
+        error = Refused(message.code, message.text)
+        if message.scope == Scope.PUBLISH:
+            self.publications.refused(message.reference, error)
+        elif message.scope == Scope.REQUEST:
+            self._refuse(message.reference, error)
+        elif message.code in _FATAL:
+            self.fatal = ProtocolViolation(message.text, ErrorCode(message.code))
+
+    def _on_goodbye(self, message: Goodbye) -> None:
+        if message.code in _FATAL:
+            self.fatal = ProtocolViolation(message.text, ErrorCode(message.code))
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _next_request(self) -> int:
+        self._last_request += 1
+        return self._last_request
+
+    def _open(self, producer: Producer) -> None:
+        message = Ask(self._next_request(), "producer.open", {"producer": producer.name, "epoch": producer.epoch})
+        producer.asked()
+        self._say(message)
+        self._requests[message.request].producer = producer
+
+    def _say(self, message: Subscribe | Unsubscribe | Ask | ReadLog, inbox: Inbox | None = None) -> Outcome:
+        request = _Request(message, self._outcome(1), inbox)
+        self._requests[message.request] = request
+        self._unsent.append(request)
+        return request.outcome
+
+    def _answer(self, number: int, value: Any) -> None:
+        request = self._requests.pop(number, None)
+        if request is not None:
+            self._settle(request, value)
+
+    def _settle(self, request: _Request, value: Any) -> None:
+        if request.producer is not None:
+            try:
+                request.producer.opened(value)
+            except ProtocolViolation as violation:
+                self.publications.not_opened(request.producer, violation)
+        elif isinstance(request.message, Unsubscribe):
+            self.deliveries.inboxes.pop(request.message.subscription, None)
+        elif request.inbox is not None:
+            request.inbox.confirmed = True
+            request.inbox.changed()
+        request.outcome.settle(value)
+
+    def _refuse(self, number: int, error: Refused) -> None:
+        request = self._requests.pop(number, None)
+        if request is None:
+            return
+        arrived = ErrorCode.DUPLICATE if isinstance(request.message, Subscribe) else ErrorCode.NOT_FOUND
+        if request.producer is not None:
+            self.publications.not_opened(request.producer, error)
+        if request.repeated and error.code == arrived and request.inbox is not None:
+            self._settle(request, None)
+            return
+        if request.inbox is not None:
+            self.deliveries.inboxes.pop(request.inbox.number, None)
+            request.inbox.end(error)
+        request.outcome.settle(error=error)

@@ -1,0 +1,143 @@
+"""Dialling: which broker to try next, after what pause, and how long to wait for it. Without I/O; both clients use it.
+
+One **round** goes through all addresses without a pause, so that a client whose broker died is with another one at
+once. Between rounds it waits as `Retry` says, and with its budget the attempts end. A broker that does not answer is
+given less time while there is another one to turn to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..addresses import Addresses, split_address
+from ..errors import ConnectionLost, HeadgateError, LocalError, ProtocolViolation
+from ..limits import DIAL_SECONDS_MAX, HANDSHAKE_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
+
+__all__ = [
+    "Attempt",
+    "Dialling",
+    "Retry",
+    "check_seconds",
+    "reason_of",
+]
+
+# When to dial again after a connection was lost: exponential backoff with jitter, for ever or within a budget.
+#
+# A budget runs from the first loss. It starts anew only when a connection then lasted for a while: a broker that
+# takes us in and throws us out at once uses up the budget like one that does not answer.
+
+
+def check_seconds(name: str, value: object, *, none_means: str = "") -> None:
+    """Raises LocalError unless it is a number of seconds, or None where that has a meaning."""
+    if value is None and none_means:
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not value >= 0:  # type: ignore[operator]  # a number, and perhaps NaN
+        or_none = f", or None ({none_means})" if none_means else ""
+        raise LocalError(f"{name} is a number of seconds, 0 or more{or_none}, not {value!r}")
+
+
+class Retry:
+    """The patience of one client. `jitter` gives numbers from 0 up to 1; `budget_seconds` bounds a spell of trouble,
+    and None does not.
+    """
+
+    def __init__(self, budget_seconds: float | None, jitter: Callable[[], float]) -> None:
+        check_seconds("retry_seconds", budget_seconds, none_means="for ever")
+        self.budget_seconds = math.inf if budget_seconds is None else budget_seconds
+        self.jitter = jitter
+        self._ceiling = RETRY_DELAY_SECONDS_MIN
+        self._since: float | None = None
+        self._connected: float | None = None
+
+    def bound(self, seconds: float) -> None:
+        """Try no longer than that from now on."""
+        self.budget_seconds = min(self.budget_seconds, seconds)
+
+    def connected(self, now: float) -> None:
+        """The handshake is done."""
+        self._connected = now
+
+    def lost(self, now: float) -> None:
+        """The connection is gone."""
+        steady = self._connected is not None and now - self._connected >= RETRY_DELAY_SECONDS_MAX
+        if self._since is None or steady:
+            self._since = now
+            self._ceiling = RETRY_DELAY_SECONDS_MIN
+        self._connected = None
+
+    def next_delay(self, now: float) -> float | None:
+        """Seconds to wait before the next attempt; None when the budget is used up."""
+        since = now if self._since is None else self._since
+        left = since + self.budget_seconds - now
+        if left <= 0:
+            return None
+        # Half of the delay is random, so that the clients of a restarted broker do not come back as one.
+        delay = self._ceiling * (0.5 + 0.5 * self.jitter())
+        self._ceiling = min(self._ceiling * 2, RETRY_DELAY_SECONDS_MAX)
+        return min(delay, left)
+
+
+def reason_of(error: Exception) -> str:
+    """Why a connection failed, in words for whoever reads the error that comes of it."""
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused (is a broker running there?)"
+    if isinstance(error, ProtocolViolation):
+        return error.text
+    if isinstance(error, ConnectionLost):
+        return error.reason
+    return str(error) or type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Wait for `pause` seconds, dial the address, and give up when it is not a connection after `seconds`."""
+
+    address: str
+    pause: float
+    seconds: float
+
+    @property
+    def target(self) -> tuple[str, int]:
+        """Host and port."""
+        return split_address(self.address)
+
+
+class Dialling:
+    """One search for a broker, until `reached` or until `next` has nothing more. `at_once` spares the first pause."""
+
+    def __init__(self, addresses: Addresses, retry: Retry, at_once: bool = False) -> None:
+        self._addresses = addresses
+        self._retry = retry
+        self._round = addresses.in_turn() if at_once else []
+        self._reasons: dict[str, str] = {}
+
+    def next(self, now: float) -> Attempt | None:
+        """What to do next; None when the budget is used up. A round that has begun is finished."""
+        pause = 0.0
+        if not self._round:
+            delay = self._retry.next_delay(now)
+            if delay is None:
+                return None
+            pause = delay
+            self._round = self._addresses.in_turn()
+        address = self._round.pop(0)
+        return Attempt(address, pause, DIAL_SECONDS_MAX if self._round else HANDSHAKE_SECONDS_MAX)
+
+    def reached(self, address: str) -> None:
+        """There is a connection: it will be tried first when it is lost."""
+        self._addresses.last = address
+
+    def failed(self, address: str, error: OSError | HeadgateError) -> None:
+        """This attempt came to nothing."""
+        self._reasons[address] = reason_of(error)
+
+    @property
+    def reason(self) -> str:
+        """Why nobody could be reached; each broker's own reason where they differ."""
+        reasons = dict.fromkeys(self._reasons.values())
+        if len(reasons) <= 1:
+            return next(iter(reasons), "")
+        return "; ".join(f"{address}: {reason}" for address, reason in self._reasons.items())

@@ -1,0 +1,114 @@
+"""Puts at their origin: what is covered, what is sent again, when they end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.broker.core.keyspace import RING_SIZE
+from headgate.broker.core.kv import Item, writes
+from headgate.broker.core.kv.limits import PAGE_ITEMS_MAX, PUT_SECONDS_MAX, TICKETS_MAX
+from headgate.broker.core.kv.writes import Part, Puts
+from tests.support.keyed_parts import item
+
+
+class Origin:
+    """Puts, and what they send and answer."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, int, int, int, int]] = []
+        self.answers: list[tuple[int, bool]] = []
+        self.puts = Puts(lambda ticket, placed: self.answers.append((ticket, placed)), self.send)
+
+    def send(self, ticket: int, part: int, start: int, until: int, items: list[Item], now: float) -> None:
+        self.sent.append((ticket, part, start, until, len(items)))
+
+
+def test_items_of_one_segment_travel_together() -> None:
+    origin = Origin()
+    origin.puts.begin([item(1, 5), item(2, 5), item(3, 9), item(4, 5, high=9)], 0.0)
+    assert origin.sent == [(1, 0, 5, 5, 2), (1, 1, 9, 9, 1), (1, 2, 5, 9, 1)]
+
+
+def test_no_two_lives_number_their_puts_alike() -> None:
+    former, present = (Puts(lambda ticket, placed: None, lambda *part: None, life) for life in (4, 5))
+    numbers = [puts.begin([item(1, 5)], 0.0) for puts in (former, former, present)]
+    assert numbers == [4 * TICKETS_MAX + 1, 4 * TICKETS_MAX + 2, 5 * TICKETS_MAX + 1]
+
+
+def test_many_items_travel_in_pages() -> None:
+    origin = Origin()
+    origin.puts.begin([item(number, 5) for number in range(PAGE_ITEMS_MAX + 1)], 0.0)
+    assert [sent[4] for sent in origin.sent] == [PAGE_ITEMS_MAX, 1]
+
+
+def test_placed_when_every_key_is_covered_in_whatever_order() -> None:
+    origin = Origin()
+    ticket = origin.puts.begin([item(1, 10, high=20), item(2, 30)], 0.0)
+    for start, last in ((16, 20), (10, 12), (12, 14)):
+        origin.puts.stored(ticket, 0, start, last)
+    origin.puts.stored(ticket, 1, 30, 30)
+    assert origin.answers == []
+    origin.puts.stored(ticket, 0, 15, 15)
+    assert origin.answers == [(ticket, True)]
+    origin.puts.validate()
+    assert origin.puts.items_waiting == 0
+
+
+def test_what_nobody_asked_about_is_ignored() -> None:
+    origin = Origin()
+    ticket = origin.puts.begin([item(1, 10, high=20)], 0.0)
+    for number, part, start, last in ((99, 0, 10, 20), (ticket, 7, 10, 20), (ticket, 0, 5, 20), (ticket, 0, 10, 21)):
+        origin.puts.stored(number, part, start, last)
+    assert origin.answers == []
+
+
+def test_only_the_gaps_are_sent_again_and_not_while_there_is_progress() -> None:
+    origin = Origin()
+    ticket = origin.puts.begin([item(1, 10, high=20)], 0.0)
+    origin.puts.stored(ticket, 0, 10, 12)
+    origin.puts.stored(ticket, 0, 16, 18)
+    origin.sent.clear()
+    origin.puts.tick(1.0)
+    assert origin.sent == []
+    origin.puts.tick(2.0)
+    assert origin.sent == [(ticket, 0, 13, 15, 1), (ticket, 0, 19, 20, 1)]
+
+
+def test_it_is_given_up_in_time() -> None:
+    origin = Origin()
+    ticket = origin.puts.begin([item(1, 10)], 0.0)
+    now = 0.0
+    while not origin.answers:
+        now = origin.puts.next_deadline()
+        origin.puts.tick(now)
+    assert origin.answers == [(ticket, False)]
+    assert now == PUT_SECONDS_MAX
+    assert origin.puts.next_deadline() == float("inf")
+    origin.puts.stored(ticket, 0, 10, 10)
+    assert len(origin.puts) == 0
+
+
+def test_nothing_to_place_is_placed_and_too_much_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "PUT_ITEMS_WAITING_MAX", 2)
+    origin = Origin()
+    assert origin.puts.begin([], 0.0) == 1
+    origin.puts.begin([item(1, 5), item(2, 5)], 0.0)
+    origin.puts.begin([item(3, 5)], 0.0)
+    assert origin.answers == [(1, True), (3, False)]
+    origin.puts.validate()
+
+
+@given(st.integers(0, RING_SIZE - 1), st.integers(1, 30), st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29))))
+def test_gaps_are_what_no_answer_covered(low: int, length: int, answers: list[tuple[int, int]]) -> None:
+    part = Part([], low, length)
+    covered: set[int] = set()
+    for one, other in answers:
+        first, last = min(one, other), max(one, other)
+        if last < length:
+            part.cover(first, last)
+            covered |= set(range(first, last + 1))
+    gaps = {(start + step) % RING_SIZE for start, end in part.gaps() for step in range((end - start) % RING_SIZE + 1)}
+    assert gaps == {(low + offset) % RING_SIZE for offset in range(length) if offset not in covered}
+    assert part.done == (not gaps)

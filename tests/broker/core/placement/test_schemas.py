@@ -1,0 +1,216 @@
+"""Schemas: items on the whole ring whose last word stays, in memory and on disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.broker.core.delivery import Streams
+from headgate.broker.core.effects import Effect, Store
+from headgate.broker.core.keyspace import RING_SIZE
+from headgate.broker.core.kv import Added, Item, Keyed, KeyedConfig, Removed, View
+from headgate.broker.core.placement.interest import Then
+from headgate.broker.core.placement.schemas import Schemas
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Answer, Ask, Error
+from tests.support.node_cluster import Client, NodeCluster
+
+ONE = {"attributes": {"price": {"type": "float", "min": 0, "max": 10, "precision": 0.5}}}
+TWO = {"attributes": {"price": {"type": "int"}}}
+
+
+class Shelf:
+    """Schemas over a store of their own, alone on the ring."""
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self.streams = Streams()
+        self.keyed = Keyed(7, KeyedConfig(), 0.0)
+        self.keyed.view(View(7, 7, (), True, True), 0.0)
+        self.put: list[Item] = []
+        self.schemas = Schemas(self.effects, self.streams, self.keyed, self._put)
+
+    def _put(self, items: list[Item], then: Then | None, now: float) -> int:
+        self.put += items
+        self.keyed.put(items, now)
+        for effect in self.keyed.effects:
+            if isinstance(effect, Added):
+                self.schemas.add(effect.item, now)
+            elif isinstance(effect, Removed):
+                self.schemas.remove(effect.item, now)
+        self.keyed.effects.clear()
+        if then is not None:
+            then(True, now)
+        return 0
+
+    def write(self, schema: Any, now: float) -> list[bool]:
+        done: list[bool] = []
+        self.schemas.write("quotes", schema, lambda well, now: done.append(well), now)
+        return done
+
+
+def test_a_schema_is_an_item_on_the_whole_ring_whose_version_is_the_time() -> None:
+    shelf = Shelf()
+    shelf.schemas.wall_offset = 1_000.0
+    assert shelf.write(ONE, 2.5) == [True]
+    assert shelf.put == [Item(("schema", "quotes"), 0, RING_SIZE - 1, 1_002_500_000, ONE)]
+    assert shelf.streams.schemas == {"quotes": ONE}
+    assert shelf.effects == [Store("schema/quotes", [1_002_500_000, ONE])]
+
+
+@pytest.mark.parametrize("later", [2.5, 1.0, -3.0])
+def test_the_next_word_is_newer_whatever_the_clock_says(later: float) -> None:
+    shelf = Shelf()
+    shelf.write(ONE, 2.5)
+    shelf.write(TWO, later)
+    assert shelf.put[1].version > shelf.put[0].version
+    assert shelf.streams.schemas == {"quotes": TWO}
+    assert shelf.effects[-1] == Store("schema/quotes", [shelf.put[1].version, TWO])
+
+
+def test_a_clock_before_the_epoch_still_makes_a_version() -> None:
+    shelf = Shelf()
+    shelf.write(ONE, -5.0)
+    assert shelf.put[0].version == 1
+
+
+def test_who_deletes_writes_and_the_disk_forgets() -> None:
+    shelf = Shelf()
+    shelf.write(ONE, 1.0)
+    shelf.write(None, 2.0)
+    assert shelf.streams.schemas == {}
+    assert shelf.effects[-1] == Store("schema/quotes", [2_000_000, None])
+    shelf.write(TWO, 1.5)
+    assert shelf.streams.schemas == {"quotes": TWO}, "a clock that is behind the one that deleted"
+
+
+def test_a_schema_that_was_deleted_while_its_holder_was_away_does_not_come_back() -> None:
+    shelf = Shelf()
+    shelf.schemas.load("quotes", [5, None], 0.0)
+    old = Item(("schema", "quotes"), 0, RING_SIZE - 1, 5, ONE)
+    shelf.schemas.add(old, 0.0)
+    assert shelf.put == [old._replace(value=None)] and shelf.streams.schemas == {} and shelf.effects == []
+    shelf.schemas.add(old._replace(version=6), 0.0)
+    assert shelf.streams.schemas == {"quotes": ONE}
+    assert shelf.effects == [Store("schema/quotes", [6, ONE])]
+
+
+def test_what_is_on_disk_gives_way_to_a_deletion_that_it_missed() -> None:
+    shelf = Shelf()
+    shelf.schemas.load("quotes", [5, ONE], 0.0)
+    shelf.keyed.items.alone = False
+    assert shelf.streams.schemas == {"quotes": ONE} and shelf.effects == [], "the disk has it"
+    shelf._put([Item(("schema", "quotes"), 0, RING_SIZE - 1, 9, None)], None, 0.0)
+    assert shelf.streams.schemas == {} and shelf.effects == [Store("schema/quotes", [9, None])]
+
+
+def test_another_word_is_written_once() -> None:
+    shelf = Shelf()
+    shelf.write(ONE, 1.0)
+    shelf.write(TWO, 2.0)
+    assert shelf.effects == [Store("schema/quotes", [1_000_000, ONE]), Store("schema/quotes", [2_000_000, TWO])]
+
+
+def test_deletions_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.broker.core.placement.schemas.SCHEMAS_DELETED_MAX", 1)
+    shelf = Shelf()
+    shelf.schemas.load("other", [7, None], 0.0)
+    shelf.write(ONE, 1.0)
+    shelf.write(None, 2.0)
+    assert shelf.effects[-2:] == [Store("schema/quotes", [2_000_000, None]), Store("schema/other", None)]
+
+
+def test_a_schema_that_was_never_there_is_not_taken_from_disk() -> None:
+    shelf = Shelf()
+    shelf.schemas.remove(Item(("schema", "quotes"), 0, RING_SIZE - 1, 1, ONE), 0.0)
+    assert shelf.effects == []
+
+
+@pytest.mark.parametrize("record", [[5, ONE], ONE])
+def test_what_an_earlier_life_stored_is_known_at_once_and_told(record: Any) -> None:
+    shelf = Shelf()
+    shelf.schemas.load("quotes", record, 0.0)
+    assert shelf.streams.schemas == {"quotes": ONE}
+    assert shelf.put == [Item(("schema", "quotes"), 0, RING_SIZE - 1, 1 if record is ONE else 5, ONE)]
+
+
+# --- Among brokers ----------------------------------------------------------------------------------------------------
+
+
+def ask(client: Client, verb: str, **arguments: Any) -> Any:
+    """The answer, when it comes."""
+    client.take()
+    client.send(Ask(1, verb, arguments))
+    client.cluster.until(lambda: bool(client.got), 40.0)
+    (answer,) = client.take()
+    return answer.value if isinstance(answer, Answer) else answer
+
+
+def test_a_schema_is_answered_when_every_broker_has_it() -> None:
+    cluster = NodeCluster(5)
+    client = cluster.connect("b1")
+    client.send(Ask(9, "schema.put", {"stream": "quotes", "schema": ONE}))
+    assert client.got == []
+    cluster.until(lambda: bool(client.got))
+    (answer,) = client.got
+    assert isinstance(answer, Answer) and answer.request == 9 and answer.value["schema"] == ONE
+    assert all(node.streams.schemas == {"quotes": ONE} for node in cluster.nodes)
+    assert all(records["schema/quotes"][1] == ONE for records in cluster.records.values())
+    assert ask(cluster.connect("b4"), "schema.get", stream="quotes")["schema"] == ONE
+
+
+def test_whoever_writes_last_wins_everywhere_and_a_deletion_is_a_word_too() -> None:
+    cluster = NodeCluster(3)
+    clients = [cluster.connect(name) for name in cluster.hosts]
+    ask(clients[0], "schema.put", stream="quotes", schema=ONE)
+    ask(clients[1], "schema.put", stream="quotes", schema=TWO)
+    assert all(node.streams.schemas == {"quotes": TWO} for node in cluster.nodes)
+    ask(clients[2], "schema.rm", stream="quotes")
+    assert all(node.streams.schemas == {} for node in cluster.nodes)
+    assert all(records["schema/quotes"][1] is None for records in cluster.records.values())
+
+
+def test_who_was_away_when_it_was_deleted_hears_of_it_and_so_do_all_after_a_restart() -> None:
+    cluster = NodeCluster(2)
+    client = cluster.connect("b0")
+    ask(client, "schema.put", stream="quotes", schema=ONE)
+    cluster.kill("b1")
+    cluster.run(10.0)
+    ask(client, "schema.rm", stream="quotes")
+    cluster.kill("b0")
+    cluster.start("b1", ["b0"], life=2)
+    cluster.run(10.0)
+    assert cluster.hosts["b1"].node.streams.schemas == {"quotes": ONE}, "it cannot know"
+    cluster.start("b0", ["b1"], life=2)
+    cluster.run(20.0)
+    assert [node.streams.schemas for node in cluster.nodes] == [{}, {}]
+    assert [records["schema/quotes"][1] for records in cluster.records.values()] == [None, None]
+
+
+def test_the_whole_cluster_may_stop_and_the_newest_word_on_any_disk_stays() -> None:
+    cluster = NodeCluster(2)
+    client = cluster.connect("b0")
+    ask(client, "schema.put", stream="quotes", schema=ONE)
+    cluster.kill("b1")
+    cluster.run(10.0)
+    ask(client, "schema.put", stream="quotes", schema=TWO)
+    cluster.kill("b0")
+    assert [cluster.records[name]["schema/quotes"][1] for name in ("b0", "b1")] == [TWO, ONE]
+    cluster.start("b1", ["b0"], life=2)
+    cluster.start("b0", ["b1"], life=2)
+    cluster.run(20.0)
+    assert [node.streams.schemas for node in cluster.nodes] == [{"quotes": TWO}] * 2
+    assert [records["schema/quotes"][1] for records in cluster.records.values()] == [TWO, TWO]
+
+
+def test_when_brokers_do_not_answer_the_client_hears_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Before a broker that is alone knows that it is alone.
+    monkeypatch.setattr("headgate.broker.core.kv.writes.PUT_SECONDS_MAX", 1.0)
+    cluster = NodeCluster(3)
+    client = cluster.connect("b0")
+    cluster.hold("b0", "b1", "b2")
+    refusal = ask(client, "schema.put", stream="quotes", schema=ONE)
+    assert isinstance(refusal, Error)
+    assert (refusal.code, refusal.reference) == (ErrorCode.UNAVAILABLE, 1)
+    assert "try again" in refusal.text
