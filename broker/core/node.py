@@ -11,7 +11,7 @@ can happen is the table `_inputs`, what a client can say the table of `clients.p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from random import Random
 from typing import Any
 
@@ -50,6 +50,7 @@ from .links import PeerHooks, PeerInfo, Peers
 from .log import Claims, Copies, Holder, Log, LogReading, ProducerLists, Producers, Retention, Tails
 from .placement import Rendezvous
 from .statistics import NodeStatistics, statistics_of
+from .timers import Timers
 
 __all__ = ["Node"]
 
@@ -60,6 +61,7 @@ class Node:
     def __init__(self, config: NodeConfig, random: Random, now: float) -> None:
         self.config = config
         self.effects: list[Effect] = []
+        self.timers = Timers()
         self.streams = Streams()
         self.subscribers = Subscribers(config, self.effects)
         self.dissemination = Dissemination(self.subscribers, config.origin)
@@ -144,6 +146,8 @@ class Node:
         }
         self._inputs.update(dict.fromkeys(self._of_the_disk, self._disk_said))
 
+        self._woken: dict[Hashable, Callable[[float], None]] = {}  # key of a timer -> who is woken
+
     def _connect_parts(self, now: float) -> None:
         """Who hears what of whom; the parts themselves do not know each other."""
         cluster, rendezvous, forwarding = self.cluster, self.rendezvous, self.forwarding
@@ -180,7 +184,7 @@ class Node:
     def next_deadline(self) -> float:
         """When to hand in a Wake; -inf means as soon as other inputs had their turn."""
         subscribers, forwarding = self.subscribers.next_deadline(), self.forwarding.next_deadline()
-        return min(subscribers, forwarding, self.log.deadline, self.audit.deadline, self._deadline)
+        return min(subscribers, forwarding, self.log.deadline, self.audit.deadline, self._deadline, self.timers.next)
 
     def _look_at_clock(self) -> None:
         """Something other than an event came: what is due next may have moved."""
@@ -203,6 +207,7 @@ class Node:
         self.cluster.validate()
         self.rendezvous.validate()
         self.forwarding.validate()
+        self.timers.validate()
         self.log.validate()
         self.producers.validate()
         self.copies.validate()
@@ -304,6 +309,8 @@ class Node:
             self.subscribers.pump(session)
 
     def _wake(self, happened: Wake, now: float) -> None:
+        for key in self.timers.due(now):
+            self._woken[key](now)
         for session in list(self.subscribers.draining.values()):
             self.subscribers.pump(session)
         for session in self.subscribers.expired(now):

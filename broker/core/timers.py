@@ -1,0 +1,76 @@
+"""Keeps when each part of a broker wants to be woken: one queue for the whole Node.
+
+A part sets its timer when its state changes (`timers.at(key, when)`), and is asked nothing between. The Node hands the
+host one deadline, `next`, and wakes with `due` the parts whose time has come. A timer that is set again moves; one
+that is set to infinity is off.
+
+The queue is a heap with lazy deletion: moving a timer leaves its former entry behind, which is dropped when it comes
+to the top. There are only a few keys, so the heap is made anew when more than half of it is left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+__all__ = ["Timers"]
+
+NEVER: Final = float("inf")
+_STALE_MIN: Final = 64  # below this many entries it costs less to keep what is stale
+
+
+class Timers:
+    """Orders the wake-up times of parts, one for each key."""
+
+    def __init__(self) -> None:
+        self._when: dict[Hashable, tuple[float, int]] = {}
+        self._heap: list[tuple[float, int, Hashable]] = []
+        self._count = 0
+
+    def at(self, key: Hashable, when: float) -> None:
+        """Wake the part `key` at `when`, and no longer at the time that it had asked for before."""
+        entry = self._when.get(key)
+        if entry is not None and entry[0] == when:
+            return
+        if when == NEVER:
+            self._when.pop(key, None)
+            return
+        self._count += 1
+        self._when[key] = when, self._count
+        if len(self._heap) > _STALE_MIN and len(self._heap) > 2 * len(self._when):
+            self._heap = [(when, number, key) for key, (when, number) in self._when.items()]
+            heapify(self._heap)
+        else:
+            heappush(self._heap, (when, self._count, key))
+
+    def when(self, key: Hashable) -> float:
+        """When `key` is to be woken; infinity if never."""
+        entry = self._when.get(key)
+        return NEVER if entry is None else entry[0]
+
+    @property
+    def next(self) -> float:
+        """When the first part is to be woken; infinity if none is."""
+        heap = self._heap
+        while heap and self._when.get(heap[0][2], (NEVER, -1))[1] != heap[0][1]:
+            heappop(heap)
+        return heap[0][0] if heap else NEVER
+
+    def due(self, now: float) -> list[Hashable]:
+        """Take out the keys whose time has come, the earliest first.
+
+        A part that is woken may find that another one, woken before it, has done its work: it looks at what is due.
+        """
+        ready = []
+        while self.next <= now:
+            key = heappop(self._heap)[2]
+            del self._when[key]
+            ready.append(key)
+        return ready
+
+    def validate(self) -> None:
+        """Every timer that is set is in the heap."""
+        entries = set(self._heap)
+        for key, (when, number) in self._when.items():
+            assert (when, number, key) in entries, (key, when)
