@@ -38,12 +38,8 @@ the canonical text; `to_spark` what Spark evaluates over split columns, which `s
 **The index.** `Index` has add, remove, match, statistics and validate; `Matches` is what match answers, `Statistics`
 a snapshot. `DumbIndex` has the same verbs, evaluates everything, and says what is right.
 
-Order of reading: `values.py` (how two values compare), `tree.py`, `meaning.py`, `language.py`, `text.py` and
-`spark_text.py` (the tree as text), `compiled.py` (the tree as code), `topics.py`. Then the index, from
-the top: `index.py` joins `topic_masks.py` (with `topic_table.py`, `topic_hash.py` and `topic_regex.py` beside it: the
-three algorithms of the paper) and `predicates.py`, which files conditions by their `anchors.py` in `steps.py` and
-`ranges.py` (`wide_ranges.py`), guided by `traffic.py`; `columns.py` and `conditions.py` are what they handle. `dumb.py`
-says what is right.
+Order of reading: `values` (how two values compare), `tree`, `meaning` (what is true), `dumb` (an index that evaluates
+everything), then the rooms, each with its manual: `language` (text, tree and code), `topics`, `index`.
 
 Bad text raises `ConditionError`, `TopicError` or `PatternError`, all of them `MatchingError`. Matching never raises.
 """

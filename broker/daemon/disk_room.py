@@ -4,7 +4,7 @@
                   must write a little: the start (records.json, recovery of the log), a schema that is put; and made
                   again, whole or as large as it still can be
     the margin    free bytes that the log leaves alone (a low-space watermark): room for taking over its write-ahead
-                  file, and for trimming. See `log_store.py`
+                  file, and for trimming. See `log/store.py`
 
 The margin keeps the log from filling the disk; the reserve stands when somebody else has.
 """

@@ -1,6 +1,17 @@
-"""FACE of language."""
+"""Reads, prints and compiles conditions: text to tree, tree to text, tree to code.
 
-from . import compiled
+`parse_condition` makes a tree (`matching.tree`) of the text of a WHERE clause, or raises an error that points at the
+column. `to_text` prints the one canonical text of a tree. `compile_condition` makes of it a `Compiled`: the names of
+the attributes it reads and a fast test of their values, which must agree with `matching.meaning`; code of the same
+shape is made once, and `shapes_kept` says how many shapes are kept. `explain` says why a row matches or does not: an
+`Explanation` with the `Verdict` of each predicate.
+
+For the audit, `to_spark` prints the text that Spark evaluates, over columns split by type: `spark_columns` names them
+and `SPARK_TYPES` gives their types.
+
+Order of reading: `words` (text to words), `parser` (words to tree), `text`, `compiled`, `explanation`, `spark_text`.
+"""
+
 from .compiled import Compiled, compile_condition, shapes_kept
 from .explanation import Explanation, Verdict, explain
 from .parser import parse_condition
@@ -13,7 +24,6 @@ __all__ = [
     "SPARK_TYPES",
     "Verdict",
     "compile_condition",
-    "compiled",
     "explain",
     "parse_condition",
     "shapes_kept",

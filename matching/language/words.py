@@ -1,6 +1,6 @@
 """The words of a condition: text -> words, in one pass over one regular expression.
 
-A word has the kind that the grammar in `language.py` calls it by, its value, its 1-based column and its text. What is
+A word has the kind that the grammar in `parser.py` calls it by, its value, its 1-based column and its text. What is
 no word raises `Refusal`: column, problem and what was expected; `parse_condition` adds the condition around it.
 
 DELTA, XPATH and HEARTBEAT are words of the language only where what follows makes them so (`DELTA(`, `XPATH '...'`,

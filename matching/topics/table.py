@@ -4,7 +4,7 @@
 patterns form a tree by level, and a topic walks down it along the edge of its level's name and the wildcard edge. A
 node met on the way holds patterns that end there and so match at and below; exact ones count at the last level only.
 Each edge counts the patterns that are reached through it, and goes when there are none. The others are in
-`topic_regex.py` and `topic_hash.py`, and `topic_masks.py` is the one that the index uses, with the reason.
+`regex.py` and `hash.py`, and `masks.py` is the one that the index uses, with the reason.
 
 `TopicMemory` remembers the answers, because streams repeat their topics. It keeps the remembered topics in a tree of
 their own, so that a new pattern forgets those topics that it matches, and no others.

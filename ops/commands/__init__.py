@@ -3,8 +3,4 @@
 Errors leave `run` as exceptions; `ops.cli` makes a line and an exit code of them.
 """
 
-from . import top
-
-__all__ = [
-    "top",
-]
+__all__ = []

@@ -12,9 +12,11 @@
 
 Everything goes through the shipped client and real brokers over sockets. The proof shares nothing with the broker's
 index: it makes the quotes again from the seed and asks `matching.evaluate`, the plain meaning of a condition.
+
+For `headgate demo`: `play` plays a `Plot` from `QuoteFeed`; `BROKERS_DEFAULT`, `BROKERS_MAX`, `SECONDS_DEFAULT` and
+`RATE_DEFAULT` are what its options begin with.
 """
 
-from . import epilogue
 from .feed import QuoteFeed
 from .limits import BROKERS_DEFAULT, BROKERS_MAX, RATE_DEFAULT, SECONDS_DEFAULT
 from .scene import Plot, play
@@ -26,6 +28,5 @@ __all__ = [
     "QuoteFeed",
     "RATE_DEFAULT",
     "SECONDS_DEFAULT",
-    "epilogue",
     "play",
 ]

@@ -1,4 +1,5 @@
-"""Jobs for Spark: each a file for `spark-submit`, with rooms beside it where it is larger than a page.
+"""Runs Spark jobs with a cluster: each is a file for `spark-submit`, with others beside it where it is larger than a
+page.
 
     audit       what should have been delivered, recomputed from the brokers' logs, and what was
     publish     rows of Parquet, CSV or JSON files as events
@@ -6,9 +7,13 @@
     functions   conditions as a function of Spark's SQL
 
 They run in local mode as well: `headgate audit`, `python -m headgate.ops.jobs.publish`.
+
+For the command line, the demo and chaos: `add_arguments` and `run_audit` are the command `headgate audit`;
+`audit_cluster` is its work on a session that `start_session` made, `missing_parts` what must be installed first,
+`LogSource` where the logs come from and `surveys_of` what each broker says of its own.
 """
 
-from . import audit, audit_limits, audit_windows, publish, publish_progress, replay
+from . import audit
 from .audit import add_arguments, audit_cluster, run_audit, surveys_of
 from .audit_session import missing_parts, start_session
 from .audit_source import LogSource
@@ -18,12 +23,7 @@ __all__ = [
     "add_arguments",
     "audit",
     "audit_cluster",
-    "audit_limits",
-    "audit_windows",
     "missing_parts",
-    "publish",
-    "publish_progress",
-    "replay",
     "run_audit",
     "start_session",
     "surveys_of",

@@ -1,9 +1,6 @@
-"""FACE of cluster."""
+"""Measures several brokers: what they cost beside one (`cluster`), and how fast they recover (`failover`).
 
-from . import cluster, failover, profile
+`profile` samples where the processor time of a broker goes, by layer.
+"""
 
-__all__ = [
-    "cluster",
-    "failover",
-    "profile",
-]
+__all__ = []

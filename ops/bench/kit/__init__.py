@@ -1,4 +1,15 @@
-"""FACE of kit."""
+"""Runs processes for measurements and counts the processor time they use.
+
+`Server` and `Child` are processes of a measurement, `running` keeps one for a block, `Cores` says which core each
+gets. `cpu_seconds`, `queued_seconds` and `peak_bytes` read what a process used; `free_port` and `raise_open_files`
+prepare the machine. `MeasurementFailed` says what to do when something is missing.
+
+`Fleet` is a cluster of real brokers on the loopback, each a `Member` that can be killed, stopped, woken and started
+again; `fleet` keeps one for a block.
+
+A `Workload` is plain data: what each subscriber wants (`Want`), which events happen, and how many deliveries are right.
+`WORKLOADS` names them and `build` makes one from its seed.
+"""
 
 from .brokers import Fleet, Member, fleet
 from .harness import (

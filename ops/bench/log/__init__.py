@@ -1,9 +1,5 @@
-"""FACE of log."""
+"""Measures and tries the log: `durability` (what it costs a publisher), `store` (the disk alone), `kills` (SIGKILL at
+random moments, then `ledger` compares every log with what was acknowledged).
+"""
 
-from . import durability, kills, store
-
-__all__ = [
-    "durability",
-    "kills",
-    "store",
-]
+__all__ = []

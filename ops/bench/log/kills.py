@@ -9,7 +9,7 @@ disk deleted that has the only copy of anything: what a broker wrote before it l
 more, so the disk which has that copy is spared from then on.
 
 At the end the logs are read from their beginnings to their ends. Each has every position once, every acknowledged
-event is there, none is there twice (`log_ledger.py` says what that means with three logs), whoever subscribes from the
+event is there, none is there twice (`ledger.py` says what that means with three logs), whoever subscribes from the
 start gets each once, and a new epoch has a reason: a deleted disk, or rows that were taken back because they had been
 sent again to another broker. Prints one line for each of the two, and the exit code is 1 when something is not so.
 """

@@ -1,7 +1,7 @@
-"""FACE of matching."""
+"""Measures the matching engine without sockets; one table for each claim.
 
-from . import matching
+`matching` is the command; `topics` is HIER's experiment, `flux` subscriptions that come and go, `worst` the cases that
+must stay bounded, `workloads` what is asked and what happens, `measure` the clock and the memory.
+"""
 
-__all__ = [
-    "matching",
-]
+__all__ = []

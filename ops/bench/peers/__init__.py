@@ -1,9 +1,10 @@
-"""The servers that are measured, one file each, all behind `peer.Peer`. Headgate is measured as one of them.
+"""Drives each server that is measured, one file each, all behind `peer.Peer`. Headgate is one of them.
 
-Re-exported here: Chunk, Headgate, Mosquitto, Nats, PEERS, Peer, Publisher, Redis, Subscriber.
+`PEERS` names the others: `Nats`, `Mosquitto`, `Redis`; `Headgate` is ours. A `Peer` starts its server and makes a
+`Publisher`, which writes `Chunk`s encoded before the clock starts, and a `Subscriber`, which counts what arrives
+(`HeadgateSubscriber` also gives credit). `BODY` is the body of every event.
 """
 
-from . import headgate
 from .headgate import Headgate, HeadgateSubscriber
 from .mosquitto import Mosquitto
 from .nats import Nats
@@ -25,5 +26,4 @@ __all__ = [
     "Publisher",
     "Redis",
     "Subscriber",
-    "headgate",
 ]

@@ -1,8 +1,3 @@
-"""FACE of spark."""
+"""Measures Spark with a broker: `publish` (rows into a log, beside MQTT), `read` (rows out of it, beside Parquet)."""
 
-from . import publish, read
-
-__all__ = [
-    "publish",
-    "read",
-]
+__all__ = []
