@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import house_map
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -104,3 +106,16 @@ def test_the_verbs_of_a_command_line_are_found() -> None:
     subparsers.add_parser("serve")
     subparsers.add_parser("pub")
     assert verbs(parser) == ["serve", "pub"]
+
+
+def test_architecture_is_drawn_from_the_code() -> None:
+    page = document("ARCHITECTURE.md")
+    assert page == house_map.drawn(page), "ARCHITECTURE.md: run `python -m tests.support.house_map`"
+    for name, text in house_map.parts():
+        assert f"<!-- {name} -->\n\n{text}\n<!-- /{name} -->" in page
+
+
+def test_architecture_names_files_that_there_are() -> None:
+    rooted = r"`((?:broker|matching|ops|protocol|tests|docker)/[\w/.-]+)`"
+    missing = sorted({path for path in re.findall(rooted, document("ARCHITECTURE.md")) if not (ROOT / path).exists()})
+    assert not missing, f"ARCHITECTURE.md names {missing}, which there are not"

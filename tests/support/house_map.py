@@ -1,0 +1,83 @@
+"""Draws the parts of ARCHITECTURE.md that code can draw: what each flow passes, and which rooms there are.
+
+    python -m tests.support.house_map            rewrites them in place
+
+Each stands between two marks, `<!-- NAME -->` and `<!-- /NAME -->`. `tests/test_docs.py` fails when they are not what
+this file would write, so the page cannot say of the code what was true once.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tests.support.tracer import FLOWS
+
+__all__ = ["PAGE", "drawn", "parts"]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "ARCHITECTURE.md"
+
+WALKS = {
+    "PUBLISH": "An event in memory, one broker, one subscriber: from PUBLISH to DELIVER",
+    "SUBSCRIBE-cluster": "A subscription, three brokers: from SUBSCRIBE to SUBACK",
+    "stored-PUBLISH": "A stored event, three brokers, two copies: from PUBLISH to PUBACK",
+    "replay": "A page of a log: from READ_LOG to LOG_CHUNK",
+}
+HOUSES = ("broker/core", "matching", "protocol", "broker/daemon", "broker/simulator", "ops")
+
+
+def drawn(page: str) -> str:
+    """The page with its drawn parts as they should be."""
+    for name, text in parts():
+        page = re.sub(
+            rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)",
+            lambda found, text=text: f"{found[1]}\n{text}\n{found[2]}",  # type: ignore[misc]
+            page,
+            flags=re.DOTALL,
+        )
+    return page
+
+
+def parts() -> Iterator[tuple[str, str]]:
+    """(name, text) of every part that is drawn."""
+    for name, title in WALKS.items():
+        flow = FLOWS[name]()
+        messages = int(flow.numbers["messages"])
+        between = f", {messages} messages between brokers" if messages else ""
+        yield name, f"**{title}** ({len(flow.files)} files{between})\n\n{walk(flow.files)}\n"
+    yield "rooms", f"{rooms()}\n"
+
+
+def walk(files: Iterable[str]) -> str:
+    """The files by room, both in the order in which they are first passed."""
+    by_room: dict[str, list[str]] = {}
+    for file in files:
+        room, _, name = file.rpartition("/")
+        by_room.setdefault(room, []).append(f"`{name}`")
+    return "\n".join(
+        f"{number}. `{room}/`: {', '.join(names)}" for number, (room, names) in enumerate(by_room.items(), 1)
+    )
+
+
+def rooms() -> str:
+    """A table of all rooms: how many files, and the first sentence of the manual."""
+    lines = ["| room | files | what it does |", "|---|---:|---|"]
+    for house in HOUSES:
+        for face in sorted((ROOT / house).rglob("__init__.py")):
+            room, manual = face.parent, ast.get_docstring(ast.parse(face.read_text(encoding="utf-8"))) or ""
+            files = sum(1 for file in room.glob("*.py") if not file.name.startswith("__"))
+            lines.append(f"| `{room.relative_to(ROOT).as_posix()}/` | {files} | {first_sentence(manual)} |")
+    return "\n".join(lines)
+
+
+def first_sentence(manual: str) -> str:
+    """The first sentence of a docstring, on one line."""
+    paragraph = " ".join(manual.split("\n\n", 1)[0].split())
+    return re.split(r"(?<=\.)\s", paragraph, maxsplit=1)[0]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(drawn(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
