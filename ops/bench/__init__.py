@@ -7,7 +7,9 @@
     headgate bench failover    from the kill of a broker until everything works      failover.py
     headgate bench cluster     what it costs to be several brokers                   cluster.py
     headgate bench spark_publish   rows of a DataFrame, stored, beside MQTT          spark_publish.py
+    headgate bench spark_audit     the audit, beside pandas                          spark_audit.py
     make chaos                 brokers killed and stopped, and every promise checked chaos.py
+    make spark-campaign        Spark jobs under kills: exact or refused              spark_campaign.py, spark_driver.py
 
 Each is a module with `add_arguments(parser)` and `run(arguments) -> exit code`, and runs as `python -m` too.
 

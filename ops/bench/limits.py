@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 __all__ = [
+    "AUDIT_QUIET_SECONDS",
+    "AUDIT_RUN_SECONDS_MAX",
+    "AUDIT_TRAFFIC_SECONDS_MAX",
     "ARRIVALS_PER_CHUNK_MAX",
     "BODY_LENGTH",
+    "CAMPAIGN_ANSWER_SECONDS_MAX",
+    "CAMPAIGN_START_SECONDS_MAX",
     "CHAOS_AUDIT_SECONDS_MAX",
     "CHAOS_DOOMED_SECONDS",
     "CHAOS_GAP_SECONDS_MAX",
@@ -91,6 +96,22 @@ OPEN_FILES_WANTED = 4096
 
 SETTLE_SECONDS_MAX = 60.0
 """Brokers of one machine are one cluster within some seconds; with two cores for five of them it may take more."""
+
+AUDIT_QUIET_SECONDS = 3.0
+"""No delivery for so long, and all of them are here and acknowledged: clients are asked after two seconds."""
+
+AUDIT_TRAFFIC_SECONDS_MAX = 600.0
+"""How long the traffic before an audit may take: 200,000 deliveries, each in a loop turn of a client, are 20 s."""
+
+AUDIT_RUN_SECONDS_MAX = 600.0
+"""How long one audit of it may take: a minute on two busy cores."""
+
+CAMPAIGN_START_SECONDS_MAX = 120.0
+"""How long a Spark driver and its two executors may take to be there: 12 seconds on two busy cores."""
+
+CAMPAIGN_ANSWER_SECONDS_MAX = 300.0
+"""How long one job of the Spark campaign may take. Half a million rows are written in ten seconds; the rest is patience
+with brokers that come back and executors that are started again. A job that takes longer hangs, which is a finding."""
 
 CHAOS_IN_FLIGHT_SECONDS = 1.0
 """An event accepted so long before a subscriber lost its broker may still have been on its way. It is milliseconds on

@@ -68,6 +68,9 @@ def _print(answer: dict[str, Any]) -> None:
         "lives on": f"{plain(answer['lives_on'])}: {answer['because']}",
     }
     print_map(members | {name: answer[name] for name in ("shelf", "keys") if answer.get(name)})
+    if answer.get("producers"):
+        known, limit = answer["producers"]["known"], answer["producers"]["limit"]
+        print(f"producers  {known:,} are remembered here, of {limit:,} at most: what one of them repeats is recognised")
     if answer.get("subid"):
         c1, c3 = answer["subid"]["c1"], answer["subid"]["c3"]
         print(f"subID      c1 {c1} (this broker), c2 its number here when it is made, c3 {c3} (attributes)")

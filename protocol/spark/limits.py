@@ -81,7 +81,8 @@ IDS_KNOWN_MAX = 10_000_000
 """Ids of earlier runs in the memory of one Python worker: about 1 GiB, and as long as all its tasks ask for."""
 
 RUN_EPOCHS = 2**21
-"""Epochs of one run: two for each of a million attempts, of which a run has fewer. Runs are a second apart or more."""
+"""Epochs of one run: two for each of a million attempts, of which a run has fewer. Runs of a job are
+planned at least so far apart (`rerun.planned_behind`)."""
 
 SHORT_TEXT_BYTES = 256
 """Texts shorter than this take their header from a table; beyond it the header grows a byte longer."""

@@ -17,7 +17,7 @@ from .schemas import schema_text
 from .state_reader import StateReader
 from .stream_reader import StreamReader
 from .stream_writer import StreamWriter
-from .writing import Run
+from .writing import Patience, Run, job_name, planned_behind
 
 __all__ = ["make_reader", "make_stream_reader", "make_stream_writer", "make_writer", "schema_of"]
 
@@ -59,8 +59,12 @@ def make_stream_reader(options: Mapping[str, str], schema: Any) -> StreamReader:
 def make_writer(options: Mapping[str, str], schema: Any, overwrite: bool) -> BatchWriter:
     """For `df.write`. The job's name and the time of planning are made here, so all tasks have the same."""
     checked, layout = _planned(options, schema, overwrite)
-    job = checked.producer_id or uuid.uuid4().hex
-    return BatchWriter(checked, layout, Run(job, time.time_ns() // 1000, bool(checked.producer_id)))
+    job, planned_us = checked.producer_id or uuid.uuid4().hex, time.time_ns() // 1000
+    if checked.producer_id and checked.idempotence != "none":
+        with connected(checked.servers, checked.ack_seconds, "spark planner") as client:
+            name = job_name(checked.topic, job)
+            planned_us = planned_behind(client, name, planned_us, Patience(checked.ack_seconds))
+    return BatchWriter(checked, layout, Run(job, planned_us, bool(checked.producer_id)))
 
 
 def make_stream_writer(options: Mapping[str, str], schema: Any, overwrite: bool) -> StreamWriter:

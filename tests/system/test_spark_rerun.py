@@ -65,6 +65,22 @@ def counted(spark: Any, cluster: Fleet, stream: str) -> tuple[int, int]:
     return found.events, found.numbers
 
 
+def test_ids_are_had_from_whoever_has_them(spark: Any, cluster: Fleet, stream: str) -> None:
+    for partitions, member in zip((3, 2, 5), cluster.members, strict=True):
+        write(rows(spark, partitions), member.address, stream, eventIdColumn="n")
+        assert counted(spark, cluster, stream) == EXACT
+
+
+@pytest.mark.timeout(90)
+def test_runs_in_quick_succession_are_told_apart(spark: Any, cluster: Fleet, stream: str) -> None:
+    """The session is warm, so all of these begin within a second or two."""
+    for _ in range(5):
+        write(rows(spark, 4), addresses(cluster), stream)
+    with pytest.raises(Exception, match=r"HEADGATE_(OTHER_WRITE|NONDETERMINISTIC_INPUT).*has published nothing"):
+        write(rows(spark, 1), addresses(cluster), stream)
+    assert counted(spark, cluster, stream) == EXACT
+
+
 @pytest.mark.parametrize(("first", "second"), [(4, 1), (1, 4), (4, 3)])
 def test_a_finished_guarded_job_with_other_partitions(
     spark: Any, cluster: Fleet, stream: str, first: int, second: int
@@ -115,9 +131,3 @@ def test_what_is_known_belongs_to_a_stream_and_goes_with_it(spark: Any, cluster:
     assert headgate("producers", f"{stream}/nightly", "--json", "--server", server).stdout.count('"events":0') >= 1
     write(rows(spark, 2), server, stream)
     assert counted(spark, cluster, stream) == EXACT
-
-
-def test_ids_are_had_from_whoever_has_them(spark: Any, cluster: Fleet, stream: str) -> None:
-    for partitions, member in zip((3, 2, 5), cluster.members, strict=True):
-        write(rows(spark, partitions), member.address, stream, eventIdColumn="n")
-        assert counted(spark, cluster, stream) == EXACT

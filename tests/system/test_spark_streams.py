@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,6 +68,13 @@ def streamed(spark: Any, broker: ServedBroker, stream: str, **more: str) -> Any:
     return spark.readStream.format("headgate").options(**options).load()
 
 
+def lag_by_log(progress: Any) -> dict[str, int]:
+    """As the manual says."""
+    source = progress["sources"][0]
+    end, latest = (json.loads(source[name]) for name in ("endOffset", "latestOffset"))
+    return {log: latest[log] - end.get(log, 0) for log in latest}
+
+
 def numbers_in(spark: Any, broker: ServedBroker, stream: str) -> list[int]:
     options = options_of(broker.address, stream, attributesSchema="n BIGINT")
     frame = spark.read.format("headgate").options(**options).load()
@@ -96,6 +104,7 @@ def test_ten_restarts_during_continuous_publishing(spark: Any, broker: ServedBro
 def test_available_now_takes_what_is_there_in_bounded_batches(spark: Any, broker: ServedBroker, tmp_path: Path) -> None:
     publish(broker, "bounded", range(2500))
     batches: list[int] = []
+    lags: list[int] = []
     output = str(tmp_path / "output")
 
     def run() -> None:
@@ -103,12 +112,16 @@ def test_available_now_takes_what_is_there_in_bounded_batches(spark: Any, broker
         writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = writer.trigger(availableNow=True).start(output)
         query.awaitTermination()
-        batches.extend(progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"])
+        for progress in query.recentProgress:
+            if progress["numInputRows"]:
+                batches.append(progress["numInputRows"])
+                lags.append(sum(lag_by_log(progress).values()))
 
     run()
     publish(broker, "bounded", range(2500, 2700))
     run()
     assert batches == [1000, 1000, 500, 200]
+    assert lags == [1500, 500, 0, 0]
     assert sorted(row.n for row in spark.read.parquet(output).collect()) == list(range(2700))
 
 

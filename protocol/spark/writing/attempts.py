@@ -1,9 +1,10 @@
 """One attempt of one task to publish its partition: who it is, and what it does from the first row to the last.
 
 What a write is, and by what it is known when it comes again, is in `marks.py`. The epoch puts attempts in order, so
-that a newer one fences the older ones: the seconds at which the driver planned the write, and behind them the id of the
-task's attempt, which grows within a Spark application and is never given twice. `attemptNumber` would not do: it begins
-at 0 again after a stage is repeated. The last bit says that the attempt has compared its rows: see `rerun.py`.
+that a newer one fences the older ones: the second in which the driver planned the write (a later one, if an earlier run
+has that: `rerun.planned_behind`), then the id of the task's attempt, which grows within a Spark application and is not
+given twice. `attemptNumber` would not do: it begins at 0 again after a stage is repeated. The last bit says that the
+attempt has compared its rows: see `rerun.py`.
 """
 
 from __future__ import annotations

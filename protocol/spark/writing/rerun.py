@@ -10,6 +10,10 @@ So each task compares the beginning of its own partition and says so, by opening
 of an attempt that is `compared`. Who has something to send looks first whether all partitions that an earlier run has
 published have said so in this run, and waits for them. Those that do not come are not there.
 
+So runs must not share epochs. The clock alone does not see to that: a second run may be planned in the same second as
+the first, or by a driver whose clock is behind. Whoever plans a run therefore asks for the newest epoch of the job, and
+takes a later time than that if the clock has none (a hybrid logical clock: `planned_behind`).
+
 With ids nobody has to wait: who has something to send asks for the ids of what earlier runs have published, in whatever
 partition, once for all tasks of its Python worker.
 """
@@ -34,6 +38,7 @@ __all__ = [
     "ids_between",
     "ids_of_earlier_runs",
     "is_compared",
+    "planned_behind",
     "shut_out",
     "wait_for_others",
 ]
@@ -117,6 +122,12 @@ def earlier_runs(client: Asking, job: str, mark: Mark, patience: Patience) -> It
             check_mode(job, found, mark)
             assert found is not None
             yield row, found
+
+
+def planned_behind(client: Asking, job: str, now_us: int, patience: Patience) -> int:
+    """When a run counts as planned, in microseconds: now, or later if need be to be behind all attempts before."""
+    newest = max((int(row["epoch"]) for row in _listed(client, job, b"", b"", patience)), default=0)
+    return max(now_us, (newest // RUN_EPOCHS + 1) * 1_000_000)
 
 
 def shut_out(client: Asking, job: str, run_epoch: int, patience: Patience) -> None:

@@ -51,6 +51,14 @@ def test_what_is_no_event(text: str) -> None:
         read_event(text)
 
 
+def test_of_a_stored_stream_it_says_how_many_producers_are_remembered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use_client(monkeypatch, FakeClient({"explain": ANSWER | {"producers": {"known": 1_200, "limit": 200_000}}}))
+    assert main(["explain", "quotes/*"]) == 0
+    assert "1,200 are remembered here, of 200,000 at most" in capsys.readouterr().out
+
+
 def test_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     client = use_client(monkeypatch, FakeClient({"explain": answer("true")}))
     event = '{"topic": "quotes/a", "attrs": {"price": 9}}'

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.keyspace import RING_SIZE, equality_key, hash_identifier, prefix_key
+from headgate.broker.core.limits import PRODUCERS_MAX
 from headgate.protocol.messages import Answer, Ask
 from tests.support.node_cluster import Client, NodeCluster
 
@@ -128,6 +129,13 @@ def test_a_value_lives_at_its_one_owner_and_everybody_says_so(brokers: int) -> N
         assert answer["shelf"] == "values of symbol"
         assert "rests where quotes.symbol = 'OTE' meets" in answer["because"]
         assert ("alone" in answer["because"]) == (brokers == 1)
+
+
+def test_of_a_stored_stream_it_says_how_many_producers_are_remembered_and_may_be() -> None:
+    client = NodeCluster(1).connect("b0")
+    assert "producers" not in ask(client, "explain", pattern="quotes")
+    ask(client, "schema.put", stream="quotes", schema={"durability": "stored"})
+    assert ask(client, "explain", pattern="quotes")["producers"] == {"known": 0, "limit": PRODUCERS_MAX}
 
 
 def test_without_a_condition_it_lives_at_its_topic() -> None:
