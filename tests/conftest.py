@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.watched import watch
 
 # A shared machine stalls now and then, which says nothing about the code: no per-example deadline.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,3 +25,8 @@ os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
 
 # A developer's own broker must not receive the tests' events.
 os.environ.pop("HEADGATE_SERVER", None)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Coroutine tests fail for what their loop would only have logged."""
+    watch(item)

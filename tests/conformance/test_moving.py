@@ -11,7 +11,6 @@ from headgate.protocol.aio import connect
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.errors import UnknownOutcome
 from headgate.protocol.messages import Gap
-from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.threaded import Threaded, in_thread
 
@@ -25,7 +24,6 @@ async def until(predicate: Callable[[], object]) -> None:
             await asyncio.sleep(0)
 
 
-@asynchronous
 async def test_the_asyncio_client_moves_with_all_that_it_has() -> None:
     told: list[Gap] = []
     async with fake_broker("ann") as ann, fake_broker("bob") as bob:

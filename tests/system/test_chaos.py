@@ -9,7 +9,6 @@ import pytest
 
 from headgate.ops.bench.chaos.chaos import Plan, storm
 from headgate.ops.jobs import missing_parts
-from tests.support.asynchronous import asynchronous
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +25,6 @@ PLAN = Plan(
 
 
 @pytest.mark.timeout(900)
-@asynchronous
 async def test_every_promise_is_kept_and_spark_tells_the_same_story(tmp_path: Path) -> None:
     """Without Java or PySpark it is the clients' story alone."""
     audit = not missing_parts()

@@ -13,7 +13,6 @@ from headgate.ops.bench.cluster.failover import failover
 from headgate.ops.bench.kit import fleet
 from headgate.ops.bench.kit.brokers import ring_of
 from headgate.ops.bench.limits import FAILOVER_SECONDS_MAX
-from tests.support.asynchronous import asynchronous
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +24,6 @@ async def lives_at(address: str) -> dict[str, int]:
     return {one["name"]: one["life"] for one in seen["brokers"]}
 
 
-@asynchronous
 async def test_brokers_are_killed_stopped_and_started_and_are_one_cluster_again(tmp_path: Path) -> None:
     async with fleet(3, tmp_path) as cluster:
         victim, stopped, witness = cluster.members
@@ -49,7 +47,6 @@ async def test_brokers_are_killed_stopped_and_started_and_are_one_cluster_again(
 
 
 @pytest.mark.parametrize("brokers", [3, 5])
-@asynchronous
 async def test_a_subscription_at_each_broker_hears_what_is_published_at_each(tmp_path: Path, brokers: int) -> None:
     async with fleet(brokers, tmp_path) as cluster:
         clients = [await headgate.connect(address) for address in cluster.addresses]
@@ -66,7 +63,6 @@ async def test_a_subscription_at_each_broker_hears_what_is_published_at_each(tmp
                 await client.close()
 
 
-@asynchronous
 async def test_everything_works_again_soon_after_a_kill(tmp_path: Path) -> None:
     (times,) = await failover(3, 1)
     assert 0 < times.link_down <= times.declared_dead < times.total <= FAILOVER_SECONDS_MAX

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import headgate
-from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import Child, child_broker
 
 pytestmark = pytest.mark.slow
@@ -29,7 +28,6 @@ async def kill(broker: Child) -> None:
     assert await broker.exit() == -signal.SIGKILL
 
 
-@asynchronous
 async def test_the_asyncio_client_goes_on_with_the_other_broker(tmp_path: Path) -> None:
     async with lone_broker(tmp_path, "ann") as ann, lone_broker(tmp_path, "bob") as bob:
         both = f"{ann.address},{bob.address}"
@@ -52,7 +50,6 @@ async def test_the_asyncio_client_goes_on_with_the_other_broker(tmp_path: Path) 
                 assert (gap.count, "moved to another broker, bob" in gap.reason) == (0, True)
 
 
-@asynchronous
 async def test_the_blocking_client_goes_on_with_the_other_broker(tmp_path: Path) -> None:
     async with lone_broker(tmp_path, "ann") as ann, lone_broker(tmp_path, "bob") as bob:
         with headgate.connect_blocking(f"{ann.address},{bob.address}", shuffle=False) as client:

@@ -32,7 +32,6 @@ from headgate.protocol.messages import (
     Welcome,
 )
 from headgate.protocol.wire import session
-from tests.support.asynchronous import asynchronous
 from tests.support.http import get
 from tests.support.raw_client import RawClient, framed
 from tests.support.samples import MESSAGES
@@ -69,7 +68,6 @@ def length(number: int) -> bytes:
     ],
     ids=["zero", "all ones", "over the limit", "no msgpack", "unknown type", "type 99", "huge array", "nested"],
 )
-@asynchronous
 async def test_a_frame_that_is_none(greeted: bool, data: bytes, code: ErrorCode) -> None:
     async with besieged() as broker:
         client = await (RawClient.greeted if greeted else RawClient.connect)(broker.address)
@@ -79,7 +77,6 @@ async def test_a_frame_that_is_none(greeted: bool, data: bytes, code: ErrorCode)
         await wait_until(lambda: broker.daemon.server.violations == 1)
 
 
-@asynchronous
 async def test_a_stranger_may_send_a_page_and_no_more() -> None:
     async with besieged() as broker:
         stranger = await RawClient.connect(broker.address)
@@ -94,7 +91,6 @@ async def test_a_stranger_may_send_a_page_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-@asynchronous
 async def test_another_protocol_is_told_where_it_is(kind: str) -> None:
     data, text = FOREIGN[kind]
     async with besieged() as broker:
@@ -106,7 +102,6 @@ async def test_another_protocol_is_told_where_it_is(kind: str) -> None:
 
 
 @pytest.mark.parametrize("begun", [b"", length(4000)[:3], length(4000) + b"x"], ids=["nothing", "length", "a byte"])
-@asynchronous
 async def test_who_does_not_finish_a_handshake_is_cut(monkeypatch: pytest.MonkeyPatch, begun: bytes) -> None:
     async with besieged() as broker:
         monkeypatch.setattr(session, "HANDSHAKE_SECONDS_MAX", 0.1)
@@ -117,7 +112,6 @@ async def test_who_does_not_finish_a_handshake_is_cut(monkeypatch: pytest.Monkey
         await client.close()
 
 
-@asynchronous
 async def test_a_frame_that_never_ends_is_cut_however_it_trickles(monkeypatch: pytest.MonkeyPatch) -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -143,7 +137,6 @@ def port_of(client: RawClient) -> int:
     return int(client.socket.getsockname()[1])
 
 
-@asynchronous
 async def test_a_conversation_byte_by_byte_is_as_good_as_any() -> None:
     async with besieged() as broker:
         client = await RawClient.connect(broker.address)
@@ -156,7 +149,6 @@ async def test_a_conversation_byte_by_byte_is_as_good_as_any() -> None:
         await client.close()
 
 
-@asynchronous
 async def test_ten_thousand_frames_at_once_are_all_answered() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -166,7 +158,6 @@ async def test_ten_thousand_frames_at_once_are_all_answered() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(MESSAGES)))
-@asynchronous
 async def test_a_first_word_that_is_not_hello_is_the_last(number: int) -> None:
     message = MESSAGES[number]
     if isinstance(message, Hello | Error | Goodbye):
@@ -190,7 +181,6 @@ async def test_a_first_word_that_is_not_hello_is_the_last(number: int) -> None:
     ],
     ids=lambda message: type(message).__name__,
 )
-@asynchronous
 async def test_what_a_guest_may_not_say(message: Hello | Welcome | Suback | Puback) -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -210,7 +200,6 @@ async def test_what_a_guest_may_not_say(message: Hello | Welcome | Suback | Puba
     ],
     ids=["version 0", "version 2^31", "no heartbeat", "a heartbeat of years", "nan"],
 )
-@asynchronous
 async def test_a_hello_that_cannot_be(hello: Hello, code: ErrorCode) -> None:
     async with besieged() as broker:
         client = await RawClient.connect(broker.address)
@@ -219,7 +208,6 @@ async def test_a_hello_that_cannot_be(hello: Hello, code: ErrorCode) -> None:
         await client.close()
 
 
-@asynchronous
 async def test_a_session_key_that_nobody_has_gives_a_new_session() -> None:
     async with besieged() as broker:
         for key in (b"\x00", b"k" * 256):
@@ -230,7 +218,6 @@ async def test_a_session_key_that_nobody_has_gives_a_new_session() -> None:
             await client.close()
 
 
-@asynchronous
 async def test_half_a_close_is_a_close() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -243,7 +230,6 @@ async def test_half_a_close_is_a_close() -> None:
 
 
 @pytest.mark.parametrize("greeted", [False, True], ids=["before", "after"])
-@asynchronous
 async def test_a_reset_in_the_middle_of_a_frame(greeted: bool) -> None:
     async with besieged() as broker:
         for _ in range(20):
@@ -255,7 +241,6 @@ async def test_a_reset_in_the_middle_of_a_frame(greeted: bool) -> None:
         assert broker.daemon.server.violations == 0, "a lost connection is no violation"
 
 
-@asynchronous
 async def test_a_fault_of_ours_costs_the_one_who_met_it_and_is_in_the_metrics() -> None:
     async with besieged() as broker:
 
@@ -276,7 +261,6 @@ async def test_a_fault_of_ours_costs_the_one_who_met_it_and_is_in_the_metrics() 
         assert "headgate_faults_total 1.0" in (await get(broker.admin, "/metrics")).text
 
 
-@asynchronous
 async def test_after_goodbye_nothing_counts() -> None:
     async with besieged() as broker:
         watcher = await RawClient.greeted(broker.address)

@@ -30,7 +30,6 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from tests.support.asynchronous import asynchronous
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_until
 from tests.support.witness import besieged
@@ -73,7 +72,6 @@ async def still_well(client: RawClient) -> None:
 
 
 @pytest.mark.parametrize("kind", NEVER_TAKEN)
-@asynchronous
 async def test_a_condition_that_is_refused_at_once(kind: str) -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -86,7 +84,6 @@ async def test_a_condition_that_is_refused_at_once(kind: str) -> None:
         await client.close()
 
 
-@asynchronous
 async def test_a_condition_of_a_mebibyte_ends_the_connection() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -100,7 +97,6 @@ async def test_a_condition_of_a_mebibyte_ends_the_connection() -> None:
 
 
 @pytest.mark.parametrize("kind", PATTERNS_NEVER_TAKEN)
-@asynchronous
 async def test_a_pattern_that_is_refused(kind: str) -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -110,7 +106,6 @@ async def test_a_pattern_that_is_refused(kind: str) -> None:
         await client.close()
 
 
-@asynchronous
 async def test_like_bombs_are_matched_in_linear_time() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -126,7 +121,6 @@ async def test_like_bombs_are_matched_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize("kind", TOPICS_NEVER_TAKEN)
-@asynchronous
 async def test_a_topic_that_is_refused_costs_its_batch_only(kind: str) -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -155,7 +149,6 @@ MALFORMED: dict[str, Batch] = {
 
 
 @pytest.mark.parametrize("kind", MALFORMED)
-@asynchronous
 async def test_a_malformed_batch_is_refused_alone(kind: str) -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -174,7 +167,6 @@ async def test_a_malformed_batch_is_refused_alone(kind: str) -> None:
     [b"\xc1", b"\xff" * 40, b"\x92\x81\xa1a\xdd\xff\xff\xff\xff", b"\x91" * 60, bytes(range(256))],
     ids=["no msgpack", "ones", "a huge array", "nested", "all bytes"],
 )
-@asynchronous
 async def test_records_that_are_none_are_skipped_by_a_healthy_client(records: bytes) -> None:
     async with besieged() as broker, await headgate.connect(broker.address) as victim:
         subscription = await victim.subscribe("victim")
@@ -198,7 +190,6 @@ async def test_records_that_are_none_are_skipped_by_a_healthy_client(records: by
     ],
     ids=["too many columns", "lengths that do not add up", "half a length", "no events", "too many topics"],
 )
-@asynchronous
 async def test_a_batch_whose_parts_do_not_fit_ends_the_connection(batch: Batch) -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -212,7 +203,6 @@ async def test_a_batch_whose_parts_do_not_fit_ends_the_connection(batch: Batch) 
     [Credit(CREDIT_MAX + 1, 0), Credit(2**63, 0), Credit(10, 1), Credit(10, 10**9)],
     ids=["over the largest", "2^63", "more than was sent", "far more"],
 )
-@asynchronous
 async def test_credit_that_cannot_be_ends_the_connection(credit: Credit) -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -221,7 +211,6 @@ async def test_credit_that_cannot_be_ends_the_connection(credit: Credit) -> None
         await client.close()
 
 
-@asynchronous
 async def test_negative_credit_is_no_credit_at_all() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -231,7 +220,6 @@ async def test_negative_credit_is_no_credit_at_all() -> None:
         await client.close()
 
 
-@asynchronous
 async def test_who_comes_back_with_more_than_was_sent_is_refused() -> None:
     async with besieged() as broker:
         client = await RawClient.connect(broker.address)
@@ -244,7 +232,6 @@ async def test_who_comes_back_with_more_than_was_sent_is_refused() -> None:
         await again.close()
 
 
-@asynchronous
 async def test_credit_never_shrinks() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address, credit=10)
@@ -254,7 +241,6 @@ async def test_credit_never_shrinks() -> None:
         await client.close()
 
 
-@asynchronous
 async def test_a_sequence_with_a_hole_ends_the_connection() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -287,7 +273,6 @@ ODD_QUESTIONS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("number", range(len(ODD_QUESTIONS)))
-@asynchronous
 async def test_an_odd_question_gets_an_answer_or_a_refusal(number: int) -> None:
     verb, arguments = ODD_QUESTIONS[number]
     async with besieged() as broker:
@@ -300,7 +285,6 @@ async def test_an_odd_question_gets_an_answer_or_a_refusal(number: int) -> None:
         assert broker.daemon.driver.faults == 0
 
 
-@asynchronous
 async def test_requests_that_make_no_sense_are_refused_one_by_one() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)

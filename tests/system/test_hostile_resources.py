@@ -26,7 +26,6 @@ from headgate.protocol.messages import (
     Unsubscribe,
 )
 from headgate.protocol.wire import session
-from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.support.live_broker import LiveBroker
 from tests.support.raw_client import RawClient, framed
@@ -64,7 +63,6 @@ def held_objects() -> int:
 
 
 @pytest.mark.parametrize("size", [200, pytest.param(2000, marks=pytest.mark.slow)])
-@asynchronous
 async def test_idle_sockets_are_cut_by_the_deadline(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     async with besieged() as broker:
         monkeypatch.setattr(session, "HANDSHAKE_SECONDS_MAX", 0.5)
@@ -78,7 +76,6 @@ async def test_idle_sockets_are_cut_by_the_deadline(monkeypatch: pytest.MonkeyPa
         assert broker.daemon.node.statistics(0).sessions == 2
 
 
-@asynchronous
 async def test_a_crowd_over_connections_max_costs_nobody_inside() -> None:
     async with besieged(connections_max=50) as broker:
         inside = [await RawClient.greeted(broker.address) for _ in range(48)]
@@ -92,7 +89,6 @@ async def test_a_crowd_over_connections_max_costs_nobody_inside() -> None:
 
 
 @pytest.mark.parametrize("size", [3000, pytest.param(10_000, marks=pytest.mark.slow)])
-@asynchronous
 async def test_a_storm_of_subscriptions_leaves_nothing_behind(size: int) -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -140,12 +136,10 @@ async def identical(count: int) -> None:
 
 
 @pytest.mark.parametrize("size", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
-@asynchronous
 async def test_identical_filters(size: int) -> None:
     await identical(size)
 
 
-@asynchronous
 async def test_a_thousand_subscriptions_that_match_everything() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -159,7 +153,6 @@ async def test_a_thousand_subscriptions_that_match_everything() -> None:
         await ended(broker, client)
 
 
-@asynchronous
 async def test_more_subscriptions_than_a_session_may_have_are_refused_one_by_one() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)
@@ -173,7 +166,6 @@ async def test_more_subscriptions_than_a_session_may_have_are_refused_one_by_one
         await ended(broker, client)
 
 
-@asynchronous
 async def test_connections_that_come_and_go_leave_nothing_behind() -> None:
     async with besieged(grace_seconds=0) as broker:
         tracemalloc.start()
@@ -193,7 +185,6 @@ async def test_connections_that_come_and_go_leave_nothing_behind() -> None:
             tracemalloc.stop()
 
 
-@asynchronous
 async def test_streams_without_end_meet_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.broker.core.delivery.streams.STREAMS_MAX", 100)
     async with besieged() as broker:
@@ -208,7 +199,6 @@ async def test_streams_without_end_meet_an_end(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-@asynchronous
 async def test_a_full_table_of_descriptors_is_survived(tmp_path: Path, loop: str) -> None:
     async with child_broker(tmp_path, loop=loop) as child, await headgate.connect(child.address) as inside:
         resource.prlimit(child.process.pid, resource.RLIMIT_NOFILE, (64, 64))

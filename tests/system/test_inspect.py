@@ -12,7 +12,6 @@ import pytest
 
 import headgate
 from headgate.ops.bench.kit import fleet
-from tests.support.asynchronous import asynchronous
 from tests.system import processes
 
 pytestmark = pytest.mark.slow
@@ -25,7 +24,6 @@ async def look(address: str, *words: str) -> tuple[Any, str]:
     return json.loads(done.stdout), done.stderr
 
 
-@asynchronous
 async def test_one_address_shows_three_brokers_and_names_the_one_that_is_killed(tmp_path: Path) -> None:
     async with fleet(3, tmp_path) as cluster:
         names = {member.name for member in cluster.members}

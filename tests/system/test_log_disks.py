@@ -26,7 +26,6 @@ from headgate.broker.daemon.log import SqliteLogStore
 from headgate.broker.daemon.main import DISK_UNUSABLE
 from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import Refused, UnknownOutcome
-from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import Child, child_broker
 from tests.support.damaged_log import LogKit
 
@@ -55,7 +54,6 @@ def _gives_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_gives_up_soon")
-@asynchronous
 async def test_on_a_full_disk_stored_events_are_refused_and_everything_else_goes_on(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -112,7 +110,6 @@ async def store(client: headgate.Client, batches: int) -> int:
 
 
 @pytest.mark.usefixtures("_gives_up_soon")
-@asynchronous
 async def test_a_broker_that_filled_its_disk_starts_again_and_retention_makes_room(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -140,7 +137,6 @@ async def test_a_broker_that_filled_its_disk_starts_again_and_retention_makes_ro
             assert await child.exit() == 0 and "Traceback" not in child.stderr
 
 
-@asynchronous
 async def test_a_schema_that_a_full_disk_cannot_keep_is_refused(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -158,7 +154,6 @@ async def test_a_schema_that_a_full_disk_cannot_keep_is_refused(tmp_path: Path) 
             assert [f"schema/s{number}" in records for number in range(kept + 1)] == [True] * kept + [False]
 
 
-@asynchronous
 async def test_one_full_disk_of_three_hinders_nobody_else_and_of_two_it_is_told_in_time(tmp_path: Path) -> None:
     data = tmp_path / "ann"
     data.mkdir()

@@ -10,7 +10,6 @@ import pytest
 
 import headgate
 from headgate.broker.daemon.copied_folder import birth_of
-from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import Child, child_broker
 
 pytestmark = pytest.mark.slow
@@ -33,7 +32,6 @@ async def life(folder: Path, number: int) -> tuple[dict[str, int], Child]:
 
 
 @pytest.mark.parametrize("moved", [False, True])
-@asynchronous
 async def test_a_backup_goes_on_in_an_epoch_of_its_own(tmp_path: Path, moved: bool) -> None:
     data, backup = tmp_path / "data", tmp_path / "backup"
     await life(tmp_path, 1)

@@ -14,7 +14,6 @@ import pytest
 
 import headgate
 from headgate.ops.bench.kit import fleet
-from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.support.live_broker import live_broker
 from tests.system.processes import Broker, running_broker, start
@@ -49,7 +48,6 @@ def numbers(events: list[headgate.Event]) -> list[Any]:
     return [event.attributes["n"] for event in events]
 
 
-@asynchronous
 async def test_it_catches_up_with_a_publisher_that_does_not_stop() -> None:
     async with live_broker() as broker:
         publisher, reader = [await headgate.connect(broker.address) for _ in range(2)]
@@ -68,7 +66,6 @@ async def test_it_catches_up_with_a_publisher_that_does_not_stop() -> None:
         await reader.close()
 
 
-@asynchronous
 async def test_an_event_has_one_id_live_and_in_the_log_and_both_clients_read_it() -> None:
     async with live_broker() as broker, await headgate.connect(broker.address) as client:
         await client.ask("schema.put", stream="quotes", schema=STORED)
@@ -92,7 +89,6 @@ async def test_an_event_has_one_id_live_and_in_the_log_and_both_clients_read_it(
         assert found == [(event.id, event.position) for event in past[10:]]
 
 
-@asynchronous
 async def test_a_killed_broker_loses_nothing_that_was_stored_and_nothing_is_there_twice(tmp_path: Path) -> None:
     address = free_address()
     client = None
@@ -118,7 +114,6 @@ async def test_a_killed_broker_loses_nothing_that_was_stored_and_nothing_is_ther
                 await client.close()
 
 
-@asynchronous
 async def test_logs_of_three_brokers_are_one_stream_and_a_copy_stands_in_for_a_dead_one(tmp_path: Path) -> None:
     async with fleet(3, tmp_path) as cluster:
         clients = [await headgate.connect(address) for address in cluster.addresses]

@@ -14,7 +14,6 @@ import pytest
 import headgate
 from headgate.ops.bench.kit import fleet
 from headgate.protocol.messages import Gap
-from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.system.processes import headgate as command
 from tests.system.processes import running_broker, start
@@ -24,7 +23,6 @@ from tests.system.test_restart import free_address
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
-@asynchronous
 async def test_the_home_of_a_subscriber_is_killed_and_it_sees_each_event_once(tmp_path: Path) -> None:
     gaps: list[Gap] = []
     async with fleet(3, tmp_path) as cluster, AsyncExitStack() as stack:
@@ -52,7 +50,6 @@ async def test_the_home_of_a_subscriber_is_killed_and_it_sees_each_event_once(tm
         assert not gaps and not whole.gaps and not some.gaps
 
 
-@asynchronous
 async def test_a_lone_broker_is_killed_and_comes_back(tmp_path: Path) -> None:
     address, gaps = free_address(), list[Gap]()
     async with AsyncExitStack() as stack:
@@ -70,7 +67,6 @@ async def test_a_lone_broker_is_killed_and_comes_back(tmp_path: Path) -> None:
         assert numbers(await found) == list(range(4000)) and not gaps
 
 
-@asynchronous
 async def test_what_a_slow_subscriber_was_not_sent_it_reads(tmp_path: Path) -> None:
     async with (
         child_broker(tmp_path, name="ann", outbox_bytes=65536) as broker,
@@ -89,7 +85,6 @@ async def test_what_a_slow_subscriber_was_not_sent_it_reads(tmp_path: Path) -> N
         assert slow.lost == 0 and not slow.gaps
 
 
-@asynchronous
 async def test_brokers_out_of_reach_are_named_and_what_they_have_comes_when_they_are_back(tmp_path: Path) -> None:
     gaps: list[Gap] = []
     async with fleet(3, tmp_path) as cluster:

@@ -11,7 +11,6 @@ import pytest
 
 import headgate
 from headgate.protocol.messages import Goodbye
-from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.support.raw_client import RawClient
 
@@ -24,7 +23,6 @@ def free_address() -> str:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-@asynchronous
 async def test_a_client_outlives_a_killed_broker(tmp_path: Path) -> None:
     address = free_address()
     async with child_broker(tmp_path, listen=address, name="ann") as first:
@@ -48,7 +46,6 @@ async def test_a_client_outlives_a_killed_broker(tmp_path: Path) -> None:
         await client.close()
 
 
-@asynchronous
 async def test_schemas_survive_a_killed_broker(tmp_path: Path) -> None:
     schema = {"attributes": {"price": {"type": "float", "min": 0.0, "max": 1000.0}}}
     async with child_broker(tmp_path) as first, await headgate.connect(first.address) as client:
@@ -60,7 +57,6 @@ async def test_schemas_survive_a_killed_broker(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-@asynchronous
 async def test_a_stop_in_the_middle_of_traffic_is_clean(tmp_path: Path, loop: str) -> None:
     async with child_broker(tmp_path, loop=loop) as child:
         heard = await RawClient.greeted(child.address)
@@ -92,7 +88,6 @@ async def test_a_stop_in_the_middle_of_traffic_is_clean(tmp_path: Path, loop: st
         await heard.close()
 
 
-@asynchronous
 async def test_a_port_that_was_just_left_can_be_taken_at_once(tmp_path: Path) -> None:
     address = free_address()
     for _ in range(2):

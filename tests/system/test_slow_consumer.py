@@ -13,7 +13,6 @@ from headgate.broker.core import Node
 from headgate.protocol.aio import Client, Subscription, connection
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Credit, Deliver, Gap, Goodbye, Message
-from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_until
@@ -105,7 +104,6 @@ def numbers_of(heard: list[Message]) -> list[int]:
 
 
 @pytest.mark.parametrize("credit", [1_000_000, 25], ids=["its socket is full", "its credit is used up"])
-@asynchronous
 async def test_the_oldest_are_dropped_and_counted_exactly(credit: int) -> None:
     async with scene("drop", credit) as found:
         await found.publish()
@@ -125,7 +123,6 @@ async def test_the_oldest_are_dropped_and_counted_exactly(credit: int) -> None:
         assert (await found.stalled.hear_a(Deliver)).portion.count == 1
 
 
-@asynchronous
 async def test_or_the_slow_one_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "CLOSE_SECONDS_MAX", 30.0)
     async with scene("disconnect") as found:

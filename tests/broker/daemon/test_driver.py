@@ -16,7 +16,6 @@ from headgate.broker.daemon.limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, 
 from headgate.protocol.data import LogName, make_batch, split_u32
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Ask, Deliver, Error, Gap, Goodbye, Mode, Puback, Publish
-from tests.support.asynchronous import asynchronous
 from tests.support.driver_bench import Bench, Wire
 from tests.support.waiting import wait_until
 
@@ -26,7 +25,6 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-@asynchronous
 async def test_each_effect_is_carried_out(bench: Bench) -> None:
     wire = bench.client(1)
     with structlog.testing.capture_logs() as lines:
@@ -49,7 +47,6 @@ async def test_each_effect_is_carried_out(bench: Bench) -> None:
     ]
 
 
-@asynchronous
 async def test_a_link_that_is_gone_or_closed_is_no_error(bench: Bench) -> None:
     wire = bench.client(1)
     wire.closed = True
@@ -60,7 +57,6 @@ async def test_a_link_that_is_gone_or_closed_is_no_error(bench: Bench) -> None:
     assert bench.driver.faults == 0
 
 
-@asynchronous
 async def test_a_record_that_cannot_be_written_is_logged_and_nothing_else(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "records.new").mkdir()
     with structlog.testing.capture_logs() as lines:
@@ -70,7 +66,6 @@ async def test_a_record_that_cannot_be_written_is_logged_and_nothing_else(bench:
     assert lines[0]["key"] == "schema/a" and "Is a directory" in lines[0]["reason"]
 
 
-@asynchronous
 async def test_matching_is_timed_by_read(bench: Bench) -> None:
     bench.client(1)
     bench.driver.match_counts = [0] * len(bench.driver.match_counts)
@@ -87,7 +82,6 @@ async def test_matching_is_timed_by_read(bench: Bench) -> None:
     bench.driver.stop()
 
 
-@asynchronous
 async def test_the_timer_wakes_the_node_when_it_is_due(bench: Bench) -> None:
     bench.client(1)
     bench.driver.feed(LinkDown(1, "gone"))
@@ -97,7 +91,6 @@ async def test_the_timer_wakes_the_node_when_it_is_due(bench: Bench) -> None:
     bench.driver.stop()
 
 
-@asynchronous
 async def test_what_is_due_at_once_lets_others_have_their_turn(bench: Bench) -> None:
     wire = bench.subscriber(1, credit=1)
     bench.client(2)
@@ -116,7 +109,6 @@ async def test_what_is_due_at_once_lets_others_have_their_turn(bench: Bench) -> 
     assert bench.node.next_deadline() > bench.now
 
 
-@asynchronous
 async def test_a_paused_link_with_much_to_come_does_not_spin(bench: Bench) -> None:
     bench.subscriber(1, credit=1)
     bench.client(2)
@@ -130,7 +122,6 @@ async def test_a_paused_link_with_much_to_come_does_not_spin(bench: Bench) -> No
     assert bench.node.next_deadline() > bench.now
 
 
-@asynchronous
 async def test_stop_disarms(bench: Bench) -> None:
     bench.client(1)
     bench.node.deadline = float("-inf")
@@ -142,7 +133,6 @@ async def test_stop_disarms(bench: Bench) -> None:
     assert bench.node.breaks == 0
 
 
-@asynchronous
 async def test_an_input_that_fails_ends_its_session_and_no_other(bench: Bench) -> None:
     subscriber, publisher, hostile = bench.subscriber(1), bench.client(2), bench.client(3)
     bench.node.breaks_on = Publish
@@ -163,7 +153,6 @@ async def test_an_input_that_fails_ends_its_session_and_no_other(bench: Bench) -
     bench.node.validate()
 
 
-@asynchronous
 async def test_a_session_that_cannot_even_end_loses_its_link(bench: Bench) -> None:
     wire = bench.client(1)
     bench.node.breaks_on = Received
@@ -172,7 +161,6 @@ async def test_a_session_that_cannot_even_end_loses_its_link(bench: Bench) -> No
     assert bench.node.breaks == bench.driver.faults == 2
 
 
-@asynchronous
 async def test_a_wake_that_fails_is_tried_again_after_a_pause(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.node.deadline = float("-inf")
     bench.node.breaks_on = Wake
@@ -191,7 +179,6 @@ async def test_a_wake_that_fails_is_tried_again_after_a_pause(bench: Bench, monk
     bench.driver.stop()
 
 
-@asynchronous
 async def test_an_effect_that_fails_costs_its_own_link_only(bench: Bench) -> None:
     first, choking, last = bench.subscriber(1), bench.subscriber(2), bench.subscriber(3)
     publisher = bench.client(4)
@@ -203,28 +190,24 @@ async def test_an_effect_that_fails_costs_its_own_link_only(bench: Bench) -> Non
     assert bench.driver.faults == 1
 
 
-@asynchronous
 async def test_a_drain_that_fails_is_logged(bench: Bench) -> None:
     bench.node.breaks_on = Drain
     bench.driver.feed(Drain())
     assert bench.driver.faults == 1
 
 
-@asynchronous
 async def test_the_wall_clock_is_told_as_its_distance(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time", lambda: 5000.0)
     bench.driver.tell_wall_clock()
     assert bench.node.publishers.wall_offset == 4000.0
 
 
-@asynchronous
 async def test_goodbye_closes_the_link_from_this_side_too(bench: Bench) -> None:
     wire = bench.client(1)
     bench.driver.feed(Received(1, [Goodbye(ErrorCode.GOODBYE, "")]))
     assert wire.closed and not wire.aborted
 
 
-@asynchronous
 async def test_what_one_input_says_on_a_link_is_flushed_once_and_at_once(bench: Bench) -> None:
     wires = [bench.subscriber(link) for link in (1, 2)]
     before = [wire.flushes for wire in wires]
@@ -236,7 +219,6 @@ async def test_what_one_input_says_on_a_link_is_flushed_once_and_at_once(bench: 
     assert [wire.flushes for wire in wires] == [count + 1 for count in before]
 
 
-@asynchronous
 async def test_a_lone_delivery_is_written_before_its_acknowledgement_is_encoded(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,7 +231,6 @@ async def test_a_lone_delivery_is_written_before_its_acknowledgement_is_encoded(
     assert order == [(subscriber, "Deliver"), (subscriber, "flush"), (publisher, "Puback"), (publisher, "flush")]
 
 
-@asynchronous
 async def test_of_many_effects_each_link_is_flushed_once(bench: Bench) -> None:
     wires = [bench.subscriber(link, 10_000) for link in range(1, FEW_EFFECTS_MAX + 1)]
     bench.client(99)
@@ -262,7 +243,6 @@ async def test_of_many_effects_each_link_is_flushed_once(bench: Bench) -> None:
     assert [wire.flushes for wire in wires] == [count + 1 for count in before]
 
 
-@asynchronous
 async def test_when_more_follows_everything_is_flushed_once_at_the_end_of_the_turn(bench: Bench) -> None:
     wire = bench.subscriber(1)
     bench.client(2)
@@ -285,7 +265,6 @@ def lengths_of(wire: Wire) -> list[list[int]]:
     return [split_u32(message.portion.lengths).tolist() for message in wire.heard(Deliver)]
 
 
-@asynchronous
 async def test_reads_that_follow_one_another_are_spread_as_one(bench: Bench) -> None:
     wire = bench.subscriber(1)
     bench.client(2)
@@ -297,7 +276,6 @@ async def test_reads_that_follow_one_another_are_spread_as_one(bench: Bench) -> 
     assert len(lengths) == 3 and lengths == sorted(lengths)
 
 
-@asynchronous
 async def test_nothing_overtakes_what_is_held_back(bench: Bench) -> None:
     wire, publisher = bench.subscriber(1), bench.client(2)
     bench.client(3)
@@ -313,7 +291,6 @@ async def test_nothing_overtakes_what_is_held_back(bench: Bench) -> None:
     assert len(lengths_of(wire)) == 4
 
 
-@asynchronous
 async def test_what_is_held_back_is_bounded(bench: Bench) -> None:
     wire = bench.subscriber(1)
     bench.client(2)
@@ -324,7 +301,6 @@ async def test_what_is_held_back_is_bounded(bench: Bench) -> None:
     assert len(lengths) == HELD_READS_MAX
 
 
-@asynchronous
 async def test_what_the_log_is_asked_and_the_order_to_halt_go_to_whoever_can(bench: Bench) -> None:
     asked: list[object] = []
     question = FindTime(1, LogName("test", 7, 0, "a"), 5)
@@ -336,7 +312,6 @@ async def test_what_the_log_is_asked_and_the_order_to_halt_go_to_whoever_can(ben
     assert asked == [question, "the disk has failed"] and bench.driver.faults == 0
 
 
-@asynchronous
 async def test_what_was_held_back_is_asked_of_the_disk_before_the_node_says_that_it_knows(bench: Bench) -> None:
     wire = bench.client(1)
     asked: list[Any] = []
@@ -355,7 +330,6 @@ async def test_what_was_held_back_is_asked_of_the_disk_before_the_node_says_that
     bench.driver.stop()
 
 
-@asynchronous
 async def test_while_records_find_no_room_a_schema_is_refused(bench: Bench) -> None:
     wire = bench.client(1)
     bench.records.reserve.whole = False

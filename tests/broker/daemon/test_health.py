@@ -7,12 +7,10 @@ import pytest
 from headgate.broker.core.inputs import Drain
 from headgate.broker.daemon.health import Health
 from headgate.broker.daemon.limits import ADMIN_LINE_LENGTH_MAX
-from tests.support.asynchronous import asynchronous
 from tests.support.http import get, request
 from tests.support.live_broker import live_broker
 
 
-@asynchronous
 async def test_health_readiness_and_metrics() -> None:
     async with live_broker() as broker:
         health = await get(broker.admin, "/healthz")
@@ -25,14 +23,12 @@ async def test_health_readiness_and_metrics() -> None:
         assert "headgate_uptime_seconds" in metrics.text
 
 
-@asynchronous
 async def test_a_broker_without_its_place_in_the_cluster_is_starting() -> None:
     async with live_broker(join="127.0.0.1:1") as broker:
         ready = await get(broker.admin, "/readyz")
         assert (ready.status, ready.text) == (503, "starting\n")
 
 
-@asynchronous
 async def test_a_broker_that_drains_is_alive_and_not_ready() -> None:
     async with live_broker() as broker:
         broker.daemon.driver.feed(Drain())
@@ -41,7 +37,6 @@ async def test_a_broker_that_drains_is_alive_and_not_ready() -> None:
         assert (await get(broker.admin, "/healthz")).status == 200
 
 
-@asynchronous
 async def test_metrics_that_fail_are_a_500_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     def broken() -> bytes:
         raise RuntimeError("a fault of ours")
@@ -67,20 +62,17 @@ async def test_metrics_that_fail_are_a_500_and_the_rest_goes_on(caplog: pytest.L
     ],
     ids=["nowhere", "post", "long line", "long header", "not http"],
 )
-@asynchronous
 async def test_other_requests_are_refused(data: bytes, status: int) -> None:
     async with live_broker() as broker:
         assert (await request(broker.admin, data)).status == status
         assert (await get(broker.admin, "/healthz")).status == 200
 
 
-@asynchronous
 async def test_it_listens_on_ipv6_too() -> None:
     async with live_broker(admin="[::1]:0") as broker:
         assert broker.admin.startswith("[::1]:")
         assert (await get(broker.admin, "/healthz")).status == 200
 
 
-@asynchronous
 async def test_closing_what_never_listened_is_fine() -> None:
     await Health(lambda: b"", lambda: "").close()

@@ -23,7 +23,6 @@ from headgate.protocol.aio import connection
 from headgate.protocol.data import make_batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Deliver, Error, Gap, Goodbye, Hello, Message, Mode, Publish
-from tests.support.asynchronous import asynchronous
 from tests.support.child_broker import child_broker
 from tests.support.damaged_log import NOW, LogKit
 from tests.support.http import get
@@ -76,7 +75,6 @@ def test_a_host_that_is_not_ours_is_told_too(
     assert f"cannot listen on {address}: " in capsys.readouterr().err
 
 
-@asynchronous
 async def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path, taken: str) -> None:
     daemon = Daemon(settings(tmp_path, listen=taken, log_level="error"))
     with pytest.raises(AddressError) as caught:
@@ -88,7 +86,6 @@ async def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path, taken: s
 
 
 @pytest.mark.parametrize("asked", [{}, {"join": "127.0.0.1:1"}, {"peer_listen": "?"}])
-@asynchronous
 async def test_a_peer_address_that_is_taken_stops_only_who_asked_for_peers(
     tmp_path: Path, taken: str, asked: dict[str, str]
 ) -> None:
@@ -111,7 +108,6 @@ async def test_a_peer_address_that_is_taken_stops_only_who_asked_for_peers(
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0], ids=["clock right", "clock behind"])
-@asynchronous
 async def test_a_log_that_was_put_back_goes_on_in_another_epoch(
     seconds: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +148,6 @@ def test_fewer_connections_than_wished_for_are_told(
     assert '"connections_max": 7' in told and "LimitNOFILE" in told
 
 
-@asynchronous
 async def test_sighup_reads_the_settings_again_and_never_ends_the_broker(tmp_path: Path) -> None:
     file = tmp_path / "headgate.toml"
     file.write_text("drain_seconds = 3.0\n")
@@ -171,7 +166,6 @@ async def test_sighup_reads_the_settings_again_and_never_ends_the_broker(tmp_pat
             assert (await client.ask("status"))["draining"] is False
 
 
-@asynchronous
 async def test_without_settings_to_read_again_sighup_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -182,7 +176,6 @@ async def test_without_settings_to_read_again_sighup_changes_nothing(
     assert '"changed": "nothing", "needs_a_restart": "nothing"' in capsys.readouterr().err
 
 
-@asynchronous
 async def test_a_stop_delivers_what_was_accepted_and_says_goodbye() -> None:
     async with live_broker() as broker:
         subscriber, publisher = await RawClient.greeted(broker.address), await RawClient.greeted(broker.address)
@@ -201,7 +194,6 @@ async def test_a_stop_delivers_what_was_accepted_and_says_goodbye() -> None:
         await stopping
 
 
-@asynchronous
 async def test_a_stop_counts_what_it_could_not_deliver() -> None:
     async with live_broker() as broker, await headgate.connect(broker.address) as publisher:
         subscriber = await RawClient.greeted(broker.address, credit=2)
@@ -219,7 +211,6 @@ async def test_a_stop_counts_what_it_could_not_deliver() -> None:
         assert broker.daemon.node.statistics(0).drops["shutdown"] == 3
 
 
-@asynchronous
 async def test_while_it_drains_a_newcomer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     async with live_broker() as broker:
         late = await RawClient.connect(broker.address)
@@ -235,7 +226,6 @@ async def test_while_it_drains_a_newcomer_is_told(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-@asynchronous
 async def test_sigterm_drains_and_the_manager_hears_of_it(tmp_path: Path, loop: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
@@ -263,7 +253,6 @@ async def test_sigterm_drains_and_the_manager_hears_of_it(tmp_path: Path, loop: 
         assert said <= {b"WATCHDOG=1", b"STOPPING=1"}
 
 
-@asynchronous
 async def test_a_second_signal_waits_for_nobody(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, structlog.testing.capture_logs() as lines:
         patch.setattr(connection, "CLOSE_SECONDS_MAX", 60.0)
@@ -280,7 +269,6 @@ async def test_a_second_signal_waits_for_nobody(tmp_path: Path) -> None:
         await stubborn.close()
 
 
-@asynchronous
 async def test_a_callback_that_fails_is_logged_and_the_broker_goes_on(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
     with structlog.testing.capture_logs() as lines:
@@ -298,7 +286,6 @@ async def test_a_callback_that_fails_is_logged_and_the_broker_goes_on(tmp_path: 
         assert await serving == 0
 
 
-@asynchronous
 async def test_something_periodic_that_fails_comes_again() -> None:
     async with live_broker() as broker:
         calls: list[int] = []

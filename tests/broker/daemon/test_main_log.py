@@ -21,7 +21,6 @@ from headgate.broker.daemon.log import SqliteLogStore
 from headgate.broker.daemon.main import run
 from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import HeadgateError
-from tests.support.asynchronous import asynchronous
 from tests.support.damaged_log import LogKit
 from tests.support.live_broker import live_broker
 from tests.support.waiting import wait_until
@@ -47,7 +46,6 @@ def settings(directory: Path, **given: Any) -> Settings:
     return load_settings(free | {"data": directory, "name": "ann"} | given)
 
 
-@asynchronous
 async def test_what_was_stored_is_there_in_the_next_life(tmp_path: Path) -> None:
     for life in range(3):
         async with live_broker(data=tmp_path) as broker, await headgate.connect(broker.address) as client:
@@ -57,7 +55,6 @@ async def test_what_was_stored_is_there_in_the_next_life(tmp_path: Path) -> None
             assert (log.first, log.next) == (0, life + 1)
 
 
-@asynchronous
 async def test_a_broker_without_stored_streams_has_no_log(tmp_path: Path) -> None:
     async with live_broker(data=tmp_path) as broker, await headgate.connect(broker.address) as client:
         await client.publish("a", {}, b"x")
@@ -77,7 +74,6 @@ def test_the_log_of_another_broker_stops_the_start(
     assert (folder / "log.db").read_bytes() == before
 
 
-@asynchronous
 async def test_a_damaged_log_is_told_and_the_broker_serves_the_rest(kit: LogKit) -> None:
     folder = kit.copy()
     with (folder / "log.db").open("r+b") as stream:
@@ -120,7 +116,6 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> type[Failing]:
     return Failing
 
 
-@asynchronous
 async def test_a_broker_whose_disk_fails_stops_and_acknowledges_nothing(tmp_path: Path, failing: type[Failing]) -> None:
     with structlog.testing.capture_logs() as lines:
         serving = asyncio.get_running_loop().create_task(module._serve(settings(tmp_path)))
@@ -144,7 +139,6 @@ async def test_a_broker_whose_disk_fails_stops_and_acknowledges_nothing(tmp_path
     assert [(log.name.kind, log.first, log.next) for log in held.logs] == [(LogKind.EVENTS, 0, 1)]
 
 
-@asynchronous
 async def test_the_end_waits_for_the_disk(tmp_path: Path) -> None:
     async with live_broker(data=tmp_path, name="ann") as broker:
         client = await headgate.connect(broker.address)
@@ -160,7 +154,6 @@ async def test_the_end_waits_for_the_disk(tmp_path: Path) -> None:
     store.close()
 
 
-@asynchronous
 async def test_an_ordinary_stop_leaves_no_write_ahead_file(tmp_path: Path) -> None:
     with structlog.testing.capture_logs() as lines:
         serving = asyncio.get_running_loop().create_task(module._serve(settings(tmp_path)))

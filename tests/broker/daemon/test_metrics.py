@@ -11,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 import headgate
 from headgate.broker.daemon import metrics as module
 from headgate.broker.daemon.metrics import METRICS
-from tests.support.asynchronous import asynchronous
 from tests.support.http import get
 from tests.support.live_broker import LiveBroker, live_broker
 
@@ -25,7 +24,6 @@ async def scraped(broker: LiveBroker) -> dict[str, list[Any]]:
     return samples
 
 
-@asynchronous
 async def test_every_metric_is_in_a_scrape_and_every_one_of_a_scrape_is_listed() -> None:
     async with live_broker() as broker, await headgate.connect(broker.address) as client:
         await client.publish("quotes/NYSE", {"price": 1.0})
@@ -36,7 +34,6 @@ async def test_every_metric_is_in_a_scrape_and_every_one_of_a_scrape_is_listed()
     assert len(METRICS) == len(set(METRICS))
 
 
-@asynchronous
 async def test_the_numbers_are_true() -> None:
     async with live_broker() as broker, await headgate.connect(broker.address) as client:
         subscription = await client.subscribe("quotes", where="price > 1")
@@ -58,7 +55,6 @@ async def test_the_numbers_are_true() -> None:
         await subscription.close()
 
 
-@asynchronous
 async def test_what_is_compared_between_brokers_names_the_cluster() -> None:
     async with live_broker(cluster="staging") as broker:
         samples = await scraped(broker)
@@ -67,7 +63,6 @@ async def test_what_is_compared_between_brokers_names_the_cluster() -> None:
     assert {"headgate_peer_links", "headgate_peer_refusals"} < set(named)
 
 
-@asynchronous
 async def test_the_histogram_accumulates_and_counts_reads() -> None:
     async with live_broker() as broker, await headgate.connect(broker.address) as client:
         for _ in range(5):
@@ -80,7 +75,6 @@ async def test_the_histogram_accumulates_and_counts_reads() -> None:
         assert 0 < samples["headgate_match_seconds_sum"][0].value < 10
 
 
-@asynchronous
 async def test_the_busiest_streams_have_series_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "STREAM_SERIES_MAX", 3)
     async with live_broker() as broker, await headgate.connect(broker.address) as client:
@@ -93,7 +87,6 @@ async def test_the_busiest_streams_have_series_of_their_own(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("stream", ['a"b', "a\\b", 'a"} 1\\', "a b=c,{}", "Ótê東", "#"])
-@asynchronous
 async def test_the_name_of_a_stream_cannot_break_a_scrape(stream: str) -> None:
     async with live_broker() as broker, await headgate.connect(broker.address) as client:
         await client.publish(stream, {})

@@ -33,7 +33,6 @@ from headgate.broker.daemon.records import Records
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import PAGE_LENGTH_MAX
 from headgate.protocol.messages import VERSION, Control, Error, Hello, Peer
-from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import live_broker
 from tests.support.peer_events import forward
 from tests.support.raw_client import RawClient
@@ -122,7 +121,6 @@ async def pair(folder: Path) -> tuple[Bench, Bench]:
     return ann, bob
 
 
-@asynchronous
 async def test_two_brokers_talk(tmp_path: Path) -> None:
     ann, bob = await pair(tmp_path)
     assert (ann.node.told, bob.node.told) == ([("up", "bob")], [("up", "ann")])
@@ -136,7 +134,6 @@ async def test_two_brokers_talk(tmp_path: Path) -> None:
     assert ann.node.told[-1] == ("down", "bob") and bob.node.told[-1] == ("down", "ann")
 
 
-@asynchronous
 async def test_both_dial_each_other_and_one_link_is_left(tmp_path: Path) -> None:
     ann, bob = Bench("ann", tmp_path), Bench("bob", tmp_path)
     await ann.start()
@@ -150,7 +147,6 @@ async def test_both_dial_each_other_and_one_link_is_left(tmp_path: Path) -> None
         await bench.stop()
 
 
-@asynchronous
 async def test_more_events_than_the_sockets_hold_come_through_under_credit(tmp_path: Path) -> None:
     ann, bob = await pair(tmp_path)
     (info,) = ann.node.peers.by_identifier.values()
@@ -168,7 +164,6 @@ async def test_more_events_than_the_sockets_hold_come_through_under_credit(tmp_p
         await bench.stop()
 
 
-@asynchronous
 async def test_a_link_that_is_cut_comes_back(tmp_path: Path) -> None:
     ann, bob = await pair(tmp_path)
     (connection,) = bob.driver.links.values()
@@ -180,7 +175,6 @@ async def test_a_link_that_is_cut_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "a..b:1", "127.0.0.1:99999", "[::1]:1"])
-@asynchronous
 async def test_nobody_there_is_a_failed_dial(tmp_path: Path, address: str) -> None:
     ann = Bench("ann", tmp_path)
     await ann.start()
@@ -190,7 +184,6 @@ async def test_nobody_there_is_a_failed_dial(tmp_path: Path, address: str) -> No
     await ann.stop()
 
 
-@asynchronous
 async def test_who_is_never_reached_is_told_once(tmp_path: Path) -> None:
     ann = Bench("ann", tmp_path)
     await ann.start()
@@ -210,7 +203,6 @@ async def test_who_is_never_reached_is_told_once(tmp_path: Path) -> None:
         await bench.stop()
 
 
-@asynchronous
 async def test_failing_addresses_are_remembered_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DIALS_MAX", 2)
     ann = Bench("ann", tmp_path)
@@ -219,7 +211,6 @@ async def test_failing_addresses_are_remembered_up_to_a_bound(tmp_path: Path, mo
     assert list(ann.server._failures) == ["a:2", "a:3"]
 
 
-@asynchronous
 async def test_a_machine_that_answers_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DIAL_SECONDS_MAX", 0.05)
     ann = Bench("ann", tmp_path)
@@ -234,7 +225,6 @@ async def test_a_machine_that_answers_nothing_is_given_up(tmp_path: Path, monkey
     await ann.stop()
 
 
-@asynchronous
 async def test_dials_at_one_time_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DIALS_MAX", 2)
     ann = Bench("ann", tmp_path)
@@ -246,7 +236,6 @@ async def test_dials_at_one_time_are_bounded(tmp_path: Path, monkeypatch: pytest
     await ann.stop()
 
 
-@asynchronous
 async def test_the_node_dials_by_an_effect(tmp_path: Path) -> None:
     ann = Bench("ann", tmp_path)
     await ann.start()
@@ -256,7 +245,6 @@ async def test_the_node_dials_by_an_effect(tmp_path: Path) -> None:
     await ann.stop()
 
 
-@asynchronous
 async def test_over_the_bound_nobody_is_let_in_and_nobody_dialled(tmp_path: Path) -> None:
     ann, bob = Bench("ann", tmp_path, connections_max=1), Bench("bob", tmp_path)
     await ann.start()
@@ -275,7 +263,6 @@ async def test_over_the_bound_nobody_is_let_in_and_nobody_dialled(tmp_path: Path
         await bench.stop()
 
 
-@asynchronous
 async def test_a_client_at_the_brokers_port_and_a_broker_at_the_clients_port_are_told(tmp_path: Path) -> None:
     async with live_broker() as broker:
         client = await RawClient.connect(broker.daemon.peers.address)
@@ -288,7 +275,6 @@ async def test_a_client_at_the_brokers_port_and_a_broker_at_the_clients_port_are
             await one.close()
 
 
-@asynchronous
 async def test_who_breaks_the_protocol_is_told_and_counted(tmp_path: Path) -> None:
     ann = Bench("ann", tmp_path)
     await ann.start()
@@ -303,7 +289,6 @@ async def test_who_breaks_the_protocol_is_told_and_counted(tmp_path: Path) -> No
     await ann.stop()
 
 
-@asynchronous
 async def test_two_whole_brokers_find_together() -> None:
     async with live_broker(name="one") as one:
         async with live_broker(name="two", join=one.daemon.peers.address) as two:

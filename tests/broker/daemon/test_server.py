@@ -12,7 +12,6 @@ from headgate.broker.core.inputs import Input, LinkDown
 from headgate.broker.daemon import server as module
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error, Goodbye, Hello, Scope, Welcome
-from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.raw_client import RawClient, framed
 from tests.support.waiting import wait_until
@@ -31,7 +30,6 @@ def watched(broker: LiveBroker) -> list[Input]:
     return inputs
 
 
-@asynchronous
 async def test_links_are_numbered_and_never_reused() -> None:
     async with live_broker() as broker:
         driver, server = broker.daemon.driver, broker.daemon.server
@@ -47,7 +45,6 @@ async def test_links_are_numbered_and_never_reused() -> None:
 
 
 @pytest.mark.parametrize("way", ["hang up", "reset", "goodbye", "abort"])
-@asynchronous
 async def test_the_node_hears_of_every_end_once(way: str) -> None:
     async with live_broker() as broker:
         inputs = watched(broker)
@@ -67,7 +64,6 @@ async def test_the_node_hears_of_every_end_once(way: str) -> None:
         await client.close()
 
 
-@asynchronous
 async def test_bytes_are_counted_beyond_the_end_of_a_connection() -> None:
     async with live_broker() as broker:
         server = broker.daemon.server
@@ -83,7 +79,6 @@ async def test_bytes_are_counted_beyond_the_end_of_a_connection() -> None:
         assert (server.bytes_in, server.bytes_out) == counted
 
 
-@asynchronous
 async def test_over_the_bound_newcomers_are_told_and_turned_away() -> None:
     async with live_broker(connections_max=2) as broker:
         inside = [await RawClient.greeted(broker.address) for _ in range(2)]
@@ -103,7 +98,6 @@ async def test_over_the_bound_newcomers_are_told_and_turned_away() -> None:
             await client.close()
 
 
-@asynchronous
 async def test_a_crowd_over_the_bound_is_cut_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REFUSALS_TOLD_MAX", 1)
     async with live_broker(connections_max=1) as broker:
@@ -116,7 +110,6 @@ async def test_a_crowd_over_the_bound_is_cut_without_a_word(monkeypatch: pytest.
             await client.close()
 
 
-@asynchronous
 async def test_only_broken_rules_count_as_violations() -> None:
     async with live_broker() as broker:
         server = broker.daemon.server
@@ -135,7 +128,6 @@ async def test_only_broken_rules_count_as_violations() -> None:
         assert "HELLO" in line["reason"]
 
 
-@asynchronous
 async def test_silence_is_told_and_is_no_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     async with live_broker() as broker:
         monkeypatch.setattr("headgate.protocol.wire.session.HANDSHAKE_SECONDS_MAX", 0.05)
@@ -149,7 +141,6 @@ async def test_silence_is_told_and_is_no_violation(monkeypatch: pytest.MonkeyPat
         assert (line["event"], line["reason"]) == ("client did not answer in time", "no handshake within 0.05 seconds")
 
 
-@asynchronous
 async def test_after_it_stopped_accepting_nobody_gets_in_and_who_is_in_stays() -> None:
     async with live_broker() as broker:
         client = await RawClient.greeted(broker.address)
@@ -160,7 +151,6 @@ async def test_after_it_stopped_accepting_nobody_gets_in_and_who_is_in_stays() -
         await client.close()
 
 
-@asynchronous
 async def test_strangers_are_dismissed_and_guests_are_not() -> None:
     async with live_broker() as broker:
         guest, stranger = await RawClient.greeted(broker.address), await RawClient.connect(broker.address)
@@ -173,7 +163,6 @@ async def test_strangers_are_dismissed_and_guests_are_not() -> None:
             await client.close()
 
 
-@asynchronous
 async def test_abort_all_leaves_nobody() -> None:
     async with live_broker() as broker:
         clients = [await RawClient.greeted(broker.address), await RawClient.connect(broker.address)]
@@ -185,7 +174,6 @@ async def test_abort_all_leaves_nobody() -> None:
         await wait_until(lambda: not broker.daemon.server.connections)
 
 
-@asynchronous
 async def test_it_listens_on_ipv6_and_says_so_in_brackets() -> None:
     async with live_broker(listen="[::1]:0") as broker:
         assert broker.address.startswith("[::1]:")

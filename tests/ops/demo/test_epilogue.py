@@ -17,7 +17,6 @@ from headgate.ops.demo.audience import WISHES, Wish
 from headgate.ops.demo.epilogue import STREAM, audited, play_epilogue
 from headgate.ops.demo.limits import AUDIT_QUOTES, BATCH_EVENTS
 from headgate.ops.demo.view import View
-from tests.support.asynchronous import asynchronous
 
 
 def line(**counts: int) -> dict[str, Any]:
@@ -76,7 +75,6 @@ def test_a_wish_moves_to_the_audited_stream() -> None:
     assert audited(Wish("a", "quotes", "")).pattern == STREAM
 
 
-@asynchronous
 async def test_where_spark_cannot_run_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epilogue, "missing_parts", lambda: "Java 17: apt install x")
     said = io.StringIO()
@@ -92,7 +90,6 @@ async def test_where_spark_cannot_run_it_says_what_to_install(monkeypatch: pytes
     ],
     ids=["clean", "not clean"],
 )
-@asynchronous
 async def test_quotes_are_stored_and_spark_has_the_last_word(
     monkeypatch: pytest.MonkeyPatch, client: Client, told: dict[str, Any], words: str
 ) -> None:
@@ -119,13 +116,11 @@ def answering(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     monkeypatch.setattr(asyncio, "create_subprocess_exec", execute)
 
 
-@asynchronous
 async def test_the_answer_is_the_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, f"print('noise'); print({json.dumps({'streams': [CLEAN]})!r})")
     assert await epilogue._audit("b:1") == CLEAN
 
 
-@asynchronous
 async def test_an_audit_that_dies_is_not_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, "import sys; sys.exit('no memory left')")
     told = await epilogue._audit("b:1")

@@ -18,7 +18,6 @@ from headgate.protocol.errors import (
     UnknownOutcome,
 )
 from headgate.protocol.messages import Interest
-from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import FakeBroker, fake_broker
 
 
@@ -39,7 +38,6 @@ async def lost_connection(fake: FakeBroker, client: Client, meanwhile: Callable[
     await client.ask("status")
 
 
-@asynchronous
 async def test_a_lone_publish_is_a_batch_of_one_and_waits_for_nobody() -> None:
     async with fake_broker() as fake, await connect(fake.address, linger_seconds=60, name="me") as client:
         await client.publish("a/b", {"x": 1, "deep": {"y": 2.5}}, "text")
@@ -50,7 +48,6 @@ async def test_a_lone_publish_is_a_batch_of_one_and_waits_for_nobody() -> None:
         assert (client.broker, client.address, client.connected) == ("fake", fake.address, True)
 
 
-@asynchronous
 async def test_what_is_published_in_one_turn_travels_together() -> None:
     async with fake_broker() as fake, await connect(fake.address, linger_seconds=60, batch_events=4) as client:
         for number in range(10):
@@ -61,7 +58,6 @@ async def test_what_is_published_in_one_turn_travels_together() -> None:
         assert [publish.sequence for publish in fake.published] == [1, 2, 3, 4]
 
 
-@asynchronous
 async def test_an_acknowledgement_lets_the_open_batch_go() -> None:
     async with fake_broker() as fake, await connect(fake.address, linger_seconds=60) as client:
         fake.acknowledging = False
@@ -75,7 +71,6 @@ async def test_an_acknowledgement_lets_the_open_batch_go() -> None:
         assert len(fake.published) == 2
 
 
-@asynchronous
 async def test_the_linger_is_over_after_its_time() -> None:
     async with fake_broker() as fake, await connect(fake.address, linger_seconds=0.001) as client:
         fake.acknowledging = False
@@ -86,7 +81,6 @@ async def test_the_linger_is_over_after_its_time() -> None:
         fake.acknowledge()
 
 
-@asynchronous
 async def test_no_linger_is_no_batching() -> None:
     async with fake_broker() as fake, await connect(fake.address, linger_seconds=0) as client:
         for _ in range(5):
@@ -95,7 +89,6 @@ async def test_no_linger_is_no_batching() -> None:
         assert [batch.count for batch in fake.batches] == [1] * 5
 
 
-@asynchronous
 async def test_fire_returns_when_it_was_sent() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         fake.acknowledging = False
@@ -105,7 +98,6 @@ async def test_fire_returns_when_it_was_sent() -> None:
         assert [publish.sequence for publish in fake.published] == [0, 0]
 
 
-@asynchronous
 async def test_columns_go_by_stream_and_in_order() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         topics = ["a/1", "b/1", "a/2", "b/2"]
@@ -117,7 +109,6 @@ async def test_columns_go_by_stream_and_in_order() -> None:
         await client.publish_batch("a", None, [])
 
 
-@asynchronous
 async def test_only_columns_of_interest_are_sent() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         fake.say(Interest("a", ["x"]))
@@ -127,7 +118,6 @@ async def test_only_columns_of_interest_are_sent() -> None:
         assert [(list(batch.columns), batch.complete) for batch in fake.batches] == [(["x"], False), (["x", "y"], True)]
 
 
-@asynchronous
 async def test_a_refusal_reaches_who_awaits_and_is_kept_for_who_does_not() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         fake.refusals["bad"] = ErrorCode.BAD_TOPIC
@@ -147,7 +137,6 @@ async def test_a_refusal_reaches_who_awaits_and_is_kept_for_who_does_not() -> No
         await client.publish("good")
 
 
-@asynchronous
 async def test_what_is_no_event_is_refused_before_it_joins_a_batch() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         good = client.publish_soon("a")
@@ -171,7 +160,6 @@ async def test_what_is_no_event_is_refused_before_it_joins_a_batch() -> None:
         assert fake.events == 1
 
 
-@asynchronous
 async def test_too_much_waiting_is_refused_until_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.protocol.client.publishing.QUEUE_BYTES_MAX", 2000)
     async with fake_broker() as fake, await connect(fake.address, linger_seconds=0) as client:
@@ -188,7 +176,6 @@ async def test_too_much_waiting_is_refused_until_there_is_room(monkeypatch: pyte
         await client.publish_batch("a", None, [b"x" * 500] * 20)
 
 
-@asynchronous
 async def test_a_resumed_session_loses_and_doubles_nothing() -> None:
     async with fake_broker() as fake, await connect(fake.address, linger_seconds=0) as client:
         subscription = await client.subscribe("a")
@@ -210,7 +197,6 @@ async def test_a_resumed_session_loses_and_doubles_nothing() -> None:
         assert not subscription.gaps
 
 
-@asynchronous
 async def test_a_lost_session_leaves_outcomes_unknown_and_subscribes_again() -> None:
     async with fake_broker() as fake, await connect(fake.address, linger_seconds=0) as client:
         subscription = await client.subscribe("a", "x > 0")
@@ -236,7 +222,6 @@ async def test_a_lost_session_leaves_outcomes_unknown_and_subscribes_again() -> 
         assert "session ended" in subscription.gaps[0].reason
 
 
-@asynchronous
 async def test_a_subscription_that_is_refused_the_second_time_raises_in_its_loop() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         subscription = await client.subscribe("a")
@@ -246,7 +231,6 @@ async def test_a_subscription_that_is_refused_the_second_time_raises_in_its_loop
             await anext(subscription)
 
 
-@asynchronous
 async def test_requests_that_crossed_the_loss_are_answered() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         old = await client.subscribe("old")
@@ -264,7 +248,6 @@ async def test_requests_that_crossed_the_loss_are_answered() -> None:
             await asking
 
 
-@asynchronous
 async def test_nobody_to_be_reached_is_told_to_everybody() -> None:
     async with fake_broker() as fake:
         client = await connect(fake.address, retry_seconds=0.05, linger_seconds=0)
@@ -289,7 +272,6 @@ async def test_nobody_to_be_reached_is_told_to_everybody() -> None:
         await client.close()
 
 
-@asynchronous
 async def test_a_refused_subscription_and_a_refused_question() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         fake.refusals["a/#"] = ErrorCode.BAD_PATTERN
@@ -300,7 +282,6 @@ async def test_a_refused_subscription_and_a_refused_question() -> None:
         assert await client.ask("status") == {"name": "fake"}
 
 
-@asynchronous
 async def test_giving_up_a_subscribe_takes_it_back() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         fake.acknowledging = False
@@ -310,7 +291,6 @@ async def test_giving_up_a_subscribe_takes_it_back() -> None:
         await fake.until(lambda: not fake.session.subscriptions)
 
 
-@asynchronous
 async def test_close_waits_for_what_was_published_and_says_goodbye() -> None:
     async with fake_broker() as fake:
         async with await connect(fake.address, linger_seconds=60) as client:
@@ -323,7 +303,6 @@ async def test_close_waits_for_what_was_published_and_says_goodbye() -> None:
             client.publish_soon("a")
 
 
-@asynchronous
 async def test_close_without_a_connection_tells_what_was_lost_with_it() -> None:
     async with fake_broker() as fake:
         client = await connect(fake.address, linger_seconds=0)
@@ -335,7 +314,6 @@ async def test_close_without_a_connection_tells_what_was_lost_with_it() -> None:
         await client.close()
 
 
-@asynchronous
 async def test_no_broker_no_client() -> None:
     async with fake_broker() as fake:
         await fake.close()
@@ -349,7 +327,6 @@ async def test_no_broker_no_client() -> None:
         await connect("localhost", batch_events=5000)
 
 
-@asynchronous
 async def test_what_is_to_be_stored_carries_a_stamp_and_no_outcome_is_unknown() -> None:
     async with fake_broker() as fake, await connect(fake.address, linger_seconds=0, producer="me") as client:
         await client.publish("a", {"n": 0}, mode="stored")
@@ -377,7 +354,6 @@ async def test_what_is_to_be_stored_carries_a_stamp_and_no_outcome_is_unknown() 
         assert fake.log.duplicates == 2 and rows[0].epoch > 1_700_000_000_000_000
 
 
-@asynchronous
 async def test_the_last_one_of_a_name_shuts_out_the_others() -> None:
     async with (
         fake_broker() as fake,
@@ -393,7 +369,6 @@ async def test_the_last_one_of_a_name_shuts_out_the_others() -> None:
         assert fake.log.end("a") == 2
 
 
-@asynchronous
 async def test_without_a_name_each_client_is_somebody_new() -> None:
     async with fake_broker() as fake:
         for name in (None, None, ""):

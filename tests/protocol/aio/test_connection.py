@@ -15,7 +15,6 @@ from headgate.protocol.errors import ConnectionLost, ErrorCode, HeadgateError, L
 from headgate.protocol.limits import HANDSHAKE_SECONDS_MAX
 from headgate.protocol.messages import VERSION, Ask, Goodbye, Hello, Message, Publish, Welcome
 from headgate.protocol.wire import Role, Session
-from tests.support.asynchronous import asynchronous
 
 
 class Recorder:
@@ -141,7 +140,6 @@ def made_up(clock: float = 0.0, half_closes: bool = True) -> tuple[Connection, F
     return connection, transport, recorder, now
 
 
-@asynchronous
 async def test_the_handshake_and_a_message_arrive() -> None:
     async with Pipe() as pipe:
         pipe.client.send(Ask(1, "status", {}))
@@ -150,7 +148,6 @@ async def test_the_handshake_and_a_message_arrive() -> None:
         assert pipe.client.bytes_out == pipe.broker.bytes_in > 0
 
 
-@asynchronous
 async def test_messages_of_one_turn_are_one_write() -> None:
     connection, transport, _, _ = made_up()
     connection.flush()
@@ -172,7 +169,6 @@ async def test_messages_of_one_turn_are_one_write() -> None:
     connection.connection_lost(None)
 
 
-@asynchronous
 async def test_limits_and_address_are_set() -> None:
     connection, transport, _, _ = made_up()
     assert transport.limits == (WRITE_BUFFER_HIGH, WRITE_BUFFER_LOW)
@@ -180,7 +176,6 @@ async def test_limits_and_address_are_set() -> None:
     connection.connection_lost(None)
 
 
-@asynchronous
 async def test_a_slow_reader_pauses_its_writer_and_resumes_it() -> None:
     async with Pipe() as pipe:
         pipe.broker.pause_reading()
@@ -196,7 +191,6 @@ async def test_a_slow_reader_pauses_its_writer_and_resumes_it() -> None:
         assert not pipe.client.write_paused
 
 
-@asynchronous
 async def test_goodbye_arrives_after_everything_and_both_ends_close() -> None:
     async with Pipe() as pipe:
         pipe.client.send(Ask(1, "status", {}))
@@ -211,7 +205,6 @@ async def test_goodbye_arrives_after_everything_and_both_ends_close() -> None:
             pipe.client.send(Ask(2, "status", {}))
 
 
-@asynchronous
 async def test_last_words_arrive_although_the_peer_goes_on_talking() -> None:
     async with Pipe() as pipe:
         # Unread bytes in the closing socket would reset the connection and destroy the goodbye.
@@ -223,7 +216,6 @@ async def test_last_words_arrive_although_the_peer_goes_on_talking() -> None:
         assert pipe.heard_by_client.failure is None
 
 
-@asynchronous
 async def test_rubbish_is_answered_with_an_error_and_the_end() -> None:
     async with Pipe() as pipe:
         assert pipe.client._transport is not None
@@ -233,7 +225,6 @@ async def test_rubbish_is_answered_with_an_error_and_the_end() -> None:
             assert isinstance(heard.failure, ProtocolViolation)
 
 
-@asynchronous
 async def test_an_abort_is_a_loss_for_the_other_side() -> None:
     async with Pipe() as pipe:
         pipe.broker.abort("enough")
@@ -243,7 +234,6 @@ async def test_an_abort_is_a_loss_for_the_other_side() -> None:
         assert pipe.client.closed
 
 
-@asynchronous
 async def test_silence_is_broken_by_a_ping_and_two_heartbeats_of_it_are_the_end() -> None:
     connection, transport, recorder, now = made_up()
     connection.flush()
@@ -269,7 +259,6 @@ async def test_silence_is_broken_by_a_ping_and_two_heartbeats_of_it_are_the_end(
     assert recorder.failure.code == ErrorCode.TIMEOUT
 
 
-@asynchronous
 async def test_the_deadline_of_the_handshake_gives_way_to_the_heartbeat() -> None:
     connection, transport, _, _ = made_up()
     connection.flush()
@@ -284,7 +273,6 @@ async def test_the_deadline_of_the_handshake_gives_way_to_the_heartbeat() -> Non
     connection.connection_lost(None)
 
 
-@asynchronous
 async def test_the_timer_fires_for_the_handshake_and_says_why() -> None:
     connection, transport, recorder, now = made_up()
     connection.flush()
@@ -296,7 +284,6 @@ async def test_the_timer_fires_for_the_handshake_and_says_why() -> None:
     assert recorder.failure.code == ErrorCode.TIMEOUT
 
 
-@asynchronous
 async def test_a_timer_that_is_early_is_armed_again() -> None:
     connection, transport, _, now = made_up()
     connection.flush()
@@ -309,7 +296,6 @@ async def test_a_timer_that_is_early_is_armed_again() -> None:
     assert connection._timer.cancelled()
 
 
-@asynchronous
 async def test_silence_is_ours_while_we_do_not_read() -> None:
     async with Pipe() as pipe:
         pipe.client.pause_reading()
@@ -320,7 +306,6 @@ async def test_silence_is_ours_while_we_do_not_read() -> None:
         pipe.client._clock = time.monotonic
 
 
-@asynchronous
 async def test_a_transport_that_cannot_half_close_is_closed() -> None:
     connection, transport, recorder, _ = made_up(half_closes=False)
     connection.close()
@@ -331,7 +316,6 @@ async def test_a_transport_that_cannot_half_close_is_closed() -> None:
     connection.abort()
 
 
-@asynchronous
 async def test_a_close_after_the_other_side_has_reset_is_just_the_end() -> None:
     connection, transport, _, _ = made_up()
 
@@ -344,7 +328,6 @@ async def test_a_close_after_the_other_side_has_reset_is_just_the_end() -> None:
     connection.connection_lost(None)
 
 
-@asynchronous
 async def test_connections_may_share_the_buffer_that_they_read_into() -> None:
     """Each keeps the part of a frame that it has, whatever another one reads meanwhile."""
     buffer = memoryview(bytearray(4096))

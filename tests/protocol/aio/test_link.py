@@ -15,7 +15,6 @@ from headgate.protocol.aio.receipt import Receipt
 from headgate.protocol.client import ClientOptions, Conversation, Retry
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, ProtocolViolation
 from headgate.protocol.messages import Error, Goodbye, Scope
-from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import fake_broker
 
 
@@ -43,7 +42,6 @@ class Linked:
                 await self.changed.wait()
 
 
-@asynchronous
 async def test_it_opens_and_closes_with_goodbye() -> None:
     async with fake_broker() as fake:
         linked = Linked(fake.address)
@@ -56,7 +54,6 @@ async def test_it_opens_and_closes_with_goodbye() -> None:
         await linked.link.close()
 
 
-@asynchronous
 async def test_nobody_there_is_said_after_one_attempt() -> None:
     async with fake_broker() as fake:
         await fake.close()
@@ -65,7 +62,6 @@ async def test_nobody_there_is_said_after_one_attempt() -> None:
         assert caught.value.address == fake.address
 
 
-@asynchronous
 async def test_it_may_wait_for_a_broker_to_come() -> None:
     async with fake_broker() as fake:
         await fake.close()
@@ -77,13 +73,11 @@ async def test_it_may_wait_for_a_broker_to_come() -> None:
         await linked.link.close()
 
 
-@asynchronous
 async def test_an_address_that_is_none_is_refused_at_once() -> None:
     with pytest.raises(LocalError):
         Linked("a:b:c")
 
 
-@asynchronous
 async def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.protocol.client.dialling.HANDSHAKE_SECONDS_MAX", 0.05)
     async with fake_broker() as fake:
@@ -92,7 +86,6 @@ async def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.Monke
             await Linked(fake.address).link.open(0)
 
 
-@asynchronous
 async def test_a_broker_that_hangs_up_in_the_handshake_is_no_broker() -> None:
     async with fake_broker() as fake:
         fake.silent = True
@@ -103,7 +96,6 @@ async def test_a_broker_that_hangs_up_in_the_handshake_is_no_broker() -> None:
             await opening
 
 
-@asynchronous
 async def test_an_end_that_dialling_would_repeat_is_final() -> None:
     async with fake_broker() as fake:
         linked = Linked(fake.address)
@@ -114,7 +106,6 @@ async def test_an_end_that_dialling_would_repeat_is_final() -> None:
         assert len(fake.hellos) == 1
 
 
-@asynchronous
 async def test_a_goodbye_of_the_broker_is_a_reason_to_come_back() -> None:
     async with fake_broker() as fake:
         linked = Linked(fake.address)
@@ -128,7 +119,6 @@ async def test_a_goodbye_of_the_broker_is_a_reason_to_come_back() -> None:
         await linked.link.close()
 
 
-@asynchronous
 async def test_the_budget_ends_the_attempts() -> None:
     async with fake_broker() as fake:
         linked = Linked(fake.address, retry_seconds=0.04)
@@ -138,7 +128,6 @@ async def test_the_budget_ends_the_attempts() -> None:
         assert isinstance(linked.link.failure, ConnectionLost)
 
 
-@asynchronous
 async def test_closing_ends_the_attempts() -> None:
     async with fake_broker() as fake:
         linked = Linked(fake.address)
@@ -150,7 +139,6 @@ async def test_closing_ends_the_attempts() -> None:
         await linked.link.close()
 
 
-@asynchronous
 async def test_of_several_brokers_the_first_that_answers_is_taken() -> None:
     async with fake_broker("ann") as ann, fake_broker("bob") as bob:
         await ann.close()
@@ -164,7 +152,6 @@ async def test_of_several_brokers_the_first_that_answers_is_taken() -> None:
         assert caught.value.address == f"{ann.address},{bob.address}"
 
 
-@asynchronous
 async def test_a_broker_that_hangs_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.protocol.client.dialling.DIAL_SECONDS_MAX", 0.05)
     async with fake_broker("ann") as ann, fake_broker("bob") as bob:
@@ -175,7 +162,6 @@ async def test_a_broker_that_hangs_is_passed_over(monkeypatch: pytest.MonkeyPatc
         await linked.link.close()
 
 
-@asynchronous
 async def test_a_lost_broker_is_asked_first_and_another_one_takes_over() -> None:
     async with fake_broker("ann") as ann, fake_broker("bob") as bob:
         linked = Linked(f"{ann.address},{bob.address}")
@@ -194,7 +180,6 @@ async def test_a_lost_broker_is_asked_first_and_another_one_takes_over() -> None
         await linked.link.close()
 
 
-@asynchronous
 async def test_a_producer_that_cannot_be_opened_yet_is_opened_a_little_later() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         fake.log.unavailable = 2

@@ -10,7 +10,6 @@ import pytest
 from headgate.protocol.aio import Client, connect
 from headgate.protocol.data import LogName
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused
-from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import FakeBroker, fake_broker
 
 NAME = LogName("fake", 1, 0, "quotes")
@@ -27,7 +26,6 @@ def know(fake: FakeBroker, *brokers: FakeBroker) -> None:
     fake.answers["ring"] = {"brokers": rows}
 
 
-@asynchronous
 async def test_a_log_is_read_chunk_by_chunk() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         assert await client.logs() == []
@@ -43,7 +41,6 @@ async def test_a_log_is_read_chunk_by_chunk() -> None:
         assert await client.log_at(NAME, 1_000_001) == 2
 
 
-@asynchronous
 async def test_what_is_not_there_is_refused() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await publish(client, "quotes")
@@ -55,7 +52,6 @@ async def test_what_is_not_there_is_refused() -> None:
             await client.logs(kind="gossip")
 
 
-@asynchronous
 async def test_another_broker_is_asked_for_what_it_has() -> None:
     async with fake_broker() as fake, fake_broker("other") as other:
         async with await connect(other.address) as client:
@@ -70,7 +66,6 @@ async def test_another_broker_is_asked_for_what_it_has() -> None:
         await other.until(lambda: not other.connections)
 
 
-@asynchronous
 async def test_a_copy_stands_in_for_who_wrote_it() -> None:
     async with fake_broker() as fake, fake_broker("other") as other:
         async with await connect(other.address) as client:
@@ -88,7 +83,6 @@ async def test_a_copy_stands_in_for_who_wrote_it() -> None:
             assert [one.holders for one in await client.logs("quotes")] == [("fake",)]
 
 
-@asynchronous
 async def test_nobody_who_has_it_can_be_reached() -> None:
     async with fake_broker() as fake, fake_broker("other") as other:
         async with await connect(other.address) as client:
@@ -104,7 +98,6 @@ async def test_nobody_who_has_it_can_be_reached() -> None:
                 await client.read_log(info.name, 0)
 
 
-@asynchronous
 async def test_a_connection_that_has_grown_old_is_made_anew() -> None:
     async with fake_broker() as fake, fake_broker("other") as other:
         async with await connect(other.address) as client:
@@ -119,7 +112,6 @@ async def test_a_connection_that_has_grown_old_is_made_anew() -> None:
                 assert len((await client.read_log(info.name, 0)).rows) == 1
 
 
-@asynchronous
 async def test_a_survey_tells_who_could_not_be_asked_and_what_is_kept() -> None:
     async with fake_broker() as fake, fake_broker("other") as other, await connect(fake.address) as client:
         await publish(client, "quotes")

@@ -11,11 +11,9 @@ import pytest
 from headgate.protocol.aio import Client, connect
 from headgate.protocol.aio.loops import check_loop, current_loop
 from headgate.protocol.errors import LocalError
-from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import fake_broker
 
 
-@asynchronous
 async def test_its_own_loop_is_fine_and_no_loop_is_anybodys() -> None:
     check_loop(asyncio.get_running_loop())
     check_loop(None)
@@ -47,7 +45,6 @@ USES: dict[str, Callable[[Client, Any, Any], Coroutine[Any, Any, Any]]] = {
 }
 
 
-@asynchronous
 async def test_every_verb_in_another_loop_says_what_is_wrong() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         subscription = await client.subscribe("a")

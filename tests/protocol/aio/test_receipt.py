@@ -8,14 +8,12 @@ import pytest
 
 from headgate.protocol.aio.receipt import Receipt
 from headgate.protocol.errors import Refused
-from tests.support.asynchronous import asynchronous
 
 
 async def awaited(receipt: Receipt) -> object:
     return await receipt
 
 
-@asynchronous
 async def test_everybody_who_awaits_is_told() -> None:
     receipt = Receipt(2)
     tasks = [asyncio.ensure_future(awaited(receipt)) for _ in range(2)]
@@ -26,7 +24,6 @@ async def test_everybody_who_awaits_is_told() -> None:
     assert await receipt == "value"
 
 
-@asynchronous
 async def test_cancelling_one_leaves_the_others() -> None:
     receipt = Receipt()
     first, second = (asyncio.ensure_future(awaited(receipt)) for _ in range(2))
@@ -40,7 +37,6 @@ async def test_cancelling_one_leaves_the_others() -> None:
         await receipt
 
 
-@asynchronous
 async def test_wait_raises_nothing_and_counts_as_nobody() -> None:
     receipt = Receipt()
     task = asyncio.ensure_future(receipt.wait())

@@ -11,7 +11,6 @@ from headgate.protocol.aio import Client, Event, Subscription, connect
 from headgate.protocol.client import Replay
 from headgate.protocol.errors import ConnectionLost, ErrorCode, LocalError, Refused
 from headgate.protocol.messages import Gap, Hold
-from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.fake_broker_log import early
 
@@ -30,7 +29,6 @@ async def take(subscription: Subscription, count: int) -> list[Event]:
     return events
 
 
-@asynchronous
 async def test_from_the_start_and_then_what_comes() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         live = await client.subscribe("a")
@@ -48,7 +46,6 @@ async def test_from_the_start_and_then_what_comes() -> None:
         await past.close()
 
 
-@asynchronous
 async def test_what_is_delivered_while_it_reads_comes_once() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client, await connect(fake.address) as other:
         await publish(other, *range(4))
@@ -68,7 +65,6 @@ async def test_what_is_delivered_while_it_reads_comes_once() -> None:
         assert [event.attributes["n"] for event in events] == list(range(7))
 
 
-@asynchronous
 async def test_from_a_position() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await publish(client, *range(5))
@@ -82,7 +78,6 @@ async def test_from_a_position() -> None:
             assert [event.attributes["n"] for event in await take(subscription, 1)] == [5]
 
 
-@asynchronous
 async def test_exact_is_kept_to_while_it_reads() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await publish(client, 0, topic="a")
@@ -95,7 +90,6 @@ async def test_exact_is_kept_to_while_it_reads() -> None:
         assert event.topic == "a"
 
 
-@asynchronous
 async def test_what_retention_took_is_a_gap() -> None:
     told: list[Gap] = []
     async with fake_broker() as fake, await connect(fake.address) as client:
@@ -107,7 +101,6 @@ async def test_what_retention_took_is_a_gap() -> None:
         assert past.lost == 2 and [gap.count for gap in told] == [2] and "retention" in told[0].reason
 
 
-@asynchronous
 async def test_a_stream_without_a_log_is_subscribed_to_at_once() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         past = await client.subscribe("a", start="start")
@@ -116,7 +109,6 @@ async def test_a_stream_without_a_log_is_subscribed_to_at_once() -> None:
         assert [event.attributes["n"] for event in await take(past, 1)] == [1]
 
 
-@asynchronous
 async def test_no_place_to_begin_is_told_at_once() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await publish(client, 1)
@@ -129,7 +121,6 @@ async def test_no_place_to_begin_is_told_at_once() -> None:
         assert fake.session.subscriptions == {} and not client._conversation._reading
 
 
-@asynchronous
 async def test_one_that_is_closed_while_it_reads_ends() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await publish(client, *range(9))
@@ -140,7 +131,6 @@ async def test_one_that_is_closed_while_it_reads_ends() -> None:
         assert fake.session.subscriptions == {}
 
 
-@asynchronous
 async def test_one_whose_client_is_closed_while_it_reads_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_NEAR_EVENTS", 0)
     async with fake_broker() as fake:
@@ -163,7 +153,6 @@ async def test_one_whose_client_is_closed_while_it_reads_ends(monkeypatch: pytes
             await past.until_confirmed()
 
 
-@asynchronous
 async def test_one_whose_client_has_lost_its_broker_says_so() -> None:
     async with fake_broker() as fake, await connect(fake.address, retry_seconds=0.0) as client:
         await publish(client, *range(9))
@@ -176,7 +165,6 @@ async def test_one_whose_client_has_lost_its_broker_says_so() -> None:
             await past.until_confirmed()
 
 
-@asynchronous
 async def test_a_lost_connection_holds_it_up_and_nothing_more() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await publish(client, *range(9))
@@ -189,7 +177,6 @@ async def test_a_lost_connection_holds_it_up_and_nothing_more() -> None:
         assert [event.attributes["n"] for event in events] == list(range(10))
 
 
-@asynchronous
 async def test_what_was_delivered_need_not_wait_for_a_broker_to_be_back() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         past = await client.subscribe("a", start="now")
@@ -208,7 +195,6 @@ async def test_what_was_delivered_need_not_wait_for_a_broker_to_be_back() -> Non
         await fake.listen()
 
 
-@asynchronous
 async def test_who_waits_may_be_cancelled_at_any_moment() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await publish(client, *range(6))
@@ -231,7 +217,6 @@ async def test_who_waits_may_be_cancelled_at_any_moment() -> None:
 STORED = {"stream": "a", "schema": {"durability": "stored"}}
 
 
-@asynchronous
 async def test_a_lost_session_is_made_up_for_from_the_log() -> None:
     told: list[Gap] = []
     async with fake_broker() as fake, await connect(fake.address) as other, await connect(fake.address) as client:
@@ -254,7 +239,6 @@ async def test_a_lost_session_is_made_up_for_from_the_log() -> None:
         assert past.begins == {"fake@1": 0}
 
 
-@asynchronous
 async def test_what_the_broker_had_to_drop_is_read_where_it_belongs() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         fake.answers["schema.get"] = STORED
@@ -269,7 +253,6 @@ async def test_what_the_broker_had_to_drop_is_read_where_it_belongs() -> None:
         assert not past.gaps and past.lost == 0
 
 
-@asynchronous
 async def test_a_gap_of_a_stream_in_memory_is_told() -> None:
     told: list[Gap] = []
     async with fake_broker() as fake, await connect(fake.address) as client:
@@ -282,7 +265,6 @@ async def test_a_gap_of_a_stream_in_memory_is_told() -> None:
         assert [gap.count for gap in told] == [2] and past.lost == 2
 
 
-@asynchronous
 async def test_a_gap_that_nobody_closes_any_more_is_told() -> None:
     async with fake_broker() as fake, await connect(fake.address, retry_seconds=0.0) as client:
         past = await client.subscribe("a", start="now")
@@ -294,7 +276,6 @@ async def test_a_gap_that_nobody_closes_any_more_is_told() -> None:
         assert past.lost == 2
 
 
-@asynchronous
 async def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -315,7 +296,6 @@ async def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_b
             assert len(told) == 1
 
 
-@asynchronous
 async def test_what_is_not_on_enough_disks_yet_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_LOOK_SECONDS_MIN", 0.01)
     told: list[Gap] = []
@@ -337,7 +317,6 @@ async def test_what_is_not_on_enough_disks_yet_holds_nothing_up(monkeypatch: pyt
         assert len(told) == 1
 
 
-@asynchronous
 async def test_a_silence_says_something_although_another_one_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -360,7 +339,6 @@ async def test_a_silence_says_something_although_another_one_is_not_read(
         waiting.cancel()
 
 
-@asynchronous
 async def test_a_durable_one_is_refused_before_anything_is_read() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await publish(client, 1)
@@ -370,7 +348,6 @@ async def test_a_durable_one_is_refused_before_anything_is_read() -> None:
         assert "logs" not in fake.asked
 
 
-@asynchronous
 async def test_who_waits_for_the_confirmation_of_one_that_is_not_read_has_it_at_once() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await publish(client, *range(9))
@@ -384,7 +361,6 @@ async def test_who_waits_for_the_confirmation_of_one_that_is_not_read_has_it_at_
         assert [event.attributes["n"] for event in [*events, *await take(past, 1)]] == list(range(12))
 
 
-@asynchronous
 async def test_who_waits_for_a_confirmation_is_woken_by_it_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_MARK_SECONDS", 0.0)
     async with fake_broker() as fake, await connect(fake.address) as client:

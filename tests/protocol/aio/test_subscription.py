@@ -10,7 +10,6 @@ from headgate.protocol.aio import Client, connect
 from headgate.protocol.errors import LocalError
 from headgate.protocol.limits import CREDIT_DEFAULT
 from headgate.protocol.messages import Gap
-from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import fake_broker
 
 
@@ -18,7 +17,6 @@ async def publish_numbers(client: Client, topic: str, count: int) -> None:
     await client.publish_batch(topic, {"number": list(range(count))}, [b""] * count)
 
 
-@asynchronous
 async def test_events_come_in_order_with_all_their_parts() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         subscription = await client.subscribe("a/b")
@@ -33,7 +31,6 @@ async def test_events_come_in_order_with_all_their_parts() -> None:
         assert numbers == list(range(3000))
 
 
-@asynchronous
 async def test_breaking_off_a_loop_loses_nothing() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         subscription = await client.subscribe("a")
@@ -47,7 +44,6 @@ async def test_breaking_off_a_loop_loses_nothing() -> None:
         assert rest == [4, 5, 6, 7, 8, 9]
 
 
-@asynchronous
 async def test_a_busy_loop_lets_others_have_their_turn() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         subscription = await client.subscribe("a")
@@ -69,7 +65,6 @@ async def test_a_busy_loop_lets_others_have_their_turn() -> None:
         assert turns >= 2
 
 
-@asynchronous
 async def test_credit_follows_consumption_and_stops_with_it() -> None:
     async with fake_broker() as fake, await connect(fake.address, credit=100) as client:
         assert fake.hellos[0].credit == 100 < CREDIT_DEFAULT
@@ -85,7 +80,6 @@ async def test_credit_follows_consumption_and_stops_with_it() -> None:
         assert 150 <= credit.allowed <= 180
 
 
-@asynchronous
 async def test_gaps_are_counted_kept_and_told() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         told: list[Gap] = []
@@ -99,7 +93,6 @@ async def test_gaps_are_counted_kept_and_told() -> None:
         assert [gap.reason for gap in second.gaps] == ["the connection was lost"]
 
 
-@asynchronous
 async def test_closing_ends_the_loop_and_the_subscription() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         async with await client.subscribe("a") as subscription:
@@ -112,7 +105,6 @@ async def test_closing_ends_the_loop_and_the_subscription() -> None:
         await subscription.close()
 
 
-@asynchronous
 async def test_closing_the_client_ends_the_loop() -> None:
     async with fake_broker() as fake:
         client = await connect(fake.address)
@@ -124,7 +116,6 @@ async def test_closing_the_client_ends_the_loop() -> None:
         await subscription.close()
 
 
-@asynchronous
 async def test_ack_is_refused_with_advice() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         subscription = await client.subscribe("a")
@@ -133,7 +124,6 @@ async def test_ack_is_refused_with_advice() -> None:
             await (await anext(subscription)).ack()
 
 
-@asynchronous
 async def test_options_travel_as_they_were_set() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         await client.subscribe("a", "x > 1", exact=True, durable="d", start="now", ordered=True)

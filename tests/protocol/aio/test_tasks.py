@@ -6,10 +6,8 @@ import asyncio
 from typing import Any
 
 from headgate.protocol.aio import Tasks
-from tests.support.asynchronous import asynchronous
 
 
-@asynchronous
 async def test_a_task_is_held_until_it_ends() -> None:
     tasks = Tasks()
     gate = asyncio.Event()
@@ -21,7 +19,6 @@ async def test_a_task_is_held_until_it_ends() -> None:
     assert len(tasks) == 0
 
 
-@asynchronous
 async def test_stop_cancels_and_waits() -> None:
     tasks = Tasks()
     ended = []
@@ -40,7 +37,6 @@ async def test_stop_cancels_and_waits() -> None:
     await tasks.stop()
 
 
-@asynchronous
 async def test_a_task_may_stop_the_others() -> None:
     tasks = Tasks()
     other = tasks.start(asyncio.Event().wait(), "other")
@@ -48,7 +44,6 @@ async def test_a_task_may_stop_the_others() -> None:
     assert other.cancelled()
 
 
-@asynchronous
 async def test_a_failure_is_reported_at_once() -> None:
     reported: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()

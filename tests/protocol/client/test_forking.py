@@ -11,7 +11,6 @@ import pytest
 
 from headgate.protocol.aio import connect
 from headgate.protocol.blocking import connect_blocking
-from tests.support.asynchronous import asynchronous
 from tests.support.fake_broker import fake_broker
 from tests.support.threaded import in_thread
 
@@ -58,7 +57,6 @@ def test_a_blocking_client_is_of_no_use_in_a_child_and_unharmed_in_its_parent() 
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@asynchronous
 async def test_an_asyncio_client_is_of_no_use_in_a_child_and_unharmed_in_its_parent() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         subscription = await client.subscribe("a")

@@ -18,7 +18,6 @@ from headgate.ops.exits import UsageError
 from headgate.ops.jobs.audit_history import Disturbance
 from headgate.ops.jobs.audit_report import Finding, Line, Report, StreamReport
 from headgate.ops.jobs.audit_verdict import Window
-from tests.support.asynchronous import asynchronous
 
 ACCOUNT = Account(delivered=90, calm_wanted=20)
 
@@ -82,7 +81,6 @@ def test_without_spark_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         main("b:1", 0.0)
 
 
-@asynchronous
 async def test_an_audit_that_ends_badly_is_a_failed_measurement(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(MeasurementFailed, match="exit code"):
         await rule("no address at all", 0.0)

@@ -8,7 +8,6 @@ from headgate.ops.bench.chaos.content import Wish, wanted
 from headgate.ops.bench.chaos.crowd import Books, Publisher, Reader
 from headgate.ops.bench.chaos.ledger import Fate, Told, Watch, judge
 from headgate.protocol.messages import Gap
-from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import live_broker
 from tests.support.waiting import wait_until
 
@@ -21,7 +20,6 @@ async def publish(publisher: Publisher, count: int) -> None:
     await wait_until(lambda: publisher.waiting == 0)
 
 
-@asynchronous
 async def test_what_is_published_is_read_and_the_books_balance() -> None:
     books = Books(seed=3)
     async with live_broker() as broker:
@@ -42,7 +40,6 @@ async def test_what_is_published_is_read_and_the_books_balance() -> None:
     assert not reader.in_force and books.gave_up == []
 
 
-@asynchronous
 async def test_whoever_is_not_at_home_can_go_there() -> None:
     books = Books(seed=3)
     async with live_broker(name="ann") as ann, live_broker(name="bob") as bob:
@@ -60,7 +57,6 @@ async def test_whoever_is_not_at_home_can_go_there() -> None:
         await reader.end()
 
 
-@asynchronous
 async def test_a_lost_broker_ends_what_is_owed_with_its_fault_and_a_move_begins_it_again() -> None:
     moments = iter(range(100, 1000))
     books = Books(seed=3, clock=lambda: float(next(moments)))
@@ -78,7 +74,6 @@ async def test_a_lost_broker_ends_what_is_owed_with_its_fault_and_a_move_begins_
         await reader.end()
 
 
-@asynchronous
 async def test_gaps_are_noted_with_their_counts() -> None:
     books = Books(seed=3, clock=lambda: 7.0)
     async with live_broker() as broker:

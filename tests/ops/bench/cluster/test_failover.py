@@ -12,7 +12,6 @@ from headgate.ops.bench.cluster import failover
 from headgate.ops.bench.cluster.failover import Times, owned_by, summary
 from headgate.ops.bench.kit import MeasurementFailed
 from headgate.protocol.aio import Client
-from tests.support.asynchronous import asynchronous
 
 TIMES = Times(0.1, 2.0, 1.5, 4.5, 4.0, 4.6)
 
@@ -33,7 +32,6 @@ def arguments(*words: str) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-@asynchronous
 async def test_numbers_are_found_whose_key_is_one_brokers() -> None:
     oracle = cast(Client, Oracle())
     assert await owned_by(oracle, "b1", 2) == [3, 9]

@@ -13,7 +13,6 @@ import pytest
 from headgate.ops.bench.kit import Fleet, MeasurementFailed, Member
 from headgate.ops.bench.kit import brokers as fleet
 from headgate.ops.bench.kit.brokers import ring_of
-from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import live_broker
 
 
@@ -65,7 +64,6 @@ def test_a_cluster_is_whole_when_all_are_up_and_settled() -> None:
     assert not fleet._whole(ring("up", "up", "up"), 2), "one more than live is one too many"
 
 
-@asynchronous
 async def test_the_ring_is_asked_for_and_silence_is_no_answer(tmp_path: Path) -> None:
     async with live_broker() as broker:
         found = await ring_of(broker.address)
@@ -73,7 +71,6 @@ async def test_the_ring_is_asked_for_and_silence_is_no_answer(tmp_path: Path) ->
     assert await ring_of(broker.address) is None
 
 
-@asynchronous
 async def test_a_cluster_that_does_not_settle_says_how_its_brokers_see_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -91,7 +88,6 @@ async def test_a_cluster_that_does_not_settle_says_how_its_brokers_see_it(
     assert await cluster.settled(1.0) < 1.0
 
 
-@asynchronous
 async def test_a_broker_that_ends_at_once_is_quoted(tmp_path: Path) -> None:
     member = Member("b0", (1, 2, 3), tmp_path, [])
     member.lives = 1

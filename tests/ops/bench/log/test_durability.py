@@ -14,7 +14,6 @@ from headgate.ops.bench.log import durability
 from headgate.ops.bench.log.durability import CASES, Case, Cost, batches_under_way, measure, ratio
 from headgate.protocol.aio import Client
 from headgate.protocol.limits import PUBLISH_WINDOW_DEFAULT, QUEUE_BYTES_MAX
-from tests.support.asynchronous import asynchronous
 from tests.support.live_broker import live_broker
 
 STORED = Case("stored", 1, "stored", "stored")
@@ -52,7 +51,6 @@ def test_what_is_asked_for_is_measured() -> None:
     assert len({case.stream(size) for case in CASES if case.brokers == 1 for size in (1, 100)}) == 6
 
 
-@asynchronous
 async def test_every_event_that_was_counted_is_in_the_log() -> None:
     async with live_broker() as broker:
         costs = [await durability._measure(broker.address, case, 10, 0.05) for case in (MEMORY, STORED)]
@@ -71,7 +69,6 @@ class Forgetful:
         return []
 
 
-@asynchronous
 async def test_a_log_without_what_was_acknowledged_is_no_result() -> None:
     publisher = durability._Publisher(cast(Client, Forgetful()), STORED, 1)
     await publisher.settled()
@@ -114,7 +111,6 @@ def test_what_was_not_acknowledged_is_a_failure(
 
 
 @pytest.mark.slow
-@asynchronous
 async def test_real_brokers_one_and_three(tmp_path: Path) -> None:
     costs = await measure([MEMORY, STORED, CASES[-1]], [1, 100], 0.2, tmp_path)
     assert [(one.title, one.batch_events) for one in costs] == [
