@@ -1,4 +1,26 @@
-"""FACE of client."""
+"""Does all that a client does apart from waiting: publishing, receiving, replaying and dialling, without I/O.
+
+The asyncio and the blocking client hold these machines, and differ in how they wait.
+
+**The conversation with a broker.** `Conversation` has everything that goes on over however many connections, as its
+`ClientOptions` say; what comes of each thing sent is an `Outcome`. `Dialling` gives one `Attempt` after the other to
+reach a broker, with the patience of a `Retry`; `reason_of` says why one failed, `check_seconds` checks a time.
+`Overview` is what a client shows of itself, `Telling` tells a `Log` and the application's hooks (`Hook`) what happens,
+and `remember` ends a client in a forked child.
+
+**What goes out.** `publishing` collects events into batches, `producing` numbers those of a producer. A `Vocabulary`
+(in `vocabulary`) remembers topics and names that were checked (`check_names`); a `Body` becomes bytes by `body_bytes`,
+a mode a number by `mode_number`, options by `subscribe_options`.
+
+**What comes in.** `receiving` opens deliveries and gives credit: each subscription has an `Inbox` of `Event`s.
+
+**The past.** A `Replay` (in `replay`) reads logs, goes over to what comes live, and reads again what it missed: it
+tells its host each next `Step`, and `Looks` when to look again; `parse_start` reads where to begin and
+`begins_in_the_past` says whether that takes a replay. `catalogue` puts together what each broker said of its logs
+(`LogInfo`), and a `Survey` adds which brokers are missing (`brokers_away`) and how many disks have a log (`copies_of`).
+`client_addresses` and `is_stored` read answers, `kind_number` and `kind_word` name kinds of logs, and `open_chunk`
+opens rows as a `Chunk`.
+"""
 
 from . import producing, publishing, receiving, replay, vocabulary
 from .catalogue import (

@@ -1,4 +1,23 @@
-"""FACE of data."""
+"""Encodes events: batches in columns, their records and match columns, and rows of logs.
+
+**A batch** is events of one stream in columns: topics, records, and match columns by attribute. `make_batch` makes one
+of topics, columns and bodies, `join_batches` puts several together. `Batch.portion` gives the rows that go to one
+connection, a `Portion`, encoded once however many connections get it. `join_u32` and `split_u32` carry lengths and
+places as little-endian integers.
+
+**A match column** is the values of one attribute for all events: `encode_column`, `decode_column`. Values are `Scalar`,
+of the types in `SCALAR_TYPES`.
+
+**A record** is one event's attributes and body, encoded by its publisher (`pack_record`) and opened by its subscriber
+(`decode_record`); brokers join records and do not open them. `flatten` makes dotted names of nested attributes.
+
+**A row** (`Row`) is one batch with its place in a log, a `LogName` with a `LogKind`: `encode_row`, `decode_row`.
+`row_batch` gives its batch back, `cut_row` some of its events.
+
+Whatever cannot be read raises ProtocolViolation; what cannot be written raises LocalError.
+
+Order of reading: `batch`, `columns`, `records`, `log_rows`.
+"""
 
 from .batch import Batch, Portion, join_batches, join_u32, make_batch, split_u32
 from .columns import SCALAR_TYPES, Scalar, decode_column, encode_column

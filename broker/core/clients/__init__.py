@@ -1,4 +1,23 @@
-"""FACE of clients."""
+"""Serves clients: sessions and subscriptions, publishes and their acknowledgements, questions, and the audit.
+
+    Clients      what a client says, one method a message: HELLO, SUBSCRIBE, CREDIT, ASK, ...
+    Publishers   PUBLISH: checks, numbers, the log, and the one PUBACK for all that one read brought
+    Inquiries    questions that one broker asks another for a client, so that one connection sees the whole cluster
+    AuditLog     what was delivered to whom and when, and who wanted what, for streams that are audited
+
+`ask` answers a verb of ASK for one of our clients, wherever the answer is; `answer_of` answers for this broker alone.
+`questions` has the verbs, each a function from arguments to plain maps and lists; `pages` cuts an answer to what fits
+a frame.
+
+**Contract.** A request that is refused leaves everything as it was. A batch that is refused counts as answered: ERROR
+names it, then the cumulative PUBACK passes it. A client that breaks the protocol loses its connection, never its
+session. SUBACK goes out when the subscription is confirmed where it rests; events published after it are seen.
+An answer that waits for another broker or for the disk is a `Later`, and ends in any case: with the answer, a
+refusal, the link, or a bound of time.
+
+Order of reading: `clients`, `publishers`, `questions`, `inquiries`, `explain` (the verbs `ring` and `explain`),
+`schema_changes`, `audit`.
+"""
 
 from . import clients, inquiries, pages, questions
 from .audit import AuditLog

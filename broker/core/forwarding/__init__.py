@@ -1,4 +1,23 @@
-"""FACE of forwarding."""
+"""Forwards the rows of a batch to the brokers that answer for their keys, each key of a row exactly once.
+
+A subscription rests at the owner of one key. So each row has one key for each dimension in use of its stream,
+and has to be matched once for each of them, by whoever owns that key. `Forwarding` splits a batch:
+
+    matched here   the rows whose keys this broker answers for, filtered so that others' dimensions are left out
+    FORWARD        to each other broker its rows, with the dimensions that it is asked for; it splits again
+    backlog        while nobody answers for a key of it; what came later waits behind it
+
+**Contract.** `publish` takes a batch of an own publisher or raises, having done nothing. Parts of one split never
+overlap, so nothing is matched twice, whatever two brokers think of each other's keys; and nothing is matched where the
+answer may be out of date. Events of one publisher stay in order, also while keys change their owner. A row that goes
+nowhere within a bound of time is lost, counted, and told to every subscriber of its stream (`losses`), at least as many
+as were lost. In a cluster where everybody holds every key all of this costs one comparison.
+
+**Counted subscriptions** (`counted`) rest on several lists instead of at one owner. The accepting broker asks for the
+lists of a batch (`ASK`, `parse_ask`; answered by `LISTS`, `list_messages`) and counts on how many each one is.
+
+Order of reading: `forwarding`, `backlog` (batches and their order), `losses`, `counted`, `counted_messages`.
+"""
 
 from . import backlog
 from .counted_messages import ASK, LISTS, list_messages, parse_ask

@@ -1,4 +1,36 @@
-"""FACE of log."""
+"""Keeps stored streams: this broker's logs, copies of others' logs, and who published what, so that nothing is twice.
+
+The theory is Kafka's, without elections: a log has one writer for ever, the broker that accepted its events, in one
+epoch of its data folder. Positions are dense and given out once. So of two copies of a log the shorter one is a
+beginning of the longer one, and whoever has the most has everything. Writing never moves to another broker: a producer
+does, to another log.
+
+    Log            appends, the disk's answers, and who waits for a high watermark; `HeldLog` is one log that is here
+    Copies         the leader's side of replication: sends rows to k - 1 siblings, and counts what they have
+    Holder         the follower's side: appends rows of other brokers' logs; `CANNOT` is its word for a full disk
+    Producers      the last number of each producer, so that a batch that comes again is recognised; `ProducerLists`
+                   gathers the same of a whole job from all brokers
+    Tails, Claims  reconcile: which of two rows of one batch stays when brokers meet again
+    LogReading     READ_LOG of a client
+    Retention      trims the beginning of a log, by its stream's settings
+
+**Contract.** Nothing is delivered or copied before our own disk has it. PUBACK of a batch in mode stored goes out when
+k disks have it. A row that may be taken back is not read (`HeldLog.readable`). The disk is asked by effects (`Append`,
+`CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets; after `NotStored` whatever was pending
+has failed, and after a failure that leaves open what the disk holds the broker stops (`Halt`).
+
+**Vocabulary.**
+
+    first ......... safe ......... next ......... assigned
+      log start       high           durable        log end
+                      watermark      end
+
+*Recovered* (`vouched`): the log may be appended to, because brokers said how far they have copied it, or nobody could.
+*Fenced*: shut out by a newer epoch of the producer. *Tail*: rows behind the high watermark, which may be taken back.
+
+Order of reading: `log`, `leader`, `follower`, `producers`, `reconcile` (the hardest), then `reading`, `retention` and
+`producer_lists`.
+"""
 
 from . import producers
 from .follower import CANNOT, Holder
