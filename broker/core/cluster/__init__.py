@@ -1,6 +1,23 @@
-"""FACE of cluster."""
+"""Joins membership, links and the store of keys: who answers for a key, and how a message gets there.
 
-from . import address_book, cluster
+**Contract.** `Cluster` is what the rooms above ask. `place_of(key)` is `HERE` (answered for by this broker), the
+identifier of a broker to hand it to, or `WAIT` (nobody can answer just now); it holds as long as `epoch` stays the
+same. `scope(now)` is what may be answered for here. `linked`, `broadcast` and `peers.tell` reach other brokers;
+`take_controls` says who handles which kind of control message. `settle` carries out what the store says.
+
+**How the parts meet.** Membership names the brokers before and after us; links reach them; both make the routing table
+and the `View` that the store works with. A message for a key travels hop by hop as ROUTE and becomes a message of the
+store at the key's owner. Every second each broker tells another one whom it has links to (ROSTER); up to 64 brokers
+everybody links to everybody.
+
+**Beginning.** A broker that is alone must not believe so too soon: it begins when it knows of nobody, or after asking
+for a while; one that is refused by others is not alone, and waits (`serving`). Addresses that it met are kept over
+restarts (`address_book`). A member's incarnation is the broker's own, shifted by `LIFE_SHIFT`, and the count of its
+rebirths.
+
+Order of reading: `cluster`, `serving`, `address_book`.
+"""
+
 from .cluster import HERE, LIFE_SHIFT, WAIT, Cluster
 
 __all__ = [
@@ -8,6 +25,4 @@ __all__ = [
     "HERE",
     "LIFE_SHIFT",
     "WAIT",
-    "address_book",
-    "cluster",
 ]

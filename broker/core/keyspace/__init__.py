@@ -1,4 +1,33 @@
-"""FACE of keyspace."""
+"""Computes where on the ring things live: keys of values and topics, arcs of brokers, next hops. It has no state.
+
+**Theory.** The ring is the numbers from 0 to 2^64 - 1 in a circle (Chord). A broker's *identifier* is a number on it
+(`hash_identifier`), and so is a *key*. A key belongs to its `successor`, the first broker at or after it: a broker owns
+the arc from the broker before it, which is left out, up to itself. `between`, `in_arc` and `distance` are the
+arithmetic, on `RING_SIZE` numbers.
+
+**Arcs.** A `Stretch` is such an arc, (after, last]; never empty, and the whole ring when both ends are one. A `Scope`
+is what one broker may answer for at one moment: a union of arcs, an end, and an epoch that counts its changes.
+`NOTHING` is the scope of no keys.
+
+**Keys.** `equality_key` is the key of `attribute = value`, `prefix_key` of a topic's first levels. A `Domain`
+(`declared_domain`, `default_precision`) lays the numbers of a declared attribute around the ring in order, cell by
+cell, so that a range of values, a `Span`, is an arc of keys: a `Segment`.
+
+**Dimensions.** A dimension (`Shelf`) is one way to place subscriptions: by topic (`topic_shelf`, kind `TOPIC`), by the
+value of an attribute (`equal_shelf`, `EQUAL`), by cells of a range (`range_shelf`), or for counting (`count_shelf`,
+`COUNT`). An event has at most one key in each dimension (`key_of`, the plain form), so it meets each subscription there
+at most once. `parse_shelf` reads one that another broker wrote. For batches, `RowKeys` gives the key of each row and
+`ShelfPlaces` what its caller made of that key; both remember what they computed, within the bound of one `KeyMemory`.
+
+**Routing.** A `RoutingTable` names the next hop of a key; `Way` is how far the search has come, and only ever grows, so
+that a message arrives whatever the tables on its path say. Up to `MESH_BROKERS_MAX` brokers link to all others and a
+way is one hop.
+
+**For figures over tables in memory** (no broker uses them): `FingerPlan` with `ONE_WAY_BASE_2`, `BOTH_WAYS_BASE_2` and
+`BOTH_WAYS_BASE_4`, `ideal_table`, `travel` and `Hops`; `split_set`, `spread_set` and `spread_segment` of multicast.
+
+Order of reading: `identifiers`, `arcs`, `keys`, `dimensions`, `routing`, `multicast`.
+"""
 
 from .arcs import NOTHING, Scope, Stretch
 from .dimensions import (

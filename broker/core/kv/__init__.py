@@ -1,6 +1,46 @@
-"""FACE of kv."""
+"""Stores items at the brokers that own their keys, with copies: who answers for a key has every confirmed write.
 
-from . import handover, items, limits, messages, replication, writes
+    store.view(View(...), now)              the ring changed
+    store.peer_up(broker, now)              a new link; peer_down when it ends
+    store.handle(broker, kind, body, now)   a store message came, over the link or routed here
+    ticket = store.put(items, now)          answered by the effect Placed or Unplaced
+    store.tick(now)                         at the latest at store.next_deadline()
+    store.scope(now).covers(key)            may this broker answer for the key?
+
+`Keyed` is the store of one broker, made from a `KeyedConfig`. An `Item` has a name, a segment of keys, a version and a
+value; of two versions the newer stays, so copies merge in any order. What is kept at a segment is kept at every owner
+of one of its keys and at the owner's next r brokers, its *siblings*. Whoever holds the store is told by effects:
+
+    Tell, Route         send this message (a `Kind` and a body) to a broker, or to the owner of a key
+    Added, Removed      an item lives here now, or does so no more
+    Placed, Unplaced    a put came to its end
+
+The promise:
+
+    Once Placed, an item is known to every broker whose scope covers one of its keys, at any later moment, until a
+    newer version is put. Up to r crashes between repairs do not break it; where there are no more than r brokers, all
+    but one of them may crash, for there are no more copies than brokers.
+
+Why it holds. (1) A write is confirmed only by a broker that holds a lease on the keys, from its first sibling or by
+being alone. (2) It confirms when every sibling acknowledged it, and every broker that it once let answer did, or may do
+so no more. *It* is one put of one incarnation of its origin: no two incarnations number their puts alike, or an
+acknowledged put of a former one would stand for another of the present one. (3) What it lets others answer for ends
+with its own lease at the latest. (4) Whoever takes keys over is asked for that lease, refuses it from then on, refuses
+writes of the former owner, and confirms nothing before all former leases are over. (5) It answers for the keys only
+with a whole copy and with a lease of its own, which its first sibling gives to one broker at a time. A copy is whole no
+longer when its owner may have confirmed something without it. (6) Nothing is let go of that may still be answered for.
+All times count from the moment of asking, so a broker that stood still has lost them all.
+
+What it does not promise: two halves of a cluster that both believe the other dead go on apart, and merge afterwards.
+And who gains keys looks for a copy no further than its list of successors goes, so more newcomers than that, none of
+them ready yet, may hide it.
+
+Order of reading: `messages` (items, kinds, effects), `items` (merging, tombstones, digests), `writes` (put, copy,
+confirm; orphaned items), `ownership` (our arc: gained, fetched, ready, handed on), `leases` (from the first sibling),
+`replication` (siblings' copies of our keys and ours of others'), `handover` (snapshots for who gains keys), `store`
+(the door), `config`, `limits`.
+"""
+
 from .config import KeyedConfig
 from .messages import Added, Item, Kind, Placed, Removed, Route, Tell, Unplaced, View
 from .store import Keyed
@@ -17,10 +57,4 @@ __all__ = [
     "Tell",
     "Unplaced",
     "View",
-    "handover",
-    "items",
-    "limits",
-    "messages",
-    "replication",
-    "writes",
 ]

@@ -1,48 +1,4 @@
-"""The keyed store of one broker: what lives at a key lives at its owner and at his next r siblings.
-
-    store.view(View(...), now)              the ring changed
-    store.peer_up(broker, now)              a new link; peer_down when it ends
-    store.handle(broker, kind, body, now)   a store message came, over the link or routed here
-    ticket = store.put(items, now)          answered by the effect Placed or Unplaced
-    store.tick(now)                         at the latest at store.next_deadline()
-    store.scope(now).covers(key)            may this broker answer for the key?
-
-Effects collect in `store.effects`, and the caller empties that list. The promise:
-
-    Once Placed, an item is known to every broker whose scope covers one of its keys, at any later moment, until a
-    newer version is put. Up to r crashes between repairs do not break it; where there are no more than r brokers, all
-    but one of them may crash, for there are no more copies than brokers.
-
-Why it holds. (1) A write is confirmed only by who holds a lease on the keys, from his first sibling or being alone. (2)
-He confirms when every sibling acknowledged it, and every broker that he once let answer did, or may do so no more. *It*
-is one put of one life of its origin: no two lives number their puts alike, or an acknowledged put of a former life
-would stand for another of the present one. (3) What he lets others answer for ends with his own lease at the latest.
-(4) Whoever takes keys over is asked for that lease, refuses it from then on, refuses writes of the former owner, and
-confirms nothing before all former leases are over. (5) He answers for the keys only with a whole copy and with a lease
-of his own, which his first sibling gives to one broker at a time. A copy is whole no longer when its owner may have
-confirmed something without it (replicas.py, keyed_former.py). (6) Nothing is let go of that may still be answered for.
-All times count from the moment of asking, so a broker that stood still has lost them all.
-
-What it does not promise: two halves of a cluster that both believe the other dead go on apart, and merge afterwards.
-And who gains keys looks for a copy no further than his list of successors goes, so more newcomers than that, none of
-them ready yet, may hide it from him.
-
-    keyed_arcs.py        stretches of the ring; Scope
-    keyed_messages.py    items, messages, effects
-    keyed_items.py       the items held: merging, tombstones, digests
-    keyed_puts.py        at the origin: what is covered, what is sent again
-    keyed_ownership.py   our arc: gained, fetched, ready, handed on
-    keyed_leases.py      our lease from the first sibling, and the one we give
-    keyed_siblings.py    the siblings' copies of our keys, and their grants
-    replicas.py          our copies of others' keys
-    keyed_former.py      what was ours a moment ago
-    keyed_handover.py    what to answer who gained keys, and handing ours on to him
-    keyed_fetches.py     the pages of such answers
-    keyed_writes.py      at the owner: storing, passing on, confirming
-    keyed_pending.py     stored here, and not confirmed yet
-    keyed_homeward.py    what is left over here is brought to its owner
-    keyed_config.py      what a store is told, and its statistics
-"""
+"""Keeps the items of one broker: what it owns, what it copies, and what it may answer for; the face has the theory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,23 @@
-"""FACE of links."""
+"""Keeps one link to each broker that is wanted, sends control before events, and accounts for every event that is lost.
 
-from . import greeting, limits, peers
+**Contract.** `Peers` is the whole room: `keep` the addresses that links are wanted to, `tell` an address a control
+message (at once, or as soon as there is a link), `send_events` under the credit of the other side, `acknowledge` what
+came. It takes the host's inputs about links (`handle`). `PeerInfo` is another broker in one of its incarnations; it
+stays the same object while links come and go. What other brokers say, and that links begin and end, goes to
+`PeerHooks`.
+
+**Theory.** A link is made in four steps (two greetings, two CREDITs); the dialler's CREDIT decides, so that two brokers
+that dial each other come to the same one link, and nothing was said on another. On one link nothing is lost and order
+is kept. When it breaks, nobody knows how much of what was sent arrived: what was never sent is handed back, and the
+rest waits in a ledger for the count that the next link begins with. Without one within `LOSS_SECONDS_MAX` all of it
+counts as lost: perhaps too much, never too little.
+
+Who may link is decided by the greetings alone: the same cluster, the same settings, another name, no older incarnation.
+
+Order of reading: `greeting` (who is who, and who may link), `link_table` (how a link comes about and ends), `dialer`
+(whom to dial and when), `flow` (events, credit, the ledger), `peers` (the door), `limits`.
+"""
+
 from .greeting import PeerHooks, PeerInfo
 from .limits import LOSS_SECONDS_MAX
 from .peers import Peers
@@ -10,7 +27,4 @@ __all__ = [
     "PeerHooks",
     "PeerInfo",
     "Peers",
-    "greeting",
-    "limits",
-    "peers",
 ]

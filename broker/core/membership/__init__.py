@@ -1,6 +1,27 @@
-"""FACE of membership."""
+"""Decides which brokers there are and in which order they stand on the ring: Chord as a pure machine.
 
-from . import messages
+**Contract.** A broker has one `Chord`. Inputs are `ChordInput`: a letter came (`Heard`), or the deadline has (`Tick`).
+`handle` returns `ChordEffect`: post a `Letter` (`Post`), somebody was declared dead (`Lost`), our arc is another
+(`Owning`), we go on under a new incarnation (`Reborn`), a note for people. Nothing is called back. `ChordConfig` holds
+the timeouts. `to_wire` and `from_wire` translate letters; what a letter may say is in `messages`.
+
+**Theory.** Up to list length, brokers are a *mesh*: everybody greets everybody. From list length + 1 on they are a
+*ring* (`Ring`) in the form of Chord that Zave proved: a predecessor, a list of r successors that is always full
+(`SuccessorList`), and three steps, join, stabilize and rectify. The answer to a query is a `State`, a `Notify` says "I
+am before you". A broker enters by `Joining`: an iterative lookup of its place, then a copy of its predecessor's list.
+Now and then a member asks whether there is a second ring, and if so moves over, so that halves of a network merge.
+
+A `Member` (`member_of`) is one *incarnation* of a broker. Who does not answer is declared dead and stays so; if it was
+only slow, it finds out and comes back as another incarnation. So a member never returns, which the proof needs.
+
+**The oracle of the simulator**: `Pointers` of all members and lists under way make a `Snapshot`; `invariant` is what
+must hold of one at any moment, `consequences` what follows from it, `ideal_complaints` what holds when all is quiet.
+`adopted` is the algebra of lists that steps share.
+
+Order of reading: `members`, `messages`, `machine` (the two roles), `mesh`, `ring`, `lookup`, `merge`, `identity`,
+`invariant`, `config`.
+"""
+
 from .config import ChordConfig
 from .invariant import Pointers, Snapshot, consequences, ideal_complaints, invariant
 from .machine import Chord
@@ -48,6 +69,5 @@ __all__ = [
     "ideal_complaints",
     "invariant",
     "member_of",
-    "messages",
     "to_wire",
 ]

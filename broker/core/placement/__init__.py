@@ -1,6 +1,28 @@
-"""FACE of placement."""
+"""Places subscriptions where their events pass, and tells every broker which dimensions and attributes are in use.
 
-from . import counting_limits
+**Theory.** A subscription rests at one *anchor*: a dimension and keys in it (`Anchor`), chosen by `plan` from what its
+condition asks for (`constraints_of`, `precision_of`). An event has one key in each dimension, so it visits the few keys
+of the dimensions in use and meets each subscription at most once. The life of a subscription is in `Rendezvous`, the
+registry of this broker: plan, place (an item in `kv`), announce the dimension if it is the first of its kind, and
+answer SUBACK when all of that is confirmed: what is published after that, anywhere, is seen.
+
+The *interest* of a stream is the sum of what all homes say is in use; every broker holds all of it (`interest`).
+Schemas and settings are kept the same way (`schemas`).
+
+**Counting** (RANGE 3) is another way to place: a subscription rests on one list for each attribute that it constrains,
+and an event that is met on as many lists as it has attributes is a candidate, which its home checks. `Resting` is
+either an `Anchor` or `Counted`, with a `CountedPart` for each attribute; `SubscriptionId` names a counted subscription;
+`Check` is the test of a candidate at its home, `true_of` says whether it holds for a row, and `met` whether it was met
+often enough. Bounds of the gathering: `ASK_AGAIN_SECONDS`, `BATCHES_ASKING_MAX`, `KEYS_PER_MESSAGE_MAX`,
+`IDENTITIES_PER_MESSAGE_MAX`.
+
+**The paper's own scheme**, for figures (no broker uses it): `CountingScheme` (`counting_scheme`), `CountingStore`,
+`Constraint`, `Entry`, `Placement`, `Collection`.
+
+Order of reading: `registry`, `planner`, `interest`, `schemas`; for counting `counting_plan`, `counting_home`,
+`counting_lists`, `counting_check`, `counting`, `counting_limits`.
+"""
+
 from .counting import Collection, Constraint, CountingScheme, CountingStore, Entry, Placement, SubscriptionId, met
 from .counting_check import Check, true_of
 from .counting_limits import ASK_AGAIN_SECONDS, BATCHES_ASKING_MAX, IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX
@@ -27,7 +49,6 @@ __all__ = [
     "Resting",
     "SubscriptionId",
     "constraints_of",
-    "counting_limits",
     "counting_scheme",
     "met",
     "plan",
