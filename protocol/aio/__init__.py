@@ -1,6 +1,7 @@
 """The asyncio world. `connection` is the body of every connection, here and in the daemon; `client` is the client.
 
-Re-exported here: Client, connect, Event, Receipt, Subscription, Connection, ConnectionHandler, Tasks.
+Re-exported here: Client, connect, Event, Receipt, Subscription, Connection, ConnectionHandler, Tasks; READ_BYTES is
+what one read takes at most, WRITE_BUFFER_HIGH where a connection tells its handler to stop.
 
     async with await connect("127.0.0.1:7400") as client:
         await client.publish("quotes/NYSE/OTE", {"price": 8.5}, b"...")
