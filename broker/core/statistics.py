@@ -60,6 +60,8 @@ class NodeStatistics:
     log_events_trimmed: int
     log_chunks_read: int
     producers: int
+    producers_max: int
+    producers_forgotten: int
     producer_duplicates: int
     audit_missing: int
 
@@ -132,6 +134,8 @@ def _of_log(node: Node) -> dict[str, Any]:
         "log_events_trimmed": node.retention.trimmed,
         "log_chunks_read": node.log_reading.chunks,
         "producers": len(node.producers),
+        "producers_max": node.producers.limit,
+        "producers_forgotten": node.producers.forgotten,
         "producer_duplicates": node.producers.duplicates,
         "audit_missing": node.audit.missing,
     }

@@ -39,6 +39,7 @@ _COUNTERS = {
     "headgate_log_trimmed_events_total": ("log_events_trimmed", "Events that retention took."),
     "headgate_log_chunks_read_total": ("log_chunks_read", "Chunks of logs given to readers."),
     "headgate_producer_duplicate_events_total": ("producer_duplicates", "Events of producers' batches sent again."),
+    "headgate_producers_forgotten_total": ("producers_forgotten", "Producers forgotten, there being too many."),
     "headgate_audit_missing_lines_total": ("audit_missing", "Lines of the audit that are lost, the disk being full."),
 }
 _GAUGES = {
@@ -57,6 +58,7 @@ _GAUGES = {
     "headgate_log_pending_bytes": ("log_pending_bytes", "Bytes that wait for the disk."),
     "headgate_log_behind_events": ("log_behind", "Events of our own logs that too few disks have."),
     "headgate_producers": ("producers", "Producers that are remembered."),
+    "headgate_producers_max": ("producers_max", "The bound on that."),
     "headgate_uptime_seconds": ("uptime_seconds", "Seconds since the start."),
 }
 _OF_THE_CLUSTER: dict[str, tuple[Callable[[NodeStatistics], float], str]] = {

@@ -28,7 +28,7 @@ from headgate.protocol.limits import CREDIT_MAX
 from ..deferred import Later
 from ..delivery import SETTINGS, ClientSession, Stream, check_settings
 from ..keyspace import declared_domain
-from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, PRODUCERS_MAX, SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX, SLOWEST_MAX
+from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX, SLOWEST_MAX
 from ..log import HeldLog
 from .explain import lives_on, ring_of
 from .inquiries import INQUIRED
@@ -317,7 +317,7 @@ def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
         **lives_on(node, pattern, condition),
     }
     if node.streams.settings_of(pattern.stream).stored:
-        answer["producers"] = {"known": len(node.producers), "limit": PRODUCERS_MAX}
+        answer["producers"] = {"known": len(node.producers), "limit": node.producers.limit}
     if condition is not None:
         answer["attributes"] = sorted(attributes(condition))
         spark = to_spark(condition)

@@ -24,7 +24,7 @@ from headgate.protocol.messages import Control
 
 from ..cluster import Cluster
 from ..deferred import Later
-from ..limits import PRODUCER_NAME_LENGTH_MAX, PRODUCERS_LISTED_MAX, PRODUCERS_MAX, STORE_SECONDS_MAX
+from ..limits import PRODUCER_NAME_LENGTH_MAX, PRODUCERS_LISTED_MAX, STORE_SECONDS_MAX
 from ..links import PeerInfo
 from .leader import shortage
 from .log import Log
@@ -161,7 +161,7 @@ class ProducerLists:
         ]
         is_all = not asking.end and len(found) == len(rows)
         answer = {"producers": rows, "next": None if is_all else rows[-1]["name"]}
-        asking.later.say({**answer, "known": len(self._producers), "limit": PRODUCERS_MAX})
+        asking.later.say({**answer, "known": len(self._producers), "limit": self._producers.limit})
 
     def _end(self, request: int) -> None:
         del self._asking[request]

@@ -208,9 +208,10 @@ _ASKED, _TOLD = 20, 21
 class Producers:
     """See the head of this file."""
 
-    def __init__(self, log: Log, cluster: Cluster, copies: int, now: float) -> None:
+    def __init__(self, log: Log, cluster: Cluster, copies: int, now: float, limit: int = PRODUCERS_MAX) -> None:
         self._log = log
         self._copies = copies
+        self.limit = limit
         self._young_until = now + STRANGER_SECONDS
         self._cluster = cluster
         self._producers: dict[str, KnownProducer] = {}
@@ -224,6 +225,7 @@ class Producers:
         self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
         self.deadline = float("inf")
         self.duplicates = 0
+        self.forgotten = 0
         log.kept, log.undone = self._kept, self._undone
         cluster.take_controls({_ASKED: self._asked})
         cluster.take_controls({_TOLD: self._told})
@@ -365,9 +367,10 @@ class Producers:
         producer = self._producers.pop(name, None) or KnownProducer(name, doubtful=self._lost)
         self._producers[name] = producer  # the one that was used last comes last
         self._jobs.setdefault(job_of(name), {})[name] = None
-        if len(self._producers) > PRODUCERS_MAX:
+        if len(self._producers) > self.limit:
             oldest = next(iter(self._producers))
             del self._producers[oldest]
+            self.forgotten += 1
             names = self._jobs[job_of(oldest)]
             del names[oldest]
             if not names:
@@ -587,7 +590,7 @@ class Producers:
 
     def validate(self) -> None:
         """Asserts what must always hold."""
-        assert len(self._producers) <= PRODUCERS_MAX
+        assert len(self._producers) <= self.limit
         for name, producer in self._producers.items():
             assert producer.name == name
             assert producer.kept is None or producer.kept.epoch <= producer.epoch

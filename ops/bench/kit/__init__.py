@@ -2,7 +2,8 @@
 
 `Server` and `Child` are processes of a measurement, `running` keeps one for a block, `Cores` says which core each
 gets. `cpu_seconds`, `queued_seconds` and `peak_bytes` read what a process used; `free_port` and `raise_open_files`
-prepare the machine. `MeasurementFailed` says what to do when something is missing.
+prepare the machine; `SOURCES` is the tree that is measured. `MeasurementFailed` says what to do when something is
+missing.
 
 `Fleet` is a cluster of real brokers on the loopback, each a `Member` that can be killed, stopped, woken and started
 again; `fleet` keeps one for a block.
@@ -13,6 +14,7 @@ A `Workload` is plain data: what each subscriber wants (`Want`), which events ha
 
 from .brokers import Fleet, Member, fleet
 from .harness import (
+    SOURCES,
     Child,
     Cores,
     MeasurementFailed,
@@ -32,6 +34,7 @@ __all__ = [
     "Fleet",
     "MeasurementFailed",
     "Member",
+    "SOURCES",
     "Server",
     "WORKLOADS",
     "Want",

@@ -25,11 +25,10 @@ from headgate.protocol.aio import connect
 from headgate.protocol.errors import HeadgateError
 
 from ..limits import SETTLE_SECONDS_MAX, START_SECONDS_MAX
-from .harness import MeasurementFailed
+from .harness import SOURCES, MeasurementFailed
 
 __all__ = ["Fleet", "Member", "fleet", "ring_of"]
 
-_ROOT = Path(__file__).resolve().parents[2]
 _ASK_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 _PORTS = range(20_000, 32_000)
@@ -71,7 +70,7 @@ class Member:
         for seed in self._seeds:
             command += ["--join", seed]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
-        path = [str(_ROOT), *filter(None, [clean.get("PYTHONPATH")])]
+        path = [str(SOURCES), *filter(None, [clean.get("PYTHONPATH")])]
         with self.log(self.lives).open("wb") as errors:
             self._process = subprocess.Popen(
                 command,

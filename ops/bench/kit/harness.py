@@ -22,12 +22,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import headgate
+
 from ..limits import CHILD_SECONDS_MAX, OPEN_FILES_WANTED, START_SECONDS_MAX
 
 __all__ = [
     "Child",
     "Cores",
     "MeasurementFailed",
+    "SOURCES",
     "Server",
     "cpu_seconds",
     "free_port",
@@ -41,6 +44,9 @@ __all__ = [
 Result = TypeVar("Result")
 _FORK = multiprocessing.get_context("fork")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+SOURCES = Path(headgate.__file__).resolve().parents[1]
+"""The folder of the tree that is measured: processes that begin there import `headgate` from it."""
 
 
 class MeasurementFailed(Exception):
@@ -218,7 +224,7 @@ def running(name: str, command: Callable[[int, Path], list[str]], core: int | No
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env={name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")},
-                cwd=Path(__file__).resolve().parents[2],
+                cwd=SOURCES,
                 preexec_fn=lambda: bind(core),
             )
         try:

@@ -16,6 +16,7 @@ from headgate.matching import Pattern, Tree, parse_condition
 from headgate.matching.topics import parse_pattern
 from headgate.matching.tree import Attribute, Between, Compare, Literal, conjunction
 
+from ..kit import SOURCES
 from .measure import Batch
 
 __all__ = [
@@ -101,7 +102,7 @@ class Quote:
 
 def quotes(rng: Random, limit: int = 20_000) -> tuple[list[Quote], bool]:
     """Quotes of the PADRES data, or drawn ones where the data is not; and whether they are real."""
-    root = Path(os.environ.get("HEADGATE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+    root = Path(os.environ.get("HEADGATE_DATA", SOURCES.parent / "shared" / "data"))
     archive = root / "stock" / "padres-stockquotes.tar.gz"
     if not archive.exists():
         drawn = [

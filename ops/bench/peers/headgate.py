@@ -40,7 +40,7 @@ from headgate.protocol.messages import (
 )
 from headgate.protocol.wire import FrameReader, decode, encode, encode_chunks, frame
 
-from ..kit import MeasurementFailed, Want, Workload, free_port
+from ..kit import SOURCES, MeasurementFailed, Want, Workload, free_port
 from ..limits import CHUNK_EVENTS, FRAMES_PER_CHUNK_MAX
 from .peer import BODY, Chunk, Peer, Publisher, Subscriber, dial
 
@@ -260,8 +260,7 @@ class Headgate(Peer):
         return self.name if self.batch_events == CHUNK_EVENTS else f"{self.name} @{self.batch_events}"
 
     def version(self) -> str | None:
-        root = Path(__file__).resolve().parents[3]
-        return "this tree" if (root / "broker" / "daemon" / "main.py").exists() else None
+        return "this tree" if (SOURCES / "broker" / "daemon" / "main.py").exists() else None
 
     def command(self, port: int, folder: Path) -> list[str]:
         return [

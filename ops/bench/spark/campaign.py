@@ -36,7 +36,7 @@ from typing import Any
 from headgate.protocol.aio import Tasks, connect
 
 from ...jobs import missing_parts
-from ..kit import Fleet, MeasurementFailed, fleet
+from ..kit import SOURCES, Fleet, MeasurementFailed, fleet
 from ..limits import CAMPAIGN_ANSWER_SECONDS_MAX, CAMPAIGN_START_SECONDS_MAX
 from .driver import DIED
 
@@ -49,7 +49,6 @@ _KILLED = "driver killed"
 _LOOK_SECONDS = 0.02
 _REFUSED = ("OTHER_WRITE", "NONDETERMINISTIC_INPUT", "IDS_UNKNOWN")
 _MAY_END_WITH = ("CANNOT_CONNECT", "PRODUCER_FENCED", "REFUSED", DIED, _KILLED)
-_ROOT = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +155,7 @@ class _Driver:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 cwd=folder,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")])},
+                env=os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCES), os.environ.get("PYTHONPATH", "")])},
                 start_new_session=True,
             )
         if await self._answer(self._process, CAMPAIGN_START_SECONDS_MAX) is None:

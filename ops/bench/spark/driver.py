@@ -14,8 +14,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
+
+from ..kit import SOURCES
 
 __all__ = ["DIED", "TASK_ATTEMPTS", "answer_of", "dying", "main"]
 
@@ -23,7 +24,6 @@ DIED = "died on purpose"
 
 TASK_ATTEMPTS = 3
 _MASTER = "local-cluster[2,4,900]"
-_ROOT = Path(__file__).resolve().parents[3]
 
 
 def dying(rows: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -60,7 +60,7 @@ def _session(folder: str) -> Any:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.executor.memory": "700m",
-        "spark.executorEnv.PYTHONPATH": str(_ROOT),
+        "spark.executorEnv.PYTHONPATH": str(SOURCES),
         "spark.task.maxFailures": str(TASK_ATTEMPTS),
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",  # a task that dies has handed some on

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.limits import STORE_SECONDS_MAX
+from headgate.broker.core.limits import PRODUCERS_MAX, STORE_SECONDS_MAX
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Ask, Error, Mode, Puback
 from tests.support.log_world import LogWorld, answer_in, stamped
@@ -152,6 +152,21 @@ def test_who_asks_for_no_producer_is_told(arguments: dict[str, Any], word: str) 
     answer = world.ask(world.connect(), "producer.open", **arguments)
     assert answer.code == ErrorCode.BAD_REQUEST
     assert word in answer.text
+
+
+def test_of_too_many_producers_the_one_used_longest_ago_is_forgotten_and_counted() -> None:
+    world = LogWorld(prompt=True)
+    link, _ = opened(world, "first")
+    assert world.node.statistics(world.now).producers_max == PRODUCERS_MAX
+    world.node.producers.limit = 3
+    world.say(link, stamped(1, 0, "a", producer="first"))
+    for name in ("second", "third", "fourth"):
+        opened(world, name)
+    statistics = world.node.statistics(world.now)
+    assert (statistics.producers, statistics.producers_max, statistics.producers_forgotten) == (3, 3, 1)
+    assert opened(world, "first", epoch=2)[1]["next"] == 0, "it is new again"
+    assert opened(world, "third", epoch=2)[1]["next"] == 0
+    assert world.node.statistics(world.now).producers_forgotten == 2
 
 
 def test_a_disk_that_does_not_answer_is_not_waited_for() -> None:

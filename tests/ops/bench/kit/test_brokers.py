@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headgate.ops.bench.kit import Fleet, MeasurementFailed, Member
+from headgate.ops.bench.kit import SOURCES, Fleet, MeasurementFailed, Member
 from headgate.ops.bench.kit import brokers as fleet
 from headgate.ops.bench.kit.brokers import ring_of
 from tests.support.live_broker import live_broker
@@ -39,6 +40,13 @@ def test_no_outgoing_connection_can_take_a_dead_brokers_port(tmp_path: Path) -> 
         pytest.skip("this system does not say which ports it gives to outgoing connections")
     first = int(spans.read_text().split()[0])
     assert all(int(one.address.rpartition(":")[2]) < first for one in Fleet(5, tmp_path).members)
+
+
+def test_a_broker_is_of_the_tree_that_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environments = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **more: environments.append(more["env"]))
+    Member("b0", (1, 2, 3), tmp_path, []).start()
+    assert environments[0]["PYTHONPATH"].split(os.pathsep)[0] == str(SOURCES)
 
 
 def test_a_machine_without_free_ports_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from pathlib import Path
 
 import pytest
 
+import headgate
 from headgate.ops.bench.kit import (
+    SOURCES,
     Child,
     Cores,
     MeasurementFailed,
@@ -103,6 +106,17 @@ def test_a_server_does_not_see_settings_meant_for_another(monkeypatch: pytest.Mo
     )
     with (
         pytest.raises(MeasurementFailed, match="code 1: none"),
+        running("server", lambda port, folder: [sys.executable, "-c", script], None),
+    ):
+        pytest.fail("it cannot have started")
+
+
+def test_a_server_begins_in_the_tree_that_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert (SOURCES / "headgate" / "__init__.py").samefile(str(headgate.__file__))
+    monkeypatch.chdir(tmp_path)
+    script = "import os; raise SystemExit(os.getcwd())"
+    with (
+        pytest.raises(MeasurementFailed, match=f"code 1: {re.escape(str(SOURCES))}$"),
         running("server", lambda port, folder: [sys.executable, "-c", script], None),
     ):
         pytest.fail("it cannot have started")
