@@ -9,7 +9,7 @@ A host is this loop, and little else:
             Store -> the small records            Note  -> log line, trace line
         arm one timer for node.next_deadline()
 
-`daemon/driver.py` and `simulator/world.py` are that loop twice; read them side by side.
+`daemon/driver.py` and `simulator/engine/world.py` are that loop twice; read them side by side.
 """
 
 __all__: list[str] = []

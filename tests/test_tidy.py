@@ -101,6 +101,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "matching": ("topics", "language", "index"),
     "protocol": ("data", "wire", "client", "aio", "blocking"),
+    "broker/simulator": ("engine", "workloads", "checkers", "faults", "scenarios"),
 }
 """House -> its rooms from the ground up: a room imports only from rooms that stand before it."""
 
@@ -248,10 +249,10 @@ def tree(text: str) -> ast.Module:
         ("broker/core/node.py", "from headgate.protocol.wire.codec import encode"),
         ("broker/core/node.py", "import headgate.protocol"),
         ("broker/core/node.py", "import logging"),
-        ("broker/simulator/world.py", "import asyncio"),
-        ("broker/simulator/world.py", "from time import time"),
-        ("broker/simulator/world.py", "from ..daemon.driver import Driver"),
-        ("broker/simulator/world.py", "import numpy"),
+        ("broker/simulator/engine/world.py", "import asyncio"),
+        ("broker/simulator/engine/world.py", "from time import time"),
+        ("broker/simulator/engine/world.py", "from ...daemon.driver import Driver"),
+        ("broker/simulator/engine/world.py", "import numpy"),
         ("broker/daemon/driver.py", "from headgate.broker.simulator import world"),
         ("broker/daemon/driver.py", "import headgate.ops.cli"),
         ("broker/daemon/driver.py", "import requests"),
@@ -282,7 +283,7 @@ def test_an_import_out_of_its_room_is_refused(path: str, text: str) -> None:
             "from headgate.protocol.messages import Publish\nfrom headgate.protocol.data import Batch",
         ),
         (
-            "broker/simulator/world.py",
+            "broker/simulator/engine/world.py",
             "import random\nfrom ..core.node import Node\nfrom headgate.protocol import codec",
         ),
         ("broker/daemon/driver.py", "import asyncio, uvloop\nfrom headgate.protocol.aio import connection"),

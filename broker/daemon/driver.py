@@ -1,6 +1,6 @@
 """The driver owns the Node: hands it what happened, carries out its effects, arms the one timer.
 
-Twin of `simulator/world.py`. The same four steps: take an input, handle it, carry out the effects, re-arm the
+Twin of `simulator/engine/world.py`. The same four steps: take an input, handle it, carry out the effects, re-arm the
 deadline. There is nothing to decide here.
 
 What the twin does not do: it outlives our own faults. An input that the Node fails on is logged and counted, and the

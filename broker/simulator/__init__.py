@@ -9,16 +9,20 @@
     python -m headgate.broker.simulator --log --seed 7             one that keeps logs, on disks that fail
     python -m headgate.broker.simulator ring --seeds 100           the ring of brokers alone
 
-Order of reading: `world` (time, and the twin of `daemon/driver.py`), `network`, `client`, `workload`, `faults`;
-`history` (what must come out, worked out by a dumb twin), `checkers` (one class a promise), `ablations` (do they
-bite?); `trace`, `run`, `report`, `command`. The ring alone is in `ring_*`. A cluster: `peer_network`, `cluster_world`,
-`cluster_client`, `cluster_faults`, `cluster_history`, `cluster_checkers` (what clients see), `cluster_state` (what only
-an oracle sees), `cluster_ablations`, `cluster_run`, `cluster_command`.
+Rooms, from the ground up; each has a manual in its `__init__`:
+
+    engine       the world: time, brokers, their links and disks
+    workloads    what clients do, and what must come of it
+    faults       what goes wrong
+    checkers     what must never be, and what must be at the end
+    scenarios    the four kinds of runs, put together from the other rooms, and their ablations: do checkers bite?
+
+`command` is the command line of all of them; `limits` has every bound with its reason.
 
 Re-exported: `main` (the command), `parsers` (its arguments), `run_seed`, `Options` and `Verdict` (one run, from tests).
 """
 
 from .command import main, parsers
-from .run import Options, Verdict, run_seed
+from .scenarios import Options, Verdict, run_seed
 
 __all__ = ["Options", "Verdict", "main", "parsers", "run_seed"]

@@ -10,10 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from .arguments import within
-from .cluster_ablations import CLUSTER_ABLATIONS
-from .cluster_faults import CLUSTER_FAULTS, parse_cluster_faults
-from .cluster_run import ClusterRunOptions, ClusterVerdict, run_cluster
+from .faults import CLUSTER_FAULTS, parse_cluster_faults
 from .limits import CLIENTS_MAX, NODES_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
+from .scenarios import CLUSTER_ABLATIONS, ClusterRunOptions, ClusterVerdict, run_cluster
 
 __all__ = ["ClusterSummary", "cluster_campaign", "cluster_main", "cluster_parser", "command_of_cluster"]
 

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from .ablations import ABLATIONS
 from .arguments import within
 from .cluster_command import cluster_main, cluster_parser
 from .faults import FAULTS, parse_faults
@@ -23,7 +22,7 @@ from .log_command import log_main, log_parser
 from .report import Summary, command_of, verdict_lines
 from .ring_campaign import main as ring_main
 from .ring_campaign import ring_parser
-from .run import Options, run_seed
+from .scenarios import ABLATIONS, Options, run_seed
 
 __all__ = ["main", "parsers"]
 

@@ -10,10 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from .arguments import within
+from .faults import LOG_FAULTS, NAMED_FAULTS
 from .limits import CLIENTS_MAX, NODES_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
-from .log_ablations import DISK_ABLATIONS, LOG_ABLATIONS
-from .log_faults import LOG_FAULTS, NAMED_FAULTS
-from .log_run import LogRunOptions, LogVerdict, run_log
+from .scenarios import DISK_ABLATIONS, LOG_ABLATIONS, LogRunOptions, LogVerdict, run_log
 
 __all__ = ["command_of_log", "log_campaign", "log_main", "log_parser"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .run import Verdict
+from .scenarios import Verdict
 
 __all__ = ["Summary", "command_of", "verdict_lines"]
 

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from .limits import REPORTED_FAILURES_MAX
-from .ring_ablations import RING_ABLATIONS
-from .ring_run import KINDS, RingOptions, RingVerdict, run_ring
+from .scenarios import KINDS, RING_ABLATIONS, RingOptions, RingVerdict, run_ring
 
 __all__ = ["VARIANTS", "RingSummary", "campaign", "main", "ring_parser"]
 

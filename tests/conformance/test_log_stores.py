@@ -18,8 +18,7 @@ from headgate.broker.core.inputs import Opened
 from headgate.broker.core.log_state import ProducerState
 from headgate.broker.core.store import LogStore
 from headgate.broker.daemon.log import SqliteLogStore, lookups
-from headgate.broker.simulator import log_store as simulated
-from headgate.broker.simulator.log_store import Disk, ListStore
+from headgate.broker.simulator.engine import Disk, ListStore
 from headgate.protocol.data import LogKind, LogName
 from tests.support.store_twin import StoreTwin
 
@@ -79,10 +78,10 @@ class InLists:
 
     def __init__(self) -> None:
         self.disk = Disk()
-        self.store = ListStore(self.disk, "ann", lambda: NOW)
+        self.store = ListStore(self.disk, "ann", lambda: NOW, ids_bytes=40)
 
     def crash(self) -> LogStore:
-        self.store = ListStore(self.disk, "ann", lambda: NOW)
+        self.store = ListStore(self.disk, "ann", lambda: NOW, ids_bytes=40)
         return self.store
 
     restart = crash
@@ -214,7 +213,6 @@ class AgainstLists(RuleBasedStateMachine):
 def _small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that there are answers that do not hold everything."""
     monkeypatch.setattr(lookups, "LOG_IDS_BYTES", 40)
-    monkeypatch.setattr(simulated, "DISK_IDS_BYTES", 40)
 
 
 class OnDiskAgainstLists(AgainstLists):

@@ -20,7 +20,7 @@ from headgate.broker.core.membership import (
 from headgate.broker.core.membership.members import after, ideal
 from headgate.broker.core.membership.messages import Busy, Fenced, Ping, Pong, Query
 from headgate.broker.simulator.ring_campaign import campaign
-from headgate.broker.simulator.ring_run import RingOptions, RingRun
+from headgate.broker.simulator.scenarios import RingOptions, RingRun
 from tests.support.chord_parts import at, letter, machine_at, said
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from headgate.broker.simulator.cluster_command import cluster_campaign
-from headgate.broker.simulator.cluster_faults import CLUSTER_FAULTS
-from headgate.broker.simulator.cluster_run import ClusterRunOptions, run_cluster
+from headgate.broker.simulator.faults import CLUSTER_FAULTS
+from headgate.broker.simulator.scenarios import ClusterRunOptions, run_cluster
 
 ALL_BUT_APART = tuple(kind for kind in CLUSTER_FAULTS if kind != "partition")
 

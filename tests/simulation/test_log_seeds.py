@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.simulator.log_command import log_campaign
-from headgate.broker.simulator.log_run import LogRunOptions, run_log
+from headgate.broker.simulator.scenarios import LogRunOptions, run_log
 
 PINNED = [
     (LogRunOptions(2), "after a lost connection PUBACK passed a batch whose refusal had not been heard"),

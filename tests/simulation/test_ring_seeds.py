@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.simulator.ring_campaign import campaign
-from headgate.broker.simulator.ring_run import RingOptions, run_ring
+from headgate.broker.simulator.scenarios import RingOptions, run_ring
 
 PINNED = [
     (RingOptions(46), "an appendage beyond the last principal took its own ring for another one, and moved"),

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.broker.simulator.cluster_world import ClusterOptions, ClusterWorld, Server
-from headgate.broker.simulator.log_checkers import LogChecker
-from headgate.broker.simulator.log_disks import Disks
-from headgate.broker.simulator.log_history import LogHistory
-from headgate.broker.simulator.log_store import Entry, LogList
+from headgate.broker.simulator.checkers import Disks, LogChecker
+from headgate.broker.simulator.engine import ClusterOptions, ClusterWorld, Entry, LogList, Server
+from headgate.broker.simulator.workloads import LogHistory
 from headgate.protocol.data import LogKind, LogName, Row, encode_row, make_batch
 
 __all__ = ["LogStage"]

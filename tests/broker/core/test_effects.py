@@ -6,7 +6,7 @@ from typing import get_args
 
 from headgate.broker.core import effects
 from headgate.broker.core.effects import Effect, Send
-from headgate.broker.simulator.world import Host, World
+from headgate.broker.simulator.engine import Host, World
 from headgate.protocol.messages import Ping
 from tests.support.node_world import NodeWorld
 

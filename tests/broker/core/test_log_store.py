@@ -8,7 +8,7 @@ import pytest
 
 from headgate.broker.core.store import LogStore, LogStoreError, StoreFailed, StoreFull
 from headgate.broker.daemon.log import SqliteLogStore
-from headgate.broker.simulator.log_store import ListStore
+from headgate.broker.simulator.engine import ListStore
 
 CALLS = ("open", "append", "read", "trim", "find", "close")
 

@@ -7,8 +7,7 @@ from random import Random
 import pytest
 
 from headgate.broker.core import Node
-from headgate.broker.simulator.ablations import ABLATIONS, ablate
-from headgate.broker.simulator.run import Options, run_seed
+from headgate.broker.simulator.scenarios import ABLATIONS, Options, ablate, run_seed
 from tests.support.node_world import NodeWorld
 
 FOUND_BY = {

@@ -11,9 +11,11 @@ import pytest
 from headgate.broker.core.inputs import Drain, Received, Wake
 from headgate.broker.simulator.checkers import (
     CHECKERS,
+    CLUSTER_CHECKERS,
     AllAnswered,
     BoundedOutboxes,
     Checker,
+    ClusterChecker,
     CreditKept,
     DeservedEndings,
     NoDuplicates,
@@ -24,11 +26,10 @@ from headgate.broker.simulator.checkers import (
     PublishedOnce,
     PublisherOrder,
     SoundNode,
-    Violation,
 )
-from headgate.broker.simulator.client import Delivery
-from headgate.broker.simulator.history import History, SubscriptionLog
-from headgate.broker.simulator.run import Options, Run
+from headgate.broker.simulator.engine import Violation
+from headgate.broker.simulator.scenarios import Options, Run
+from headgate.broker.simulator.workloads import Delivery, History, SubscriptionLog
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Ask, Error, Gap, Goodbye, Scope, Subscribe
 from tests.support.builders import quote_batch
@@ -63,7 +64,8 @@ def case() -> Case:
 
 
 def test_every_checker_is_in_the_list() -> None:
-    assert set(CHECKERS) == {kind for kind in Checker.__subclasses__() if kind.__module__ == Checker.__module__}
+    alone, clustered = Checker.__subclasses__(), ClusterChecker.__subclasses__()
+    assert {*CHECKERS, *CLUSTER_CHECKERS} >= {kind for kind in (*alone, *clustered) if kind is not ClusterChecker}
 
 
 def test_a_run_without_wrong_passes_them_all(case: Case) -> None:

@@ -9,11 +9,8 @@ import pytest
 from headgate.broker.core import NodeConfig
 from headgate.broker.core.inputs import Input, Received
 from headgate.broker.simulator.checkers import Checker
-from headgate.broker.simulator.client import Client
-from headgate.broker.simulator.history import History
-from headgate.broker.simulator.network import Network, NetworkOptions
-from headgate.broker.simulator.workload import Traits, Workload
-from headgate.broker.simulator.world import Host, World
+from headgate.broker.simulator.engine import Host, Network, NetworkOptions, World
+from headgate.broker.simulator.workloads import Client, History, Traits, Workload
 from headgate.protocol.messages import Credit, Hello, Message, Publish, Subscribe
 
 TRAITS = Traits(bad_probability=0.0, batch_events_max=1)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.broker.simulator.cluster_ablations import CLUSTER_ABLATIONS, ablate_cluster
-from headgate.broker.simulator.cluster_run import ClusterRunOptions, run_cluster
+from headgate.broker.simulator.scenarios import CLUSTER_ABLATIONS, ClusterRunOptions, ablate_cluster, run_cluster
 from tests.broker.simulator.test_cluster_world import new_world
 
 FIND = {

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.simulator.checkers import Violation
-from headgate.broker.simulator.client import Delivery
-from headgate.broker.simulator.cluster_checkers import (
+from headgate.broker.simulator.checkers import (
     CLUSTER_CHECKERS,
     AcceptedOnce,
     Answered,
@@ -17,8 +15,8 @@ from headgate.broker.simulator.cluster_checkers import (
     OnlyAsked,
     OrderOfOneAnchor,
 )
-from headgate.broker.simulator.cluster_history import ClusterHistory
-from headgate.broker.simulator.history import Event, SubscriptionLog
+from headgate.broker.simulator.engine import Violation
+from headgate.broker.simulator.workloads import ClusterHistory, Delivery, Event, SubscriptionLog
 from headgate.matching import parse_condition, parse_pattern
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error, Gap, Goodbye, Scope, Subscribe

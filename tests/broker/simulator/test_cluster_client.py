@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.broker.simulator.cluster_client import ClusterClient
-from headgate.broker.simulator.cluster_history import ClusterHistory
-from headgate.broker.simulator.cluster_world import ClusterWorld
-from headgate.broker.simulator.workload import STREAMS, Traits, Workload
+from headgate.broker.simulator.engine import ClusterWorld
+from headgate.broker.simulator.workloads import STREAMS, ClusterClient, ClusterHistory, Traits, Workload
 from tests.broker.simulator.test_cluster_world import new_world
 
 

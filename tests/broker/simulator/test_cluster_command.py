@@ -12,7 +12,7 @@ import pytest
 
 from headgate.broker.simulator import main
 from headgate.broker.simulator.cluster_command import cluster_campaign, command_of_cluster
-from headgate.broker.simulator.cluster_run import ClusterRunOptions, run_cluster
+from headgate.broker.simulator.scenarios import ClusterRunOptions, run_cluster
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = ("--nodes", "3", "--seed", "7", "--seconds", "3", "--clients", "3", "--faults", "crash")

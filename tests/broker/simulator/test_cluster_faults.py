@@ -8,14 +8,9 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.simulator.cluster_faults import (
-    CLUSTER_FAULTS,
-    ClusterFaultOptions,
-    ClusterNemesis,
-    parse_cluster_faults,
-)
-from headgate.broker.simulator.cluster_history import ClusterHistory
-from headgate.broker.simulator.cluster_world import ClusterWorld
+from headgate.broker.simulator.engine import ClusterWorld
+from headgate.broker.simulator.faults import CLUSTER_FAULTS, ClusterFaultOptions, ClusterNemesis, parse_cluster_faults
+from headgate.broker.simulator.workloads import ClusterHistory
 from tests.broker.simulator.test_cluster_world import new_world
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from headgate.broker.core.effects import Send
 from headgate.broker.core.inputs import LinkDown, Received
-from headgate.broker.simulator.cluster_history import ClusterHistory, Incidents
-from headgate.broker.simulator.history import Event, SubscriptionLog
-from headgate.broker.simulator.world import Host
+from headgate.broker.simulator.engine import Host
+from headgate.broker.simulator.workloads import ClusterHistory, Event, Incidents, SubscriptionLog
 from headgate.protocol import make_batch
 from headgate.protocol.messages import Hello, Mode, Publish, Suback, Subscribe, Unsubscribe, Welcome
 from tests.broker.simulator.test_cluster_world import new_world

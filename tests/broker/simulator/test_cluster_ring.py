@@ -8,11 +8,10 @@ from headgate.broker.core import Node
 from headgate.broker.core.inputs import Drain
 from headgate.broker.core.membership import Chord
 from headgate.broker.core.membership.members import after
-from headgate.broker.simulator.checkers import Violation
-from headgate.broker.simulator.cluster_history import ClusterHistory
-from headgate.broker.simulator.cluster_ring import RingKept
-from headgate.broker.simulator.cluster_world import ClusterWorld
+from headgate.broker.simulator.checkers import RingKept
+from headgate.broker.simulator.engine import ClusterWorld, Violation
 from headgate.broker.simulator.limits import CALM_SECONDS
+from headgate.broker.simulator.workloads import ClusterHistory
 from tests.broker.simulator.test_cluster_world import new_world
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.broker.simulator.cluster_run import ClusterRun, ClusterRunOptions, run_cluster
+from headgate.broker.simulator.scenarios import ClusterRun, ClusterRunOptions, run_cluster
 
 QUICK = ClusterRunOptions(3, 3, 5.0, 4, ("crash", "pause", "link"))
 

@@ -6,22 +6,19 @@ import pytest
 
 from headgate.broker.core import Node
 from headgate.broker.core.keyspace import count_shelf
-from headgate.broker.simulator.checkers import Violation
-from headgate.broker.simulator.cluster_client import ClusterClient
-from headgate.broker.simulator.cluster_history import ClusterHistory
-from headgate.broker.simulator.cluster_ring import RingKept
-from headgate.broker.simulator.cluster_state import (
+from headgate.broker.simulator.checkers import (
     STATE_CHECKERS,
     FreshScopes,
     NothingWaits,
     OneOwner,
     Replicated,
+    RingKept,
     SameSummaries,
     StateChecker,
     scope_of,
 )
-from headgate.broker.simulator.cluster_world import ClusterWorld
-from headgate.broker.simulator.workload import Traits, Workload
+from headgate.broker.simulator.engine import ClusterWorld, Violation
+from headgate.broker.simulator.workloads import ClusterClient, ClusterHistory, Traits, Workload
 from tests.broker.simulator.test_cluster_world import new_world
 
 

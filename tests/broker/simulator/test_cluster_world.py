@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.broker.core.effects import Append, Halt
 from headgate.broker.core.inputs import Drain
-from headgate.broker.simulator.cluster_world import ClusterOptions, ClusterWorld
+from headgate.broker.simulator.engine import ClusterOptions, ClusterWorld
 from headgate.protocol.data import LogName
 from headgate.protocol.errors import HeadgateError
 

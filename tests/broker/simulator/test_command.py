@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from headgate.broker.simulator import main
-from headgate.broker.simulator.ablations import ABLATIONS
 from headgate.broker.simulator.report import command_of
-from headgate.broker.simulator.run import Options, run_seed
+from headgate.broker.simulator.scenarios import ABLATIONS, Options, run_seed
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from headgate.broker.simulator.engine import World
 from headgate.broker.simulator.faults import FAULTS, FaultOptions, Nemesis, parse_faults
-from headgate.broker.simulator.world import World
 
 
 class FakeConnection:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headgate.broker.core import NodeConfig
 from headgate.broker.core.inputs import Input, LinkDown, Received
-from headgate.broker.simulator.history import History, SubscriptionLog
-from headgate.broker.simulator.world import Host, World
+from headgate.broker.simulator.engine import Host, World
+from headgate.broker.simulator.workloads import History, SubscriptionLog
 from headgate.protocol.data import Batch
 from headgate.protocol.messages import Goodbye, Hello, Message, Mode, Publish, Subscribe, Unsubscribe, Welcome
 from tests.support.builders import quote_batch

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.broker.simulator.log_ablations import DISK_ABLATIONS, LOG_ABLATIONS
-from headgate.broker.simulator.log_run import LogRunOptions, run_log
+from headgate.broker.simulator.scenarios import DISK_ABLATIONS, LOG_ABLATIONS, LogRunOptions, run_log
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),

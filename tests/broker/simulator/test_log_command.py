@@ -8,7 +8,7 @@ import pytest
 
 from headgate.broker.simulator.command import main
 from headgate.broker.simulator.log_command import command_of_log, log_campaign
-from headgate.broker.simulator.log_run import LogRunOptions
+from headgate.broker.simulator.scenarios import LogRunOptions
 
 SHORT = ["--log", "--seconds", "2", "--producers", "1"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.broker.simulator.log_disks import names_of
+from headgate.broker.simulator.checkers import names_of
 from headgate.protocol.data import decode_row
 from tests.support.log_stage import LogStage
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.simulator.checkers import Violation
-from headgate.broker.simulator.log_elsewhere import StoredElsewhere
+from headgate.broker.simulator.checkers import StoredElsewhere
+from headgate.broker.simulator.engine import Violation
 from tests.support.log_cluster import LogCluster
 
 

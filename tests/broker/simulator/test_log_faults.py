@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from headgate.broker.simulator.log_faults import LOG_FAULTS, LogFaults
-from headgate.broker.simulator.log_run import LogRun, LogRunOptions
+from headgate.broker.simulator.faults import LOG_FAULTS, LogFaults
+from headgate.broker.simulator.scenarios import LogRun, LogRunOptions
 
 
 @pytest.mark.parametrize("kind", LOG_FAULTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.broker.simulator.log_history import LogHistory
+from headgate.broker.simulator.workloads import LogHistory
 
 
 def test_two_histories_share_nothing() -> None:

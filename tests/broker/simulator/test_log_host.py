@@ -9,10 +9,8 @@ import pytest
 
 from headgate.broker.core.effects import Append, CutLog, FindTime, LogEffect, ReadRows, TrimLog, WriteOn
 from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
+from headgate.broker.simulator.engine import Disk, ListStore, LogHost, World
 from headgate.broker.simulator.limits import DISK_ROWS_MAX, DISK_SECONDS_MAX
-from headgate.broker.simulator.log_host import LogHost
-from headgate.broker.simulator.log_store import Disk, ListStore
-from headgate.broker.simulator.world import World
 from headgate.protocol.data import LogKind, LogName
 
 NOW = 1_700_000_000

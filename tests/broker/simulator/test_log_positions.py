@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.simulator.checkers import Violation
-from headgate.broker.simulator.log_positions import PositionsStand
+from headgate.broker.simulator.checkers import PositionsStand
+from headgate.broker.simulator.engine import Violation
 from tests.support.log_stage import LogStage
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.simulator.checkers import Violation
-from headgate.broker.simulator.log_run import LogRun, LogRunOptions
+from headgate.broker.simulator.engine import Violation
+from headgate.broker.simulator.scenarios import LogRun, LogRunOptions
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Error, Goodbye, Puback, Publish, Scope
 

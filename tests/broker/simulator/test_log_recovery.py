@@ -7,9 +7,8 @@ import pytest
 from headgate.broker.core import NodeConfig
 from headgate.broker.core.inputs import Opened, Stored
 from headgate.broker.core.log_state import LogState
-from headgate.broker.simulator.checkers import Violation
-from headgate.broker.simulator.log_recovery import ComesBackWhole
-from headgate.broker.simulator.world import Host, World
+from headgate.broker.simulator.checkers import ComesBackWhole
+from headgate.broker.simulator.engine import Host, Violation, World
 from tests.support.log_stage import LogStage
 
 

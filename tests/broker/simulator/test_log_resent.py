@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from headgate.broker.simulator.checkers import Violation
-from headgate.broker.simulator.log_resent import OnlyOnce
+from headgate.broker.simulator.checkers import OnlyOnce
+from headgate.broker.simulator.engine import Violation
 from tests.support.log_stage import LogStage
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.simulator.log_run import LogRun, LogRunOptions, run_log
+from headgate.broker.simulator.scenarios import LogRun, LogRunOptions, run_log
 
 
 def test_a_seed_is_the_same_run_every_time_and_another_seed_another_one() -> None:

@@ -9,7 +9,7 @@ import pytest
 from headgate.broker.core.effects import Append
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.store import StoreFailed, StoreFull
-from headgate.broker.simulator.log_store import Disk, ListStore
+from headgate.broker.simulator.engine import Disk, ListStore
 from headgate.protocol.data import LogKind, LogName
 
 NOW = 1_700_000_000

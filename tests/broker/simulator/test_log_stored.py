@@ -7,9 +7,8 @@ import pytest
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Received
-from headgate.broker.simulator.checkers import Violation
-from headgate.broker.simulator.log_stored import OnEnoughDisks
-from headgate.broker.simulator.world import Host, World
+from headgate.broker.simulator.checkers import OnEnoughDisks
+from headgate.broker.simulator.engine import Host, Violation, World
 from headgate.protocol.messages import Answer, Error, Hello, Mode, Puback, Publish, Scope
 from tests.support.builders import quote_batch
 from tests.support.log_stage import LogStage

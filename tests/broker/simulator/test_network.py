@@ -6,8 +6,7 @@ import pytest
 
 from headgate.broker.core import NodeConfig
 from headgate.broker.core.inputs import Input, LinkDown, LinkPaused, LinkResumed, Received
-from headgate.broker.simulator.network import Connection, Network, NetworkOptions, PlainSession
-from headgate.broker.simulator.world import Host, World
+from headgate.broker.simulator.engine import Connection, Host, Network, NetworkOptions, PlainSession, World
 from headgate.protocol.errors import HeadgateError
 from headgate.protocol.messages import Answer, Ask, Error, Goodbye, Hello, Message, Ping, Welcome
 

@@ -20,9 +20,8 @@ from headgate.broker.core.inputs import (
     Reachable,
     Received,
 )
+from headgate.broker.simulator.engine import Host, PeerNetwork, PeerNetworkOptions, World
 from headgate.broker.simulator.limits import DIAL_SECONDS_MAX
-from headgate.broker.simulator.peer_network import PeerNetwork, PeerNetworkOptions
-from headgate.broker.simulator.world import Host, World
 from headgate.protocol.errors import HeadgateError
 from headgate.protocol.messages import Control
 from tests.support.peer_events import forward

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.broker.simulator.report import Summary, command_of, verdict_lines
-from headgate.broker.simulator.run import Options, Verdict
+from headgate.broker.simulator.scenarios import Options, Verdict
 
 FINE = Verdict(Options(7), "d" * 64, "", "", 12.5, {"events": 1_000, "cuts": 0})
 BROKEN = replace(FINE, failure="NothingLost: 3 missing", details="Traceback\n  line")

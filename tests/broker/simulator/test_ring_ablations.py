@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.core.membership import ChordConfig
-from headgate.broker.simulator.ring_ablations import RING_ABLATIONS, ablate_ring
+from headgate.broker.simulator.engine import RingNetworkOptions, RingWorld
 from headgate.broker.simulator.ring_campaign import campaign
-from headgate.broker.simulator.ring_run import RingOptions
-from headgate.broker.simulator.ring_world import NetworkOptions, RingWorld
+from headgate.broker.simulator.scenarios import RING_ABLATIONS, RingOptions, ablate_ring
 
 EXPECTED = {
     "busy": ("OneQuery",),
@@ -65,7 +64,7 @@ def test_an_ablation_that_does_not_exist_is_refused() -> None:
 
 
 def test_no_name_harms_nothing_and_a_name_one_machine_only() -> None:
-    world = RingWorld(1, ChordConfig(list_length=2), NetworkOptions())
+    world = RingWorld(1, ChordConfig(list_length=2), RingNetworkOptions())
     world.open_ring(3)
     sound, harmed, _ = (host.machine for host in world.living())
     assert sound is not None and harmed is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.simulator.ring_campaign import VARIANTS, campaign, main
-from headgate.broker.simulator.ring_run import RingOptions
+from headgate.broker.simulator.scenarios import RingOptions
 
 
 def run(*arguments: str) -> tuple[int, str]:

@@ -9,8 +9,7 @@ import pytest
 from headgate.broker.core.effects import Note
 from headgate.broker.core.membership import ChordConfig, Letter, Notify, Owning, Post, State, Tick
 from headgate.broker.core.membership.members import after
-from headgate.broker.simulator.checkers import Violation
-from headgate.broker.simulator.ring_checkers import (
+from headgate.broker.simulator.checkers import (
     Consequences,
     InvariantHolds,
     NobodyStartsOver,
@@ -18,12 +17,12 @@ from headgate.broker.simulator.ring_checkers import (
     RingChecker,
     ServesWhenAdopted,
 )
-from headgate.broker.simulator.ring_world import NetworkOptions, RingHost, RingWorld
+from headgate.broker.simulator.engine import RingHost, RingNetworkOptions, RingWorld, Violation
 
 
 @pytest.fixture
 def world() -> RingWorld:
-    world = RingWorld(1, ChordConfig(list_length=2), NetworkOptions())
+    world = RingWorld(1, ChordConfig(list_length=2), RingNetworkOptions())
     world.open_ring(5)
     for host in world.living():
         host.feed(Tick())

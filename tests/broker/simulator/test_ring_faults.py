@@ -5,12 +5,12 @@ from __future__ import annotations
 from random import Random
 
 from headgate.broker.core.membership import ChordConfig, Pointers
-from headgate.broker.simulator.ring_faults import RingFaultOptions, RingNemesis, may_crash
-from headgate.broker.simulator.ring_world import NetworkOptions, RingWorld
+from headgate.broker.simulator.engine import RingNetworkOptions, RingWorld
+from headgate.broker.simulator.faults import RingFaultOptions, RingNemesis, may_crash
 
 
 def new_world(count: int) -> RingWorld:
-    world = RingWorld(1, ChordConfig(list_length=2), NetworkOptions())
+    world = RingWorld(1, ChordConfig(list_length=2), RingNetworkOptions())
     world.open_ring(count)
     return world
 

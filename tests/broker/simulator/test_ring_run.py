@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.simulator.ring_run import KINDS, RingOptions, RingRun, run_ring
-from headgate.broker.simulator.ring_world import RingHost
+from headgate.broker.simulator.engine import RingHost
+from headgate.broker.simulator.scenarios import KINDS, RingOptions, RingRun, run_ring
 
 ROOT = Path(__file__).resolve().parents[3]
 

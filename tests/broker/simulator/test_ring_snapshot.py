@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.broker.core.membership import Chord, Heard, State, Tick
 from headgate.broker.core.membership.messages import Pong, Query, Ringed, Seen
-from headgate.broker.simulator.ring_snapshot import outcome, pointers_of, snapshot_of
+from headgate.broker.simulator.engine import outcome, pointers_of, snapshot_of
 from tests.support.chord_parts import at, letter, machine_at, said
 
 A, B, C, D, ME = at(10), at(20), at(30), at(40), at(25)

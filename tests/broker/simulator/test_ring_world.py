@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from headgate.broker.core.membership import ChordConfig, Letter, Member, Post, State
 from headgate.broker.core.membership.messages import Greet, Look
-from headgate.broker.simulator.ring_world import NetworkOptions, RingHost, RingWorld
+from headgate.broker.simulator.engine import RingHost, RingNetworkOptions, RingWorld
 from tests.support.chord_parts import at
 
 CONFIG = ChordConfig(list_length=2)
 
 
 def new_world(seed: int = 1, **network: float) -> RingWorld:
-    world = RingWorld(seed, CONFIG, NetworkOptions(**network))  # type: ignore[arg-type]
+    world = RingWorld(seed, CONFIG, RingNetworkOptions(**network))  # type: ignore[arg-type]
     world.open_ring(4)
     return world
 

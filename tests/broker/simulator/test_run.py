@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.core.inputs import Drain, Received, WallClock
-from headgate.broker.simulator.ablations import ABLATIONS
-from headgate.broker.simulator.checkers import Violation
+from headgate.broker.simulator.engine import Violation
 from headgate.broker.simulator.faults import FAULTS
 from headgate.broker.simulator.limits import QUIET_SECONDS
-from headgate.broker.simulator.run import Options, Run, run_seed
+from headgate.broker.simulator.scenarios import ABLATIONS, Options, Run, run_seed
 from headgate.protocol.messages import Hello
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.broker.core.effects import Send
 from headgate.broker.core.inputs import Received
-from headgate.broker.simulator.trace import Trace, as_text
+from headgate.broker.simulator.engine import Trace, as_text
 from headgate.protocol.messages import Ask, Deliver, Ping, Puback
 from tests.support.builders import make_publish, quote_batch
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from headgate.broker.simulator.workload import Traits, Workload, event_name
+from headgate.broker.simulator.workloads import Traits, Workload, event_name
 from headgate.matching import MatchingError, check_topic, extensions, parse_condition, parse_pattern
 from headgate.protocol.data import Batch, decode_record
 from headgate.protocol.errors import ProtocolViolation

@@ -8,7 +8,7 @@ from typing import Any
 from headgate.broker.core import NodeConfig
 from headgate.broker.core.effects import Close, Effect, FindTime, Halt, Send, Store
 from headgate.broker.core.inputs import Input, LinkDown, LinkPaused, LinkResumed, Received, Wake
-from headgate.broker.simulator.world import Host, World
+from headgate.broker.simulator.engine import Host, World
 from headgate.protocol.data import LogName
 from headgate.protocol.messages import Ask, Hello, Welcome
 from tests.support.builders import deliveries_of, make_publish, make_subscribe

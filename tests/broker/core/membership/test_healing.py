@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.broker.core.membership import Heard, Post
 from headgate.broker.core.membership.merge import Healing
 from headgate.broker.core.membership.messages import Fenced, Look, Meet, Seen
-from headgate.broker.simulator.ring_run import RingOptions, run_ring
+from headgate.broker.simulator.scenarios import RingOptions, run_ring
 from tests.support.chord_parts import at, letter, machine_at, new_identity, said
 
 

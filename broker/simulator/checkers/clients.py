@@ -1,0 +1,422 @@
+"""Checkers of what clients see: one class for each thing that must never be, or that must be at the end.
+
+The first one that fails stops the run. A checker sees the steps of Hosts (`step`), what clients get (the rest), and
+the quiet end of a run (`finish`). It compares with the history only, never with the broker's own idea of what is right.
+Those that compare with the one broker that there is have a counterpart for a cluster, which knows what happened to
+brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import Drain, Input, Received
+from headgate.broker.core.placement import plan
+from headgate.protocol.data import Portion
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error, Gap, Goodbye, Message, Subscribe
+
+from ..engine import Host, Violation
+from ..workloads import Client, ClusterHistory, Delivery, History, SubscriptionLog
+
+__all__ = [
+    "AcceptedOnce",
+    "AllAnswered",
+    "Answered",
+    "BoundedOutboxes",
+    "CHECKERS",
+    "CLUSTER_CHECKERS",
+    "Checker",
+    "ClusterChecker",
+    "CreditKept",
+    "DeliveredOrAnnounced",
+    "DeservedEndings",
+    "NoDuplicates",
+    "NothingLost",
+    "NothingUnexpected",
+    "OnlyAsked",
+    "OnlyInForce",
+    "OnlyMatching",
+    "OrderOfOneAnchor",
+    "PublishedOnce",
+    "PublisherOrder",
+    "SoundNode",
+]
+
+
+class Checker:
+    """Hooks that do nothing."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+
+    def fail(self, text: str) -> None:
+        """Raises Violation."""
+        raise Violation(type(self).__name__, text)
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """One input of one Host, before its effects are carried out."""
+
+    def portion(self, client: Client, portion: Portion) -> None:
+        """A DELIVER reached a client."""
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """One event reached one subscription."""
+
+    def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
+        """A GAP reached a client."""
+
+    def refused(self, client: Client, request: Message | None, error: Error) -> None:
+        """A request was refused."""
+
+    def acknowledged(self, client: Client, sequence: int) -> None:
+        """A PUBACK reached a client."""
+
+    def turned_away(self, client: Client, error: Error | Goodbye) -> None:
+        """The broker ended a connection."""
+
+    def finish(self, clients: Sequence[Client]) -> None:
+        """All is healed and quiet."""
+
+
+class NothingUnexpected(Checker):
+    """D1: every delivered event was published, and is the same to the byte."""
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """Compare topic and record."""
+        event = self.history.events.get(delivery.name)
+        if event is None:
+            self.fail(f"{client.name} got an event that nobody published: {delivery.record!r}")
+        elif (event.topic, event.record) != (delivery.topic, delivery.record):
+            self.fail(f"{client.name} got {event.name} changed: {delivery.topic!r} {delivery.record!r}")
+
+
+class OnlyMatching(Checker):
+    """D2: every delivered event is one that its subscription asks for, by the plain meaning."""
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """Evaluate."""
+        event = self.history.events.get(delivery.name)
+        if log is not None and event is not None and not (log.pattern and log.wants(event)):
+            wanted = f"{log.pattern_text!r} {log.condition_text!r}"
+            self.fail(f"{client.name} got {event.name}, which {wanted} does not want")
+
+
+class OnlyInForce(Checker):
+    """D3: nothing comes for a subscription that was never in force, or after its UNSUBACK."""
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """The client must know it."""
+        if log is None:
+            self.fail(f"{client.name} got something for subscription {delivery.number}, which it does not have")
+        elif not log.acknowledged and client.losses == 0:
+            self.fail(f"{client.name} got something for subscription {delivery.number} before its SUBACK")
+
+    def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
+        """And so for gaps."""
+        if log is None and gap.subscription != 0:
+            self.fail(f"{client.name} got a GAP for subscription {gap.subscription}, which it does not have")
+
+
+class NoDuplicates(Checker):
+    """L5: a subscription gets an event at most once; there is no redelivery to ephemeral ones."""
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """Count."""
+        event = self.history.events.get(delivery.name)
+        if log is not None and event is not None:
+            log.delivered[event.name] = log.delivered.get(event.name, 0) + 1
+            if log.delivered[event.name] > 1:
+                self.fail(f"{client.name} got {event.name} twice for subscription {delivery.number}")
+
+
+class PublisherOrder(Checker):
+    """D4: what one publisher published reaches a subscription in that order."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._last: dict[tuple[SubscriptionLog, str], int] = {}
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """Ordinals grow."""
+        event = self.history.events.get(delivery.name)
+        if log is None or event is None:
+            return
+        last = self._last.get((log, event.publisher), -1)
+        if event.ordinal < last:
+            self.fail(f"{client.name} got {event.name} after number {last} of the same publisher")
+        self._last[log, event.publisher] = event.ordinal
+
+
+class NothingLost(Checker):
+    """What was accepted after SUBACK is delivered or announced in a GAP; exactly so while no connection was lost."""
+
+    def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
+        """Add up."""
+        if log is not None:
+            log.gap += gap.count
+
+    def finish(self, clients: Sequence[Client]) -> None:
+        """Compare what came with what had to come."""
+        for client in clients:
+            for log in client.subscriptions.values():
+                missing = [name for name in log.expected if name not in log.delivered]
+                about = f"{client.name}, subscription {log.number}: {len(missing)} missing, GAP says {log.gap}"
+                if client.losses == 0 and len(missing) != log.gap:
+                    self.fail(f"{about}: {missing[:5]}")
+                elif len(missing) > log.gap + client.session_gap:
+                    self.fail(f"{about} and {client.session_gap} for the session: {missing[:5]}")
+                if not client.losses and not missing and list(log.delivered) != log.expected:
+                    self.fail(f"{client.name}, subscription {log.number}: not what was expected")
+
+
+class PublishedOnce(Checker):
+    """P2: a batch that is sent again is recognised: an event never has two ids."""
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """Remember the first id."""
+        event = self.history.events.get(delivery.name)
+        if event is not None:
+            if event.event_id is not None and event.event_id != delivery.event_id:
+                self.fail(f"{event.name} was accepted twice, as {event.event_id} and {delivery.event_id}")
+            event.event_id = delivery.event_id
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """The broker's own count agrees with the twin's."""
+        accepted = host.node.statistics(host.world.now).events_received
+        if isinstance(happened, Received) and accepted != self.history.accepted_events:
+            self.fail(f"the broker took {accepted} events, it should have taken {self.history.accepted_events}")
+
+
+class CreditKept(Checker):
+    """Q2: a portion is sent only while credit is left, so credit is passed by less than one portion."""
+
+    def portion(self, client: Client, portion: Portion) -> None:
+        """Before it is counted, some credit was left."""
+        if client.received >= client.allowed:
+            self.fail(f"{client.name} allowed {client.allowed}, had {client.received}, and got {portion.count} more")
+
+
+class BoundedOutboxes(Checker):
+    """Q1: what waits for slow subscribers stays within its bounds, each and all."""
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """Add up what waits."""
+        config, total = host.node.config, 0
+        for session in host.node.subscribers.by_key.values():
+            size = sum(len(message.portion.records) for message in session.outbox)
+            if size > config.outbox_bytes:
+                self.fail(f"{size} bytes wait for {session.name}, {config.outbox_bytes} may")
+            total += size
+        if total > config.outbox_bytes_total:
+            self.fail(f"{total} bytes wait in all, {config.outbox_bytes_total} may")
+
+
+class AllAnswered(Checker):
+    """L4: every publish and every request has its answer; refusals are deserved."""
+
+    def refused(self, client: Client, request: Message | None, error: Error) -> None:
+        """Only what does not parse or is not served may be refused."""
+        codes = (ErrorCode.BAD_CONDITION, ErrorCode.BAD_PATTERN, ErrorCode.UNSUPPORTED)
+        if not isinstance(request, Subscribe) or error.code not in codes:
+            self.fail(f"{client.name} was refused {request}: {error.text}")
+
+    def acknowledged(self, client: Client, sequence: int) -> None:
+        """Only what was sent can be acknowledged, and never less than before."""
+        if not client.acknowledged <= sequence <= client.sequence:
+            text = f"{client.name} got PUBACK {sequence} after {client.acknowledged}, having sent {client.sequence}"
+            self.fail(text)
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """No good batch is refused, nobody within the grace is a stranger."""
+        if self.history.refused:
+            self.fail(f"a good batch was refused: {self.history.refused[0]}")
+        if self.history.broken_resumes:
+            self.fail(self.history.broken_resumes[0])
+
+    def finish(self, clients: Sequence[Client]) -> None:
+        """Nothing is open."""
+        for client in clients:
+            if not client.open:
+                self.fail(f"{client.name} has no connection")
+            if client.pending or client.unacknowledged:
+                waiting = f"{list(client.pending.values())} and {len(client.unacknowledged)} batches"
+                self.fail(f"{client.name} waits for answers to {waiting}")
+
+
+class DeservedEndings(Checker):
+    """The broker ends a connection only for silence, slowness, its own end, or a session that goes on elsewhere."""
+
+    _codes = (ErrorCode.TIMEOUT, ErrorCode.REPLACED, ErrorCode.SLOW_CONSUMER, ErrorCode.GOODBYE)
+    _draining = False
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """Is it about to stop?"""
+        self._draining = self._draining or isinstance(happened, Drain)
+
+    def turned_away(self, client: Client, error: Error | Goodbye) -> None:
+        """Look at the code."""
+        if error.code not in self._codes and not (self._draining and error.code == ErrorCode.SHUTTING_DOWN):
+            self.fail(f"{client.name} was turned away: {error.code} {error.text}")
+
+
+class SoundNode(Checker):
+    """The Node's own invariants hold after every step."""
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """Ask it."""
+        try:
+            host.node.validate()
+        except AssertionError as error:
+            raise Violation(type(self).__name__, f"after {type(happened).__name__}: {error}") from error
+
+
+CHECKERS: tuple[type[Checker], ...] = (
+    NothingUnexpected,
+    OnlyMatching,
+    OnlyInForce,
+    NoDuplicates,
+    PublisherOrder,
+    NothingLost,
+    PublishedOnce,
+    CreditKept,
+    BoundedOutboxes,
+    AllAnswered,
+    DeservedEndings,
+    SoundNode,
+)
+"""In the order in which they look."""
+
+
+class ClusterChecker(Checker):
+    """One that knows what happened to brokers."""
+
+    history: ClusterHistory
+
+
+class DeliveredOrAnnounced(ClusterChecker):
+    """What any broker accepted after SUBACK is delivered or announced in a GAP; without incidents, and without lost
+    connections, it is exactly what was delivered."""
+
+    def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
+        """Add up."""
+        if log is not None:
+            log.gap += gap.count
+
+    def finish(self, clients: Sequence[Client]) -> None:
+        """Compare what came with what had to come."""
+        incidents = self.history.incidents
+        for client in clients:
+            for log in client.subscriptions.values():
+                missing = [self.history.events[name] for name in log.expected if name not in log.delivered]
+                counted = [event for event in missing if not incidents.excuse(event)]
+                announced = log.gap + client.session_gap
+                if len(counted) > announced:
+                    first = counted[0]
+                    self.fail(
+                        f"{client.name}, subscription {log.number} ({log.pattern_text} {log.condition_text!r}), in "
+                        f"force since {log.in_force_at:.3f}, misses {len(counted)} of {len(log.expected)} and heard "
+                        f"of {log.gap} and {client.session_gap}: first {first.name} at {first.accepted_at:.3f} by "
+                        f"{first.broker}"
+                    )
+
+
+class OnlyAsked(ClusterChecker):
+    """Nothing comes for a subscription that was not asked for, or after its UNSUBACK. It may come before SUBACK, which
+    says that nothing is missed from then on, and waits for all brokers."""
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """The client must know it."""
+        if log is None:
+            self.fail(f"{client.name} got something for subscription {delivery.number}, which it does not have")
+
+    def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
+        """And so for gaps."""
+        if log is None and gap.subscription != 0:
+            self.fail(f"{client.name} got a GAP for subscription {gap.subscription}, which it does not have")
+
+
+class OrderOfOneAnchor(ClusterChecker):
+    """While nothing goes wrong, what one publisher published reaches a subscription that rests at one key in order."""
+
+    def __init__(self, history: ClusterHistory) -> None:
+        super().__init__(history)
+        self._last: dict[tuple[SubscriptionLog, str], tuple[float, int]] = {}
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """Ordinals grow."""
+        event = self.history.events.get(delivery.name)
+        if log is None or event is None or log.pattern is None or self.history.incidents.any:
+            return
+        if log.pattern.stream in self.history.schemas:
+            return  # then it may rest on an arc
+        anchor = plan(log.pattern, log.condition, None)
+        if len(anchor.segments) != 1 or anchor.segments[0].low != anchor.segments[0].high:
+            return
+        _, last = self._last.get((log, event.publisher), (0.0, -1))
+        if event.ordinal < last:
+            self.fail(f"{client.name} got {event.name} after number {last} of the same publisher")
+        self._last[log, event.publisher] = (event.accepted_at, event.ordinal)
+
+
+class AcceptedOnce(ClusterChecker):
+    """A batch that is sent again is recognised: an event never has two ids."""
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """Remember the first id."""
+        event = self.history.events.get(delivery.name)
+        if event is not None:
+            if event.event_id is not None and event.event_id != delivery.event_id:
+                self.fail(f"{event.name} was accepted twice, as {event.event_id} and {delivery.event_id}")
+            event.event_id = delivery.event_id
+
+
+class Answered(ClusterChecker):
+    """Every publish and every request has its answer; refusals are deserved."""
+
+    def refused(self, client: Client, request: Message | None, error: Error) -> None:
+        """Only what does not parse or is not served may be refused, or what no broker answers for."""
+        codes = (ErrorCode.BAD_CONDITION, ErrorCode.BAD_PATTERN, ErrorCode.UNSUPPORTED)
+        unavailable = error.code == ErrorCode.UNAVAILABLE and self.history.incidents.any
+        if not unavailable and (not isinstance(request, Subscribe) or error.code not in codes):
+            self.fail(f"{client.name} was refused {request}: {error.text}")
+
+    def acknowledged(self, client: Client, sequence: int) -> None:
+        """Only what was sent can be acknowledged, and never less than before."""
+        if not client.acknowledged <= sequence <= client.sequence:
+            text = f"{client.name} got PUBACK {sequence} after {client.acknowledged}, having sent {client.sequence}"
+            self.fail(text)
+
+    def turned_away(self, client: Client, error: Error | Goodbye) -> None:
+        """Connections end for silence, slowness, a broker's end, or a session that goes on elsewhere."""
+        codes = (ErrorCode.TIMEOUT, ErrorCode.REPLACED, ErrorCode.SLOW_CONSUMER, ErrorCode.GOODBYE)
+        if error.code not in (*codes, ErrorCode.SHUTTING_DOWN):
+            self.fail(f"{client.name} was turned away: {error.code} {error.text}")
+
+    def finish(self, clients: Sequence[Client]) -> None:
+        """Nothing is open, and no good batch was refused."""
+        if self.history.refused:
+            self.fail(f"a good batch was refused: {self.history.refused[0]}")
+        if self.history.broken_resumes:
+            self.fail(self.history.broken_resumes[0])
+        for client in clients:
+            if not client.open:
+                self.fail(f"{client.name} has no connection")
+            if client.pending or client.unacknowledged:
+                waiting = f"{list(client.pending.values())} and {len(client.unacknowledged)} batches"
+                self.fail(f"{client.name} waits for answers to {waiting}")
+
+
+CLUSTER_CHECKERS: tuple[type[Checker], ...] = (
+    NothingUnexpected,
+    OnlyMatching,
+    OnlyAsked,
+    NoDuplicates,
+    OrderOfOneAnchor,
+    AcceptedOnce,
+    CreditKept,
+    DeliveredOrAnnounced,
+    Answered,
+)
+"""In the order in which they look."""

@@ -1,0 +1,353 @@
+"""Checkers of the log: one promise each, told of every step, every row on a disk and every end.
+
+    OnEnoughDisks     P1: when PUBACK of a batch in mode stored goes out, as many synced disks have it as were promised
+    OnlyOnce          P2: a resend never makes a second position that anybody can read
+    PositionsStand    P3: positions are dense, given out once and never rewritten; copies of one log agree
+    ComesBackWhole    S1: a broker comes back with every row that its disk had said it has, or says that some is missing
+    StoredElsewhere   A1: one full disk hinders nobody but the clients of its own broker
+
+They ask Disks what is on the disks, event by event; nothing of it is known to the brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.core.inputs import Input, Opened, Received, Stored
+from headgate.protocol.data import Batch, LogKind, LogName, Row, decode_record, decode_row, row_batch
+from headgate.protocol.messages import Answer, Error, Mode, Puback, Publish, Scope
+
+from ..engine import WALL_CLOCK_OFFSET_SECONDS, ClusterWorld, Entry, Host, LogList, Server, Violation
+from ..workloads import LogHistory
+
+__all__ = [
+    "ComesBackWhole",
+    "Disks",
+    "LogChecker",
+    "OnEnoughDisks",
+    "OnlyOnce",
+    "PositionsStand",
+    "StoredElsewhere",
+    "names_of",
+]
+
+
+class LogChecker:
+    """Hooks that do nothing."""
+
+    def __init__(self, world: ClusterWorld, history: LogHistory, disks: Disks) -> None:
+        self.world = world
+        self.history = history
+        self.disks = disks
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """One step of a broker, before its effects are carried out."""
+
+    def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
+        """A row that was not on that disk before."""
+
+    def finish(self) -> None:
+        """All is whole again, and nothing is under way."""
+
+    def fail(self, text: str) -> None:
+        """Raises Violation."""
+        raise Violation(type(self).__name__, f"at {self.world.now:.4f}: {text}")
+
+
+def names_of(row: Row) -> list[str]:
+    """The names of the events in a row of events: their bodies."""
+    return [decode_record(piece)[1].decode() for piece in row_batch(row).pieces()]
+
+
+@dataclass(slots=True)
+class _Seen:
+    """How much of one log on one disk was looked at."""
+
+    log: LogList
+    entries: list[Entry]
+
+
+class Disks:
+    """What is on all disks, by event. `found` hears of every row that is new on a disk: whose, and where."""
+
+    def __init__(self, world: ClusterWorld) -> None:
+        self._world = world
+        self.found: list[Callable[[Server, LogName, Entry, Row], None]] = []
+        self.holders: dict[str, dict[tuple[str, LogName], None]] = {}
+        """Event -> the brokers whose disks have it, and in which log."""
+        self.had: dict[str, dict[str, None]] = {}
+        """Event -> brokers whose disks ever had it, harmed or not."""
+        self._seen: dict[tuple[str, LogName], _Seen] = {}
+        self.rows = 0
+
+    def look(self) -> None:
+        """Take in what changed since the last time."""
+        for server in self._world.servers.values():
+            logs = server.disk.content.logs
+            for key in [key for key in self._seen if key[0] == server.name]:
+                seen = self._seen[key]
+                log = logs.get(key[1])
+                if log is not seen.log or not _goes_on(log, seen.entries):
+                    self._forget(server, key)
+            for name, log in logs.items():
+                self._take_in(server, name, log)
+
+    def _take_in(self, server: Server, name: LogName, log: LogList) -> None:
+        seen = self._seen.setdefault((server.name, name), _Seen(log, []))
+        for entry in log.entries[len(seen.entries) :]:
+            seen.entries.append(entry)
+            row = decode_row(entry.row)
+            self.rows += 1
+            if name.kind == LogKind.EVENTS:
+                for event in names_of(row):
+                    self.holders.setdefault(event, {})[server.name, name] = None
+                    self.had.setdefault(event, {})[server.name] = None
+            for hear in self.found:
+                hear(server, name, entry, row)
+
+    def _forget(self, server: Server, key: tuple[str, LogName]) -> None:
+        """It is another disk, or lost some of it."""
+        for entry in self._seen.pop(key).entries:
+            if key[1].kind == LogKind.EVENTS:
+                for event in names_of(decode_row(entry.row)):
+                    self.holders.get(event, {}).pop(key, None)
+
+
+def _goes_on(log: LogList | None, entries: list[Entry]) -> bool:
+    return log is not None and len(log.entries) >= len(entries) and (not entries or log.entries[0] is entries[0])
+
+
+_RECENT = 50
+"""Events before the next one that are looked for; older ones were, the time before."""
+
+
+class OnEnoughDisks(LogChecker):
+    """P1, and the same when a producer is told how far it has come: it takes that for an acknowledgement.
+
+    Batches are known by session and sequence; a refused one has its answer already.
+
+    One that was refused on this connection is none that PUBACK speaks of, although its publisher sends it once more,
+    because it had not heard that yet when it began: it hears the refusal before the PUBACK. Over a new connection a
+    publisher sends all that it waits for, in order: what comes before the first of these it has given up.
+    """
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
+        self._open: dict[tuple[bytes, int], list[str]] = {}
+        self._refused: dict[tuple[bytes, int], int] = {}
+        """On which link that was said last."""
+        self._links: dict[bytes, int] = {}
+        """Over which each session published last."""
+        self.checked = 0
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """Remember what comes in, look at what goes out."""
+        by_link = host.node.subscribers.by_link
+        if isinstance(happened, Received) and happened.link in by_link:
+            key = by_link[happened.link].key
+            for message in happened.messages:
+                if isinstance(message, Publish) and message.mode == Mode.STORED:
+                    self._published(key, happened.link, message)
+        for effect in effects:
+            if isinstance(effect, Send) and effect.link in by_link:
+                self._said(host, effect.link, by_link[effect.link].key, effect.message)
+
+    def _published(self, key: bytes, link: int, message: Publish) -> None:
+        if self._links.get(key) != link:
+            self._links[key] = link
+            for one in [one for one in self._open if one[0] == key and one[1] < message.sequence]:
+                del self._open[one]
+        if self._refused.get((key, message.sequence)) != link:
+            self._open.setdefault((key, message.sequence), _names(message.batch))
+
+    def _said(self, host: Host, link: int, key: bytes, message: object) -> None:
+        if isinstance(message, Error) and message.scope == Scope.PUBLISH:
+            self._open.pop((key, message.reference), None)
+            self._refused[key, message.reference] = link
+        elif isinstance(message, Puback):
+            answered = [one for one in self._open if one[0] == key and one[1] <= message.sequence]
+            if answered:
+                self.disks.look()
+            for one in answered:
+                self._check(host, self._open.pop(one))
+        elif isinstance(message, Answer) and "digest" in message.value:
+            self.disks.look()
+            following = message.value["next"]
+            name = host.node.subscribers.by_key[key].name
+            self._check(host, [f"{name}:{number}" for number in range(max(0, following - _RECENT), following)])
+
+    def _check(self, host: Host, names: list[str]) -> None:
+        promised = 1 + host.node.copies.needed
+        for name in names:
+            self.checked += 1
+            had = len(self.disks.had.get(name, {}))
+            if had < promised:
+                broker = host.node.config.name
+                self.fail(f"{broker} acknowledged {name}, and {had} of {promised} disks have it")
+
+
+def _names(batch: Batch) -> list[str]:
+    return [decode_record(piece)[1].decode() for piece in batch.pieces()]
+
+
+class OnlyOnce(LogChecker):
+    """P2: an event with a stamp is in one log once, whatever was sent again.
+
+    A row of another broker's log may have it as well, on that broker's disk alone; it is never read, and taken back
+    when brokers meet again. So whatever was readable at any moment, in any log at any broker, is readable in one place
+    only; and what was acknowledged is not appended again.
+    """
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
+        self._places: dict[str, list[tuple[LogName, int]]] = {}
+        self._readable: dict[str, tuple[LogName, int]] = {}
+        self._read_to: dict[tuple[str, LogName], int] = {}
+        self.moved = 0
+        self.read = 0
+
+    def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
+        """Each of its events is where it was, or was nowhere before."""
+        if log.kind != LogKind.EVENTS or not row.producer:
+            return
+        for place, name in enumerate(names_of(row)):
+            position = (log, row.first + place)
+            places = self._places.setdefault(name, [])
+            if position in places:
+                continue
+            for other, number in places:
+                if log.broker not in self.history.harmed and self._stays(server, log, other, number):
+                    self.fail(f"{name} is at {other} {number} and at {log} {position[1]}")
+                if (
+                    name in self.history.acknowledged
+                    and self.history.acknowledged[name] < entry.time / 1e6 - WALL_CLOCK_OFFSET_SECONDS
+                ):
+                    self.fail(f"{name} was acknowledged, at {other} {number}, and is at {log} {position[1]} as well")
+                self.moved += other.broker != log.broker
+            places.append(position)
+
+    def _stays(self, server: Server, log: LogName, other: LogName, number: int) -> bool:
+        """Whether that is still there, where this broker wrote it before: it may have moved, not doubled."""
+        if other.broker != log.broker or server.name != log.broker:
+            return other == log
+        return other in server.disk.content.logs and server.disk.content.logs[other].next > number
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """Whoever reads now reads nothing that is somewhere else as well."""
+        node = host.node
+        disk = self.world.servers[node.config.name].disk.content
+        for name, held in node.log.logs.items():
+            key = (node.config.name, name)
+            if name.kind != LogKind.EVENTS or held.readable <= self._read_to.get(key, 0) or name not in disk.logs:
+                continue
+            for entry in disk.logs[name].entries:
+                if self._read_to.get(key, 0) <= entry.first and entry.next <= held.readable:
+                    self._reads(node.config.name, name, decode_row(entry.row))
+            self._read_to[key] = held.readable
+
+    def _reads(self, broker: str, log: LogName, row: Row) -> None:
+        if not row.producer:
+            return
+        for place, name in enumerate(names_of(row)):
+            self.read += 1
+            position = (log, row.first + place)
+            known = self._readable.setdefault(name, position)
+            if known != position:
+                self.fail(f"{name} can be read at {log} {position[1]} of {broker}, and at {known[0]} {known[1]}")
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was at a position, since when, and whose disks ever had it."""
+
+    row: bytes
+    since: float
+    holders: dict[str, None] = field(default_factory=dict)
+
+
+class PositionsStand(LogChecker):
+    """P3: a position that was on two disks belongs to its bytes for ever, whatever is harmed or put back afterwards.
+
+    What only its owner's disk had was not acknowledged and could not be read, so when that disk is lost nobody knows of
+    it: a disk with a backup on it goes on where the backup ends. (It may not when somebody has more: that is the
+    epoch's work.)
+    """
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
+        self._rows: dict[tuple[LogName, int], _Known] = {}
+        self.compared = 0
+
+    def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
+        """It is what it was anywhere else, and begins where the one before it ends."""
+        known = self._rows.get((log, entry.first))
+        if known is None or self._is_gone(log, known):
+            known = self._rows[log, entry.first] = _Known(entry.row, self.world.now)
+        known.holders[server.name] = None
+        self.compared += known.row is not entry.row
+        if known.row != entry.row:
+            self.fail(f"{server.name} has another row at {log} {entry.first} than some disk had before")
+        if (row.first, row.count) != (entry.first, entry.count):
+            self.fail(f"{server.name} has a row of {row.first} at {log} {entry.first}")
+        entries = server.disk.content.logs[log].entries
+        place = next(place for place, one in enumerate(entries) if one is entry)
+        if place and entries[place - 1].next != entry.first:
+            self.fail(f"{server.name}: {log} has a hole before {entry.first}")
+
+    def _is_gone(self, log: LogName, known: _Known) -> bool:
+        """Whether the only disk that ever had it was lost since then."""
+        return list(known.holders) == [log.broker] and self.history.harmed.get(log.broker, -1.0) >= known.since
+
+
+class ComesBackWhole(LogChecker):
+    """S1: what a disk had said it has is there when its broker comes back.
+
+    A disk that was harmed in a way that nobody can see (a backup put back) is found out by its siblings, and its log
+    goes on under another epoch; nothing that was acknowledged is gone while one disk at a time is harmed.
+    """
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
+        self._said: dict[tuple[str, LogName], int] = {}
+        self._epochs: dict[str, int] = {}
+        self.openings = 0
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """Every log goes on where it was said to be, and epochs never go back."""
+        name = host.node.config.name
+        if isinstance(happened, Stored):
+            for log, held in host.node.log.logs.items():
+                self._said[name, log] = held.next
+        elif isinstance(happened, Opened):
+            self.openings += 1
+            ends = {state.name: state.next for state in happened.logs}
+            if name not in self.history.harmed and not happened.damage:
+                for (broker, log), end in self._said.items():
+                    if broker == name and ends.get(log, 0) < end:
+                        self.fail(f"{name} had {log} up to {end}, and came back with {ends.get(log, 0)}")
+            if happened.epoch < self._epochs.get(name, 0) and name not in self.history.harmed:
+                self.fail(f"{name} came back in epoch {happened.epoch}, after {self._epochs[name]}")
+        self._epochs[name] = max(self._epochs.get(name, 0), host.node.log.epoch)
+
+    def finish(self) -> None:
+        """Whatever was acknowledged is on some disk."""
+        self.disks.look()
+        for event in self.history.acknowledged:
+            if not self.disks.holders.get(event):
+                self.fail(f"{event} was acknowledged, and no disk has it any more")
+
+
+class StoredElsewhere(LogChecker):
+    """A1: nobody is told "too few disks have it by now" where enough other brokers have room.
+
+    Judged in runs whose only fault is `follower`, one full disk at a time: others may hinder as well.
+    """
+
+    def finish(self) -> None:
+        """Nobody waited in vain."""
+        if len(self.world.servers) > 2:
+            late = {node.config.name: node.log.late for node in self.world.nodes() if node.log.late}
+            if late:
+                self.fail(f"batches waited too long for other disks: {late}")

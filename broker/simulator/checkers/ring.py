@@ -1,0 +1,310 @@
+"""Checkers of the ring: the invariant at every change of any member's pointers, and what follows from it.
+
+Of the bare ring (reliability 6.4, R1 to R4) there is one class a promise: `step` sees each step of a broker and what it
+asks for, `settled` the world after every change. Its nemesis asks before each fault whether the assumptions allow it.
+
+A cluster's nemesis does not ask, so RingKept looks at what it did, and is in one of two moods:
+
+    strict    the invariant holds after every step of every broker that changes pointers or sends an answer, and no
+              member starts over; what follows from the invariant is looked at every LOOK_SECONDS
+    lenient   the assumptions were exceeded, and nothing is asked of the ring until it has mended itself, has been as it
+              should for CALM_SECONDS, and nothing old is under way any more: nobody stands still, no partition is fresh
+
+Exceeded is what reliability 1.3 assumes: A2, when somebody holds a member for dead that lives; A3 and A4, when the
+invariant fails as soon as a dead broker is left out of what was there just before it died. At rest the ring is ideal,
+or the brokers are a full mesh, whatever happened before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headgate.broker.core.cluster import LIFE_SHIFT
+from headgate.broker.core.effects import Effect, Note, Send
+from headgate.broker.core.keyspace import between
+from headgate.broker.core.membership import (
+    Chord,
+    ChordEffect,
+    ChordInput,
+    Letter,
+    Member,
+    Notify,
+    Owning,
+    Post,
+    Snapshot,
+    State,
+    consequences,
+    from_wire,
+    ideal_complaints,
+    invariant,
+)
+from headgate.protocol.messages import Letter as WireLetter
+
+from ..engine import ClusterWorld, Host, RingHost, RingWorld, Violation, outcome, pointers_of, snapshot_of
+from ..limits import CALM_SECONDS
+from ..workloads import ClusterHistory
+from .state import StateChecker
+
+__all__ = [
+    "Consequences",
+    "InvariantHolds",
+    "NobodyStartsOver",
+    "OneQuery",
+    "RING_CHECKERS",
+    "RingChecker",
+    "RingKept",
+    "STORM_CHECKERS",
+    "ServesWhenAdopted",
+]
+
+
+class RingChecker:
+    """Hooks that do nothing."""
+
+    def __init__(self, world: RingWorld) -> None:
+        self.world = world
+
+    def fail(self, text: str) -> None:
+        """Raises Violation."""
+        raise Violation(type(self).__name__, text)
+
+    def step(self, host: RingHost, happened: ChordInput, effects: Sequence[ChordEffect]) -> None:
+        """One broker did something."""
+
+    def settled(self) -> None:
+        """Somebody's pointers changed, or somebody died or began."""
+
+
+class InvariantHolds(RingChecker):
+    """R1: the inductive invariant, over members and answers under way."""
+
+    sees_answers = True
+    """Without, the members' own lists only: for faults that do not spare answers either."""
+
+    def settled(self) -> None:
+        """Ask the oracle."""
+        snapshot = self.world.snapshot()
+        if not self.sees_answers:
+            snapshot.answers = ()
+        broken = invariant(snapshot, self.world.config.list_length)
+        if broken:
+            self.fail(broken)
+
+
+class Consequences(RingChecker):
+    """R2: what the invariant implies is so."""
+
+    def settled(self) -> None:
+        """Walk."""
+        broken = consequences(self.world.snapshot())
+        if broken:
+            self.fail(broken)
+
+
+class OneQuery(RingChecker):
+    """R3: no pointers are told in the middle of a step, and the machine is sound."""
+
+    def step(self, host: RingHost, happened: ChordInput, effects: Sequence[ChordEffect]) -> None:
+        """Look at what it says."""
+        if host.machine is None:
+            return
+        host.machine.validate()
+        ring = host.machine.ring
+        if ring is not None and ring.step is not None:
+            for effect in effects:
+                if isinstance(effect, Post) and isinstance(effect.letter.body, State):
+                    self.fail(f"{host.address} told its pointers in the middle of a step")
+
+
+class ServesWhenAdopted(RingChecker):
+    """R4: no member serves keys before its predecessor took it as its successor, but those that it served in the mesh
+    until the moment when that mesh opened the ring."""
+
+    def __init__(self, world: RingWorld) -> None:
+        super().__init__(world)
+        self._notified: dict[tuple[Member, Member], None] = {}
+        members = world.snapshot().members
+        self._first = {(pointers.predecessor, member): None for member, pointers in members.items()}
+        self._in_mesh: dict[str, Owning] = {}
+
+    def step(self, host: RingHost, happened: ChordInput, effects: Sequence[ChordEffect]) -> None:
+        """A Notify is sent by whoever has made the other its head."""
+        for effect in effects:
+            if isinstance(effect, Post) and isinstance(effect.letter.body, Notify):
+                if effect.letter.recipient is not None:
+                    self._notified[effect.letter.sender, effect.letter.recipient] = None
+            elif isinstance(effect, Owning) and self.world.now > 0.0:
+                self._look(host, effect)
+
+    def _look(self, host: RingHost, told: Owning) -> None:
+        machine = host.machine
+        if machine is None or machine.ring is None:
+            self._in_mesh[host.address] = told
+            return
+        kept = _within(told, self._in_mesh.pop(host.address, None))
+        if told.serving and not kept and self._is_new(told) and (told.after, told.member) not in self._notified:
+            self.fail(f"{host.address} serves, and {told.after} has not adopted it")
+
+    def _is_new(self, told: Owning) -> bool:
+        """Members of the first ring serve from the start, each before anything changed its predecessor."""
+        return (told.after, told.member) not in self._first
+
+
+def _within(told: Owning, former: Owning | None) -> bool:
+    """Whether a member serves nothing that it did not serve just before."""
+    if former is None or not former.serving or former.member != told.member:
+        return False
+    return told.after == former.after or between(former.after, told.after, told.member)
+
+
+class NobodyStartsOver(RingChecker):
+    """Within the assumptions no member ever loses its ring or leaves it."""
+
+    def step(self, host: RingHost, happened: ChordInput, effects: Sequence[ChordEffect]) -> None:
+        """Leaving is noted."""
+        for effect in effects:
+            if isinstance(effect, Note) and effect.event == "left the ring":
+                self.fail(f"{host.address}: {effect.facts}")
+
+
+RING_CHECKERS: tuple[type[RingChecker], ...] = (
+    InvariantHolds,
+    Consequences,
+    OneQuery,
+    ServesWhenAdopted,
+    NobodyStartsOver,
+)
+"""While the nemesis respects the assumptions."""
+
+STORM_CHECKERS: tuple[type[RingChecker], ...] = (OneQuery, ServesWhenAdopted)
+"""What holds whatever happens."""
+
+
+class RingKept(StateChecker):
+    """Judges the ring of a whole cluster: strict, or lenient while the assumptions are exceeded."""
+
+    def __init__(self, world: ClusterWorld, history: ClusterHistory) -> None:
+        super().__init__(world, history)
+        self.strict = False
+        self.checked = 0
+        """Changes that the oracle judged."""
+        self.outlived = 0
+        """Members that died, and the ring had to bear it."""
+        self.excused = 0
+        """Changes while the assumptions were exceeded, or no ring was open yet."""
+        self._sound_since = float("inf")
+        self._before = Snapshot({})
+        self._answers: dict[Member, Letter] = {}
+        """Asker -> the last answer on its way to it."""
+        self._last: dict[str, object] = {}
+        self._list_length = 0
+
+    def step(self, host: Host, effects: Sequence[Effect]) -> None:
+        """One broker did something: judge it if it changed anybody's pointers, or what is known of the dead."""
+        chord = host.node.cluster.chord
+        if chord is None:
+            return
+        self._list_length = chord.config.list_length
+        answered = self._note_answers(effects)
+        now = (pointers_of(chord), len(chord.identity.fenced), chord.has_left)
+        if answered or self._last.get(host.node.config.name) != now:
+            self._last[host.node.config.name] = now
+            self._judge()
+            self.checked += self.strict
+            self.excused += not self.strict
+
+    def look(self) -> None:
+        """What follows from the invariant is so; or become strict, when the ring has been sound for a while."""
+        if self.strict:
+            self._judge()
+            broken = consequences(self._before) if self.strict else ""
+            if broken:
+                self.fail(broken)
+            return
+        snapshot = self._snapshot()
+        if not self._is_calm(snapshot):
+            self._sound_since = float("inf")
+            return
+        self._sound_since = min(self._sound_since, self.world.now)
+        if self.world.now - self._sound_since >= CALM_SECONDS:
+            self.strict, self._before = True, snapshot
+
+    def rest(self) -> None:
+        """One ideal ring, or one full mesh."""
+        chords = self._chords()
+        if not chords:
+            return
+        config = chords[0].config
+        if len(chords) >= config.ring_size_min:
+            complaints = [f"{chord.me} is in no ring" for chord in chords if chord.ring is None]
+            complaints += ideal_complaints(self._snapshot(), config.list_length)
+        else:
+            everybody = sorted(chord.me for chord in chords)
+            complaints = [f"{one.me} knows {one.members()}" for one in chords if sorted(one.members()) != everybody]
+        if complaints:
+            self.fail("; ".join(complaints[:3]))
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _judge(self) -> None:
+        if not self.strict:
+            return
+        snapshot, before = self._snapshot(), self._before
+        died = [member for member in before.members if member not in snapshot.members and self._is_over(member)]
+        if self._exceeds(before, died) or self._buried(snapshot) or self.history.incidents.is_apart(self.world.now):
+            self.strict, self._sound_since = False, float("inf")
+            return
+        self.outlived += len(died)
+        for member in before.members:
+            if member not in snapshot.members and member not in died:
+                self.fail(f"{member} started over, though nobody asked too much of the ring")
+        broken = invariant(snapshot, self._list_length)
+        if broken:
+            self.fail(broken)
+        self._before = snapshot
+
+    def _exceeds(self, before: Snapshot, died: list[Member]) -> bool:
+        """Whether A3 or A4 did not allow these to die."""
+        if not died:
+            return False
+        others = {member: pointers for member, pointers in before.members.items() if member not in died}
+        answers = [answer for answer in before.answers if answer[0] not in died]
+        return bool(invariant(Snapshot(others, answers), self._list_length))
+
+    def _buried(self, snapshot: Snapshot) -> bool:
+        """Whether somebody holds for dead who lives: A2."""
+        return any(one in snapshot.members for chord in self._chords() for one in chord.identity.fenced)
+
+    def _is_calm(self, snapshot: Snapshot) -> bool:
+        still = any(server.host is not None and server.host.paused for server in self.world.living())
+        if still or not snapshot.members or self.history.incidents.is_apart(self.world.now) or self._buried(snapshot):
+            return False
+        return not (invariant(snapshot, self._list_length) or consequences(snapshot))
+
+    def _is_over(self, member: Member) -> bool:
+        """Whether the life of the broker that was this member has ended; if not, the member left the ring by itself."""
+        life = member.incarnation >> LIFE_SHIFT
+        return all(
+            (one.me.address, one.me.incarnation >> LIFE_SHIFT) != (member.address, life) for one in self._chords()
+        )
+
+    def _note_answers(self, effects: Sequence[Effect]) -> bool:
+        answered = False
+        for effect in effects:
+            if isinstance(effect, Send) and isinstance(effect.message, WireLetter):
+                letter = from_wire(effect.message)
+                if isinstance(letter.body, State) and letter.recipient is not None:
+                    self._answers[letter.recipient] = letter
+                    answered = True
+        return answered
+
+    def _snapshot(self) -> Snapshot:
+        machines = {chord.me: chord for chord in self._chords()}
+        waited = {one: letter for one, letter in self._answers.items() if outcome(machines.get(one), letter)}
+        self._answers = waited
+        return snapshot_of(machines.values(), [(machines[one], letter) for one, letter in waited.items()])
+
+    def _chords(self) -> list[Chord]:
+        """Of all brokers that run and did not say farewell."""
+        machines = (node.cluster.chord for node in self.world.nodes())
+        return [machine for machine in machines if machine is not None and not machine.has_left]

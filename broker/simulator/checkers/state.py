@@ -1,0 +1,162 @@
+"""Checkers that look into the brokers of a cluster: who answers for what, with which copies, and is it the truth?
+
+They look at moments (`look`), all of them at every broker that runs, and at the quiet end (`rest`). A broker that
+stands still is looked at too: its word counts for nothing only if its leases are over by the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headgate.broker.core import Node
+from headgate.broker.core.keyspace import Scope
+from headgate.broker.core.kv import Item
+
+from ..engine import ClusterWorld, Violation
+from ..workloads import ClusterHistory
+
+__all__ = [
+    "FreshScopes",
+    "NothingWaits",
+    "OneOwner",
+    "Replicated",
+    "STATE_CHECKERS",
+    "SameSummaries",
+    "StateChecker",
+    "scope_of",
+]
+
+
+class StateChecker:
+    """Hooks that do nothing."""
+
+    def __init__(self, world: ClusterWorld, history: ClusterHistory) -> None:
+        self.world = world
+        self.history = history
+
+    def fail(self, text: str) -> None:
+        """Raises Violation."""
+        raise Violation(type(self).__name__, f"at {self.world.now:.3f}: {text}")
+
+    def look(self) -> None:
+        """In the middle of everything."""
+
+    def rest(self) -> None:
+        """All is whole again and quiet."""
+
+
+def scope_of(node: Node, now: float) -> Scope:
+    """What a broker may answer for, without its noticing that anybody asked."""
+    parts = [*node.cluster.keyed.leases.scope(now), *node.cluster.keyed.replicas.scope(now)]
+    return Scope((stretch for stretch, _ in parts), 0.0, 0)
+
+
+def placed(node: Node) -> Iterator[Item]:
+    """What this broker's clients were told is in force, and what it says of the use of streams to all."""
+    for mine in node.rendezvous._mine.values():
+        if mine.meaning is None:
+            yield from mine.items
+
+
+def touches(scope: Scope, item: Item) -> bool:
+    """Whether some key of an item is in a scope."""
+    return any(stretch.touches(item.low, item.high) for stretch in scope.stretches)
+
+
+class FreshScopes(StateChecker):
+    """Whoever answers for a key has every subscription that was confirmed there: a scope is never out of date."""
+
+    def look(self) -> None:
+        """Compare the items in force with the tables of all that answer for their keys."""
+        if self.history.incidents.is_apart(self.world.now):
+            return
+        nodes = self.world.nodes()
+        scopes = [(node, scope_of(node, self.world.now)) for node in nodes]
+        for home in nodes:
+            for item in placed(home):
+                for node, scope in scopes:
+                    if touches(scope, item) and item.name not in node.cluster.keyed.items.table:
+                        self.fail(
+                            f"{node.config.name} answers for keys of {item.name} of {home.config.name} and has it not"
+                        )
+
+
+class OneOwner(StateChecker):
+    """No key is owned by two brokers that both have a lease from somebody else, and may confirm writes."""
+
+    def look(self) -> None:
+        """Compare the stretches, two by two."""
+        if self.history.incidents.is_apart(self.world.now):
+            return
+        now, owned = self.world.now, []
+        for node in self.world.nodes():
+            keyed = node.cluster.keyed
+            ready = keyed.ownership.ready
+            if ready is not None and keyed.leases.holds(ready, now) and keyed.ownership.confirm_from(ready) <= now:
+                owned.append((node.config.name, ready))
+        for place, (name, stretch) in enumerate(owned):
+            for other, another in owned[place + 1 :]:
+                if stretch.overlaps(another):
+                    self.fail(f"{name} and {other} both own keys: {stretch} and {another}")
+
+
+class Replicated(StateChecker):
+    """At rest every item is at its owners and their siblings, and the owners have all leases."""
+
+    def rest(self) -> None:
+        """Count copies."""
+        nodes = self.world.nodes()
+        wanted = min(len(nodes), self.world.options.replicas + 1)
+        for node in nodes:
+            if not scope_of(node, self.world.now).covers(node.cluster.me):
+                self.fail(f"{node.config.name} does not answer for its own key")
+        for home in nodes:
+            for item in placed(home):
+                copies = sum(item.name in node.cluster.keyed.items.table for node in nodes)
+                if copies < wanted:
+                    self.fail(f"{item.name} of {home.config.name} has {copies} copies, not {wanted}")
+
+
+class SameSummaries(StateChecker):
+    """Whoever answers for any key knows every shelf that a subscription in force rests on; at rest all do."""
+
+    def look(self) -> None:
+        """Those that answer for something."""
+        if not self.history.incidents.is_apart(self.world.now):
+            self._compare([node for node in self.world.nodes() if scope_of(node, self.world.now).stretches])
+
+    def rest(self) -> None:
+        """All."""
+        self._compare(self.world.nodes())
+
+    def _compare(self, nodes: list[Node]) -> None:
+        for home in self.world.nodes():
+            for mine in home.rendezvous._mine.values():
+                for node in nodes if mine.meaning is None else ():
+                    summary = node.rendezvous.usage.summaries.get(mine.subscription.stream)
+                    known = {} if summary is None else {**summary.shelves, **summary.counted}
+                    missing = [shelf for shelf in mine.shelves if shelf not in known]
+                    if missing:
+                        stream = mine.subscription.stream
+                        self.fail(
+                            f"{node.config.name} does not know that {home.config.name} uses {missing[0]} of {stream}"
+                        )
+
+
+class NothingWaits(StateChecker):
+    """At rest no event waits anywhere."""
+
+    def rest(self) -> None:
+        """Look at what waits."""
+        for node in self.world.nodes():
+            if node.forwarding._waiting:
+                self.fail(f"{len(node.forwarding._waiting)} batches wait at {node.config.name}")
+            if node.forwarding.gathering.events:
+                self.fail(f"{node.forwarding.gathering.events} events wait for lists at {node.config.name}")
+            for info in node.peers.by_link.values():
+                if info.session.outbox or info.forwards:
+                    self.fail(f"events wait at {node.config.name} for {info.name}")
+
+
+STATE_CHECKERS: tuple[type[StateChecker], ...] = (FreshScopes, OneOwner, Replicated, SameSummaries, NothingWaits)
+"""In the order in which they look."""

@@ -1,0 +1,274 @@
+"""Links between the brokers of a world: bytes each way through real Sessions, broken in every way a TCP link is.
+
+    dial          PeerUp at both ends after a while, or DialFailed when nobody listens, or no way leads there
+    latency       each read brings a random part of what is under way, in order
+    stalled       one direction carries nothing (a partition, perhaps of one direction only): bytes wait, and the
+                  sessions' heartbeats find the link dead
+    cut           the link breaks: what is under way is lost, and each side finds out in its own time
+    hung up       one side closed: what it wrote still arrives, then the other side learns of the end
+    host died     as hung up (a process that was killed), or in silence (a machine that lost its power)
+    still         a host that stands still reads nothing and wakes nothing; its sockets keep what comes
+
+A pipe whose reader is slow fills up; over a bound the writer's Host hears LinkPaused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from headgate.broker.core.inputs import DialFailed, LinkDown, LinkPaused, LinkResumed, PeerUp, Received
+from headgate.protocol import Role, Session
+from headgate.protocol.errors import HeadgateError
+from headgate.protocol.messages import Message
+
+from ..limits import DIAL_SECONDS_MAX, PEER_CLOSE_SECONDS
+from .network import Pipe
+from .world import Host, World
+
+__all__ = ["PeerEnd", "PeerLink", "PeerNetwork", "PeerNetworkOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerNetworkOptions:
+    """How links between brokers behave."""
+
+    latency_seconds_min: float = 0.0003
+    latency_seconds_max: float = 0.01
+    whole_probability: float = 0.6
+    pipe_high: int = 64 * 1024
+    pipe_low: int = 16 * 1024
+
+
+class PeerEnd:
+    """One side of a link: what its Host holds."""
+
+    def __init__(self, link: PeerLink, host: Host, number: int) -> None:
+        self.link = link
+        self.host = host
+        self.number = number
+        self.other: PeerEnd
+        self.session = Session(Role.PEER, link.network.world.now)
+        self.told = False
+        self.paused = False
+        self.stalled = False
+        self.incoming = Pipe(link.network.world, link.network.options, b"", self._arrived)
+        self._timer_at = float("inf")
+        self._closing = False
+        host.links[number] = self
+
+    # --- What the Host says ------------------------------------------------------------------------------------------
+
+    def broker_send(self, message: Any) -> None:
+        """Say something to the broker at the other end."""
+        if not self.session.closed:
+            self.session.send(message)
+            self.flush()
+
+    def broker_close(self) -> None:
+        """Give the link up; what was said goes out first, for a while."""
+        self.session.lost("closed here")
+        self._look()
+
+    def host_stands_still(self, still: bool) -> None:
+        """Nothing is read, and no clock is looked at, until it goes on."""
+        self.look_at_road()
+        if not still:
+            self._timer_at = float("inf")
+            self._arm()
+            self.link.look()
+
+    def host_died(self) -> None:
+        """What was written still arrives, unless the power went; so does the news."""
+        self.told = True
+        self.session.lost("the broker died")
+        self.incoming.clear()
+        if self.link.network.silent_deaths:
+            self.other.incoming.clear()
+            self.link.silent = True
+        self.link.look()
+
+    # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """What the session wants to say is under way."""
+        data = b"".join(self.session.take())
+        if data and self.link.open:
+            self.other.incoming.write(data)
+            self._watch_pressure()
+        self._look()
+        self._arm()
+
+    def look_at_road(self) -> None:
+        """Whether anything arrives here now."""
+        self.incoming.stopped = self.stalled or self.host.paused
+        self.incoming.go_on()
+
+    def lose(self, reason: str) -> None:
+        """This side learns that it is over."""
+        if self.told:
+            return
+        self.told = True
+        self.session.lost("the connection was lost")
+        self.incoming.clear()
+        if self.host.links.pop(self.number, None) is not None:
+            self.host.feed(LinkDown(self.number, str(self.session.failure or reason)))
+        self.link.look()
+
+    def _arrived(self, data: bytes) -> None:
+        if self.told:
+            self.link.look()
+            return
+        was_closed = self.session.closed
+        messages: list[Message] = self.session.receive(data, self.link.network.world.now)
+        if self.session.failure is not None and not was_closed:
+            self.link.network.failed("peer", self.session.failure)
+        if messages:
+            self.host.feed(Received(self.number, messages))
+        self.flush()
+        self.other._watch_pressure()
+        self.link.look()
+
+    def _look(self) -> None:
+        """Once the session is over the last words have some time to go out."""
+        if self.session.closed and not self._closing:
+            self._closing = True
+            self.link.network.world.after(PEER_CLOSE_SECONDS, lambda: self.lose("goodbye"))
+            self.link.look()
+
+    def _watch_pressure(self) -> None:
+        """Tell the Host, in a turn of its own, that its words pile up, or do no more."""
+        options, waiting, world = self.link.network.options, len(self.other.incoming.waiting), self.link.network.world
+        if not self.paused and waiting > options.pipe_high:
+            self.paused = True
+            world.after(0.0, lambda: self._tell(LinkPaused(self.number)))
+        elif self.paused and waiting <= options.pipe_low:
+            self.paused = False
+            world.after(0.0, lambda: self._tell(LinkResumed(self.number)))
+
+    def _tell(self, happened: LinkPaused | LinkResumed) -> None:
+        if not self.told:
+            self.host.feed(happened)
+
+    def _arm(self) -> None:
+        world, deadline = self.link.network.world, self.session.next_deadline()
+        if deadline < self._timer_at and not self.told:
+            self._timer_at = deadline
+            world.after(max(0.0, deadline - world.now), lambda: self._timer(deadline))
+
+    def _timer(self, deadline: float) -> None:
+        if self._timer_at != deadline or self.told or self.host.paused:
+            return
+        self._timer_at = float("inf")
+        now = self.link.network.world.now
+        if now < self.session.next_deadline() <= now + 1e-9:
+            now = self.session.next_deadline()  # the sum of two floats came out a little early
+        self.session.wake(now)
+        self.flush()
+
+
+class PeerLink:
+    """One connection between two Hosts."""
+
+    def __init__(self, network: PeerNetwork, dialler: Host, acceptor: Host) -> None:
+        self.network = network
+        self.open = True
+        self.silent = False
+        """One side is dead, and no packet will ever say so."""
+        self.ends = (PeerEnd(self, dialler, network.next_link()), PeerEnd(self, acceptor, network.next_link()))
+        self.ends[0].other, self.ends[1].other = self.ends[1], self.ends[0]
+
+    def cut(self) -> None:
+        """What is under way is lost, and each side finds out in its own time."""
+        if self.open:
+            self.open = False
+            random, world = self.network.world.random, self.network.world
+            for end in self.ends:
+                end.incoming.clear()
+                world.after(random.uniform(0.0, 0.5), partial(end.lose, "the connection broke"))
+
+    def look(self) -> None:
+        """A side that hung up is gone once its last words arrived; then the other one hears of it."""
+        for end in self.ends:
+            written = not end.other.incoming.waiting or not self.open
+            if end.session.closed and written and not end.told:
+                end.lose("goodbye")
+            elif end.other.told and not end.incoming.waiting and not end.told and self._news_arrives(end):
+                end.lose("the other side is gone")
+        if self.ends[0].told and self.ends[1].told:
+            self.network.links.pop(self, None)
+
+    def _news_arrives(self, end: PeerEnd) -> bool:
+        return not self.silent and not end.stalled and not end.host.paused
+
+
+class PeerNetwork:
+    """All links between brokers. `failed` hears of every failure that a session reports while it reads."""
+
+    def __init__(
+        self,
+        world: World,
+        options: PeerNetworkOptions,
+        next_link: Callable[[], int],
+        failed: Callable[[str, HeadgateError], None],
+    ) -> None:
+        self.world = world
+        self.options = options
+        self.next_link = next_link
+        self.failed = failed
+        self.links: dict[PeerLink, None] = {}
+        self.hosts: dict[str, Host] = {}
+        """Who listens where."""
+        self.silent_deaths = False
+        self._blocked: dict[tuple[str, str], None] = {}
+        """(from, to): nothing goes that way."""
+
+    def dial(self, dialler: Host, address: str) -> None:
+        """Try to connect; the answer comes after a while."""
+        latency = self.world.random.uniform(self.options.latency_seconds_min, self.options.latency_seconds_max)
+        self.world.after(latency, lambda: self._connect(dialler, address))
+
+    def block(self, one: str, other: str) -> None:
+        """Nothing goes from one broker to the other from now on."""
+        self._blocked[one, other] = None
+        self._look_at_roads()
+
+    def heal(self) -> None:
+        """All ways are open again."""
+        self._blocked.clear()
+        self._look_at_roads()
+
+    def between(self, one: str, other: str) -> list[PeerLink]:
+        """Links of these two brokers."""
+        wanted = sorted((one, other))
+        return [link for link in self.links if sorted(end.host.node.config.name for end in link.ends) == wanted]
+
+    def _connect(self, dialler: Host, address: str) -> None:
+        if not dialler.alive:
+            return
+        acceptor = self.hosts.get(address)
+        name = dialler.node.config.name
+        if acceptor is None or not acceptor.alive:
+            dialler.feed(DialFailed(address))
+            return
+        other = acceptor.node.config.name
+        if (name, other) in self._blocked or (other, name) in self._blocked:
+            self.world.after(DIAL_SECONDS_MAX, lambda: dialler.feed(DialFailed(address)))
+            return
+        link = PeerLink(self, dialler, acceptor)
+        self.links[link] = None
+        for end in link.ends:
+            end.look_at_road()
+            end._arm()
+        acceptor.feed(PeerUp(link.ends[1].number, ""))
+        dialler.feed(PeerUp(link.ends[0].number, address))
+
+    def _look_at_roads(self) -> None:
+        for link in list(self.links):
+            for end in link.ends:
+                way = (end.other.host.node.config.name, end.host.node.config.name)
+                end.stalled = way in self._blocked
+                end.look_at_road()
+            link.look()

@@ -1,0 +1,192 @@
+"""The world: one heap of (time, tie, action), virtual time, one seed; in it Hosts, each of which owns a Node.
+
+`Host` is the twin of `daemon/driver.py`. The same four steps: take an input, handle it, carry out the effects, re-arm
+the deadline. There is nothing to decide here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+from typing import Any, Protocol, get_args
+
+from headgate.broker.core import Node, NodeConfig
+from headgate.broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
+from headgate.broker.core.inputs import Input, Wake
+
+__all__ = ["BrokerEnd", "Host", "Violation", "WALL_CLOCK_OFFSET_SECONDS", "Watcher", "World"]
+
+WALL_CLOCK_OFFSET_SECONDS = 1_700_000_000.0
+"""What the wall clock of every broker shows at the start of a world."""
+
+_TURN_SECONDS = 1e-6
+"""One turn of a host's loop: what `as soon as other inputs had their turn` means here."""
+
+
+class BrokerEnd(Protocol):
+    """The broker's side of a connection, as far as a Host uses it."""
+
+    def broker_send(self, message: Any) -> None:
+        """Queue a message for the client."""
+
+    def broker_close(self) -> None:
+        """Give the connection up once everything is written."""
+
+    def host_stands_still(self, still: bool) -> None:
+        """The broker's process stopped, or goes on: what comes for it meanwhile waits in the socket."""
+
+    def host_died(self) -> None:
+        """The broker's process is gone."""
+
+
+class Watcher(Protocol):
+    """Who sees every step of a Host before its effects are carried out."""
+
+    def __call__(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """One step."""
+
+
+class Violation(Exception):
+    """A promise was broken: which one, and how it showed."""
+
+    def __init__(self, promise: str, text: str) -> None:
+        super().__init__(f"{promise}: {text}")
+        self.promise = promise
+        self.text = text
+
+
+class World:
+    """Virtual time and the one source of chance."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.now = 0.0
+        self.hosts: dict[str, Host] = {}
+        self.steps = 0
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._ties = count()
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do this so many seconds from now; what is due at one moment happens in the order it was asked for."""
+        heappush(self._heap, (self.now + seconds, next(self._ties), action))
+
+    def step(self) -> bool:
+        """Go to the next moment at which something happens; False when nothing ever will."""
+        if not self._heap:
+            return False
+        self.now, _, action = heappop(self._heap)
+        self.steps += 1
+        action()
+        return True
+
+    def run_for(self, seconds: float) -> None:
+        """Everything that happens within the next seconds."""
+        end = self.now + seconds
+        while self._heap and self._heap[0][0] <= end:
+            self.step()
+        self.now = end
+
+
+class Host:
+    """One Node in the world, for one life. Who stands still takes in nothing, and finds all of it when he goes on."""
+
+    def __init__(self, world: World, config: NodeConfig, watchers: Sequence[Watcher]) -> None:
+        self.world = world
+        self.node = Node(config, Random(world.random.getrandbits(64)), world.now)
+        self.links: dict[int, BrokerEnd] = {}
+        self.records: dict[str, Any] = {}
+        self.alive = True
+        self.paused = False
+        self.dial: Callable[[str], None] = lambda address: None
+        self.ask_store: Callable[[LogEffect], None] = lambda effect: None  # the same, for what the log is asked
+        self.halt: Callable[[str], None] = lambda reason: None
+        self._watchers = watchers
+        self._waiting: list[Input] = []
+        self._armed = float("inf")
+        self._generation = 0
+        self._carry_out: dict[type, Callable[[Any], None]] = {
+            Send: self._send,
+            Close: self._close,
+            Store: self._store,
+            Dial: lambda effect: self.dial(effect.address),
+            Halt: lambda effect: self.halt(effect.reason),
+            Note: lambda effect: None,  # the trace has it
+        }
+        self._carry_out.update(dict.fromkeys(get_args(LogEffect), self._ask_store))
+        world.hosts[config.name] = self
+
+    def feed(self, happened: Input) -> None:
+        """One thing happened."""
+        if not self.alive:
+            return
+        if self.paused:
+            self._waiting.append(happened)
+            return
+        effects = self.node.handle(happened, self.world.now)
+        for watch in self._watchers:
+            watch(self, happened, effects)
+        for effect in effects:
+            self._carry_out[type(effect)](effect)
+        if self.node.next_deadline() != self._armed:
+            self._arm()
+
+    def pause(self) -> None:
+        """Stand still, as under SIGSTOP."""
+        self.paused = True
+        for link in list(self.links.values()):
+            link.host_stands_still(True)
+
+    def resume(self) -> None:
+        """Go on: what came meanwhile is taken in, and the clock has moved."""
+        if not self.paused:
+            return
+        self.paused = False
+        waiting, self._waiting = self._waiting, []
+        for happened in waiting:
+            self.feed(happened)
+        for link in list(self.links.values()):
+            link.host_stands_still(False)
+        if self.alive:
+            self._arm()
+
+    def crash(self) -> None:
+        """The process is gone; what it wrote before is on its way, or is not."""
+        self.alive = False
+        self._generation += 1
+        links = list(self.links.values())
+        self.links.clear()
+        for link in links:
+            link.host_died()
+
+    def _arm(self) -> None:
+        self._generation += 1  # whoever was armed before finds that it is no longer meant
+        deadline = self._armed = self.node.next_deadline()
+        if deadline < float("inf"):
+            generation = self._generation
+            self.world.after(max(_TURN_SECONDS, deadline - self.world.now), lambda: self._wake(generation))
+
+    def _wake(self, generation: int) -> None:
+        if generation == self._generation and not self.paused:
+            self._armed = float("nan")
+            self.feed(Wake())
+
+    def _send(self, effect: Send) -> None:
+        link = self.links.get(effect.link)
+        if link is not None:
+            link.broker_send(effect.message)
+
+    def _close(self, effect: Close) -> None:
+        link = self.links.get(effect.link)
+        if link is not None:
+            link.broker_close()
+
+    def _store(self, effect: Store) -> None:
+        if effect.value is None:
+            self.records.pop(effect.key, None)
+        else:
+            self.records[effect.key] = effect.value
+
+    def _ask_store(self, effect: LogEffect) -> None:
+        self.ask_store(effect)

@@ -1,0 +1,263 @@
+"""Faults of a cluster that keeps logs, and the one who makes them happen.
+
+    crash     a broker dies, in the middle of a transaction or not, and comes back with what its disk has synced
+    pause     a broker stands still
+    link      a link between two brokers breaks
+    cut       a producer's connection breaks
+    apart     one broker is cut off from the others for a while
+    slow      a disk takes a hundred times as long as usual
+    full      a disk takes nothing for a while
+    failing   a disk fails in a way that leaves open what it holds: its broker stops, and another process finds it well
+    brim      a disk that is all but full takes some writes for a while, and has no room for others
+    follower  one disk at a time is full for long. This and brim happen where they are asked for by name: so seeds from
+              before there were these tell the same story
+    harm      once: a disk is lost, its newest rows are, one of its rows rots, or a backup is put in its place
+
+One broker at a time dies, stands still or is cut off. A disk is harmed while nobody is in trouble, and one in a run:
+with two copies one may be lost and not two. Until the copies on it are made good nothing else goes wrong. A broker that
+was never in company has the only copy, so its disk is left alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
+
+from ..engine import ClusterWorld, Server
+from ..limits import CALM_AFTER_HARM_SECONDS
+from ..workloads import LogHistory
+
+__all__ = ["LOG_FAULTS", "LogFaults", "LogNemesis", "NAMED_FAULTS"]
+
+LOG_FAULTS = ("crash", "pause", "link", "cut", "apart", "slow", "full", "failing", "harm")
+NAMED_FAULTS = ("brim", "follower")
+"""Those that happen only where they are asked for by name."""
+
+_NEVER = float("inf")
+_HARMS = ("all", "newest", "rot", "backup", "backup")
+_BACKUP_SECONDS = 2.0
+_HARMLESS_SECONDS = 4.0
+"""Until there is something to lose, and a backup to put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFaults:
+    """Mean seconds between faults of each kind; infinity means never."""
+
+    rates: dict[str, float]
+    down_seconds_max: float
+    together: int
+
+    @classmethod
+    def drawn(cls, random: Random, kinds: tuple[str, ...]) -> LogFaults:
+        """The rates of one run."""
+        rates = {kind: random.choice((2.0, 5.0, 15.0)) for kind in LOG_FAULTS}
+        rates["harm"] = random.choice((0.5, 2.0))
+        rates |= dict.fromkeys(NAMED_FAULTS, 3.0)
+        wanted = {kind: rate for kind, rate in rates.items() if kind in kinds}
+        return cls(wanted, random.choice((0.3, 2.0, 6.0)), 1)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{kind} every {rate:g} s" for kind, rate in self.rates.items()) or "no faults"
+
+
+class LogNemesis:
+    """Makes faults happen until it is told to stop; then everything heals and every broker runs."""
+
+    def __init__(self, world: ClusterWorld, history: LogHistory, faults: LogFaults, look: Callable[[], None]) -> None:
+        self._world = world
+        self._history = history
+        self._faults = faults
+        self._look = look
+        self._active = True
+        self._busy_until = self._calm_until = 0.0
+        self._harmed = False
+        self._backups: dict[str, Any] = {}
+        self.done: Counter[str] = Counter()
+        actions: dict[str, Callable[[], bool]] = {
+            "crash": self._crash,
+            "pause": self._pause,
+            "link": self._link,
+            "cut": self._cut,
+            "apart": self._apart,
+            "slow": self._slow,
+            "full": self._full,
+            "failing": self._failing,
+            "brim": self._brim,
+            "follower": self._follower,
+            "harm": self._harm,
+        }
+        for kind, rate in faults.rates.items():
+            self._later(rate, kind, actions[kind])
+        self._began = world.now
+        if "harm" in faults.rates:
+            for server in world.servers.values():
+                world.after(world.random.uniform(1.0, _HARMLESS_SECONDS), partial(self._back_up, server))
+
+    def stop(self) -> None:
+        """All is well from now on."""
+        self._active = False
+        self._world.peers.heal()
+        for server in self._world.servers.values():
+            self._mend(server)
+            if server.host is not None:
+                server.host.resume()
+            else:
+                server.start()
+
+    def _later(self, interval_seconds: float, kind: str, action: Callable[[], bool]) -> None:
+        def strike() -> None:
+            if self._active:
+                self.done[kind] += self._world.now >= self._calm_until and action()
+                self._later(interval_seconds, kind, action)
+
+        self._world.after(self._world.random.expovariate(1.0 / interval_seconds), strike)
+
+    def _victim(self, seconds: float) -> Server | None:
+        """A broker that may get into trouble now, for so long."""
+        world = self._world
+        serving = world.serving()
+        if world.now < self._busy_until or len(serving) < len(world.servers):
+            return None
+        self._busy_until = world.now + seconds + self._world.random.uniform(0.2, 3.0)
+        return world.random.choice(serving)
+
+    def _down(self) -> float:
+        return self._world.random.uniform(0.1, self._faults.down_seconds_max)
+
+    def _crash(self) -> bool:
+        seconds = self._down()
+        server = self._victim(seconds)
+        if server is None:
+            return False
+        server.crash(self._world.random.random() < 0.5)
+        self._world.after(seconds, lambda: self._start(server))
+        return True
+
+    def _start(self, server: Server) -> None:
+        if server.host is None and self._active:
+            server.start()
+
+    def _pause(self) -> bool:
+        seconds = self._down()
+        server = self._victim(seconds)
+        if server is None or server.host is None:
+            return False
+        host = server.host
+        host.pause()
+        self._world.after(seconds, host.resume)
+        return True
+
+    def _link(self) -> bool:
+        links = list(self._world.peers.links)
+        if links:
+            self._world.random.choice(links).cut()
+        return bool(links)
+
+    def _cut(self) -> bool:
+        connections = list(self._world.clients.connections.values())
+        if connections:
+            self._world.random.choice(connections).cut()
+        return bool(connections)
+
+    def _apart(self) -> bool:
+        seconds = self._world.random.uniform(0.5, 8.0)
+        server = self._victim(seconds)
+        if server is None:
+            return False
+        for other in self._world.servers.values():
+            if other is not server:
+                self._world.peers.block(server.name, other.name)
+                self._world.peers.block(other.name, server.name)
+        self._world.after(seconds, self._world.peers.heal)
+        return True
+
+    def _slow(self) -> bool:
+        server = self._world.random.choice(list(self._world.servers.values()))
+        log = server.log
+        if log is None:
+            return False
+        log.slowness = self._world.random.choice((10.0, 100.0, 300.0))
+        self._world.after(self._world.random.uniform(0.5, 6.0), lambda: setattr(log, "slowness", 1.0))
+        return True
+
+    def _full(self) -> bool:
+        server = self._world.random.choice(list(self._world.servers.values()))
+        server.disk.full = True
+        self._world.after(self._world.random.uniform(0.1, 6.0), lambda: self._mend(server))
+        return True
+
+    def _brim(self) -> bool:
+        server = self._world.random.choice(list(self._world.servers.values()))
+        server.disk.brim = Random(self._world.random.getrandbits(32))
+        self._world.after(self._world.random.uniform(0.5, 6.0), lambda: self._mend(server))
+        return True
+
+    def _follower(self) -> bool:
+        servers = list(self._world.servers.values())
+        if any(server.disk.full for server in servers):
+            return False
+        server = self._world.random.choice(servers)
+        server.disk.full = True
+        self._world.after(self._world.random.uniform(6.0, 12.0), lambda: self._mend(server))
+        return True
+
+    def _failing(self) -> bool:
+        seconds = self._down()
+        server = self._victim(seconds + 1.0)
+        if server is None:
+            return False
+        server.disk.fails = True
+
+        def come_back() -> None:
+            self._mend(server)
+            self._start(server)
+
+        self._world.after(seconds + 1.0, come_back)
+        return True
+
+    def _mend(self, server: Server) -> None:
+        server.disk.full = server.disk.fails = False
+        server.disk.brim = None
+
+    # --- harm --------------------------------------------------------------------------------------------------------
+
+    def _back_up(self, server: Server) -> None:
+        self._backups[server.name] = server.disk.copy()
+        if self._active and not self._harmed:
+            self._world.after(self._world.random.uniform(1.0, 4.0) * _BACKUP_SECONDS, lambda: self._back_up(server))
+
+    def _harm(self) -> bool:
+        """Once, and only when nobody is in trouble: who comes back with an old disk is told so by its siblings."""
+        random, nodes = self._world.random, self._world.nodes()
+        early = self._world.now < self._began + _HARMLESS_SECONDS
+        if len(self._world.servers) < 2 or self._harmed or early or not all(node.log.vouched for node in nodes):
+            return False
+        if len(nodes) < len(self._world.servers) or any(len(node.cluster.linked()) < len(nodes) - 1 for node in nodes):
+            return False
+        how = random.choice(_HARMS)
+        seconds = self._down()
+        server = self._victim(seconds + CALM_AFTER_HARM_SECONDS)
+        backup = None if server is None else self._backups.get(server.name)
+        if server is None or backup is None:
+            return False
+        self._look()  # what was there is remembered
+        self._harmed = True
+        self._calm_until = self._busy_until
+        self._history.harmed[server.name] = self._world.now
+        server.crash()
+        if how == "all":
+            server.disk.lose_all()
+        elif how == "rot":
+            server.disk.rot(random)
+        elif how == "newest":
+            server.disk.lose_newest(backup)
+        else:
+            server.disk.restore(backup)
+        self.done[f"harm: {how}"] += 1
+        self._world.after(seconds, lambda: self._start(server))
+        return True

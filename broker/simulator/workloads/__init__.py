@@ -1,0 +1,32 @@
+"""What happens in a run when nothing goes wrong: who subscribes and publishes what, and what is remembered of it.
+
+drawn      Workload draws subscriptions and batches of STREAMS, Traits say what kind of client one is; event_name is
+           what an event calls itself
+client     Client, ClusterClient: subscribe, publish, lose their connections, come back. Delivery: one event
+producer   Producer: publishes to the stored stream STREAM, and sends again whatever has no answer
+history    History, ClusterHistory, LogHistory: what was published and accepted (Event), and what each subscription
+           must be sent (SubscriptionLog), by the plain meaning. Incidents: what may be lost without a word
+"""
+
+from .client import Client, ClusterClient, Delivery
+from .drawn import STREAMS, Traits, Workload, event_name
+from .history import ClusterHistory, Event, History, Incidents, LogHistory, SubscriptionLog
+from .producer import STREAM, Producer
+
+__all__ = [
+    "STREAM",
+    "STREAMS",
+    "Client",
+    "ClusterClient",
+    "ClusterHistory",
+    "Delivery",
+    "Event",
+    "History",
+    "Incidents",
+    "LogHistory",
+    "Producer",
+    "SubscriptionLog",
+    "Traits",
+    "Workload",
+    "event_name",
+]

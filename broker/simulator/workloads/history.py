@@ -1,0 +1,397 @@
+"""The history of a run: what was published, what was asked for, what brokers took in, what every client got.
+
+The broker's side is written by a dumb twin that reads the inputs of Hosts and only those effects that are answers, and
+works out by the plain meaning alone what each subscription must be sent:
+
+    History          one broker: a subscription is in force from the place of its SUBSCRIBE in the input, if SUBACK
+                     followed; a batch counts if its sequence is the next one and no ERROR names it. (Who was sent away
+                     hears nothing any more of what it had said by then: of that the twin asks which ERRORs the broker
+                     keeps for when the session comes back.)
+    ClusterHistory   a cluster: a subscription is in force from the step in which its SUBACK went out, until its
+                     UNSUBSCRIBE comes in or its session ends; whatever a broker accepts in between, anywhere, is
+                     expected. What no broker can know to be lost is excused, and counted: see Incidents
+    LogHistory       a log: what was published, what of it was acknowledged, and which disks were harmed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from headgate.broker.core.effects import Effect, Send
+from headgate.broker.core.inputs import Input, LinkDown, Received
+from headgate.matching import MatchingError, Pattern, Tree, evaluate, parse_condition, parse_pattern
+from headgate.protocol.data import Batch, Scalar, decode_record
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import (
+    Error,
+    Goodbye,
+    Hello,
+    Mode,
+    Publish,
+    Scope,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+    Welcome,
+)
+
+from ..engine import Host
+from ..limits import LOST_ON_THE_WAY_SECONDS, LOST_WITH_STUCK_SECONDS
+from .drawn import event_name
+
+__all__ = ["ClusterHistory", "Event", "History", "Incidents", "LogHistory", "SessionLog", "SubscriptionLog"]
+
+
+@dataclass(slots=True)
+class Event:
+    """One event as its publisher made it. `ordinal` counts the publisher's events."""
+
+    name: str
+    publisher: str
+    ordinal: int
+    topic: str
+    record: bytes
+    attributes: dict[str, Scalar]
+    event_id: tuple[str, int] | None = None
+    accepted_at: float = -1.0
+    broker: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class SubscriptionLog:
+    """One subscription of one client, from the request to the last delivery."""
+
+    client: str
+    request: int
+    number: int
+    pattern_text: str
+    condition_text: str
+    exact: bool
+    pattern: Pattern | None = None
+    condition: Tree | None = None
+    in_force: bool = False
+    in_force_at: float = float("inf")
+    acknowledged: bool = False
+    over: bool = False
+    expected: list[str] = field(default_factory=list)
+    delivered: dict[str, int] = field(default_factory=dict)
+    gap: int = 0
+    at: int = 0
+
+    def wants(self, event: Event) -> bool:
+        """The plain meaning."""
+        assert self.pattern is not None
+        if not self.pattern.matches(event.topic):
+            return False
+        return self.condition is None or evaluate(self.condition, event.attributes) is True
+
+
+@dataclass(slots=True, eq=False)
+class SessionLog:
+    """One session as the broker's side of the history has it."""
+
+    client: str
+    accepted: int = 0
+    link: int | None = None
+    detached: float = 0.0
+    broker: str = ""
+    life: int = 0
+    over: bool = False
+    subscriptions: dict[int, SubscriptionLog] = field(default_factory=dict)
+
+
+class History:
+    """Everything that the checkers compare."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, Event] = {}
+        self.spoiled: dict[tuple[str, str], None] = {}
+        self.requested: dict[tuple[str, int], SubscriptionLog] = {}
+        self.sessions: dict[bytes, SessionLog] = {}
+        self.refused: list[str] = []
+        self.broken_resumes: list[str] = []
+        self.accepted_events = 0
+        self._published: dict[str, int] = {}
+        self._by_link: dict[int, SessionLog] = {}
+
+    # --- Told by clients ---------------------------------------------------------------------------------------------
+
+    def published(self, publisher: str, batch: Batch, spoiled: bool) -> None:
+        """A client made this batch."""
+        topics = batch.topic_list()
+        for row, record in enumerate(batch.pieces()):
+            attributes, body, _ = decode_record(record)
+            name, ordinal = event_name(body), self._published.get(publisher, 0)
+            self._published[publisher] = ordinal + 1
+            topic = topics[row if len(topics) > 1 else 0]
+            self.events[name] = Event(name, publisher, ordinal, topic, record, attributes)
+            if spoiled:
+                self.spoiled[publisher, name] = None
+
+    def subscribing(self, client: str, message: Subscribe) -> SubscriptionLog:
+        """A client asks for this."""
+        exact = message.options.get("exact", False)
+        log = SubscriptionLog(client, message.request, message.subscription, message.pattern, message.condition, exact)
+        try:
+            log.pattern = parse_pattern(message.pattern, exact=exact)
+            log.condition = parse_condition(message.condition) if message.condition else None
+        except MatchingError:
+            log.pattern = None
+        self.requested[client, message.request] = log
+        return log
+
+    # --- Seen at the broker ------------------------------------------------------------------------------------------
+
+    def __call__(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """One step of a Host."""
+        now = host.world.now
+        if isinstance(happened, Received):
+            sent = [effect for effect in effects if isinstance(effect, Send) and effect.link == happened.link]
+            answers = [effect.message for effect in sent]
+            for message in happened.messages:
+                if isinstance(message, Hello):
+                    self._hello(host, happened.link, message, answers)
+                elif happened.link in self._by_link:
+                    self._said(host, self._by_link[happened.link], message, answers)
+        elif isinstance(happened, LinkDown):
+            self._detached(happened.link, now)
+
+    def _hello(self, host: Host, link: int, hello: Hello, answers: Sequence[object]) -> None:
+        welcome = next((answer for answer in answers if isinstance(answer, Welcome)), None)
+        if welcome is None:
+            return
+        known = self.sessions.get(hello.session)
+        now, grace = host.world.now, host.node.config.grace_seconds
+        if not welcome.resumed:
+            if known is not None and not known.over and (known.link is not None or now < known.detached + grace):
+                self.broken_resumes.append(f"{known.client} came back within its grace and was a stranger")
+            if known is not None:
+                known.over = True
+            known = self.sessions[welcome.session] = SessionLog(hello.name)
+        assert known is not None
+        if known.link is not None:
+            self._detached(known.link, now)
+        known.link = link
+        self._by_link[link] = known
+
+    def _detached(self, link: int, now: float) -> None:
+        session = self._by_link.pop(link, None)
+        if session is not None:
+            session.link = None
+            session.detached = now
+
+    def _said(self, host: Host, session: SessionLog, message: object, answers: Sequence[object]) -> None:
+        if isinstance(message, Publish):
+            self._publish(session, message, [*answers, *_kept_answers(host, session)])
+        elif isinstance(message, Subscribe):
+            if Suback(message.request, message.subscription) in answers:
+                log = self.requested[session.client, message.request]
+                log.in_force = True
+                session.subscriptions[message.subscription] = log
+        elif isinstance(message, Unsubscribe):
+            if Unsuback(message.request, message.subscription) in answers:
+                session.subscriptions.pop(message.subscription).in_force = False
+        elif isinstance(message, Goodbye):
+            session.over = True
+            session.subscriptions.clear()
+
+    def _publish(self, session: SessionLog, message: Publish, answers: Sequence[object]) -> None:
+        if message.mode != Mode.FIRE:
+            if message.sequence != session.accepted + 1:
+                return
+            session.accepted = message.sequence
+        names = [event_name(decode_record(record)[1]) for record in message.batch.pieces()]
+        for answer in answers:
+            if isinstance(answer, Error) and answer.scope == Scope.PUBLISH and answer.reference == message.sequence:
+                if (session.client, names[0]) not in self.spoiled:
+                    self.refused.append(f"{names[0]}: {ErrorCode(answer.code).name}: {answer.text}")
+                return
+        self.accepted_events += len(names)
+        for name in names:
+            event = self.events[name]
+            for log in session_subscriptions(self.sessions):
+                if log.wants(event):
+                    log.expected.append(name)
+
+
+def _kept_answers(host: Host, session: SessionLog) -> list[Error]:
+    """What the broker will say when this session comes back; nothing while it can be said at once."""
+    known = None if session.link is None else host.node.subscribers.by_link.get(session.link)
+    return list(known.refusals.values()) if known is not None and known.closing else []
+
+
+def session_subscriptions(sessions: dict[bytes, SessionLog]) -> list[SubscriptionLog]:
+    """Every subscription in force, of every session that is not over."""
+    return [log for session in sessions.values() if not session.over for log in session.subscriptions.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Incident:
+    since: float
+    until: float
+
+
+class Incidents:
+    """When what was accepted may be lost without a word, because who could have counted it is dead.
+
+    A broker that dies takes with it what it had accepted and not yet handed on, and what it had matched and not yet
+    delivered. Everything else is delivered or announced.
+    """
+
+    def __init__(self) -> None:
+        self._all: list[_Incident] = []
+        self.apart_until = float("-inf")
+        self.any = False
+        """Whether anything ever happened."""
+
+    def crashed(self, since: float, now: float) -> None:
+        """A broker died that had something in its hands since then."""
+        self._all.append(_Incident(since, now))
+
+    def parted(self) -> None:
+        """From now on, and until `apart` says since when and until when, nothing is promised."""
+        self.apart_until = float("inf")
+
+    def apart(self, since: float, until: float) -> None:
+        """Brokers could not talk to each other; nothing is promised of that time."""
+        self.apart_until = until
+        self._all.append(_Incident(since, until))
+
+    def is_apart(self, now: float) -> bool:
+        """Whether brokers cannot talk to each other, or could not a while ago."""
+        return now < self.apart_until
+
+    def excuse(self, event: Event) -> bool:
+        """Whether this event may be missing without a GAP."""
+        return any(one.since <= event.accepted_at <= one.until for one in self._all)
+
+
+def _oldest_in_hand(host: Host) -> float:
+    """When the oldest event was accepted, about, that this broker did not get rid of yet."""
+    node, now = host.node, host.world.now
+    stuck = any(info.forwards for info in node.peers.by_identifier.values())
+    if stuck or any(session.outbox for session in node.peers.sessions.values()):
+        return now - LOST_WITH_STUCK_SECONDS
+    waiting = (*node.forwarding._waiting, *node.forwarding.gathering)
+    return min((task.since for task in waiting), default=now) - LOST_ON_THE_WAY_SECONDS
+
+
+class ClusterHistory(History):
+    """What was accepted where and when in a cluster, and which subscriptions were in force then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.incidents = Incidents()
+        self.schemas: dict[str, None] = {}
+        """Streams that were ever given one."""
+        self.asked: dict[tuple[str, int, int], SubscriptionLog] = {}
+        self.in_force: dict[SubscriptionLog, None] = {}
+
+    def subscribing(self, client: str, message: Subscribe) -> SubscriptionLog:
+        """A client asks for this."""
+        log = super().subscribing(client, message)
+        self.asked[client, message.request, message.subscription] = log
+        return log
+
+    def __call__(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """One step of a Host."""
+        if isinstance(happened, Received):
+            answers = [one.message for one in effects if isinstance(one, Send) and one.link == happened.link]
+            for message in happened.messages:
+                if isinstance(message, Hello):
+                    self._hello(host, happened.link, message, answers)
+                elif happened.link in self._by_link:
+                    self._heard(host, self._by_link[happened.link], message, answers)
+        elif isinstance(happened, LinkDown):
+            self._detached(happened.link, host.world.now)
+        for effect in effects:
+            if isinstance(effect, Send) and isinstance(effect.message, Suback) and effect.link in self._by_link:
+                self._placed(self._by_link[effect.link], effect.message, host.world.now)
+
+    def died(self, host: Host) -> None:
+        """All sessions of this Host are over."""
+        self.left(host)
+        self.incidents.crashed(_oldest_in_hand(host), host.world.now)
+
+    def left(self, host: Host) -> None:
+        """It is about to stop in order: its sessions end, what it took in is handed on first."""
+        name, life = host.node.config.name, host.node.config.incarnation
+        for session in self.sessions.values():
+            if (session.broker, session.life) == (name, life):
+                self._over(session)
+
+    def _hello(self, host: Host, link: int, hello: Hello, answers: Sequence[object]) -> None:
+        before = self.sessions.get(hello.session)
+        here = (host.node.config.name, host.node.config.incarnation)
+        super()._hello(host, link, hello, answers)
+        if before is not None and (before.broker, before.life) != here:
+            self.broken_resumes.clear()  # it is known elsewhere
+        for session in self.sessions.values():
+            if session.over and session.subscriptions:
+                self._over(session)
+        known = self._by_link.get(link)
+        if known is not None:
+            known.broker, known.life = here
+
+    def _heard(self, host: Host, session: SessionLog, message: object, answers: Sequence[object]) -> None:
+        if isinstance(message, Publish):
+            self._accepted(host, session, message, answers)
+        elif isinstance(message, Unsubscribe):
+            log = session.subscriptions.pop(message.subscription, None)
+            if log is not None:
+                self._ended(log)
+        elif isinstance(message, Goodbye):
+            self._over(session)
+
+    def _placed(self, session: SessionLog, message: Suback, now: float) -> None:
+        log = self.asked.get((session.client, message.request, message.subscription))
+        if log is not None and not log.in_force and not log.over:
+            log.in_force, log.in_force_at = True, now
+            session.subscriptions[message.subscription] = log
+            self.in_force[log] = None
+
+    def _ended(self, log: SubscriptionLog) -> None:
+        log.in_force = False
+        self.in_force.pop(log, None)
+
+    def _over(self, session: SessionLog) -> None:
+        session.over = True
+        for log in session.subscriptions.values():
+            self._ended(log)
+        session.subscriptions.clear()
+
+    def _accepted(self, host: Host, session: SessionLog, message: Publish, answers: Sequence[object]) -> None:
+        if message.mode != Mode.FIRE:
+            if message.sequence != session.accepted + 1:
+                return
+            session.accepted = message.sequence
+        names = [event_name(decode_record(record)[1]) for record in message.batch.pieces()]
+        for answer in answers:
+            if isinstance(answer, Error) and answer.scope == Scope.PUBLISH and answer.reference == message.sequence:
+                busy = answer.code == ErrorCode.UNAVAILABLE
+                if (session.client, names[0]) not in self.spoiled and not busy:
+                    self.refused.append(f"{names[0]}: {ErrorCode(answer.code).name}: {answer.text}")
+                return
+        self.accepted_events += len(names)
+        now = host.world.now
+        for name in names:
+            event = self.events[name]
+            event.accepted_at, event.broker = now, host.node.config.name
+            for log in self.in_force:
+                if log.in_force_at < now and log.wants(event):
+                    log.expected.append(name)
+
+
+@dataclass(slots=True)
+class LogHistory:
+    """Events are known by their names, which are never used twice."""
+
+    published: dict[str, float] = field(default_factory=dict)
+    acknowledged: dict[str, float] = field(default_factory=dict)
+    harmed: dict[str, float] = field(default_factory=dict)
+    """Brokers whose disks lost something that they had said they have, and when."""
+    refused: int = 0
+    opened: int = 0
+    resent: int = 0
