@@ -62,7 +62,6 @@ from ..limits import (
     HEARTBEAT_SECONDS_DEFAULT,
     LINGER_EVENTS_DEFAULT,
     LINGER_SECONDS_DEFAULT,
-    RETRY_SECONDS_ENDING,
 )
 from ..messages import Gap, LogChunk, ReadLog
 from .link import Link
@@ -267,7 +266,7 @@ class Client(Overview):
         inbox = self._conversation.inbox(pattern, where or "", options)
         try:
             if start is not None and not durable:  # which the broker refuses, before anything is read
-                replaying = Replaying(self, inbox, start, self._say_subscribe)
+                replaying = Replaying(self, inbox, start, self._say_subscribe, self._conversation.limits)
                 subscription = Subscription(self, inbox, on_gap, replaying)
                 await replaying.begin(Event)
             else:
@@ -348,7 +347,7 @@ class Client(Overview):
         self.check_loop()
         try:
             if self._link.connected:
-                self._link.bound(RETRY_SECONDS_ENDING)
+                self._link.bound(self._conversation.limits.ending_seconds)
                 await self.flush()
         finally:
             self._closed = True

@@ -56,7 +56,7 @@ class Link:
         """Connect for the first time; raises CannotConnect when that fails until `wait_seconds` are over."""
         patience = Retry(wait_seconds, self._retry.jitter)
         patience.lost(self._clock())
-        dialling = Dialling(self.addresses, patience, at_once=True)
+        dialling = Dialling(self.addresses, patience, self._conversation.limits, at_once=True)
         if (error := await self._search(dialling)) is not None:
             raise CannotConnect(self.addresses.text, dialling.reason) from error
 
@@ -194,7 +194,10 @@ class Link:
                 connection.abort("the handshake failed")
 
     async def _reconnect(self, reason: str) -> None:
-        dialling, sessions = Dialling(self.addresses, self._retry), self._conversation.sessions
+        dialling, sessions = (
+            Dialling(self.addresses, self._retry, self._conversation.limits),
+            self._conversation.sessions,
+        )
         if await self._search(dialling) is None:
             self.reconnects += 1
             resumed = self._conversation.sessions == sessions

@@ -9,10 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ..client import Chunk, Event, Inbox, Looks, Outcome, Replay, Step
+from ..client import Chunk, ClientLimits, Event, Inbox, Looks, Outcome, Replay, Step
 from ..data import LogName
 from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, Refused
-from ..limits import REPLAY_LATE_SECONDS
 from ..messages import Gap
 
 if TYPE_CHECKING:
@@ -31,18 +30,26 @@ class Replaying:
     Whoever waits for events may be cancelled at any moment: what was begun goes on with the next one who waits.
     """
 
-    def __init__(self, client: Client, inbox: Inbox, start: str | int, subscribe: Callable[[Inbox], Outcome]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        inbox: Inbox,
+        start: str | int,
+        subscribe: Callable[[Inbox], Outcome],
+        limits: ClientLimits,
+    ) -> None:
         self._client = client
         self._inbox = inbox
         self._subscribe = subscribe
         self._subscribed: Outcome | None = None
         self.until_confirmed: Callable[[], Awaitable[None]]
-        self._replay = Replay(start, lambda count, reason: inbox.tell(Gap(inbox.number, count, reason)))
+        self._replay = Replay(start, lambda count, reason: inbox.tell(Gap(inbox.number, count, reason)), limits)
         self._events: list[Event] = []
         self._said: list[Gap] = []
         self._is_stored = True
         self._began_at = self._rests_until = 0.0
-        self._looks = Looks()
+        self._looks = Looks(limits)
+        self._quiet_seconds = limits.replay_quiet_seconds
         self._was_quiet = self._may_mark = False
         inbox.covered, inbox.heard = self._replay.covered, self._replay.heard
 
@@ -58,7 +65,7 @@ class Replaying:
 
     def rested(self, seconds: float) -> None:
         """Nothing came for so long since the inbox listened, though whoever waited could have had it."""
-        self._was_quiet = seconds >= REPLAY_LATE_SECONDS
+        self._was_quiet = seconds >= self._quiet_seconds
 
     def hasten(self) -> Outcome:
         """Subscribe now, without waiting for it: what comes until it was read up to there waits in the inbox."""

@@ -56,7 +56,6 @@ from ..limits import (
     HEARTBEAT_SECONDS_DEFAULT,
     LINGER_EVENTS_DEFAULT,
     LINGER_SECONDS_DEFAULT,
-    RETRY_SECONDS_ENDING,
 )
 from ..messages import Gap, LogChunk, ReadLog
 from .errand import Errand, Work, settled
@@ -247,7 +246,7 @@ class BlockingClient(Overview):
             inbox = self._conversation.inbox(pattern, where or "", options)
         try:
             if start is not None and not durable:  # which the broker refuses, before anything is read
-                replaying = Replaying(self, inbox, start, self._say_subscribe)
+                replaying = Replaying(self, inbox, start, self._say_subscribe, self._conversation.limits)
                 subscription = Subscription(self, inbox, on_gap, replaying)
                 replaying.begin(Event)
             else:
@@ -289,7 +288,7 @@ class BlockingClient(Overview):
         """Publish as this producer; older epochs of it are shut out from now on. Raises Refused, or Fenced."""
         with self.sharing:
             self.check_usable()
-            state = producing.Producer(name, epoch, strict=True)
+            state = self._conversation.producer(name, epoch, strict=True)
             self._conversation.open_producer(state)
             self.wait(lambda: not state.eager)
             if (failure := state.failure or self._link.failure) is not None:
@@ -378,7 +377,7 @@ class BlockingClient(Overview):
                 return
             try:
                 if self._link.connected:
-                    self._link.bound(RETRY_SECONDS_ENDING)
+                    self._link.bound(self._conversation.limits.ending_seconds)
                     self.flush()
             finally:
                 self._end()

@@ -59,7 +59,7 @@ class Link:
         """Connect for the first time; raises CannotConnect when that fails until `wait_seconds` are over."""
         patience = Retry(wait_seconds, self._retry.jitter)
         patience.lost(self._clock())
-        dialling = Dialling(self.addresses, patience, at_once=True)
+        dialling = Dialling(self.addresses, patience, self._conversation.limits, at_once=True)
         last: Exception = ConnectionLost("there was no time to try")
         while self._conversation.fatal is None and (attempt := dialling.next(self._clock())) is not None:
             time.sleep(attempt.pause)
@@ -192,7 +192,7 @@ class Link:
         self._conversation.interrupted(reason)
         self._retry.lost(self._clock())
         self._telling.disconnected(self.addresses.last or self.addresses.text, reason, self._retry.budget_seconds)
-        self._dialling = Dialling(self.addresses, self._retry)
+        self._dialling = Dialling(self.addresses, self._retry, self._conversation.limits)
         self._schedule(self._dialling, reason)
 
     def _schedule(self, dialling: Dialling, reason: str) -> None:

@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..client import Chunk, Event, Inbox, Looks, Outcome, Replay, Step
+from ..client import Chunk, ClientLimits, Event, Inbox, Looks, Outcome, Replay, Step
 from ..data import LogName
 from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, LocalError, Refused
-from ..limits import REPLAY_LATE_SECONDS
 from ..messages import Gap
 from .errand import Errand, Work, settled
 
@@ -30,19 +29,25 @@ class Replaying:
     """Reads the logs for one inbox, and has it subscribed by `subscribe` when it is time."""
 
     def __init__(
-        self, client: BlockingClient, inbox: Inbox, start: str | int, subscribe: Callable[[Inbox], Outcome]
+        self,
+        client: BlockingClient,
+        inbox: Inbox,
+        start: str | int,
+        subscribe: Callable[[Inbox], Outcome],
+        limits: ClientLimits,
     ) -> None:
         self._client = client
         self._inbox = inbox
         self._subscribe = subscribe
         self._subscribed: Outcome | None = None
-        self._replay = Replay(start, lambda count, reason: inbox.tell(Gap(inbox.number, count, reason)))
+        self._replay = Replay(start, lambda count, reason: inbox.tell(Gap(inbox.number, count, reason)), limits)
         self._events: list[Event] = []
         self._said: list[Gap] = []
         self._is_stored = True
         self._errand: Errand[None] | None = None
         self._began_at = self._rests_until = 0.0
-        self._looks = Looks()
+        self._looks = Looks(limits)
+        self._quiet_seconds = limits.replay_quiet_seconds
         self._was_quiet = self._may_mark = False
         inbox.covered, inbox.heard = self._replay.covered, self._replay.heard
 
@@ -63,7 +68,7 @@ class Replaying:
 
     def rested(self, seconds: float) -> None:
         """Nothing came for so long since the inbox listened, though whoever waited could have had it."""
-        self._was_quiet = seconds >= REPLAY_LATE_SECONDS
+        self._was_quiet = seconds >= self._quiet_seconds
 
     def hasten(self) -> Outcome:
         """Subscribe now, without waiting for it: what comes until it was read up to there waits in the inbox."""

@@ -3,8 +3,9 @@
 The asyncio and the blocking client hold these machines, and differ in how they wait.
 
 **The conversation with a broker.** `Conversation` has everything that goes on over however many connections, as its
-`ClientOptions` say; what comes of each thing sent is an `Outcome`. `Dialling` gives one `Attempt` after the other to
-reach a broker, with the patience of a `Retry`; `reason_of` says why one failed, `check_seconds` checks a time.
+`ClientOptions` say, within its `ClientLimits`; what comes of each thing sent is an `Outcome`. `Dialling` gives one
+`Attempt` after the other to reach a broker, with the patience of a `Retry`; `reason_of` says why one failed,
+`check_seconds` checks a time.
 `Overview` is what a client shows of itself, `Telling` tells a `Log` and the application's hooks (`Hook`) what happens,
 and `remember` ends a client in a forked child.
 
@@ -39,6 +40,7 @@ from .catalogue import (
 from .conversation import ClientOptions, Conversation
 from .dialling import Attempt, Dialling, Retry, check_seconds, reason_of
 from .forking import remember
+from .limits import ClientLimits
 from .outcome import Outcome
 from .overview import Overview
 from .receiving import Event, Inbox
@@ -50,6 +52,7 @@ __all__ = [
     "Attempt",
     "Body",
     "Chunk",
+    "ClientLimits",
     "ClientOptions",
     "Conversation",
     "Dialling",

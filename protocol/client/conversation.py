@@ -55,6 +55,7 @@ from ..messages import (
 )
 from ..wire import decode, encode
 from .dialling import check_seconds
+from .limits import DEFAULT_LIMITS, ClientLimits
 from .outcome import Outcome
 from .producing import Producer
 from .publishing import Publications
@@ -89,6 +90,7 @@ class ClientOptions:
     producer: str = ""
     epoch: int = 0
     credit_bytes: int = CREDIT_BYTES_DEFAULT
+    limits: ClientLimits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
         for name in ("name", "producer"):
@@ -141,8 +143,10 @@ class Conversation:
     """See the head of this file. `outcome` makes what publishes and requests return."""
 
     def __init__(self, options: ClientOptions, outcome: Callable[[int], Outcome]) -> None:
-        producer = Producer(options.producer, options.epoch) if options.producer else None
-        self.publications = Publications(outcome, options.batch_events if options.linger_seconds > 0 else 1, producer)
+        self.limits = options.limits
+        producer = self.producer(options.producer, options.epoch) if options.producer else None
+        batch_events = options.batch_events if options.linger_seconds > 0 else 1
+        self.publications = Publications(outcome, batch_events, producer, options.limits)
         self.deliveries = Deliveries(options.credit, options.credit_bytes)
         self.broker = ""
         self.fatal: HeadgateError | None = None
@@ -211,6 +215,10 @@ class Conversation:
         message = replace(message, request=self._next_request())
         _check(message)
         return self._say(message)
+
+    def producer(self, name: str, epoch: int, strict: bool = False) -> Producer:
+        """A producer within the limits of this client. Raises LocalError for what is none."""
+        return Producer(name, epoch, strict, self.limits)
 
     def open_producer(self, producer: Producer) -> None:
         """From now on this producer may publish here; it is opened at once, which it tells itself."""

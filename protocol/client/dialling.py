@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from ..addresses import Addresses, split_address
 from ..errors import ConnectionLost, HeadgateError, LocalError, ProtocolViolation
-from ..limits import DIAL_SECONDS_MAX, HANDSHAKE_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
+from ..limits import RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
+from .limits import DEFAULT_LIMITS, ClientLimits
 
 __all__ = [
     "Attempt",
@@ -108,9 +109,12 @@ class Attempt:
 class Dialling:
     """One search for a broker, until `reached` or until `next` has nothing more. `at_once` spares the first pause."""
 
-    def __init__(self, addresses: Addresses, retry: Retry, at_once: bool = False) -> None:
+    def __init__(
+        self, addresses: Addresses, retry: Retry, limits: ClientLimits = DEFAULT_LIMITS, *, at_once: bool = False
+    ) -> None:
         self._addresses = addresses
         self._retry = retry
+        self._limits = limits
         self._round = addresses.in_turn() if at_once else []
         self._reasons: dict[str, str] = {}
 
@@ -124,7 +128,8 @@ class Dialling:
             pause = delay
             self._round = self._addresses.in_turn()
         address = self._round.pop(0)
-        return Attempt(address, pause, DIAL_SECONDS_MAX if self._round else HANDSHAKE_SECONDS_MAX)
+        seconds = self._limits.dial_seconds if self._round else self._limits.handshake_seconds
+        return Attempt(address, pause, seconds)
 
     def reached(self, address: str) -> None:
         """There is a connection: it will be tried first when it is lost."""

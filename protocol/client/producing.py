@@ -8,7 +8,7 @@ again. That is what makes it safe to send it again, over whatever session, until
 * While it is not OPEN none of its batches goes out. It is opened again when all that was under way has its answer, so
   that nothing of it can still arrive and the number is the last word. A cluster that is being repaired cannot say,
   and a disk may be full; then it rests for a moment, which is for the host to measure, and asks again. What waits has
-  failed when nothing was stored for STORE_TRY_SECONDS_MAX, or after so many attempts.
+  failed when nothing was stored for `store_try_seconds`, or after so many attempts.
 * A batch has no number before it goes out for the first time. From then on it keeps it, because it may be in the log;
   unless the producer was opened since and comes to a smaller one: then it is not there, for a batch before it was
   refused for good, and it is numbered anew.
@@ -29,8 +29,8 @@ from ..limits import (
     RETRY_DELAY_SECONDS_MAX,
     RETRY_DELAY_SECONDS_MIN,
     STORE_ATTEMPTS_MAX,
-    STORE_TRY_SECONDS_MAX,
 )
+from .limits import DEFAULT_LIMITS, ClientLimits
 
 __all__ = ["PASSING", "Producer", "ProducerState"]
 
@@ -56,6 +56,7 @@ class Producer:
         "epoch",
         "failure",
         "hindrance",
+        "limits",
         "name",
         "next",
         "refusals",
@@ -68,7 +69,7 @@ class Producer:
         "waiting",
     )
 
-    def __init__(self, name: str, epoch: int, strict: bool = False) -> None:
+    def __init__(self, name: str, epoch: int, strict: bool = False, limits: ClientLimits = DEFAULT_LIMITS) -> None:
         try:
             length = len(name.encode())
         except UnicodeEncodeError as error:
@@ -80,6 +81,7 @@ class Producer:
         self.name = name
         self.epoch = epoch
         self.strict = strict
+        self.limits = limits
         self.state = ProducerState.CLOSED
         self.next = 0
         self.digest = b""
@@ -137,7 +139,7 @@ class Producer:
         if code == ErrorCode.FENCED:
             return self.fail(Fenced(self.name, self.epoch, str(error)))
         passing = code in (ErrorCode.UNAVAILABLE, ErrorCode.NOT_STORED) and self.refusals < OPEN_ATTEMPTS_MAX
-        if passing and now - self.since < STORE_TRY_SECONDS_MAX:
+        if passing and now - self.since < self.limits.store_try_seconds:
             self.rests = True
             self.hindrance = error
             return None
@@ -183,7 +185,7 @@ class Producer:
             return self.fail(Fenced(self.name, self.epoch, str(error)))
         # Behind a batch that was refused, all others are out of sequence; a strict producer has no other reason.
         is_late = code != ErrorCode.OUT_OF_SEQUENCE or not self.strict or not was_open
-        lasts = refusals >= STORE_ATTEMPTS_MAX or now - self.since >= STORE_TRY_SECONDS_MAX
+        lasts = refusals >= STORE_ATTEMPTS_MAX or now - self.since >= self.limits.store_try_seconds
         if code in PASSING and not lasts and is_late:
             if code == ErrorCode.NOT_STORED:  # the others are what follows from one that was refused
                 self.hindrance = error

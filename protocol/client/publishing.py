@@ -13,7 +13,7 @@
   while there is a broker: after a new session, and after a refusal that may pass, it goes out again under its old
   stamp and a new sequence number. While its producer is not open, it waits, and what came after it waits with it.
 
-Bytes in the queue and under way are counted: above QUEUE_BYTES_MAX `full` is true and nothing more is taken.
+Bytes in the queue and under way are counted: above `queue_bytes` `full` is true and nothing more is taken.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ..limits import (
     LINGER_BYTES_MAX,
     PUBLISH_LENGTH_MAX,
     PUBLISH_WINDOW_DEFAULT,
-    QUEUE_BYTES_MAX,
 )
 from ..messages import Mode, Publish, Stamp
+from .limits import DEFAULT_LIMITS, ClientLimits
 from .outcome import Outcome
 from .producing import Producer
 from .vocabulary import Vocabulary
@@ -189,10 +189,17 @@ class Publications:
     `producer` is whose the events of mode STORED are; without one they are published like any other.
     """
 
-    def __init__(self, outcome: Callable[[int], Outcome], batch_events: int, producer: Producer | None = None) -> None:
+    def __init__(
+        self,
+        outcome: Callable[[int], Outcome],
+        batch_events: int,
+        producer: Producer | None = None,
+        limits: ClientLimits = DEFAULT_LIMITS,
+    ) -> None:
         if not 1 <= batch_events <= BATCH_EVENTS_MAX:
             raise LocalError(f"batch_events is 1 to {BATCH_EVENTS_MAX}, not {batch_events}")
         self.batch_events = batch_events
+        self._queue_bytes = limits.queue_bytes
         self.window = PUBLISH_WINDOW_DEFAULT
         self.interest: dict[str, list[str] | None] = {}
         self.bytes_waiting = 0
@@ -215,12 +222,12 @@ class Publications:
     @property
     def full(self) -> bool:
         """Nothing more is taken before some of it is acknowledged."""
-        return self.bytes_waiting >= QUEUE_BYTES_MAX
+        return self.bytes_waiting >= self._queue_bytes
 
     @property
     def roomy(self) -> bool:
         """Whoever waited because it was full may go on; well below the bound, so that they do not wait for each."""
-        return self.bytes_waiting <= QUEUE_BYTES_MAX // 2
+        return self.bytes_waiting <= self._queue_bytes // 2
 
     @property
     def idle(self) -> bool:

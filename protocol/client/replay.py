@@ -40,16 +40,12 @@ from enum import Enum
 from ..data import LogName, Row, cut_row
 from ..errors import ErrorCode, LocalError, Refused
 from ..limits import (
-    PRODUCERS_KNOWN_MAX,
     REPLAY_LOOK_SECONDS,
     REPLAY_LOOK_SECONDS_MAX,
-    REPLAY_LOOK_SECONDS_MIN,
-    REPLAY_MARK_SECONDS,
-    REPLAY_NEAR_EVENTS,
-    SPANS_MAX,
 )
 from .catalogue import Chunk, LogInfo
 from .delivered import Heard, source_of
+from .limits import DEFAULT_LIMITS, ClientLimits
 from .merging import Merge, Piece
 
 __all__ = [
@@ -73,19 +69,19 @@ _DOUBLINGS_MAX = 20
 class Looks:
     """See the head of this file."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ClientLimits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self._in_vain = 0  # in a row
 
     def pause(self, is_anybody_away: bool, took: float) -> float:
         """Seconds until the next one, when this one took so many: they are kept from what comes live."""
         if not is_anybody_away:
             self._in_vain = 0
-            return REPLAY_MARK_SECONDS
+            return self._limits.replay_mark_seconds
         doublings = min(self._in_vain, _DOUBLINGS_MAX)
         self._in_vain += 1
-        return min(
-            min(REPLAY_LOOK_SECONDS_MIN * 2.0**doublings, REPLAY_LOOK_SECONDS) + 3 * took, REPLAY_LOOK_SECONDS_MAX
-        )
+        pause = min(self._limits.replay_look_seconds * 2.0**doublings, REPLAY_LOOK_SECONDS)
+        return min(pause + 3 * took, REPLAY_LOOK_SECONDS_MAX)
 
 
 # Spans: which numbers of a producer were seen, as a few intervals, so that an event that is in two logs is shown once.
@@ -100,21 +96,22 @@ Span = tuple[int, int]
 class Spans:
     """Numbers from `start` up to `stop`, by producer."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ClientLimits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self._seen: dict[str, list[Span]] = {}
 
     def take(self, producer: str, start: int, stop: int) -> list[Span]:
         """Those of these numbers that were not seen before, as spans. From now on all are seen."""
         spans = self._seen.get(producer)
         if spans is None:
-            if len(self._seen) >= PRODUCERS_KNOWN_MAX:
+            if len(self._seen) >= self._limits.producers_known:
                 del self._seen[next(iter(self._seen))]
             spans = self._seen[producer] = []
         if spans and spans[-1][1] == start:
             spans[-1] = (spans[-1][0], stop)
             return [(start, stop)]
         fresh = _gaps(spans, start, stop)
-        self._seen[producer] = _joined([*spans, (start, stop)])[-SPANS_MAX:]
+        self._seen[producer] = _joined([*spans, (start, stop)])[-self._limits.producer_spans :]
         return fresh
 
 
@@ -211,7 +208,9 @@ def parse_start(start: str | int) -> Start:
 class Replay:
     """See the head of this file. `on_loss` is told how many events cannot be had (0: nobody knows), and why."""
 
-    def __init__(self, start: str | int, on_loss: Callable[[int, str], None]) -> None:
+    def __init__(
+        self, start: str | int, on_loss: Callable[[int, str], None], limits: ClientLimits = DEFAULT_LIMITS
+    ) -> None:
         self.step = Step.LIST
         self.covered: dict[str, int] = {}
         self.heard = Heard()
@@ -219,11 +218,12 @@ class Replay:
         self.is_subscribed = False
         self.away: tuple[str, ...] = ()  # brokers whose logs could not be had
         self._told: set[str] = set()
-        self._seen = Spans()
+        self._seen = Spans(limits)
         self._merge = Merge()
         self._start = parse_start(start)
         self._unmet: dict[str, str] = {}  # brokers whose events were named, and no log of theirs was seen
         self._on_loss = on_loss
+        self._near_events = limits.replay_near_events
         self._places: dict[LogName, _Place] = {}
         self._was_live = False
         self._is_whole = True  # every log is wanted up to its end, not only those that are back
@@ -451,7 +451,7 @@ class Replay:
             self._was_live |= self.is_subscribed
             self._is_whole = not self.is_subscribed
             self._told &= set(self.away)
-        elif not self.is_subscribed and self.step is Step.READ and left <= REPLAY_NEAR_EVENTS:
+        elif not self.is_subscribed and self.step is Step.READ and left <= self._near_events:
             self.step = Step.SUBSCRIBE
         else:
             self.step = Step.READ

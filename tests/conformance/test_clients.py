@@ -13,8 +13,10 @@ import pytest
 
 from headgate.protocol.aio import connect
 from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.client import ClientLimits
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
 from tests.support.fake_broker import fake_broker
+from tests.support.limited import connect_blocking_limited, connect_limited
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.threaded import Threaded, in_thread
 
@@ -35,7 +37,8 @@ class BlockingFacade(Facade):
     """The blocking client as it is."""
 
     def __init__(self, address: str, **options: Any) -> None:
-        self._client = connect_blocking(address, **options)
+        connecting = connect_blocking_limited if "limits" in options else connect_blocking
+        self._client = connecting(address, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
@@ -65,7 +68,8 @@ class AsyncFacade(Facade):
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
         try:
-            self._client = self._run(connect(address, **options))
+            connecting = connect_limited if "limits" in options else connect
+            self._client = self._run(connecting(address, **options))
         except BaseException:
             self._stop()
             raise
@@ -303,11 +307,9 @@ def test_retry_seconds_bound_a_client_that_has_lost_its_broker(kind: Any, caplog
     assert "gave up the connection" in caplog.text
 
 
-def test_closing_does_not_wait_for_a_broker_that_is_gone(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for world in ("aio", "blocking"):
-        monkeypatch.setattr(f"headgate.protocol.{world}.client.RETRY_SECONDS_ENDING", 0.05)
+def test_closing_does_not_wait_for_a_broker_that_is_gone(kind: Any) -> None:
     with in_thread(fake_broker) as fake:
-        client = kind(fake.thing.address)
+        client = kind(fake.thing.address, limits=ClientLimits(ending_seconds=0.05))
         fake.call(lambda broker: setattr(broker, "acknowledging", False))
         client.publish_soon("a")
 

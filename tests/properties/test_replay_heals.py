@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from headgate.protocol.blocking.errand import Work
 from headgate.protocol.blocking.replaying import Replaying
-from headgate.protocol.client import Chunk, Event, Inbox, LogInfo, Outcome, Survey
+from headgate.protocol.client import Chunk, ClientLimits, Event, Inbox, LogInfo, Outcome, Survey
 from headgate.protocol.client.receiving import Deliveries
 from headgate.protocol.data import Batch, LogName, Row, join_u32, make_batch
 from headgate.protocol.errors import CannotConnect, ErrorCode, Refused
@@ -251,11 +251,11 @@ class World:
 class Reader:
     """The application: takes what there is, one batch a time."""
 
-    def __init__(self, world: World, start: str) -> None:
+    def __init__(self, world: World, start: str, limits: ClientLimits) -> None:
         self.world = world
         self.told: list[Gap] = []
         world.inbox.on_gap = self.told.append
-        self.replaying = Replaying(world, world.inbox, start, world.subscribe)  # type: ignore[arg-type]
+        self.replaying = Replaying(world, world.inbox, start, world.subscribe, limits)  # type: ignore[arg-type]
         self.seen: list[Id] = []
 
     def take(self) -> bool:
@@ -296,7 +296,7 @@ class Reader:
 
 def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
     """A random history; at the end the subscriber has seen each event from its beginning on once, and no gap."""
-    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_NEAR_EVENTS", draw.randint(0, 6))
+    limits = ClientLimits(replay_near_events=draw.randint(0, 6))
     world = World(draw, draw.choice((1, 1, 2, 5)))
     monkeypatch.setattr("headgate.protocol.blocking.replaying.time", world)
     for _ in range(draw.randint(0, 6)):
@@ -317,7 +317,7 @@ def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
         begun = {broker.name: broker.number - 1 for broker in world.brokers.values()}
     for broker in world.brokers.values():
         broker.in_flight.clear()
-    reader = Reader(world, start)
+    reader = Reader(world, start, limits)
     if start == "now":
         reader.replaying.begin(Event)
     acts = [lambda: draw.choice(list(world.brokers.values())).append(draw), world.match, reader.take] * draw.choice(

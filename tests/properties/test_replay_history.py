@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.client import Chunk, LogInfo, Replay, Step
+from headgate.protocol.client import Chunk, ClientLimits, LogInfo, Replay, Step
 from headgate.protocol.data import LogName, Row
 
 
@@ -57,10 +56,10 @@ class Twin:
 class Reader:
     """A subscriber that replays; `live` is what was delivered and not taken yet."""
 
-    def __init__(self, twin: Twin, start: str) -> None:
+    def __init__(self, twin: Twin, start: str, limits: ClientLimits) -> None:
         self.twin = twin
         self.lost = 0
-        self.replay = Replay(start, self.lose)
+        self.replay = Replay(start, self.lose, limits)
         self.is_subscribed = False
         self.live: list[tuple[int, str, int]] = []
         self.seen: list[tuple[str, int, int]] = []
@@ -90,9 +89,9 @@ class Reader:
                         self.seen.append((piece.name.broker, row.first + place, row.base + place))
 
 
-def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
+def live_through(draw: Random) -> None:
     """A random history; at the end the subscriber has seen each event from its beginning on once, log by log."""
-    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_NEAR_EVENTS", draw.randint(0, 6))
+    limits = ClientLimits(replay_near_events=draw.randint(0, 6))
     twin = Twin()
     for _ in range(draw.randint(0, 8)):
         twin.append(draw.choice("ab"), draw.randint(1, 4), draw.randint(0, 2))
@@ -100,7 +99,7 @@ def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = {broker: draw.randint(0, twin.end(broker)) for broker in twin.rows}
     start = ",".join(f"{broker}@1:{position}" for broker, position in begin.items()) if draw.random() < 0.7 else "start"
     begin = begin if start and start != "start" else {}
-    reader = Reader(twin, start or "start")
+    reader = Reader(twin, start or "start", limits)
     # On the disk and not matched yet: who subscribes meanwhile is told of it, though it is in the log.
     in_flight = [row for rows in twin.rows.values() for row in rows[-draw.randint(1, 2) :]]
     for _ in range(draw.randint(0, 40)):
@@ -143,12 +142,11 @@ def live_through(draw: Random, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not reader.lost or any(twin.firsts.values())
 
 
-def test_any_history_shows_each_event_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_history_shows_each_event_once() -> None:
     for seed in range(1500):
-        live_through(Random(seed), monkeypatch)
+        live_through(Random(seed))
 
 
 @given(st.randoms(use_true_random=False))
 def test_any_history_that_is_found_shows_each_event_once(draw: Random) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        live_through(draw, monkeypatch)
+    live_through(draw)

@@ -24,10 +24,12 @@ import pytest
 import headgate
 from headgate.broker.daemon.log import SqliteLogStore
 from headgate.broker.daemon.main import DISK_UNUSABLE
+from headgate.protocol.client import ClientLimits
 from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import Refused, UnknownOutcome
 from tests.support.child_broker import Child, child_broker
 from tests.support.damaged_log import LogKit
+from tests.support.limited import connect_limited
 
 pytestmark = pytest.mark.slow
 
@@ -47,20 +49,17 @@ def _permitted() -> None:
         pytest.skip("this system lets nobody make a file system of his own")
 
 
-@pytest.fixture
-def _gives_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients do not wait long for a full disk to have room."""
-    monkeypatch.setattr("headgate.protocol.client.producing.STORE_TRY_SECONDS_MAX", 2.0)
+GIVING_UP_SOON = ClientLimits(store_try_seconds=2.0)
+"""Clients do not wait long for a full disk to have room."""
 
 
-@pytest.mark.usefixtures("_gives_up_soon")
 async def test_on_a_full_disk_stored_events_are_refused_and_everything_else_goes_on(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     small = mounted('mount -t tmpfs -o size=4m none "$D"; head -c 2000000 /dev/zero > "$D/filler"', data)
     async with child_broker(tmp_path, before=small, name="ann") as child:
         seen = Path(f"/proc/{child.process.pid}/root{data}")
-        async with await headgate.connect(child.address) as client:
+        async with await connect_limited(child.address, GIVING_UP_SOON) as client:
             await client.ask("schema.put", stream="a", schema=STORED)
             subscription = await client.subscribe("b")
             stored = 0
@@ -109,13 +108,12 @@ async def store(client: headgate.Client, batches: int) -> int:
     return sum(outcome is None for outcome in outcomes)
 
 
-@pytest.mark.usefixtures("_gives_up_soon")
 async def test_a_broker_that_filled_its_disk_starts_again_and_retention_makes_room(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     with small_disk(data, 'mount -t tmpfs -o size=12m none "$D"') as (inside, seen):
         async with child_broker(tmp_path, before=inside, name="ann") as child:
-            async with await headgate.connect(child.address) as client:
+            async with await connect_limited(child.address, GIVING_UP_SOON) as client:
                 await client.ask("schema.put", stream="a", schema=STORED)
                 assert 100 < await store(client, 300) < 250
                 await client.publish("b", {}, b"x")
@@ -123,7 +121,7 @@ async def test_a_broker_that_filled_its_disk_starts_again_and_retention_makes_ro
             assert await child.exit() == 0 and "Traceback" not in child.stderr
         (seen / "filler").write_bytes(bytes(shutil.disk_usage(seen).free))  # and others take what is left
         async with child_broker(tmp_path, before=inside, name="ann") as child:
-            async with await headgate.connect(child.address) as client:
+            async with await connect_limited(child.address, GIVING_UP_SOON) as client:
                 await client.publish("b", {}, b"x")
                 assert await store(client, 1) == 0
                 (seen / "filler").unlink()

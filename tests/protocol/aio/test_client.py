@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from headgate.protocol.aio import Client, connect
+from headgate.protocol.client import ClientLimits
 from headgate.protocol.errors import (
     CannotConnect,
     ConnectionLost,
@@ -19,6 +20,7 @@ from headgate.protocol.errors import (
 )
 from headgate.protocol.messages import Interest
 from tests.support.fake_broker import FakeBroker, fake_broker
+from tests.support.limited import connect_limited
 
 
 async def noticed(client: Client) -> None:
@@ -160,9 +162,9 @@ async def test_what_is_no_event_is_refused_before_it_joins_a_batch() -> None:
         assert fake.events == 1
 
 
-async def test_too_much_waiting_is_refused_until_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.client.publishing.QUEUE_BYTES_MAX", 2000)
-    async with fake_broker() as fake, await connect(fake.address, linger_seconds=0) as client:
+async def test_too_much_waiting_is_refused_until_there_is_room() -> None:
+    limits = ClientLimits(queue_bytes=2000)
+    async with fake_broker() as fake, await connect_limited(fake.address, limits, linger_seconds=0) as client:
         fake.acknowledging = False
         with pytest.raises(LocalError, match=r"client\.ready"):
             for _ in range(100):

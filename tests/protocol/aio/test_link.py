@@ -12,7 +12,7 @@ from headgate.protocol.addresses import Addresses
 from headgate.protocol.aio import connect
 from headgate.protocol.aio.link import Link
 from headgate.protocol.aio.receipt import Receipt
-from headgate.protocol.client import ClientOptions, Conversation, Retry
+from headgate.protocol.client import ClientLimits, ClientOptions, Conversation, Retry
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, ProtocolViolation
 from headgate.protocol.messages import Error, Goodbye, Scope
 from tests.support.fake_broker import fake_broker
@@ -21,8 +21,8 @@ from tests.support.fake_broker import fake_broker
 class Linked:
     """A link, and what it says."""
 
-    def __init__(self, address: str, retry_seconds: float = 10.0) -> None:
-        self.conversation = Conversation(ClientOptions(), Receipt)
+    def __init__(self, address: str, retry_seconds: float = 10.0, limits: ClientLimits | None = None) -> None:
+        self.conversation = Conversation(ClientOptions(limits=limits or ClientLimits()), Receipt)
         self.changed = asyncio.Event()
         self.link = Link(
             Addresses(address, lambda: 0.0, shuffle=False),
@@ -78,12 +78,11 @@ async def test_an_address_that_is_none_is_refused_at_once() -> None:
         Linked("a:b:c")
 
 
-async def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.client.dialling.HANDSHAKE_SECONDS_MAX", 0.05)
+async def test_a_broker_that_never_answers_is_given_up() -> None:
     async with fake_broker() as fake:
         fake.silent = True
         with pytest.raises(CannotConnect, match="no answer within"):
-            await Linked(fake.address).link.open(0)
+            await Linked(fake.address, limits=ClientLimits(handshake_seconds=0.05)).link.open(0)
 
 
 async def test_a_broker_that_hangs_up_in_the_handshake_is_no_broker() -> None:
@@ -152,11 +151,10 @@ async def test_of_several_brokers_the_first_that_answers_is_taken() -> None:
         assert caught.value.address == f"{ann.address},{bob.address}"
 
 
-async def test_a_broker_that_hangs_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.client.dialling.DIAL_SECONDS_MAX", 0.05)
+async def test_a_broker_that_hangs_is_passed_over() -> None:
     async with fake_broker("ann") as ann, fake_broker("bob") as bob:
         ann.silent = True
-        linked = Linked(f"{ann.address},{bob.address}")
+        linked = Linked(f"{ann.address},{bob.address}", limits=ClientLimits(dial_seconds=0.05))
         await linked.link.open(0)
         assert linked.conversation.broker == "bob"
         await linked.link.close()

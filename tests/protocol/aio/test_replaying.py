@@ -8,11 +8,14 @@ from contextlib import suppress
 import pytest
 
 from headgate.protocol.aio import Client, Event, Subscription, connect
-from headgate.protocol.client import Replay
+from headgate.protocol.client import ClientLimits, Replay
 from headgate.protocol.errors import ConnectionLost, ErrorCode, LocalError, Refused
 from headgate.protocol.messages import Gap, Hold
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.fake_broker_log import early
+from tests.support.limited import connect_limited
+
+LOOKING_OFTEN = ClientLimits(replay_look_seconds=0.01)
 
 
 async def publish(client: Client, *numbers: int, topic: str = "a") -> None:
@@ -131,10 +134,9 @@ async def test_one_that_is_closed_while_it_reads_ends() -> None:
         assert fake.session.subscriptions == {}
 
 
-async def test_one_whose_client_is_closed_while_it_reads_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_NEAR_EVENTS", 0)
+async def test_one_whose_client_is_closed_while_it_reads_ends() -> None:
     async with fake_broker() as fake:
-        client = await connect(fake.address)
+        client = await connect_limited(fake.address, ClientLimits(replay_near_events=0))
         await publish(client, *range(9))
         past = await client.subscribe("a", start="start")
         events: list[Event] = []
@@ -276,17 +278,14 @@ async def test_a_gap_that_nobody_closes_any_more_is_told() -> None:
         assert past.lost == 2
 
 
-async def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_LOOK_SECONDS_MIN", 0.01)
+async def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back() -> None:
     told: list[Gap] = []
     async with fake_broker() as fake, fake_broker("other") as other:
         async with await connect(other.address) as there:
             await publish(there, 1)
         rows = [{"name": one.name, "client_address": one.address, "state": "down"} for one in (fake, other)]
         fake.answers |= {"ring": {"brokers": rows, "log_copies": 1}, "schema.get": STORED}
-        async with await connect(fake.address) as client:
+        async with await connect_limited(fake.address, LOOKING_OFTEN) as client:
             await publish(client, 0)
             past = await client.subscribe("a", start="start", on_gap=told.append)
             assert [event.attributes["n"] for event in await take(past, 1)] == [0]
@@ -297,9 +296,8 @@ async def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_b
 
 
 async def test_what_is_not_on_enough_disks_yet_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_LOOK_SECONDS_MIN", 0.01)
     told: list[Gap] = []
-    async with fake_broker() as fake, await connect(fake.address) as client:
+    async with fake_broker() as fake, await connect_limited(fake.address, LOOKING_OFTEN) as client:
         fake.answers["schema.get"] = STORED
         await publish(client, *range(4))
         read = fake.log.read
@@ -320,12 +318,11 @@ async def test_what_is_not_on_enough_disks_yet_holds_nothing_up(monkeypatch: pyt
 async def test_a_silence_says_something_although_another_one_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_MARK_SECONDS", 0.01)
-    monkeypatch.setattr("headgate.protocol.aio.replaying.REPLAY_LATE_SECONDS", 0.0)
+    limits = ClientLimits(replay_mark_seconds=0.01, replay_quiet_seconds=0.0)
     marks: list[bool] = []
     listed = Replay.listed
     monkeypatch.setattr(Replay, "listed", lambda self, *told: (marks.append(told[3]), listed(self, *told)))
-    async with fake_broker() as fake, await connect(fake.address, credit=10) as client:
+    async with fake_broker() as fake, await connect_limited(fake.address, limits, credit=10) as client:
         past, unread = await client.subscribe("a", start="now"), await client.subscribe("b")
         waiting = asyncio.ensure_future(anext(past))
         await fake.until(lambda: any(marks))
@@ -362,8 +359,8 @@ async def test_who_waits_for_the_confirmation_of_one_that_is_not_read_has_it_at_
 
 
 async def test_who_waits_for_a_confirmation_is_woken_by_it_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_MARK_SECONDS", 0.0)
-    async with fake_broker() as fake, await connect(fake.address) as client:
+    limits = ClientLimits(replay_mark_seconds=0.0)
+    async with fake_broker() as fake, await connect_limited(fake.address, limits) as client:
         past = await client.subscribe("a", start="now")
         fake.acknowledging = False
         fake.forget()

@@ -10,9 +10,11 @@ from itertools import chain, islice
 import pytest
 
 from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.client import ClientLimits
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
 from headgate.protocol.messages import Interest
 from tests.support.fake_broker import FakeBroker, fake_broker
+from tests.support.limited import connect_blocking_limited
 from tests.support.threaded import Threaded, in_thread
 
 Fake = Threaded[FakeBroker]
@@ -90,9 +92,8 @@ def test_refusals_reach_the_caller_or_the_flush(fake: Fake) -> None:
         client.publish("good")
 
 
-def test_more_than_fits_waits_for_room(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.client.publishing.QUEUE_BYTES_MAX", 2000)
-    with connect_blocking(fake.thing.address, linger_seconds=0) as client:
+def test_more_than_fits_waits_for_room(fake: Fake) -> None:
+    with connect_blocking_limited(fake.thing.address, ClientLimits(queue_bytes=2000), linger_seconds=0) as client:
         for _ in range(100):
             client.publish_soon("a", None, b"x" * 300)
         client.ready()

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.protocol.addresses import Addresses
 from headgate.protocol.blocking.link import Link
-from headgate.protocol.client import ClientOptions, Conversation, Outcome, Retry
+from headgate.protocol.client import ClientLimits, ClientOptions, Conversation, Outcome, Retry
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, ProtocolViolation
 from headgate.protocol.messages import Error, Scope
 from tests.support.fake_broker import FakeBroker, fake_broker
@@ -34,8 +34,10 @@ class Clock:
         return time.monotonic() + self.more
 
 
-def linked(address: str, retry_seconds: float = 10.0, clock: Clock | None = None) -> Link:
-    conversation = Conversation(ClientOptions(heartbeat_seconds=15.0), Outcome)
+def linked(
+    address: str, retry_seconds: float = 10.0, clock: Clock | None = None, limits: ClientLimits | None = None
+) -> Link:
+    conversation = Conversation(ClientOptions(heartbeat_seconds=15.0, limits=limits or ClientLimits()), Outcome)
     addresses = Addresses(address, lambda: 0.0, shuffle=False)
     return Link(addresses, conversation, Retry(retry_seconds, lambda: 0.0), clock or Clock())
 
@@ -61,11 +63,10 @@ def test_it_may_wait_for_a_broker_to_come(fake: Fake) -> None:
     link.close()
 
 
-def test_a_broker_that_never_answers_is_given_up(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.client.dialling.HANDSHAKE_SECONDS_MAX", 0.05)
+def test_a_broker_that_never_answers_is_given_up(fake: Fake) -> None:
     fake.thing.silent = True
     with pytest.raises(CannotConnect, match="no answer within"):
-        linked(fake.thing.address).open(0.0)
+        linked(fake.thing.address, limits=ClientLimits(handshake_seconds=0.05)).open(0.0)
 
 
 def test_after_a_long_silence_it_looks_before_it_speaks(fake: Fake) -> None:
@@ -137,18 +138,18 @@ def test_of_several_brokers_the_first_that_answers_is_taken_and_another_takes_ov
         other.close()
 
 
-def test_a_broker_that_hangs_is_passed_over(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.client.dialling.DIAL_SECONDS_MAX", 0.05)
+def test_a_broker_that_hangs_is_passed_over(fake: Fake) -> None:
+    limits = ClientLimits(dial_seconds=0.05)
     fake.thing.silent = True
     with in_thread(lambda: fake_broker("bob")) as bob:
-        link = linked(f"{fake.thing.address},{bob.thing.address}")
+        link = linked(f"{fake.thing.address},{bob.thing.address}", limits=limits)
         link.open(0.0)
         assert link._conversation.broker == "bob"
         link.close()
         bob.run(bob.thing.close())
         fake.run(fake.thing.close())
         with pytest.raises(CannotConnect) as caught:
-            linked(f"{fake.thing.address},{bob.thing.address}").open(0.0)
+            linked(f"{fake.thing.address},{bob.thing.address}", limits=limits).open(0.0)
         assert caught.value.address == f"{fake.thing.address},{bob.thing.address}"
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.client import ClientLimits
 from headgate.protocol.data import Batch, encode_column, make_batch, row_batch
 from headgate.protocol.errors import ErrorCode, Fenced, LocalError, OutOfSequence, Refused, UnknownOutcome
 from tests.support.fake_broker import FakeBroker, fake_broker
+from tests.support.limited import connect_blocking_limited
 from tests.support.threaded import Threaded, in_thread
 
 Fake = Threaded[FakeBroker]
@@ -123,7 +125,7 @@ def test_what_was_not_stored_is_sent_again(fake: Fake, what: str) -> None:
 
 def test_a_disk_that_stays_full_is_told(fake: Fake) -> None:
     fake.thing.log.misfortunes = [("full", ErrorCode.NOT_STORED)] * 100
-    with connect_blocking(fake.thing.address) as client:
+    with connect_blocking_limited(fake.thing.address, ClientLimits(store_try_seconds=0.2)) as client:
         producer = client.producer("job", 1)
         producer.publish(batch(0))
         with pytest.raises(Refused) as caught:

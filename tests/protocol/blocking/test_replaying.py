@@ -7,14 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from headgate.protocol.blocking import BlockingClient, Event, Subscription, connect_blocking
-from headgate.protocol.client import Step
+from headgate.protocol.client import ClientLimits, Step
 from headgate.protocol.errors import ConnectionLost, ErrorCode, LocalError, Refused
 from headgate.protocol.messages import Ask, Gap
 from tests.support.fake_broker import FakeBroker, FakeSession, fake_broker
 from tests.support.fake_broker_log import early
+from tests.support.limited import connect_blocking_limited
 from tests.support.threaded import Threaded, in_thread
 
 Fake = Threaded[FakeBroker]
+LOOKING_OFTEN = ClientLimits(replay_look_seconds=0.01)
 
 
 @pytest.fixture
@@ -251,17 +253,14 @@ def test_a_gap_that_nobody_closes_any_more_is_told(fake: Fake) -> None:
     client.close()
 
 
-def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_LOOK_SECONDS_MIN", 0.01)
+def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(fake: Fake) -> None:
     told: list[Gap] = []
     with in_thread(lambda: fake_broker("other")) as other:
         with connect_blocking(other.thing.address) as there:
             publish(there, 1)
         rows = [{"name": one.thing.name, "client_address": one.thing.address, "state": "down"} for one in (fake, other)]
         fake.thing.answers |= {"ring": {"brokers": rows, "log_copies": 1}, "schema.get": STORED}
-        with connect_blocking(fake.thing.address) as client:
+        with connect_blocking_limited(fake.thing.address, LOOKING_OFTEN) as client:
             publish(client, 0)
             past = client.subscribe("a", start="start", on_gap=told.append)
             assert [event.attributes["n"] for event in take(past, 1)] == [0]
@@ -273,10 +272,9 @@ def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(
 
 
 def test_what_is_not_on_enough_disks_yet_holds_nothing_up(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.protocol.client.replay.REPLAY_LOOK_SECONDS_MIN", 0.01)
     told: list[Gap] = []
     fake.thing.answers["schema.get"] = STORED
-    with connect_blocking(fake.thing.address) as client:
+    with connect_blocking_limited(fake.thing.address, LOOKING_OFTEN) as client:
         publish(client, *range(4))
         log = fake.thing.log
         read = log.read

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.client import Outcome, publishing
+from headgate.protocol.client import ClientLimits, Outcome
 from headgate.protocol.client.publishing import Publications
 from headgate.protocol.data import Batch
 from headgate.protocol.errors import ConnectionLost, LocalError, Refused, UnknownOutcome
@@ -15,8 +15,8 @@ from headgate.protocol.messages import Publish
 from headgate.protocol.wire import encode
 
 
-def made(batch_events: int = 500, window: int = 256) -> Publications:
-    publications = Publications(Outcome, batch_events)
+def made(batch_events: int = 500, window: int = 256, limits: ClientLimits | None = None) -> Publications:
+    publications = Publications(Outcome, batch_events, limits=limits or ClientLimits())
     publications.window = window
     return publications
 
@@ -112,9 +112,8 @@ def test_the_window_holds_back_and_lets_go() -> None:
     assert publications.pending() == outcomes[1:]
 
 
-def test_full_and_roomy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "QUEUE_BYTES_MAX", 3000)
-    publications = made(batch_events=1)
+def test_full_and_roomy() -> None:
+    publications = made(batch_events=1, limits=ClientLimits(queue_bytes=3000))
     while not publications.full:
         publications.add("a", None, b"x" * 400, "", 1)
     assert not publications.roomy

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.client import replay
+from headgate.protocol.client import ClientLimits
 from headgate.protocol.client.replay import Spans
 
 ranges = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.integers(1, 8)), max_size=20)
@@ -31,10 +30,8 @@ def test_numbers_that_follow_one_another_cost_one_span() -> None:
     assert seen.take("a", 995, 1005) == [(1000, 1005)]
 
 
-def test_what_is_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "SPANS_MAX", 2)
-    monkeypatch.setattr(replay, "PRODUCERS_KNOWN_MAX", 2)
-    seen = Spans()
+def test_what_is_oldest_is_forgotten() -> None:
+    seen = Spans(ClientLimits(producer_spans=2, producers_known=2))
     for start in (0, 10, 20):
         seen.take("a", start, start + 1)
     assert seen._seen == {"a": [(10, 11), (20, 21)]}
