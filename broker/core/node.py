@@ -18,12 +18,22 @@ from typing import Any
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Goodbye, Hello, Puback, Publish
 
-from .clients import AuditLog, Clients, Inquiries, Publishers, answer_of, ask
+from .clients import (
+    AUDIT_ACKS,
+    AUDIT_LINES,
+    INQUIRIES,
+    AuditLog,
+    Clients,
+    Inquiries,
+    Publishers,
+    answer_of,
+    ask,
+)
 from .cluster import Cluster
 from .config import NodeConfig
-from .delivery import Dissemination, Streams, StreamSettings, Subscribers
+from .delivery import DRAINING, GRACE, Dissemination, Streams, StreamSettings, Subscribers
 from .effects import Close, Effect, Note, Send
-from .forwarding import Forwarding
+from .forwarding import BACKLOG, GATHERING, Forwarding
 from .inputs import (
     DialFailed,
     Drain,
@@ -47,12 +57,31 @@ from .inputs import (
 )
 from .limits import STORE_SECONDS_MAX
 from .links import PeerHooks, PeerInfo, Peers
-from .log import Claims, Copies, Holder, Log, LogReading, ProducerLists, Producers, Retention, Tails
+from .log import (
+    LISTINGS,
+    OPENINGS,
+    RECONCILE,
+    REPLICATION,
+    RETENTION,
+    WAITERS,
+    Claims,
+    Copies,
+    Holder,
+    Log,
+    LogReading,
+    ProducerLists,
+    Producers,
+    Retention,
+    Tails,
+)
 from .placement import Rendezvous
 from .statistics import NodeStatistics, statistics_of
-from .timers import Timers
+from .timers import NEVER, Timers
 
 __all__ = ["Node"]
+
+LEAVE = "leave"
+"""Key of the timer: who leaves waits no longer for its disk."""
 
 
 class Node:
@@ -63,7 +92,7 @@ class Node:
         self.effects: list[Effect] = []
         self.timers = Timers()
         self.streams = Streams()
-        self.subscribers = Subscribers(config, self.effects)
+        self.subscribers = Subscribers(config, self.effects, self.timers)
         self.dissemination = Dissemination(self.subscribers, config.origin)
         self.cluster = Cluster(config, random, self.effects, now)
         self.rendezvous = Rendezvous(config, self.effects, self.streams, self.subscribers, self.cluster, now)
@@ -75,26 +104,28 @@ class Node:
             self.cluster,
             self.rendezvous,
             self.dissemination,
+            self.timers,
         )
         self._make_log(config, now)
         self._make_clients(config, random)
         self._connect_parts(now)
         self.started = now
-        self._deadline = self._leave_at = float("inf")
+        self._deadline = NEVER
+        self._leaves = False
         self._make_tables()
 
     def _make_log(self, config: NodeConfig, now: float) -> None:
-        self.log = Log(config.name, self.effects)
-        self.producers = Producers(self.log, self.cluster, config.log_copies, now)
-        self.producer_lists = ProducerLists(self.log, self.cluster, self.producers, config.log_copies)
+        timers = self.timers
+        self.log = Log(config.name, self.effects, timers)
+        self.producers = Producers(self.log, self.cluster, config.log_copies, timers, now)
+        self.producer_lists = ProducerLists(self.log, self.cluster, self.producers, config.log_copies, timers)
         self.claims = claims = Claims(config.name, self.log, self.cluster, self.producers)
-        self.tails = Tails(config.name, self.effects, self.log, self.cluster, self.producers, claims)
-        self.copies = Copies(config, self.effects, self.log, self.cluster, self.producers, self.tails)
+        self.tails = Tails(config.name, self.effects, self.log, self.cluster, self.producers, claims, timers)
+        self.copies = Copies(config, self.effects, self.log, self.cluster, self.producers, self.tails, timers)
         self.holder = Holder(self.log, self.cluster, self.producers, claims)
-        self.retention = Retention(self.log, self.streams)
-        self._log_parts = (self.producers, self.producer_lists, self.tails, self.copies, self.retention)
+        self.retention = Retention(self.log, self.streams, timers)
         self.log_reading = LogReading(self.log, self.effects)
-        self.audit = AuditLog(config.origin, self.effects, self.log, self.streams, self.subscribers)
+        self.audit = AuditLog(config.origin, self.effects, self.log, self.streams, self.subscribers, timers)
 
     def _make_clients(self, config: NodeConfig, random: Random) -> None:
         self.publishers = Publishers(
@@ -119,7 +150,9 @@ class Node:
             self.audit,
             lambda verb, arguments, now: ask(self, verb, arguments, now),
         )
-        self.inquiries = Inquiries(self.cluster, lambda verb, arguments, now: answer_of(self, verb, arguments, now))
+        self.inquiries = Inquiries(
+            self.cluster, lambda verb, arguments, now: answer_of(self, verb, arguments, now), self.timers
+        )
 
     def _make_tables(self) -> None:
         self._of_the_disk: dict[type, Callable[[Any, float], None]] = {
@@ -146,7 +179,22 @@ class Node:
         }
         self._inputs.update(dict.fromkeys(self._of_the_disk, self._disk_said))
 
-        self._woken: dict[Hashable, Callable[[float], None]] = {}  # key of a timer -> who is woken
+        self._woken: dict[Hashable, Callable[[float], None]] = {
+            DRAINING: self.subscribers.drain,
+            GRACE: self._end_expired,
+            BACKLOG: self.forwarding.go_on,
+            GATHERING: self.forwarding.gathering.go_on,
+            WAITERS: self.log.give_up_late,
+            OPENINGS: self.producers.give_up_late,
+            LISTINGS: self.producer_lists.give_up_late,
+            RECONCILE: self.tails.go_on,
+            REPLICATION: self.copies.ask_again,
+            RETENTION: self.retention.trim,
+            AUDIT_LINES: self.audit.flush,
+            AUDIT_ACKS: self.audit.ask_back,
+            INQUIRIES: self.inquiries.give_up_late,
+            LEAVE: self._leave,
+        }
 
     def _connect_parts(self, now: float) -> None:
         """Who hears what of whom; the parts themselves do not know each other."""
@@ -183,15 +231,11 @@ class Node:
 
     def next_deadline(self) -> float:
         """When to hand in a Wake; -inf means as soon as other inputs had their turn."""
-        subscribers, forwarding = self.subscribers.next_deadline(), self.forwarding.next_deadline()
-        return min(subscribers, forwarding, self.log.deadline, self.audit.deadline, self._deadline, self.timers.next)
+        return min(self._deadline, self.timers.next)
 
     def _look_at_clock(self) -> None:
         """Something other than an event came: what is due next may have moved."""
-        parts = self.cluster.next_deadline(), self.rendezvous.next_deadline()
-        self._deadline = min(
-            *parts, *(part.deadline for part in self._log_parts), self.inquiries.deadline, self._leave_at
-        )
+        self._deadline = min(self.cluster.next_deadline(), self.rendezvous.next_deadline())
 
     def statistics(self, now: float) -> NodeStatistics:
         """A snapshot."""
@@ -295,8 +339,7 @@ class Node:
         session = self.subscribers.by_link.get(happened.link)
         if session is not None:
             session.paused = True
-            # Nothing can go out before LinkResumed; a deadline of -inf until then would spin the host's loop.
-            self.subscribers.draining.pop(session.key, None)
+            self.subscribers.stop_draining(session)
 
     def _link_resumed(self, happened: LinkResumed, now: float) -> None:
         if self.peers.handle(happened, now):
@@ -311,22 +354,15 @@ class Node:
     def _wake(self, happened: Wake, now: float) -> None:
         for key in self.timers.due(now):
             self._woken[key](now)
-        for session in list(self.subscribers.draining.values()):
-            self.subscribers.pump(session)
-        for session in self.subscribers.expired(now):
-            self.clients.end(session, "expired", now)
         if self._deadline <= now:
             self.cluster.wake(now)
             self.rendezvous.wake(now)
             self.publishers.go_on(now)
-            self.dissemination.settle()
-        self.forwarding.wake(now)
-        self.log.wake(now)
-        for part in self._log_parts:
-            part.wake(now)
-        self.audit.wake(now)
-        self.inquiries.wake(now)
         self._after_log(now)
+
+    def _end_expired(self, now: float) -> None:
+        for session in self.subscribers.expired(now):
+            self.clients.end(session, "expired", now)
 
     def _wall_clock(self, happened: WallClock, now: float) -> None:
         self.publishers.wall_offset = self.rendezvous.schemas.wall_offset = happened.offset_seconds
@@ -362,8 +398,8 @@ class Node:
         self.dissemination.settle()
         self.publishers.settle()
         self.holder.settle(now)
-        if self._leave_at < float("inf"):
-            self._leave_when_idle(now)
+        if self._leaves and self.log.idle:
+            self._leave(now)
         self._look_at_clock()
 
     def _drain(self, happened: Drain, now: float) -> None:
@@ -371,16 +407,15 @@ class Node:
         self.clients.draining = True
         self.audit.flush(now)
         self.log.closing = True
-        self._leave_at = now + STORE_SECONDS_MAX / 2  # its host waits no longer than twice that
-        self._leave_when_idle(now)
+        self._leaves = True
+        self.timers.at(LEAVE, now + STORE_SECONDS_MAX / 2)  # its host waits no longer than twice that
+        if self.log.idle:
+            self._leave(now)
         self._look_at_clock()
 
-    def _leave_when_idle(self, now: float) -> None:
-        if self.log.idle or self._leave_at <= now:
-            self._leave_at = float("inf")
-            self._leave(now)
-
     def _leave(self, now: float) -> None:
+        self._leaves = False
+        self.timers.at(LEAVE, NEVER)
         self.rendezvous.leave(now)
         self.cluster.leave(now)
         self.peers.drain(now)

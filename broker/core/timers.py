@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-__all__ = ["Timers"]
+__all__ = ["NEVER", "Timers"]
 
 NEVER: Final = float("inf")
 _STALE_MIN: Final = 64  # below this many entries it costs less to keep what is stale
@@ -43,6 +43,11 @@ class Timers:
             heapify(self._heap)
         else:
             heappush(self._heap, (when, self._count, key))
+
+    def by(self, key: Hashable, when: float) -> None:
+        """Wake the part `key` at `when`, or earlier when it has asked for that before."""
+        if when < self.when(key):
+            self.at(key, when)
 
     def when(self, key: Hashable) -> float:
         """When `key` is to be woken; infinity if never."""

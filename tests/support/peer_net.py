@@ -28,6 +28,7 @@ from headgate.broker.core.inputs import (
     Received,
 )
 from headgate.broker.core.links import PeerHooks, PeerInfo, Peers
+from headgate.broker.core.timers import Timers
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.messages import Control, Copy, Deliver, Forward, Gap, Letter
 from headgate.protocol.wire import Role, Session
@@ -108,7 +109,8 @@ class Station:
         self.address = address
         self.config = NodeConfig(name=name, incarnation=life, **config)
         self.effects: list[Effect] = []
-        self.subscribers = Subscribers(self.config, self.effects)
+        self.timers = Timers()
+        self.subscribers = Subscribers(self.config, self.effects, self.timers)
         self.wires: dict[int, Wire] = {}
         self.told: list[tuple[Any, ...]] = []
         self.handled: dict[str, int] = {}
@@ -187,11 +189,11 @@ class Station:
         self.carry_out()
 
     def deadline(self) -> float:
-        return min(self.peers.next_deadline(), self.subscribers.next_deadline())
+        return min(self.peers.next_deadline(), self.timers.next)
 
     def wake(self) -> None:
-        for session in list(self.subscribers.draining.values()):
-            self.subscribers.pump(session)
+        self.timers.due(self.net.now)
+        self.subscribers.drain(self.net.now)
         self.peers.wake(self.net.now)
         self.carry_out()
 

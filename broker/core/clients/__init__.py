@@ -13,22 +13,26 @@ a frame.
 names it, then the cumulative PUBACK passes it. A client that breaks the protocol loses its connection, never its
 session. SUBACK goes out when the subscription is confirmed where it rests; events published after it are seen.
 An answer that waits for another broker or for the disk is a `Later`, and ends in any case: with the answer, a
-refusal, the link, or a bound of time.
+refusal, the link, or a bound of time (the timer `INQUIRIES`). The timers `AUDIT_LINES` and `AUDIT_ACKS` write what the
+audit gathered, and ask clients what they have taken.
 
 Order of reading: `clients`, `publishers`, `questions`, `inquiries`, `explain` (the verbs `ring` and `explain`),
 `schema_changes`, `audit`.
 """
 
 from . import clients, inquiries, pages, questions
-from .audit import AuditLog
+from .audit import AUDIT_ACKS, AUDIT_LINES, AuditLog
 from .clients import Clients
-from .inquiries import Inquiries
+from .inquiries import INQUIRIES, Inquiries
 from .publishers import Publishers
 from .questions import answer_of, ask
 
 __all__ = [
+    "AUDIT_ACKS",
+    "AUDIT_LINES",
     "AuditLog",
     "Clients",
+    "INQUIRIES",
     "Inquiries",
     "Publishers",
     "answer_of",

@@ -43,9 +43,12 @@ from ..effects import Effect, Note, Send
 from ..inputs import RowsRead
 from ..limits import AUDIT_ACK_SECONDS, AUDIT_FLIGHT_EVENTS_MAX, AUDIT_ROWS_KEPT_MAX, AUDIT_SECONDS
 from ..log import HeldLog, Log
+from ..timers import NEVER, Timers
 
 __all__ = [
     "ACKNOWLEDGED",
+    "AUDIT_ACKS",
+    "AUDIT_LINES",
     "AuditLog",
     "DROPPED",
     "LOST",
@@ -53,6 +56,9 @@ __all__ = [
     "SENT",
     "open_subscriptions",
 ]
+
+AUDIT_LINES, AUDIT_ACKS = "audit lines", "audit acknowledgements"
+"""Keys of timers: gathered lines are written; clients are asked what they have taken."""
 
 # Audit history: which subscriptions the log of them leaves open, read chunk by chunk after a start.
 
@@ -131,7 +137,13 @@ class AuditLog:
     """See the head of this file. `now` is told before anything happens."""
 
     def __init__(
-        self, origin: str, effects: list[Effect], log: Log, streams: Streams, subscribers: Subscribers
+        self,
+        origin: str,
+        effects: list[Effect],
+        log: Log,
+        streams: Streams,
+        subscribers: Subscribers,
+        timers: Timers,
     ) -> None:
         self._origin = origin
         self._effects = effects
@@ -146,17 +158,11 @@ class AuditLog:
         self._again: deque[tuple[LogKind, str, Row]] = deque()
         self._streams_audited: dict[str, None] = {}
         self._holes: dict[str, str] = {}
-        self._asks_at = float("inf")
-        self._flushes_at = float("inf")
+        self._timers = timers
         self._alive = False
         self.now = 0.0
         self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
         self.missing = 0
-
-    @property
-    def deadline(self) -> float:
-        """When `wake` has something to do."""
-        return min(self._flushes_at, self._asks_at)
 
     # --- which streams -----------------------------------------------------------------------------------------------
 
@@ -174,7 +180,7 @@ class AuditLog:
             self._subscribers.watch = None
             self._flights.clear()
             self._flying = 0
-            self._asks_at = float("inf")
+            self._timers.at(AUDIT_ACKS, NEVER)
 
     def _subscriptions_of(self, stream: str, action: str, reason: str) -> None:
         for session in self._subscribers.by_key.values():
@@ -258,7 +264,7 @@ class AuditLog:
         self._flying += len(flight.sequences)
         while flights and self._flying > AUDIT_FLIGHT_EVENTS_MAX:
             self._flying -= len(flights.popleft().sequences)
-        self._asks_at = min(self._asks_at, self.now + AUDIT_ACK_SECONDS)
+        self._timers.by(AUDIT_ACKS, self.now + AUDIT_ACK_SECONDS)
 
     def acknowledged(self, session: ClientSession, credit: Credit) -> None:
         """The client's application has taken so many deliveries: those before may be written down as acknowledged."""
@@ -271,7 +277,7 @@ class AuditLog:
         if flights is not None and not flights:
             del self._flights[session.key]
 
-    def _ask(self) -> None:
+    def ask_back(self, now: float) -> None:
         """Whoever has not acknowledged for a while what it was sent is asked to."""
         oldest = float("inf")
         for key, flights in self._flights.items():
@@ -281,7 +287,7 @@ class AuditLog:
             if flights[0].sent + AUDIT_ACK_SECONDS <= self.now:
                 self._effects.append(Send(session.link, Ping(0)))
             oldest = min(oldest, max(flights[0].sent, self.now) + AUDIT_ACK_SECONDS)
-        self._asks_at = oldest
+        self._timers.at(AUDIT_ACKS, oldest)
 
     def dropped(self, session: ClientSession, message: Deliver) -> None:
         """It will never go out."""
@@ -295,7 +301,7 @@ class AuditLog:
         kept = deque(flight for flight in flights if flight.position <= received)
         if kept:
             self._flights[session.key] = kept
-            self._asks_at = min(self._asks_at, self.now + AUDIT_ACK_SECONDS)
+            self._timers.by(AUDIT_ACKS, self.now + AUDIT_ACK_SECONDS)
         for flight in list(flights)[len(kept) :]:
             self._flying -= len(flight.sequences)
             self._write(flight, LOST)
@@ -343,18 +349,11 @@ class AuditLog:
     # --- to the log --------------------------------------------------------------------------------------------------
 
     def _is_due(self) -> None:
-        self._flushes_at = min(self._flushes_at, self.now + AUDIT_SECONDS)
-
-    def wake(self, now: float) -> None:
-        """Write what was gathered, and ask for acknowledgements."""
-        if self._flushes_at <= now:
-            self.flush(now)
-        if self._asks_at <= now:
-            self._ask()
+        self._timers.by(AUDIT_LINES, self.now + AUDIT_SECONDS)
 
     def flush(self, now: float) -> None:
         """Write what was gathered, behind what the disk did not take."""
-        self._flushes_at = float("inf")
+        self._timers.at(AUDIT_LINES, NEVER)
         if not self._log.available:
             self._lines.clear()
             self._changes.clear()
@@ -394,7 +393,7 @@ class AuditLog:
         assert self._flying == sum(len(one.sequences) for some in self._flights.values() for one in some)
         assert self._flights.keys() <= self._subscribers.by_key.keys()
         assert (self._subscribers.watch is self) == bool(self._streams_audited)
-        assert self._flushes_at < float("inf") or not (self._lines or self._changes or self._again)
+        assert self._timers.when(AUDIT_LINES) < NEVER or not (self._lines or self._changes or self._again)
 
 
 def _stream_of(topics: str) -> str:

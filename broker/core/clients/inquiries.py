@@ -25,8 +25,12 @@ from ..deferred import Later
 from ..keyspace import hash_identifier
 from ..limits import INQUIRIES_PER_BROKER_MAX, INQUIRY_LENGTH_MAX, INQUIRY_SECONDS_MAX
 from ..links import PeerInfo
+from ..timers import NEVER, Timers
 
-__all__ = ["ANSWERED", "INQUIRE", "INQUIRED", "Inquiries"]
+__all__ = ["ANSWERED", "INQUIRE", "INQUIRED", "INQUIRIES", "Inquiries"]
+
+INQUIRIES = "inquiries"
+"""Key of the timer: whoever asked another broker has waited long enough."""
 
 INQUIRE, ANSWERED = 40, 41
 """Kinds of Control."""
@@ -47,17 +51,13 @@ class _Inquiry:
 class Inquiries:
     """See the head of this file. `answer` answers a question for this broker itself, or raises Refused."""
 
-    def __init__(self, cluster: Cluster, answer: Callable[[str, dict[str, Any], float], Any]) -> None:
+    def __init__(self, cluster: Cluster, answer: Callable[[str, dict[str, Any], float], Any], timers: Timers) -> None:
         self._cluster = cluster
+        self._timers = timers
         self._answer = answer
         self._open: dict[int, _Inquiry] = {}  # in the order of asking, and so of their deadlines
         self._answering: dict[int, int] = {}  # link -> inquiries that came on it and wait here
         self._numbers = 0
-
-    @property
-    def deadline(self) -> float:
-        """When to call `wake`."""
-        return min((one.until for one in self._open.values() if one.later is not None), default=float("inf"))
 
     def begin(self) -> None:
         """Other brokers may ask from now on."""
@@ -77,6 +77,7 @@ class Inquiries:
         later = Later()
         self._numbers += 1
         self._open[self._numbers] = _Inquiry(info, later, now + INQUIRY_SECONDS_MAX)
+        self._set_timer()
         self._cluster.peers.tell(info.address, Control(INQUIRE, [self._numbers, verb, arguments]), now)
         return later
 
@@ -87,11 +88,16 @@ class Inquiries:
                 del self._open[number]
                 self._say(one, _unavailable(info, "the link to it broke"))
 
-    def wake(self, now: float) -> None:
+    def give_up_late(self, now: float) -> None:
         """Whoever waited for long is told that there is no answer."""
         for one in self._open.values():
             if one.later is not None and one.until <= now:
                 self._say(one, _unavailable(one.info, f"no answer within {INQUIRY_SECONDS_MAX:g} seconds"))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        waited = (one.until for one in self._open.values() if one.later is not None)
+        self._timers.at(INQUIRIES, min(waited, default=NEVER))
 
     def validate(self) -> None:
         """Asserts what must always hold."""
@@ -100,6 +106,7 @@ class Inquiries:
 
     def _say(self, one: _Inquiry, answer: Any) -> None:
         later, one.later = one.later, None
+        self._set_timer()
         if later is not None:
             later.say(answer)
 

@@ -12,7 +12,8 @@ events got their numbers at another broker. `Columns` is what the index reads a 
 **Contract.** Events of one stream reach a session in the order of `carry` and `relay`. An event that was matched for a
 session is sent on its link, waits in its outbox, or is counted in a GAP of the session: never less than was lost, and
 too much only after a lost connection. Outboxes are bounded by bytes, one by one and all together; `slow_consumer` says
-who pays. What may be said at once is an effect (`Send`); whoever waits for a turn is in `draining`.
+who pays. What may be said at once is an effect (`Send`). Two timers are set here: `DRAINING`, outboxes go on when other
+inputs had their turn, and `GRACE`, when the first session without a connection ends.
 
 **Vocabulary.** A *plan* is the sessions that get one event, with the numbers of their subscriptions. A *lane* is a plan
 that a topic alone decides, remembered. *Held* is a subscription whose client says that it takes no more for now.
@@ -26,12 +27,14 @@ Order of reading: `streams`, `dissemination`, `subscribers`.
 from . import dissemination, streams
 from .dissemination import Columns, Dissemination
 from .streams import SETTINGS, Plan, Stream, Streams, StreamSettings, check_settings, read_settings, stream_of
-from .subscribers import ClientSession, Subscribers, Subscription
+from .subscribers import DRAINING, GRACE, ClientSession, Subscribers, Subscription
 
 __all__ = [
     "ClientSession",
     "Columns",
+    "DRAINING",
     "Dissemination",
+    "GRACE",
     "Plan",
     "SETTINGS",
     "Stream",

@@ -41,10 +41,13 @@ from headgate.protocol.messages import Credit, Deliver, Error, Gap, Goodbye, Sub
 from ..config import NodeConfig
 from ..effects import Close, Effect, Note, Send
 from ..limits import DRAIN_BYTES_PER_STEP, WITHDRAWN_MAX
+from ..timers import NEVER, Timers
 
 __all__ = [
     "ClientSession",
+    "DRAINING",
     "DeliveryWatch",
+    "GRACE",
     "Subscribers",
     "Subscription",
     "effort_of",
@@ -52,6 +55,9 @@ __all__ = [
     "size_of",
     "without",
 ]
+
+DRAINING, GRACE = "draining", "grace"
+"""Keys of timers: outboxes go on when other inputs had their turn; the first session's grace is over."""
 
 # Portions that wait for their connection: what they hold, what it takes to send them, and what is cut out of them.
 
@@ -235,9 +241,10 @@ class DeliveryWatch(Protocol):
 class Subscribers:
     """Every session of this broker, and the one way in which deliveries leave it."""
 
-    def __init__(self, config: NodeConfig, effects: list[Effect]) -> None:
+    def __init__(self, config: NodeConfig, effects: list[Effect], timers: Timers) -> None:
         self._config = config
         self._effects = effects
+        self._timers = timers
         self.by_key: dict[bytes, ClientSession] = {}
         self.by_link: dict[int, ClientSession] = {}
         self.by_identity: dict[int, Subscription] = {}
@@ -298,8 +305,19 @@ class Subscribers:
             self._relieve(session)  # what is put aside takes more room than what it was taken from
         if session.may_send and session.waits and not session.paused:
             self.draining[session.key] = session
+            self._timers.at(DRAINING, float("-inf"))
         else:
-            self.draining.pop(session.key, None)
+            self.stop_draining(session)
+
+    def stop_draining(self, session: ClientSession) -> None:
+        """Nothing of it goes out before something else happens: a timer that is due until then would spin the host."""
+        if self.draining.pop(session.key, None) is not None and not self.draining:
+            self._timers.at(DRAINING, NEVER)
+
+    def drain(self, now: float) -> None:
+        """Other inputs had their turn: send on what waits, a step's worth of each session."""
+        for session in list(self.draining.values()):
+            self.pump(session)
 
     def hold(self, session: ClientSession, number: int) -> None:
         """This subscription is full: what comes for it waits by itself, and what waits among others joins it."""
@@ -321,7 +339,7 @@ class Subscribers:
         session.link = link
         session.paused = session.closing = False
         session.expires = float("inf")
-        self.grace.pop(session.key, None)
+        self._end_grace(session)
         self.by_link[link] = session
 
     def detach(self, session: ClientSession, now: float) -> None:
@@ -330,8 +348,18 @@ class Subscribers:
             self.by_link.pop(session.link, None)
         session.link = None
         session.expires = now + self._config.grace_seconds
-        self.draining.pop(session.key, None)
+        self.stop_draining(session)
         self.grace[session.key] = session
+        self._timers.by(GRACE, session.expires)
+
+    def _end_grace(self, session: ClientSession) -> None:
+        self.grace.pop(session.key, None)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        """`grace` is in order of expiry: its length never varies."""
+        first = next(iter(self.grace.values()), None)
+        self._timers.at(GRACE, NEVER if first is None else first.expires)
 
     def lost_in_flight(self, session: ClientSession, received: int) -> None:
         """The client came back and has so many deliveries; what else was sent is gone."""
@@ -367,30 +395,25 @@ class Subscribers:
             self.by_link.pop(session.link, None)
             session.link = None
         self.by_key.pop(session.key, None)
-        self.draining.pop(session.key, None)
-        self.grace.pop(session.key, None)
+        self.stop_draining(session)
+        self._end_grace(session)
         subscriptions = list(session.subscriptions.values())
         session.subscriptions.clear()
         for subscription in subscriptions:
             del self.by_identity[subscription.identity]
         return subscriptions
 
-    def expired(self, now: float) -> Iterator[ClientSession]:
-        """Sessions whose grace is over, oldest first; each is yielded once."""
-        while self.grace:
-            session = next(iter(self.grace.values()))
-            if session.expires > now:
-                return
-            del self.grace[session.key]
-            yield session
-
-    def next_deadline(self) -> float:
-        """When `expired` or `pump` has something to do. `grace` is in order of expiry: its length never varies."""
-        if self.draining:
-            return float("-inf")
+    def expired(self, now: float) -> list[ClientSession]:
+        """The sessions whose grace is over, oldest first; each is told once."""
+        over: list[ClientSession] = []
         for session in self.grace.values():
-            return session.expires
-        return float("inf")
+            if session.expires > now:
+                break
+            over.append(session)
+        for session in over:
+            del self.grace[session.key]
+        self._set_timer()
+        return over
 
     def withdraw(self, session: ClientSession, number: int) -> None:
         """Nothing of this subscription may leave the outbox any more: it is cut out of each portion that leaves.
@@ -432,6 +455,8 @@ class Subscribers:
                 assert self.by_identity[subscription.identity] is subscription
             total += size
         assert total <= self.outbox_bytes <= self._config.outbox_bytes_total  # the rest waits for other brokers
+        assert bool(self.draining) == (self._timers.when(DRAINING) == float("-inf"))
+        assert self._timers.when(GRACE) == min((one.expires for one in self.grace.values()), default=NEVER)
         for session in self.by_key.values():
             assert session.placing.keys() <= session.subscriptions.keys()
         assert len(self.by_identity) >= sum(len(session.subscriptions) for session in self.by_key.values())

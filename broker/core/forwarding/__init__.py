@@ -11,7 +11,8 @@ and has to be matched once for each of them, by whoever owns that key. `Forwardi
 overlap, so nothing is matched twice, whatever two brokers think of each other's keys; and nothing is matched where the
 answer may be out of date. Events of one publisher stay in order, also while keys change their owner. A row that goes
 nowhere within a bound of time is lost, counted, and told to every subscriber of its stream (`losses`), at least as many
-as were lost. In a cluster where everybody holds every key all of this costs one comparison.
+as were lost. In a cluster where everybody holds every key all of this costs one comparison. `BACKLOG` and `GATHERING`
+are the timers by which it looks again.
 
 **Counted subscriptions** (`counted`) rest on several lists instead of at one owner. The accepting broker asks for the
 lists of a batch (`ASK`, `parse_ask`; answered by `LISTS`, `list_messages`) and counts on how many each one is.
@@ -20,12 +21,15 @@ Order of reading: `forwarding`, `backlog` (batches and their order), `losses`, `
 """
 
 from . import backlog
+from .counted import GATHERING
 from .counted_messages import ASK, LISTS, list_messages, parse_ask
-from .forwarding import Forwarding
+from .forwarding import BACKLOG, Forwarding
 
 __all__ = [
     "ASK",
+    "BACKLOG",
     "Forwarding",
+    "GATHERING",
     "LISTS",
     "backlog",
     "list_messages",

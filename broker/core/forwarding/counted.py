@@ -38,10 +38,14 @@ from ..keyspace import Shelf
 from ..limits import FORWARD_HOPS_MAX, WAITING_BYTES_MAX, WAITING_EVENTS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
 from ..placement import ASK_AGAIN_SECONDS, BATCHES_ASKING_MAX, Rendezvous, SubscriptionId, met, true_of
+from ..timers import NEVER, Timers
 from .backlog import Task
 from .counted_messages import ASK, LISTS, Question, Spot, ask_messages, list_messages, parse_ask, parse_lists
 
-__all__ = ["Gathering"]
+__all__ = ["GATHERING", "Gathering"]
+
+GATHERING = "gathering"
+"""Key of the timer: lists that have not come are asked for again."""
 
 _NOBODY = (WAIT, float("-inf"))
 
@@ -105,6 +109,7 @@ class Gathering:
         cluster: Cluster,
         rendezvous: Rendezvous,
         dissemination: Dissemination,
+        timers: Timers,
         lose: Callable[[str, int, float], None],
     ) -> None:
         self._effects = effects
@@ -116,7 +121,7 @@ class Gathering:
         self._by_number: dict[int, _Gather] = {}
         self._numbers = 0
         self._going = False
-        self._look_at = float("inf")
+        self._timers = timers
         self.events = self.bytes = 0
         self.asked = 0
         cluster.take_controls({ASK: self._asked})
@@ -144,25 +149,16 @@ class Gathering:
         self._lines.setdefault(task.stream.name, deque()).append(gather)
         self.events += task.batch.count
         self.bytes += len(task.batch.records)
-        self._look_at = min(self._look_at, now + WAITING_RETRY_SECONDS)
+        self._timers.by(GATHERING, now + WAITING_RETRY_SECONDS)
         self._go(task.stream.name, now)
 
     # --- time ----------------------------------------------------------------------------------------------------
-
-    def next_deadline(self) -> float:
-        """When to call `wake`."""
-        return self._look_at
-
-    def wake(self, now: float) -> None:
-        """Look whether somebody answers by now."""
-        if now >= self._look_at:
-            self.go_on(now)
 
     def go_on(self, now: float) -> None:
         """Something may have changed."""
         for stream in list(self._lines):
             self._go(stream, now)
-        self._look_at = now + WAITING_RETRY_SECONDS if self._lines else float("inf")
+        self._timers.at(GATHERING, now + WAITING_RETRY_SECONDS if self._lines else NEVER)
 
     def _go(self, stream: str, now: float) -> None:
         """Ask what is to be asked, and let go out what is complete, in order."""
@@ -310,7 +306,7 @@ class Gathering:
         assert self.bytes == sum(len(task.batch.records) for task in tasks)
         assert len(tasks) == len(self._by_number)
         assert all(self._lines.values()), "an empty line is removed"
-        assert not self._lines or self._look_at < float("inf")
+        assert not self._lines or self._timers.when(GATHERING) < NEVER
         for gather in self._by_number.values():
             assert gather.keys is not None or not gather.open
             assert not gather.open.keys() & gather.lists.keys()

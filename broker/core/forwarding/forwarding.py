@@ -39,14 +39,19 @@ from ..keyspace import Shelf, parse_shelf
 from ..limits import ALLOWED_MAX, FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
 from ..placement import Rendezvous, true_of
+from ..timers import NEVER, Timers
 from .backlog import Task, Waiting
 from .counted import Gathering
 from .losses import LOSS, Losses
 
 __all__ = [
     "Allowed",
+    "BACKLOG",
     "Forwarding",
 ]
+
+BACKLOG = "backlog"
+"""Key of the timer: what waits is looked at again."""
 
 # Allowed: which shelves may be matched for which rows of a batch; the rest is answered for elsewhere.
 
@@ -113,6 +118,7 @@ class Forwarding:
         cluster: Cluster,
         rendezvous: Rendezvous,
         dissemination: Dissemination,
+        timers: Timers,
     ) -> None:
         self._origin = origin
         self._effects = effects
@@ -125,12 +131,17 @@ class Forwarding:
         self._waiting = Waiting()
         self._going = False
         self._sent_under: dict[str, int] = {}  # stream -> epoch in which its last events went to other brokers
-        self._retry_at = float("inf")
+        self._timers = timers
         self._epoch = -1
         self.forwarded = self.relayed = self.lost = 0
         self.losses = Losses(cluster)
         self.gathering = Gathering(
-            effects, cluster, rendezvous, dissemination, lambda stream, count, now: self._lose(stream, count, now)
+            effects,
+            cluster,
+            rendezvous,
+            dissemination,
+            timers,
+            lambda stream, count, now: self._lose(stream, count, now),
         )
         cluster.take_controls({LOSS: self._told_of_loss})
 
@@ -273,16 +284,6 @@ class Forwarding:
 
     # --- the split -----------------------------------------------------------------------------------------------
 
-    def next_deadline(self) -> float:
-        """When to call `wake`."""
-        return min(self._retry_at, self.gathering.next_deadline())
-
-    def wake(self, now: float) -> None:
-        """Look whether what waits may go on."""
-        if now >= self._retry_at:
-            self.go_on(now)
-        self.gathering.wake(now)
-
     def go_on(self, now: float) -> None:
         """Something may have changed: what waits goes on in order, as far as it can."""
         if self._going:
@@ -293,7 +294,7 @@ class Forwarding:
                 self._carry_waiting(line, now)
         finally:
             self._going = False
-        self._retry_at = now + WAITING_RETRY_SECONDS if self._waiting else float("inf")
+        self._timers.at(BACKLOG, now + WAITING_RETRY_SECONDS if self._waiting else NEVER)
         self.gathering.go_on(now)
 
     def _carry_waiting(self, line: deque[Task], now: float) -> None:
@@ -307,7 +308,7 @@ class Forwarding:
         """Carry it now, or after what waits already."""
         if self._waiting.line_of(task) or not self._carry(task, now, False):
             self._waiting.add(task)
-            self._retry_at = min(self._retry_at, now + WAITING_RETRY_SECONDS)
+            self._timers.by(BACKLOG, now + WAITING_RETRY_SECONDS)
             if task.source is not None and self._waiting.over():  # nobody can be refused: it is lost, and counted
                 self._waiting.drop_last(task)
                 self._lose(task.stream.name, task.batch.count, now)
@@ -439,4 +440,4 @@ class Forwarding:
         self._waiting.validate()
         self.losses.validate()
         self.gathering.validate()
-        assert bool(self._waiting) == (self._retry_at < float("inf"))
+        assert not self._waiting or self._timers.when(BACKLOG) < NEVER

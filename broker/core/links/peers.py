@@ -204,7 +204,7 @@ class Peers:
         info = self.by_link.get(happened.link)
         if info is not None:
             info.session.paused = True
-            self._subscribers.draining.pop(info.session.key, None)
+            self._subscribers.stop_draining(info.session)
             self.traffic.draining.pop(info.identifier, None)
         return info is not None or happened.link in self._links.openings
 

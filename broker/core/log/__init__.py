@@ -19,6 +19,9 @@ k disks have it. A row that may be taken back is not read (`HeldLog.readable`). 
 `CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets; after `NotStored` whatever was pending
 has failed, and after a failure that leaves open what the disk holds the broker stops (`Halt`).
 
+**Timers.** `WAITERS`, `OPENINGS` and `LISTINGS` end waits that took too long, `REPLICATION` and `RECONCILE` ask again
+whoever did not answer, `RETENTION` looks at what is old.
+
 **Vocabulary.**
 
     first ......... safe ......... next ......... assigned
@@ -34,13 +37,13 @@ Order of reading: `log`, `leader`, `follower`, `producers`, `reconcile` (the har
 
 from . import producers
 from .follower import CANNOT, Holder
-from .leader import Copies
-from .log import HeldLog, Log
-from .producer_lists import ProducerLists
-from .producers import Producers
+from .leader import REPLICATION, Copies
+from .log import WAITERS, HeldLog, Log
+from .producer_lists import LISTINGS, ProducerLists
+from .producers import OPENINGS, Producers
 from .reading import LogReading
-from .reconcile import Claims, Tails
-from .retention import Retention
+from .reconcile import RECONCILE, Claims, Tails
+from .retention import RETENTION, Retention
 
 __all__ = [
     "CANNOT",
@@ -48,11 +51,17 @@ __all__ = [
     "Copies",
     "HeldLog",
     "Holder",
+    "LISTINGS",
     "Log",
     "LogReading",
+    "OPENINGS",
     "ProducerLists",
     "Producers",
+    "RECONCILE",
+    "REPLICATION",
+    "RETENTION",
     "Retention",
     "Tails",
+    "WAITERS",
     "producers",
 ]

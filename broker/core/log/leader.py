@@ -53,6 +53,7 @@ from ..limits import (
     VOUCH_SECONDS_MAX,
 )
 from ..links import PeerInfo
+from ..timers import Timers
 from .follower import CANNOT, CONTESTED, COPIED, FROM, HELD, OFFER, read_held, read_word
 from .log import HeldLog, Log
 from .producers import Producers
@@ -60,8 +61,12 @@ from .reconcile import Tails
 
 __all__ = [
     "Copies",
+    "REPLICATION",
     "shortage",
 ]
+
+REPLICATION = "replication"
+"""Key of the timer: siblings that did not answer are asked again."""
 
 # Shortage: why something is not on enough disks, in words for whoever waits: how many it takes, and who is missing.
 
@@ -126,7 +131,14 @@ class Copies:
     """See the head of this file."""
 
     def __init__(
-        self, config: NodeConfig, effects: list[Effect], log: Log, cluster: Cluster, producers: Producers, tails: Tails
+        self,
+        config: NodeConfig,
+        effects: list[Effect],
+        log: Log,
+        cluster: Cluster,
+        producers: Producers,
+        tails: Tails,
+        timers: Timers,
     ) -> None:
         self._me = config.identifier
         self._name = config.name
@@ -142,7 +154,7 @@ class Copies:
         self._told: dict[int, dict[LogName, tuple[int, int]]] = {}
         self._full: dict[int, _Full] = {}
         self._vouch_at = float("inf")
-        self.deadline = float("inf")
+        self._timers = timers
         self.rows_copied = 0
         log.safe_end, log.landed, tails.sent_to = self._safe_end, self._landed, self._sent_to
         log.shortage = lambda silent: shortage(cluster, self.needed + 1, silent, self._full)
@@ -431,13 +443,11 @@ class Copies:
     # --- time --------------------------------------------------------------------------------------------------------
 
     def _is_due(self, at: float) -> None:
-        self.deadline = min(self.deadline, at)
+        self._timers.by(REPLICATION, at)
 
-    def wake(self, now: float) -> None:
+    def ask_again(self, now: float) -> None:
         """Ask again whoever did not answer, and go on where there was no room."""
-        if now < self.deadline:
-            return
-        self.deadline = self._vouch_at
+        self._is_due(self._vouch_at)
         if self._vouch_at <= now:
             self._effects.append(Note("log not vouched for", {"seconds": VOUCH_SECONDS_MAX}))
             self._go_on(now)

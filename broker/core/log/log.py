@@ -52,6 +52,7 @@ from ..effects import (
 from ..inputs import Found, NotStored, Opened, RowsRead, Stored, Trimmed
 from ..limits import LOG_PENDING_BYTES_MAX, LOG_WAITERS_MAX, STORE_SECONDS_MAX
 from ..log_state import LogState, ProducerState
+from ..timers import NEVER, Timers
 
 __all__ = [
     "HeldLog",
@@ -59,7 +60,11 @@ __all__ = [
     "PENDING_OVERHEAD_BYTES",
     "Pending",
     "Then",
+    "WAITERS",
 ]
+
+WAITERS = "waiters"
+"""Key of the timer: whoever waits for disks has waited long enough."""
 
 # A log that is held here: what the disk has of it, how much of that is safe, and how much of it may be read.
 #
@@ -201,9 +206,10 @@ class Log:
     """See the head of this file. `safe_end` says up to where enough disks have a log of ours; `landed` hears of every
     row that our disk has; `kept` and `undone` of every producer's state that it has, or has not."""
 
-    def __init__(self, broker: str, effects: list[Effect]) -> None:
+    def __init__(self, broker: str, effects: list[Effect], timers: Timers) -> None:
         self._broker = broker
         self._effects = effects
+        self._timers = timers
         self.available = False
         self.damage: list[str] = []
         self.halted = ""
@@ -214,7 +220,6 @@ class Log:
         self.vouched = True  # nobody can know more of our log than we do: it may be written to
         self.logs: dict[LogName, HeldLog] = {}
         self.pending_bytes = 0
-        self.deadline = float("inf")
         self.appended = self.stored_rows = self.failed = self.late = 0
         self.safe_end: Callable[[HeldLog], int] = lambda held: held.next
         self.shortage: Callable[[Collection[int]], str] = lambda silent: "this broker's has to"
@@ -455,7 +460,7 @@ class Log:
         waiter = _Waiter(deque(needs), tell, now + STORE_SECONDS_MAX, batch)
         self._batches += batch
         self._waiters.append(waiter)
-        self.deadline = min(self.deadline, waiter.deadline)
+        self._timers.by(WAITERS, waiter.deadline)
         self._go_on(waiter, now)
 
     def settle(self, held: HeldLog, now: float) -> None:
@@ -489,16 +494,16 @@ class Log:
             queue.popleft()
         while self._waiters and self._waiters[0].done:
             self._waiters.popleft()
-        self.deadline = self._waiters[0].deadline if self._waiters else float("inf")
         waiter.tell(refused, now)
 
-    def wake(self, now: float) -> None:
+    def give_up_late(self, now: float) -> None:
         """Whoever waited too long is told so."""
-        while self.deadline <= now:
+        while self._waiters and self._waiters[0].deadline <= now:
             self.late += 1
             text = f"too few disks have it by now ({self.shortage(())}); it may be in the log all the same: "
             text += "send it again with the same stamp, or ask `headgate status` of the brokers"
             self._answer(self._waiters[0], Refused(ErrorCode.NOT_STORED, text), now)
+        self._timers.at(WAITERS, self._waiters[0].deadline if self._waiters else NEVER)
 
     @property
     def idle(self) -> bool:
@@ -521,4 +526,4 @@ class Log:
             assert held.first <= held.next <= held.assigned == ends.get(name, held.next)
         assert not self._waiters or not self._waiters[0].done
         assert self._batches == sum(waiter.batch for waiter in self._waiters if not waiter.done)
-        assert self.deadline == (self._waiters[0].deadline if self._waiters else float("inf"))
+        assert not self._waiters or self._timers.when(WAITERS) <= self._waiters[0].deadline

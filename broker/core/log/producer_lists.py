@@ -26,11 +26,15 @@ from ..cluster import Cluster
 from ..deferred import Later
 from ..limits import PRODUCER_NAME_LENGTH_MAX, PRODUCERS_LISTED_MAX, STORE_SECONDS_MAX
 from ..links import PeerInfo
+from ..timers import NEVER, Timers
 from .leader import shortage
 from .log import Log
 from .producers import KnownProducer, Producers
 
-__all__ = ["ProducerLists", "Which"]
+__all__ = ["LISTINGS", "ProducerLists", "Which"]
+
+LISTINGS = "listings"
+"""Key of the timer: whoever asks for the producers of a job has waited long enough."""
 
 _LIST, _LISTED, _FORGET = 44, 45, 46
 """Kinds of Control: what do you know of this job; this; and forget what wrote to that stream."""
@@ -71,14 +75,14 @@ class _Asking:
 class ProducerLists:
     """See the head of this file."""
 
-    def __init__(self, log: Log, cluster: Cluster, producers: Producers, copies: int) -> None:
+    def __init__(self, log: Log, cluster: Cluster, producers: Producers, copies: int, timers: Timers) -> None:
         self._log = log
         self._cluster = cluster
         self._producers = producers
         self._copies = copies
         self._asking: dict[int, _Asking] = {}
         self._request = 0
-        self.deadline = float("inf")
+        self._timers = timers
         cluster.take_controls({_LIST: self._list, _LISTED: self._listed, _FORGET: self._forget_too})
 
     # --- listing -----------------------------------------------------------------------------------------------------
@@ -97,7 +101,7 @@ class ProducerLists:
         request, linked = self._request, self._cluster.linked()
         asked = dict.fromkeys((self._cluster.me, *(info.identifier for info in linked)))
         asking = self._asking[request] = _Asking(Later(), now + STORE_SECONDS_MAX, asked)
-        self.deadline = min(self.deadline, asking.deadline)
+        self._timers.by(LISTINGS, asking.deadline)
         for info in linked:
             self._cluster.peers.tell(info.address, Control(_LIST, [request, job, after, begins, unless]), now)
         self._heard(request, self._cluster.me, self._producers.is_sure, *self._here(which), now)
@@ -165,14 +169,14 @@ class ProducerLists:
 
     def _end(self, request: int) -> None:
         del self._asking[request]
-        self.deadline = min([asking.deadline for asking in self._asking.values()], default=float("inf"))
+        self._timers.at(LISTINGS, min([asking.deadline for asking in self._asking.values()], default=NEVER))
 
     def link_down(self, info: PeerInfo, now: float) -> None:
         """It will not answer."""
         for request in [one for one, asking in self._asking.items() if info.identifier in asking.asked]:
             self._not_waiting_for(request, info.identifier, now)
 
-    def wake(self, now: float) -> None:
+    def give_up_late(self, now: float) -> None:
         """Who waited too long is told so."""
         for request in [one for one, asking in self._asking.items() if asking.deadline <= now]:
             asking = self._asking[request]

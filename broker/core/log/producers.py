@@ -38,10 +38,12 @@ from ..inputs import Opened
 from ..limits import PRODUCER_ENDS_MAX, PRODUCER_NAME_LENGTH_MAX, PRODUCERS_MAX, STORE_SECONDS_MAX, STRANGER_SECONDS
 from ..links import PeerInfo
 from ..log_state import ProducerState
+from ..timers import NEVER, Timers
 from .log import HeldLog, Log
 
 __all__ = [
     "KnownProducer",
+    "OPENINGS",
     "Opening",
     "Producers",
     "Promises",
@@ -49,6 +51,9 @@ __all__ = [
     "fenced",
     "job_of",
 ]
+
+OPENINGS = "openings"
+"""Key of the timer: whoever opens a producer has waited long enough."""
 
 # What this broker knows of one producer: how far it has come, and from where that is known.
 
@@ -208,7 +213,9 @@ _ASKED, _TOLD = 20, 21
 class Producers:
     """See the head of this file."""
 
-    def __init__(self, log: Log, cluster: Cluster, copies: int, now: float, limit: int = PRODUCERS_MAX) -> None:
+    def __init__(
+        self, log: Log, cluster: Cluster, copies: int, timers: Timers, now: float, limit: int = PRODUCERS_MAX
+    ) -> None:
         self._log = log
         self._copies = copies
         self.limit = limit
@@ -223,7 +230,7 @@ class Producers:
         self._blank = self._was_blank = self._lost = False
         self._owed: dict[LogName, int] = {}  # copies that an empty disk is given anew, and where they end
         self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
-        self.deadline = float("inf")
+        self._timers = timers
         self.duplicates = 0
         self.forgotten = 0
         log.kept, log.undone = self._kept, self._undone
@@ -408,7 +415,7 @@ class Producers:
         for request in [one for one, opening in openings.items() if not opening.counted.keys() & set(owners)]:
             text = "brokers have just found each other, and ask about this producer: try again in a moment"
             self._openings.pop(request).later.say(Refused(ErrorCode.UNAVAILABLE, text))
-        self._look_at_clock()
+        self._set_timer()
         return end if any(request in self._openings for request in openings) else None
 
     # --- opening -----------------------------------------------------------------------------------------------------
@@ -433,7 +440,7 @@ class Producers:
         asked = dict.fromkeys((self._cluster.me, *(info.identifier for info in linked)))
         opening = Opening(name, epoch, Later(), now + STORE_SECONDS_MAX, asked, dict(asked))
         self._openings[request] = opening
-        self.deadline = min(self.deadline, opening.deadline)
+        self._timers.by(OPENINGS, opening.deadline)
         for info in linked:
             self._cluster.peers.tell(info.address, Control(_ASKED, [request, name, epoch]), now)
         self._when_safe(name, lambda *state: self._answered(request, self._cluster.me, *state), now)
@@ -514,7 +521,7 @@ class Producers:
         opening.asked.pop(broker, None)
         if not opening.asked:
             del self._openings[request]
-            self._look_at_clock()
+            self._set_timer()
             self._open(opening, now)
 
     def _open(self, opening: Opening, now: float) -> None:
@@ -575,7 +582,7 @@ class Producers:
                 del opening.counted[info.identifier]
             self._not_waiting_for(request, info.identifier, now)
 
-    def wake(self, now: float) -> None:
+    def give_up_late(self, now: float) -> None:
         """Who waited too long is told so."""
         for request, opening in list(self._openings.items()):
             if opening.deadline <= now:
@@ -583,10 +590,10 @@ class Producers:
                 why = self._log.shortage(opening.asked)
                 text = f"brokers do not answer, or what this producer published is not safe yet ({why})"
                 opening.later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: try again in a moment"))
-        self._look_at_clock()
+        self._set_timer()
 
-    def _look_at_clock(self) -> None:
-        self.deadline = min([opening.deadline for opening in self._openings.values()], default=float("inf"))
+    def _set_timer(self) -> None:
+        self._timers.at(OPENINGS, min([opening.deadline for opening in self._openings.values()], default=NEVER))
 
     def validate(self) -> None:
         """Asserts what must always hold."""

@@ -64,6 +64,7 @@ from ..limits import (
 )
 from ..links import PeerInfo
 from ..log_state import ProducerState
+from ..timers import NEVER, Timers
 from .log import HeldLog, Log
 from .producers import Producers
 
@@ -73,11 +74,15 @@ __all__ = [
     "Claims",
     "GatheredSpans",
     "Owner",
+    "RECONCILE",
     "Span",
     "Spans",
     "Tails",
     "Wanted",
 ]
+
+RECONCILE = "reconcile"
+"""Key of the timer: who has not answered is not waited for, or what could not be done is tried again."""
 
 # Spans: which events of a producer are in rows of other logs, and whether a row of ours shares one with them.
 #
@@ -428,7 +433,14 @@ class Tails:
     """See the head of this file. `sent_to` says up to where anybody may have a log of ours, whom nobody can ask now."""
 
     def __init__(
-        self, name: str, effects: list[Effect], log: Log, cluster: Cluster, producers: Producers, claims: Claims
+        self,
+        name: str,
+        effects: list[Effect],
+        log: Log,
+        cluster: Cluster,
+        producers: Producers,
+        claims: Claims,
+        timers: Timers,
     ) -> None:
         self._name = name
         self._effects = effects
@@ -440,7 +452,7 @@ class Tails:
         self._retry: Callable[[float], None] | None = None
         self.sent_to: Callable[[HeldLog], int] = lambda held: 0
         self.taken_back = 0
-        self.deadline = float("inf")
+        self._timers = timers
 
     # --- when ---------------------------------------------------------------------------------------------------------
 
@@ -463,22 +475,23 @@ class Tails:
             held.doubted = True
         self._gather(now)
 
-    def wake(self, now: float) -> None:
+    def go_on(self, now: float) -> None:
         """Whoever has not answered by now is not waited for; a disk that was full may have room."""
-        if now < self.deadline:
-            return
-        self.deadline = float("inf")
         if self._retry is not None:
             retry, self._retry = self._retry, None
             retry(now)
         elif self._round is not None:
             self._claims.give_up(self._round.asked, now)
 
+    def _try_again(self, retry: Callable[[float], None], now: float) -> None:
+        self._retry = retry
+        self._timers.at(RECONCILE, now + COPY_RETRY_SECONDS)
+
     def _gather(self, now: float) -> None:
         """After a partition links come back one by one, and the first broker may be the one that has seen nothing."""
         assert self._round is not None
         if self._cluster.unreached() and now < self._round.waits_until:
-            self._retry, self.deadline = self._gather, now + COPY_RETRY_SECONDS
+            self._try_again(self._gather, now)
         else:
             self._look([held for held in self._log.own_logs() if held.doubted], now)
 
@@ -539,7 +552,7 @@ class Tails:
         going = self._round
         assert going is not None
         going.open, going.again = 1, False
-        self.deadline = now + STORE_SECONDS_MAX
+        self._timers.at(RECONCILE, now + STORE_SECONDS_MAX)
         for stream, all_wanted in going.wanted.items():
             owner = Owner(self._name, self._epochs(stream))
             producers = list(all_wanted.items())
@@ -569,7 +582,7 @@ class Tails:
     def _go_on(self, going: _Round, now: float) -> None:
         if going is self._round and not going.open:
             going.open = -1
-            self.deadline = float("inf")
+            self._timers.at(RECONCILE, NEVER)
             if self._cluster.unreached() and now < going.waits_until:
                 self._anew(now)  # who is gone took his answer along
                 return
@@ -596,7 +609,7 @@ class Tails:
 
         def read(now: float) -> None:
             if found and found[0] < self.sent_to(held) and now < going.patient_until:  # it may be safe: let them say
-                self._retry, self.deadline = self._anew, now + COPY_RETRY_SECONDS
+                self._try_again(self._anew, now)
                 return
             if not found:
                 self._cut(doubted[1:], now)
@@ -657,8 +670,7 @@ class Tails:
 
         def written(reason: str, now: float) -> None:
             if reason:
-                self._retry = lambda now: self._write(doubted, cut, now)
-                self.deadline = now + COPY_RETRY_SECONDS
+                self._try_again(lambda now: self._write(doubted, cut, now), now)
                 return
             if epoch > self._log.epoch:
                 self._log.begin_epoch(epoch)

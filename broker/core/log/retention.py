@@ -14,31 +14,33 @@ from typing import Any
 
 from ..delivery import Streams, StreamSettings
 from ..limits import RETENTION_PAUSE_SECONDS
+from ..timers import Timers
 from .log import HeldLog, Log
 
-__all__ = ["Retention"]
+__all__ = ["RETENTION", "Retention"]
+
+RETENTION = "retention"
+"""Key of the timer: logs are looked at."""
 
 
 class Retention:
     """See the head of this file."""
 
-    def __init__(self, log: Log, streams: Streams) -> None:
+    def __init__(self, log: Log, streams: Streams, timers: Timers) -> None:
         self._log = log
         self._streams = streams
         self._asked: dict[HeldLog, None] = {}
         self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
-        self.deadline = float("inf")
+        self._timers = timers
         self.trimmed = 0
 
     def begin(self, now: float) -> None:
         """There is a disk."""
-        self.deadline = now + RETENTION_PAUSE_SECONDS
+        self._timers.at(RETENTION, now + RETENTION_PAUSE_SECONDS)
 
-    def wake(self, now: float) -> None:
+    def trim(self, now: float) -> None:
         """Look at every log; the disk says where to cut."""
-        if now < self.deadline:
-            return
-        self.deadline = now + RETENTION_PAUSE_SECONDS
+        self.begin(now)
         for held in list(self._log.logs.values()):
             settings = self._streams.settings_of(held.name.stream)
             if held not in self._asked and held.first < held.next:

@@ -127,7 +127,7 @@ class Run:
         node = self.host.node
         left = node.statistics(self.world.now)
         held = (left.connections, left.sessions, left.subscriptions, left.outbox_events, left.outbox_bytes)
-        if any(held) or node.subscribers.next_deadline() < float("inf"):
+        if any(held) or node.subscribers.grace or node.subscribers.draining:
             raise Violation("EmptyAtTheEnd", f"everybody left, and the broker still holds {left}")
         publishers = sum(len(stream.publishers) for stream in node.streams.by_name.values())
         if publishers:

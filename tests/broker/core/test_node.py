@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.broker.core.delivery import GRACE
 from headgate.broker.core.effects import Close, Send, Store
 from headgate.broker.core.inputs import Drain, LinkPaused, LinkResumed, Loaded, Received, Wake, WallClock
 from headgate.broker.core.limits import STORE_SECONDS_MAX
@@ -105,9 +106,9 @@ def test_the_time_of_an_event_is_the_wall_clock_in_microseconds() -> None:
 def test_there_is_no_deadline_while_everybody_is_there() -> None:
     world = NodeWorld()
     link = world.connect()
-    assert world.node.subscribers.next_deadline() == float("inf")
+    assert world.node.timers.when(GRACE) == float("inf")
     world.drop(link)
-    assert world.node.next_deadline() == world.now + 10.0
+    assert world.node.timers.when(GRACE) == world.now + 10.0
 
 
 def test_a_paused_link_gets_nothing_until_it_resumes() -> None:

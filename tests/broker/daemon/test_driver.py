@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
+from headgate.broker.core.delivery import DRAINING
 from headgate.broker.core.effects import Append, Close, FindTime, Halt, Note, Send, Store, WriteOn
 from headgate.broker.core.inputs import Drain, LinkDown, LinkPaused, NotStored, Opened, Received, Wake
 from headgate.broker.daemon.driver import MATCH_BUCKETS_SECONDS
@@ -100,6 +101,7 @@ async def test_what_is_due_at_once_lets_others_have_their_turn(bench: Bench) -> 
     session = bench.node.subscribers.by_link[1]
     session.allowed = 1000
     bench.node.subscribers.draining[session.key] = session
+    bench.node.timers.at(DRAINING, float("-inf"))
     turns: list[int] = []
     bench.driver.feed(LinkDown(99, "a nobody"))
     asyncio.get_running_loop().call_soon(lambda: turns.append(len(wire.heard(Deliver))))

@@ -25,6 +25,7 @@ from headgate.broker.core.inputs import (
     Received,
 )
 from headgate.broker.core.links import PeerHooks, Peers
+from headgate.broker.core.timers import Timers
 from headgate.broker.daemon import peers as module
 from headgate.broker.daemon.driver import Driver
 from headgate.broker.daemon.limits import DIALS_UNTOLD
@@ -48,7 +49,7 @@ class PeersNode:
         self.inputs: list[Input] = []
         self.told: list[Any] = []
         self.events = 0
-        subscribers = Subscribers(self.config, self.effects)
+        subscribers = Subscribers(self.config, self.effects, Timers())
         hooks = PeerHooks(
             up=lambda info, now: self.told.append(("up", info.name)),
             down=lambda info, reason, now: self.told.append(("down", info.name)),

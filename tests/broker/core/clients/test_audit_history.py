@@ -12,6 +12,7 @@ from headgate.broker.core.effects import Effect, ReadRows
 from headgate.broker.core.inputs import Opened, RowsRead
 from headgate.broker.core.log import Log
 from headgate.broker.core.log_state import LogState
+from headgate.broker.core.timers import Timers
 from headgate.protocol.data import LogKind, LogName, Row, encode_column, encode_row
 
 NAME = LogName("ann", 1, int(LogKind.SUBSCRIPTIONS), "quotes")
@@ -26,7 +27,7 @@ def change(first: int, home: str, identity: int, action: str) -> bytes:
 def left_open(rows: list[bytes], chunk: int, damage: Any = ()) -> Left:
     """What is told of a log with these rows, read so many at a time; rows in `damage` cannot be read."""
     effects: list[Effect] = []
-    log, told = Log("ann", effects), []
+    log, told = Log("ann", effects, Timers()), []
     log.opened(Opened(1, [LogState(NAME, 0, len(rows), 1, 1, 1)]))
     open_subscriptions(log, log.logs[NAME], lambda held, left: told.append(left))
     while effects:

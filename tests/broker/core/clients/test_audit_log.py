@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.clients.audit import ACKNOWLEDGED, DROPPED, LOST, SENT
+from headgate.broker.core.clients.audit import ACKNOWLEDGED, AUDIT_ACKS, AUDIT_LINES, DROPPED, LOST, SENT
 from headgate.broker.core.effects import Note
 from headgate.broker.core.inputs import WallClock
 from headgate.broker.core.limits import AUDIT_ACK_SECONDS, AUDIT_SECONDS
@@ -92,7 +92,7 @@ def test_other_streams_have_no_lines() -> None:
     world.quote(publisher, 1, topic="stored")
     world.settle()
     assert {name.kind for name in world.disk.logs} == {LogKind.EVENTS}
-    assert world.node.audit.deadline == float("inf")
+    assert {world.node.timers.when(key) for key in (AUDIT_ACKS, AUDIT_LINES)} == {float("inf")}
 
 
 def test_what_a_slow_subscriber_did_not_get_is_dropped_and_what_it_got_later_is_sent() -> None:
@@ -175,7 +175,7 @@ def test_who_does_not_acknowledge_is_asked_until_it_does() -> None:
     world.wake_at(world.now + AUDIT_ACK_SECONDS)
     world.wake_at(world.now + AUDIT_ACK_SECONDS)
     assert not [one for one in world.take(subscriber) if isinstance(one, Ping)]
-    assert world.node.audit.deadline == float("inf")
+    assert {world.node.timers.when(key) for key in (AUDIT_ACKS, AUDIT_LINES)} == {float("inf")}
 
 
 def test_what_is_remembered_of_deliveries_on_their_way_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

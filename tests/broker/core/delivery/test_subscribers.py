@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.broker.core.delivery import GRACE
 from headgate.broker.core.delivery.subscribers import size_of
 from headgate.broker.core.inputs import LinkPaused, LinkResumed, Received, Wake
 from headgate.protocol.data import Portion
@@ -74,7 +75,7 @@ def test_a_long_outbox_flows_in_steps_with_others_in_between(monkeypatch: pytest
     for body in "bcd":
         world.feed(Wake())
         assert world.delivered(subscriber) == [(1, body)]
-    assert world.node.subscribers.next_deadline() == float("inf")
+    assert world.node.next_deadline() > world.now
 
 
 # --- Slow consumers: drop ---------------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ def test_a_session_is_kept_for_the_grace_and_not_a_moment_longer() -> None:
     world.feed(Wake())
     statistics = world.node.statistics(world.now)
     assert (statistics.sessions, statistics.subscriptions) == (0, 0)
-    assert world.node.subscribers.next_deadline() == float("inf")
+    assert world.node.timers.when(GRACE) == float("inf")
     welcome = world.resume(key)[1][0]
     assert isinstance(welcome, Welcome)
     assert not welcome.resumed
@@ -200,8 +201,8 @@ def test_sessions_expire_in_the_order_in_which_they_left() -> None:
         world.drop(link)
         world.now += 1.0
     left = []
-    while world.node.subscribers.next_deadline() < float("inf"):
-        world.wake_at(world.node.subscribers.next_deadline())
+    while world.node.timers.when(GRACE) < float("inf"):
+        world.wake_at(world.node.timers.when(GRACE))
         left.append(world.node.statistics(world.now).sessions)
     assert left == [2, 1, 0]
     assert world.now == 1_012.0
@@ -214,10 +215,10 @@ def test_coming_back_stops_the_clock_and_leaving_again_starts_it_anew() -> None:
     world.drop(link)
     world.now += 9.0
     link, _ = world.resume(key)
-    assert world.node.subscribers.next_deadline() == float("inf")
+    assert world.node.timers.when(GRACE) == float("inf")
     world.now += 9.0
     world.drop(link)
-    assert world.node.subscribers.next_deadline() == world.now + 10.0
+    assert world.node.timers.when(GRACE) == world.now + 10.0
 
 
 def test_what_waited_for_a_session_that_expired_is_counted() -> None:

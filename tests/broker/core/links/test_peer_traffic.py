@@ -15,6 +15,7 @@ from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.links import PeerHooks, PeerInfo
 from headgate.broker.core.links.flow import PeerTraffic
 from headgate.broker.core.links.limits import ACKNOWLEDGE_SECONDS
+from headgate.broker.core.timers import Timers
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.limits import CREDIT_MAX, PEER_CREDIT_DEFAULT
 from headgate.protocol.messages import Credit, Forward
@@ -38,7 +39,7 @@ class Books:
         hooks = PeerHooks(
             nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, self._lost, self._returned
         )
-        self.subscribers = Subscribers(settings, self.effects)
+        self.subscribers = Subscribers(settings, self.effects, Timers())
         self.traffic = PeerTraffic(settings, self.effects, self.subscribers, hooks)
         self.info = PeerInfo("bob", 1, 1, "bob:1", "", ClientSession(b"key", "bob", None, 0, 0))
 

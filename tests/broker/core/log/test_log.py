@@ -14,6 +14,7 @@ from headgate.broker.core.inputs import NotStored, Opened, Received, Stored, Wak
 from headgate.broker.core.limits import STORE_SECONDS_MAX
 from headgate.broker.core.log import HeldLog, Log
 from headgate.broker.core.log_state import LogState
+from headgate.broker.core.timers import Timers
 from headgate.protocol.data import LogKind, LogName, Row
 from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.messages import Error, Mode, Puback
@@ -31,7 +32,8 @@ class Bench:
 
     def __init__(self, opened: Opened | None = None) -> None:
         self.effects: list[Effect] = []
-        self.log = Log("ann", self.effects)
+        self.timers = Timers()
+        self.log = Log("ann", self.effects, self.timers)
         self.disk = Disk()
         self.log.opened(opened or self.disk.opened())
 
@@ -107,10 +109,10 @@ def test_who_waits_too_long_hears_that_it_may_be_in_the_log_all_the_same() -> No
     bench.log.safe_end = lambda held: 0
     for end in (1, 2):
         bench.log.wait([(bench.events, end)], lambda refused, now: heard.append(refused), float(end))
-    assert bench.log.deadline == 1.0 + STORE_SECONDS_MAX
-    bench.log.wake(1.0 + STORE_SECONDS_MAX)
+    assert bench.timers.next == 1.0 + STORE_SECONDS_MAX
+    bench.log.give_up_late(1.0 + STORE_SECONDS_MAX)
     assert [refused.code for refused in heard if refused] == [ErrorCode.NOT_STORED]
-    assert bench.log.deadline == 2.0 + STORE_SECONDS_MAX
+    assert bench.timers.next == 2.0 + STORE_SECONDS_MAX
     assert len(bench.events.waiters) == 1, "whoever gave up is not kept"
     bench.log.validate()
 
@@ -190,7 +192,7 @@ def test_room_is_bounded_in_bytes_and_in_waiters(monkeypatch: pytest.MonkeyPatch
     bench.log.validate()
     with pytest.raises(Refused, match="behind"):
         bench.log.check_room(0)
-    bench.log.wake(9.0)
+    bench.log.give_up_late(9.0)
     assert len(told) == 4
     bench.log.check_room(0)
 
