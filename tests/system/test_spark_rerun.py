@@ -131,3 +131,33 @@ def test_what_is_known_belongs_to_a_stream_and_goes_with_it(spark: Any, cluster:
     assert headgate("producers", f"{stream}/nightly", "--json", "--server", server).stdout.count('"events":0') >= 1
     write(rows(spark, 2), server, stream)
     assert counted(spark, cluster, stream) == EXACT
+
+
+@pytest.mark.parametrize(
+    ("mode", "code"), [({}, "HEADGATE_OTHER_WRITE.*purged since"), ({"eventIdColumn": "n"}, "HEADGATE_IDS_UNKNOWN")]
+)
+def test_a_job_of_several_streams_is_refused_after_a_purge_of_one(
+    spark: Any, cluster: Fleet, stream: str, mode: dict[str, str], code: str
+) -> None:
+    other, server = f"{stream}2", addresses(cluster)
+    store(cluster, other)
+    topics = f"IF(n % 2 = 0, '{stream}/a', '{other}/b') AS topic"
+    options = {"headgate.bootstrap.servers": server, "producerId": stream, "ackTimeout": "4s"} | mode
+
+    def job(frame: Any, **more: str) -> None:
+        frame.write.format("headgate").mode("append").options(**options | more).save()
+
+    def there() -> list[tuple[int, int]]:
+        return [counted(spark, cluster, one) for one in (stream, other)]
+
+    frame, half = rows(spark, 2).selectExpr("*", topics), (ROWS // 2, ROWS // 2)
+    for _ in range(2):
+        job(frame)
+        assert there() == [half, half]
+    assert headgate("schema", "rm", stream, "--purge", "--server", server).returncode == 0
+    store(cluster, stream)
+    with pytest.raises(Exception, match=code):
+        job(frame)
+    assert there() == [(0, 0), half]
+    job(frame.where("n % 2 = 0"), producerId=f"{stream} again")
+    assert there() == [half, half]

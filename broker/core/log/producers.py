@@ -391,13 +391,23 @@ class Producers:
         return [self._producers[name] for name in self._jobs.get(job, ())]
 
     def forget(self, stream: str, now: float) -> int:
-        """What is known of producers whose names begin with this stream holds no more: their rows are gone for good."""
+        """What is known of producers whose names begin with this stream holds no more: their rows are gone for good.
+
+        Those named `*/...` wrote to several streams, and nobody knows to which: the producer `STREAM/*/purged` keeps
+        the newest epoch that they had, so that who asks is told that an earlier one may lack rows.
+        """
         jobs = [job for job in self._jobs if job.partition("/")[0] == stream]
         names = [name for job in jobs for name in self._jobs[job] if "/" in name]
         for name in names:
             self._producers[name] = KnownProducer(name)
             self.promises.end(name)
             self._log.keep_producer(ProducerState(name, 0, 0, b"", self.wall_us(now)), lambda reason, now: None)
+        shared = [self._producers[name] for job in self._jobs if job.startswith("*/") for name in self._jobs[job]]
+        if shared:
+            purged = self._producer(f"{stream}/*/purged")
+            purged.epoch = max(producer.epoch for producer in shared)
+            state = ProducerState(purged.name, purged.epoch, 0, b"", self.wall_us(now))
+            self._log.keep_producer(state, lambda reason, now: None)
         return len(names)
 
     def close(self, name: str, end: int, owner: str, now: float) -> int | None:

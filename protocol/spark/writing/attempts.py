@@ -9,7 +9,7 @@ attempt has compared its rows: see `rerun.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,18 @@ from headgate.protocol.data import Batch
 from ..connecting import connected
 from ..errors import OtherWrite
 from ..layout import Layout
-from ..limits import RUN_EPOCHS
 from ..options import WriteOptions
 from .marks import Mark, job_name, mark_of
-from .rerun import Patience, check_mode, ids_between, ids_of_earlier_runs, shut_out, wait_for_others
+from .rerun import (
+    Patience,
+    check_mode,
+    check_purges,
+    epoch_of,
+    ids_between,
+    ids_of_earlier_runs,
+    shut_out,
+    wait_for_others,
+)
 from .sending import Guarded, Sent, WithIds, send_partition
 
 __all__ = ["Attempt", "Run", "publish_attempt"]
@@ -44,7 +52,7 @@ class Run:
     @property
     def epoch(self) -> int:
         """Every attempt of this run has a larger one, and every attempt of an earlier run a smaller one."""
-        return self.planned_us // 1_000_000 * RUN_EPOCHS
+        return epoch_of(self.planned_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,9 @@ def _guarded(
     run = attempt.run
     began_here = before is not None and before.run == run.planned_us  # and its predecessor has waited for the others
 
-    def compared() -> None:
+    def compared(streams: Collection[str]) -> None:
+        if before is not None and not options.topic:
+            check_purges(client, run.job, streams, epoch_of(before.run), Patience(options.ack_seconds))
         if not began_here:
             producer.compared()
 

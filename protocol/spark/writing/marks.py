@@ -18,7 +18,8 @@ alone. Between two runs of a job, or of a micro-batch, these may differ:
                                same rows as before; then what is in the log is a beginning of what is written, and the
                                rest follows. Nobody sends before all of these were compared: `rerun.py`. id: any
 
-A purge of the stream (`headgate schema rm --purge`) takes its producers with it: what comes then is new.
+A purge of the stream (`headgate schema rm --purge`) takes its producers with it: what comes then is new. A job whose
+rows name their streams in a column is refused, for a purge took some of what it had published: `rerun.check_purges`.
 """
 
 from __future__ import annotations

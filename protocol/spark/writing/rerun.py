@@ -21,7 +21,7 @@ partition, once for all tasks of its Python worker.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Protocol
 
 from headgate.protocol.errors import ErrorCode, HeadgateError, Refused
@@ -34,7 +34,9 @@ __all__ = [
     "Asking",
     "Patience",
     "check_mode",
+    "check_purges",
     "earlier_runs",
+    "epoch_of",
     "ids_between",
     "ids_of_earlier_runs",
     "is_compared",
@@ -56,6 +58,11 @@ class Asking(Protocol):
         """Some ids of a producer's events from that one on."""
 
 
+def epoch_of(planned_us: int) -> int:
+    """Every attempt of a run that was planned then has a larger one, and every attempt of an earlier run a smaller."""
+    return planned_us // 1_000_000 * RUN_EPOCHS
+
+
 def is_compared(epoch: int, run_epoch: int, own: int) -> bool:
     """Whether an attempt of this run has said that its rows are those of the earlier run; `own` is of this run too.
 
@@ -71,6 +78,18 @@ def check_mode(job: str, found: Mark | None, mark: Mark) -> None:
     if found.mode != mark.mode:
         reason = f"an earlier run wrote it with 'idempotence' '{found.mode}', and this one has '{mark.mode}'"
         raise OtherWrite(job, reason, _CURE)
+
+
+def check_purges(client: Asking, job: str, streams: Collection[str], epoch: int, patience: Patience) -> None:
+    """Raises OtherWrite when one of these streams was purged after the run with this epoch had published to it.
+
+    It is for jobs whose rows go to several streams: one purge takes some of their rows, and the rest is still there.
+    """
+    for stream in streams:
+        if any(row["epoch"] > epoch for row in _listed(client, f"{stream}/*", b"", b"", patience)):
+            reason = f"an earlier run has published to stream {stream!r}, which was purged since: its rows are gone"
+            cure = f"run it under another 'producerId', with the rows of {stream!r} alone"
+            raise OtherWrite(job, reason, cure)
 
 
 class Patience:

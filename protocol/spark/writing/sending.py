@@ -69,7 +69,7 @@ class Sent:
 class Guarded:
     """Leaves out what is in the log already, if it is the same.
 
-    `compared` is called when it is, and `wait` once before anything is sent.
+    `compared` is called with the streams of what was left out when it is, and `wait` once before anything is sent.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Guarded:
         digest: bytes,
         seed: str,
         mark: Mark,
-        compared: Callable[[], None],
+        compared: Callable[[Collection[str]], None],
         wait: Callable[[], None],
     ) -> None:
         self._producer = producer
@@ -89,12 +89,15 @@ class Guarded:
         self._number = 0
         self._mark = mark
         self._compared = compared
+        self._streams: dict[str, None] = {}
         self._wait: Callable[[], None] | None = wait
 
     def pieces(self, frame: Frame) -> Iterator[tuple[Frame, bytes, bytes]]:
         """(frame, mark, ids) of what has to be sent of this one."""
         known = self._accepted - self._number
         self._number += frame.count
+        if known > 0:
+            self._streams[_stream(frame.topics)] = None
         if known >= frame.count:
             self._digest.add(frame)
             if known == frame.count:
@@ -121,7 +124,7 @@ class Guarded:
             raise NondeterministicInput(
                 self._producer, self._accepted, "this attempt of its partition has other rows, or another order"
             )
-        self._compared()
+        self._compared(self._streams)
 
 
 class WithIds:

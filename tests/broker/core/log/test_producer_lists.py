@@ -81,6 +81,30 @@ def test_a_purged_stream_has_no_producers_any_more_on_any_broker_nor_after_a_res
     assert cluster.ask(other, "producer.open", producer="orders/nightly/0", epoch=2)["next"] == 1
 
 
+def test_a_purge_says_what_jobs_of_several_streams_may_lack() -> None:
+    cluster = LogCluster(2)
+    asker = published(cluster, "b0", "*/nightly/0", "a", epoch=5)
+    published(cluster, "b0", "*/nightly/1", "b", epoch=7)
+    for _ in range(2):  # another purge forgets what the first one left, and says it anew
+        cluster.ask(asker, "producers.forget", stream="quotes")
+    cluster.run(0.1)
+    for broker, other in (("b0", "b1"), ("b1", "b0")):
+        cluster.kill(broker)
+        cluster.start(broker, [other], life=2)
+        cluster.run(20.0)
+        told = listed(cluster, broker, job="quotes/*")["producers"]
+        assert told == [{"name": "quotes/*/purged", "epoch": 7, "next": 0, "digest": b""}]
+        assert listed(cluster, broker, job="orders/*")["producers"] == []
+        assert [row["next"] for row in listed(cluster, broker, job="*/nightly")["producers"]] == [1, 1]
+
+
+def test_a_purge_beside_jobs_of_one_stream_leaves_nothing() -> None:
+    cluster = LogCluster(2)
+    asker = published(cluster, "b0", "quotes/nightly/0", "a")
+    cluster.ask(asker, "producers.forget", stream="quotes")
+    assert listed(cluster, "b1", job="quotes/*")["producers"] == []
+
+
 @pytest.mark.parametrize(
     ("verb", "arguments"),
     [

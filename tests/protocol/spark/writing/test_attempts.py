@@ -261,3 +261,40 @@ def test_another_stream_is_another_job(client: FakeClient) -> None:
     for topic in ("q/a", "r/a"):
         publish(options(topic=topic, eventIdColumn="n"), attempt(1, rerun=True), 1, 2)
     assert client.log.values("n") == [1, 2, 1, 2]
+
+
+# --- rows of several streams -------------------------------------------------------------------------------------
+
+
+def mixed(one: Attempt, *topics: str) -> Any:
+    """Publish rows that name their topics."""
+    chosen = write_options({"headgate.bootstrap.servers": "one:7400", "ackTimeout": "1ms"})
+    columns = {"n": list(range(len(topics))), "topic": list(topics)}
+    planned = plan_layout([("n", "bigint"), ("topic", "string")], chosen)
+    return publish_attempt(chosen, planned, one, iter([pa.RecordBatch.from_pydict(columns)]))
+
+
+@pytest.mark.parametrize("more", [[], ["orders/c"]])
+def test_a_purge_of_one_of_its_streams_shuts_out_what_ran_before_it(client: FakeClient, more: list[str]) -> None:
+    first = attempt(1, rerun=True)
+    mixed(first, "quotes/a", "orders/b")
+    client.log.open("quotes/*/purged", first.epoch)
+    with pytest.raises(OtherWrite, match=r"stream 'quotes', which was purged.*has published nothing") as caught:
+        mixed(attempt(0, rerun=True, run=2), "quotes/a", "orders/b", *more)
+    assert caught.value.job == "job"
+    assert client.log.values("n") == [0, 1]
+    opened = attempt(0, rerun=True, run=2).epoch
+    assert client.opened[-1][:2] == ("*/job/0", opened), "nor has it said that its rows are the same"
+
+
+def test_purges_of_other_streams_and_before_its_run_do_not_matter(client: FakeClient) -> None:
+    client.log.open("quotes/*/purged", attempt(9).epoch)
+    client.log.open("trades/*/purged", attempt(9, run=3).epoch)
+    mixed(attempt(1, rerun=True, run=2), "quotes/a", "orders/b")
+    assert mixed(attempt(0, rerun=True, run=4), "quotes/a", "orders/b", "orders/c").published == 1
+
+
+def test_a_job_of_one_stream_does_not_ask_for_purges(client: FakeClient) -> None:
+    publish(options(), attempt(1), 1)
+    publish(options(), attempt(2), 1)
+    assert client.listed == 0

@@ -52,7 +52,9 @@ def guard_of(accepted: int, digest: bytes, said: list[str] | None = None) -> Gua
     words = [] if said is None else said
     mark = Mark(0, 1, "guarded", 0)
     return Guarded(
-        NAME, accepted, digest, LAYOUT.topic, mark, lambda: words.append("compared"), lambda: words.append("waits")
+        *(NAME, accepted, digest, LAYOUT.topic, mark),
+        lambda streams: words.append(f"compared {' '.join(streams)}"),
+        lambda: words.append("waits"),
     )
 
 
@@ -145,7 +147,7 @@ def test_who_has_something_to_send_waits_once_after_it_has_compared() -> None:
     log = FakeLog()
     guarded(log, 1, list(range(25)))
     said: list[str] = []
-    for numbers, wanted in ((range(25), ["compared"]), (range(60), ["compared", "waits"])):
+    for numbers, wanted in ((range(25), ["compared q"]), (range(60), ["compared q", "waits"])):
         producer = log.open(NAME, 2)
         before = mark_of(producer.digest)
         assert before is not None
