@@ -29,6 +29,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any
 
@@ -36,14 +37,14 @@ from ..addresses import Addresses
 from ..client import (
     Body,
     Chunk,
+    ClientCore,
     ClientOptions,
     Conversation,
     Hook,
     Inbox,
     Log,
     LogInfo,
-    Outcome,
-    Overview,
+    Replaying,
     Retry,
     Survey,
     Telling,
@@ -63,12 +64,11 @@ from ..limits import (
     LINGER_EVENTS_DEFAULT,
     LINGER_SECONDS_DEFAULT,
 )
-from ..messages import Gap, LogChunk, ReadLog
+from ..messages import Gap
+from .driver import run
 from .link import Link
-from .logs import Logs
 from .loops import check_loop, current_loop
 from .receipt import Receipt
-from .replaying import Replaying
 from .subscription import Event, Subscription
 
 __all__ = ["Client", "connect"]
@@ -115,8 +115,10 @@ async def connect(
     return client
 
 
-class Client(Overview):
-    """See the head of this file; made by `connect`, best used in `async with`."""
+class Client(ClientCore):
+    """A connection to a cluster for one event loop; made by `connect`, best used in `async with`."""
+
+    sharing = nullcontext()  # one loop, one thread
 
     def __init__(
         self,
@@ -126,19 +128,15 @@ class Client(Overview):
         clock: Callable[[], float] = time.monotonic,
         telling: Telling | None = None,
     ) -> None:
-        self._conversation = Conversation(options, Receipt)
-        self._publications = self._conversation.publications
+        conversation = Conversation(options, Receipt)
         self._telling = telling or Telling()
-        self._conversation.deliveries.on_full = self._telling.full
-        self._link = Link(addresses, self._conversation, retry, clock, self._changed, self._telling)
-        super().__init__(self._conversation, self._link)
+        conversation.deliveries.on_full = self._telling.full
+        self._link: Link = Link(addresses, conversation, retry, clock, self._changed, self._telling)
+        super().__init__(options, conversation, self._link, clock)
         self._linger_seconds = options.linger_seconds
         self._linger: asyncio.Handle | None = None
         self._loop: asyncio.AbstractEventLoop
         self._room: list[asyncio.Future[None]] = []
-        self._name = options.name
-        self._logs: Logs | None = None
-        self._closed = False
 
     # --- Publishing --------------------------------------------------------------------------------------------------
 
@@ -261,67 +259,41 @@ class Client(Overview):
         it. Logs not named are read from their beginning. "now" begins at their ends. With any of these, what is missed
         later on is read from the logs as well, and `on_gap` only hears of what cannot be.
         """
-        self.check_usable()
         options = subscribe_options(exact, durable, ordered)
-        inbox = self._conversation.inbox(pattern, where or "", options)
-        try:
-            if start is not None and not durable:  # which the broker refuses, before anything is read
-                replaying = Replaying(self, inbox, start, self._say_subscribe, self._conversation.limits)
-                subscription = Subscription(self, inbox, on_gap, replaying)
-                await replaying.begin(Event)
-            else:
-                subscription = Subscription(self, inbox, on_gap)
-                await self._answer(self._say_subscribe(inbox))
-        except BaseException:
-            self._conversation.unsubscribe(inbox)
-            self._link.pump()
-            raise
-        return subscription
+
+        def made(inbox: Inbox, replaying: Replaying | None) -> Subscription:
+            return Subscription(self, inbox, on_gap, replaying)
+
+        return await run(self.subscribing(pattern, where, options, start, Event, made))
 
     async def unsubscribe(self, inbox: Inbox) -> None:
         """What `Subscription.close` does."""
         self.check_loop()
-        if self._closed or self._link.failure is not None:
-            inbox.end(discard=True)
-            return
-        outcome = self._conversation.unsubscribe(inbox)
-        self._link.pump()
-        await self._answer(outcome)
+        await run(self.unsubscribing(inbox))
 
     async def ask(self, verb: str, **arguments: Any) -> Any:
         """Ask the broker itself: status, streams, subs, … Raises Refused."""
-        self.check_usable()
-        outcome = self._conversation.ask(verb, arguments)
-        self._link.pump()
-        return await self._answer(outcome)
+        return await run(self.asking(verb, arguments))
 
     # --- Logs --------------------------------------------------------------------------------------------------------
 
     async def logs(self, stream: str | None = None, kind: str | int = "events") -> list[LogInfo]:
         """The logs of a stream, or of all, that some broker within reach has: events, deliveries or subscriptions."""
-        return await self._over_logs().find(stream, kind_number(kind))
+        return await run(self.over_logs().find(stream, kind_number(kind)))
 
     async def survey_logs(self, stream: str, kind: str | int = "events") -> Survey:
-        """The logs of a stream's events, and whose could not be had; subscriptions that replay ask for it."""
-        return await self._over_logs().survey(stream, kind_number(kind))
+        """The logs of a stream's events, and whose could not be had."""
+        return await run(self.over_logs().survey(stream, kind_number(kind)))
 
     async def read_log(
         self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = ""
     ) -> Chunk:
         """Rows of a log from a position on, from whoever has it. With a pattern or a condition the matching events."""
-        return await self._over_logs().read(name, position, events, pattern, where)
+        return await run(self.over_logs().read(name, position, events, pattern, where))
 
     async def log_at(self, name: LogName, time: int) -> int:
         """The first position of a log at or after that time, in microseconds since 1970 UTC."""
-        return await self._over_logs().position_at(name, time)
-
-    async def request_log(self, message: ReadLog) -> LogChunk:
-        """A chunk of a log that this client's own broker has; `read_log` asks the right one. Raises Refused."""
-        self.check_usable()
-        outcome = self._conversation.read_log(message)
-        self._link.pump()
-        chunk: LogChunk = await self._answer(outcome)
-        return chunk
+        return await run(self.over_logs().position_at(name, time))
 
     # --- Beginning and end -------------------------------------------------------------------------------------------
 
@@ -332,10 +304,9 @@ class Client(Overview):
         await self._link.open(wait_seconds)
         remember(self)
 
-    def forked(self, error: LocalError) -> None:
-        """This is a child of the process that connected."""
-        self._link.forsake(error)
-        self._conversation.forsake(error)
+    async def another(self, address: str) -> Client:
+        """A client of another broker. One that does not answer is passed over, not waited for."""
+        return await connect(address, name=self._name, retry_seconds=0.0)
 
     async def close(self) -> None:
         """Wait for what was published, say goodbye, end every subscription. Raises what `flush` would."""
@@ -354,7 +325,7 @@ class Client(Overview):
             self._conversation.end_inboxes()
             self._cancel_linger()
             if self._logs is not None:
-                await self._logs.close()
+                await run(self._logs.close())
             await self._link.close()
             self._conversation.finish()
             self._wake_room()
@@ -387,28 +358,10 @@ class Client(Overview):
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
-    async def _answer(self, outcome: Outcome) -> Any:
-        return await outcome  # type: ignore[misc]  # the conversation makes Receipts
-
     def check_usable(self) -> None:
         """Raises what ended this client."""
         self.check_loop()
-        if self._link.failure is not None:
-            raise self._link.failure
-        if self._closed:
-            raise LocalError("this client is closed: connect again")
-
-    def _say_subscribe(self, inbox: Inbox) -> Outcome:
-        outcome = self._conversation.subscribe(inbox)
-        self._link.pump()
-        return outcome
-
-    def _over_logs(self) -> Logs:
-        self.check_usable()
-        if self._logs is None:
-            # A broker that does not answer is passed over, not waited for: another one may have a copy.
-            self._logs = Logs(self, lambda address: connect(address, name=self._name, retry_seconds=0.0))
-        return self._logs
+        super().check_usable()
 
     def _turn_over(self) -> None:
         self._cancel_linger()

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from ..client import Inbox, receiving
+from ..client import Inbox, Replaying, SubscriptionCore, receiving
 from ..errors import LocalError
 from ..messages import Gap
+from .driver import drive, run
 from .limits import TURN_EVENTS_MAX
 
 if TYPE_CHECKING:
     from .client import Client
-    from .replaying import Replaying
 
 __all__ = ["Event", "Subscription"]
 
@@ -35,7 +34,7 @@ class Event(receiving.Event):
         raise LocalError("ack is for durable subscriptions, which this broker does not offer yet: leave it out")
 
 
-class Subscription:
+class Subscription(SubscriptionCore):
     """Made by `Client.subscribe`. Iterate over it, or over `batches()`; the loop ends when it is closed.
 
     What is not taken waits: `credit` events or `credit_bytes` of them here, and then at the broker, which in the end
@@ -50,64 +49,17 @@ class Subscription:
         on_gap: Callable[[Gap], None] | None,
         replaying: Replaying | None = None,
     ) -> None:
+        super().__init__(inbox, replaying)
         self._client = client
-        self._inbox = inbox
-        self._replaying = replaying
         self._arrived = asyncio.Event()
         self._current: Iterator[Event] = iter(())
         self._taken = 0
+        self._reading = asyncio.Lock()  # who reads logs for it
         inbox.on_change = self._arrived.set
-        if replaying is not None:
-            replaying.until_confirmed = self.until_confirmed
         if on_gap is not None:
             loop = asyncio.get_running_loop()
             # In a callback of its own: what it raises is the loop's to report, and does not harm the connection.
             inbox.on_gap = lambda gap: cast(None, loop.call_soon(on_gap, gap))
-
-    @property
-    def number(self) -> int:
-        """What its events carry as `subscription`."""
-        return self._inbox.number
-
-    @property
-    def pattern(self) -> str:
-        """FROM."""
-        return self._inbox.request.pattern
-
-    @property
-    def where(self) -> str:
-        """WHERE."""
-        return self._inbox.request.condition
-
-    @property
-    def lost(self) -> int:
-        """Deliveries of this subscription that the broker had to drop."""
-        return self._inbox.lost
-
-    @property
-    def gaps(self) -> deque[Gap]:
-        """The last gaps, each with count and reason; those with subscription 0 concern the whole client."""
-        return self._inbox.gaps
-
-    @property
-    def full(self) -> bool:
-        """Whether so much waits here untaken that the broker keeps what follows, and goes on with the others."""
-        return self._inbox.held
-
-    @property
-    def stalls(self) -> int:
-        """How often it was full."""
-        return self._inbox.stalls
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether the broker has it; not so from the gap that tells of a new session until it has it again."""
-        return self._inbox.confirmed
-
-    @property
-    def begins(self) -> dict[str, int]:
-        """Where it began in each log that it reads: position by log, as in "ann@1763492000". Empty without `start`."""
-        return self._replaying.begins if self._replaying is not None else {}
 
     async def until_confirmed(self) -> None:
         """Wait until the broker has it: every event published from then on is seen. Raises what ended it.
@@ -115,13 +67,7 @@ class Subscription:
         What comes until it is taken waits here, within the window of credit, whatever there is to be read before it.
         """
         self._client.check_loop()
-        if self._replaying is not None and not self._inbox.ended:
-            self._replaying.hasten()
-        while not self._inbox.confirmed:
-            if self._inbox.ended:
-                raise self._inbox.failure or LocalError("this subscription is closed: nothing comes any more")
-            self._arrived.clear()
-            await self._arrived.wait()
+        await run(self._confirming(self._client))
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
@@ -165,7 +111,8 @@ class Subscription:
         self._client.check_loop()
         while True:
             if self._replaying is not None:
-                events = await self._replaying.take(Event)
+                async with self._reading:
+                    events = await drive(self._replaying.take(Event))
                 if events:
                     return cast("list[Event]", events)
             if inbox.waiting:

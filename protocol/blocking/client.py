@@ -29,6 +29,7 @@ from ..addresses import Addresses
 from ..client import (
     Body,
     Chunk,
+    ClientCore,
     ClientOptions,
     Conversation,
     Hook,
@@ -36,9 +37,10 @@ from ..client import (
     Log,
     LogInfo,
     Outcome,
-    Overview,
+    Replaying,
     Retry,
     Survey,
+    Task,
     Telling,
     body_bytes,
     check_seconds,
@@ -57,13 +59,11 @@ from ..limits import (
     LINGER_EVENTS_DEFAULT,
     LINGER_SECONDS_DEFAULT,
 )
-from ..messages import Gap, LogChunk, ReadLog
-from .errand import Errand, Work, settled
+from ..messages import Gap
+from .driver import drive, run
 from .limits import INFLIGHT_DEFAULT
 from .link import Link
-from .logs import Logs
 from .producer import Producer
-from .replaying import Replaying
 from .sharing import Sharing
 from .subscription import Event, Subscription
 
@@ -106,8 +106,8 @@ def connect_blocking(
     return client
 
 
-class BlockingClient(Overview):
-    """See the head of this file; made by `connect_blocking`, best used in `with`."""
+class BlockingClient(ClientCore):
+    """A connection to a cluster for threads; made by `connect_blocking`, best used in `with`."""
 
     def __init__(
         self,
@@ -117,21 +117,17 @@ class BlockingClient(Overview):
         clock: Callable[[], float] = time.monotonic,
         telling: Telling | None = None,
     ) -> None:
-        self._conversation = Conversation(options, Outcome)
-        self._publications = self._conversation.publications
-        self._name = options.name
-        self._logs: Logs | None = None
+        conversation = Conversation(options, Outcome)
+        self.sharing: Sharing = Sharing()
         self._hooks: deque[Callable[[], None]] = deque()  # of the application, to be called: two a lost connection
-        self.sharing = Sharing()
         self._telling = telling or Telling()
         self._telling.later = self._hooks.append
-        self._conversation.deliveries.on_full = self._telling.full
-        self._link = Link(addresses, self._conversation, retry, clock, self._telling, self.sharing)
-        super().__init__(self._conversation, self._link)
+        conversation.deliveries.on_full = self._telling.full
+        self._link: Link = Link(addresses, conversation, retry, clock, self._telling, self.sharing)
+        super().__init__(options, conversation, self._link, clock)
         self._linger_seconds = options.linger_seconds
-        self._clock = clock
         self._opened_batch = clock()
-        self._closed = self._finished = False
+        self._finished = False
 
     # --- Publishing --------------------------------------------------------------------------------------------------
 
@@ -170,7 +166,7 @@ class BlockingClient(Overview):
         with self.sharing:
             self._take(topic, attributes, body, content_type, mode)
             publications = self._publications
-            if publications.collecting and self._clock() - self._opened_batch >= self._linger_seconds:
+            if publications.collecting and self.clock() - self._opened_batch >= self._linger_seconds:
                 publications.seal_all()
             if publications.releasable:
                 self._turn(0.0)
@@ -241,46 +237,24 @@ class BlockingClient(Overview):
         `start` begins in the past of a stored stream, and makes up for what is missed: see the asyncio client.
         """
         options = subscribe_options(exact, durable, ordered)
-        with self.sharing:
-            self.check_usable()
-            inbox = self._conversation.inbox(pattern, where or "", options)
-        try:
-            if start is not None and not durable:  # which the broker refuses, before anything is read
-                replaying = Replaying(self, inbox, start, self._say_subscribe, self._conversation.limits)
-                subscription = Subscription(self, inbox, on_gap, replaying)
-                replaying.begin(Event)
-            else:
-                subscription = Subscription(self, inbox, on_gap)
-                self._answer(self._say_subscribe(inbox))
-        except BaseException:
-            with self.sharing:
-                self._conversation.unsubscribe(inbox)
-            raise
-        return subscription
+
+        def made(inbox: Inbox, replaying: Replaying | None) -> Subscription:
+            return Subscription(self, inbox, on_gap, replaying)
+
+        return run(self.subscribing(pattern, where, options, start, Event, made))
 
     def unsubscribe(self, inbox: Inbox) -> None:
         """What `Subscription.close` does."""
-        with self.sharing:
-            if self._closed or self._link.failure is not None:
-                inbox.end(discard=True)
-                return
-            self._answer(self._conversation.unsubscribe(inbox))
+        run(self.unsubscribing(inbox))
 
     def ask(self, verb: str, seconds: float | None = None, **arguments: Any) -> Any:
         """Ask the broker itself: status, streams, subs, … Raises Refused, and ConnectionLost when there was no answer
         in so many seconds.
         """
-        errand = Errand(self.asking(verb, arguments))
-        if not errand.advance(None if seconds is None else time.monotonic() + seconds):
+        task = Task(self.asking(verb, arguments))
+        if not drive(task, None if seconds is None else time.monotonic() + seconds):
             raise ConnectionLost(f"no answer within {seconds:g} seconds")
-        return errand.result
-
-    def asking(self, verb: str, arguments: dict[str, Any]) -> Work[Any]:
-        """The work of `ask`."""
-        with self.sharing:
-            self.check_usable()
-            outcome = self._conversation.ask(verb, arguments)
-        return (yield from settled(self, outcome))
+        return task.result
 
     # --- Logs --------------------------------------------------------------------------------------------------------
 
@@ -312,43 +286,26 @@ class BlockingClient(Overview):
 
     def logs(self, stream: str | None = None, kind: str | int = "events") -> list[LogInfo]:
         """The logs of a stream, or of all, that some broker within reach has: events, deliveries or subscriptions."""
-        return Errand(self.over_logs().find(stream, kind_number(kind))).run()
+        return run(self.over_logs().find(stream, kind_number(kind)))
 
     def survey_logs(self, stream: str, kind: str | int = "events") -> Survey:
         """The logs of a stream's events, and whose could not be had."""
-        return Errand(self.over_logs().survey(stream, kind_number(kind))).run()
+        return run(self.over_logs().survey(stream, kind_number(kind)))
 
     def read_log(self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = "") -> Chunk:
         """Rows of a log from a position on, from whoever has it. With a pattern or a condition the matching events."""
-        return Errand(self.over_logs().read(name, position, events, pattern, where)).run()
+        return run(self.over_logs().read(name, position, events, pattern, where))
 
     def log_at(self, name: LogName, time: int) -> int:
         """The first position of a log at or after that time, in microseconds since 1970 UTC."""
-        return Errand(self.over_logs().position_at(name, time)).run()
+        return run(self.over_logs().position_at(name, time))
 
     def producer_ids(self, producer: str, after: int) -> list[str]:
         """The ids of a producer's events from its event `after` on, some at a time, from whoever has them.
 
         Raises Refused when nobody within reach has that event.
         """
-        return Errand(self.over_logs().ids(producer, after)).run()
-
-    def requesting_log(self, message: ReadLog) -> Work[LogChunk]:
-        """The work of asking for a chunk of a log that this client's own broker has. Raises Refused."""
-        with self.sharing:
-            self.check_usable()
-            outcome = self._conversation.read_log(message)
-        chunk: LogChunk = yield from settled(self, outcome)
-        return chunk
-
-    def over_logs(self) -> Logs:
-        """The logs of the cluster, as the work of errands: subscriptions that replay ask for them."""
-        with self.sharing:
-            self.check_usable()
-            if self._logs is None:
-                # A broker that does not answer is passed over, not waited for: another one may have a copy.
-                self._logs = Logs(self, lambda address: connect_blocking(address, name=self._name, retry_seconds=0.0))
-            return self._logs
+        return run(self.over_logs().ids(producer, after))
 
     # --- Beginning and end -------------------------------------------------------------------------------------------
 
@@ -364,8 +321,11 @@ class BlockingClient(Overview):
     def forked(self, error: LocalError) -> None:
         """This is a child of the process that connected."""
         self.sharing = Sharing()  # whoever held the lock is not in this process
-        self._link.forsake(error)
-        self._conversation.forsake(error)
+        super().forked(error)
+
+    def another(self, address: str) -> BlockingClient:
+        """A client of another broker. One that does not answer is passed over, not waited for."""
+        return connect_blocking(address, name=self._name, retry_seconds=0.0)
 
     def close(self) -> None:
         """Wait for what was published, say goodbye, end every subscription. Raises what `flush` would."""
@@ -395,7 +355,7 @@ class BlockingClient(Overview):
             self.sharing.tell_all()
             self.sharing.follow(None)
         if self._logs is not None:
-            self._logs.close()
+            run(self._logs.close())
         self._link.close()
         self._conversation.finish()
         self._finished = True
@@ -423,7 +383,7 @@ class BlockingClient(Overview):
 
     def wait(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
         """Read and write until it is done, or so many seconds have passed, and once at least; tells which."""
-        deadline = None if seconds is None else self._clock() + seconds
+        deadline = None if seconds is None else self.clock() + seconds
         left = seconds
         with self.sharing:
             self.sharing.wake()  # there may be something to send
@@ -434,7 +394,7 @@ class BlockingClient(Overview):
                     self.sharing.follow(left)
                 else:
                     self._turn(left, done)
-                left = None if deadline is None else deadline - self._clock()
+                left = None if deadline is None else deadline - self.clock()
             return True
 
     # --- Inside ------------------------------------------------------------------------------------------------------
@@ -448,16 +408,12 @@ class BlockingClient(Overview):
         while self._hooks:
             self._hooks.popleft()()
 
-    def _say_subscribe(self, inbox: Inbox) -> Outcome:
-        with self.sharing:
-            return self._conversation.subscribe(inbox)
-
     def _deadline(self, seconds: float | None) -> float | None:
-        return None if seconds is None else self._clock() + seconds
+        return None if seconds is None else self.clock() + seconds
 
     def _wait_until(self, done: Callable[[], bool], deadline: float | None, events: int) -> None:
         """Wait, for these events; raises UnknownOutcome when that time came first."""
-        seconds = None if deadline is None else max(0.0, deadline - self._clock())
+        seconds = None if deadline is None else max(0.0, deadline - self.clock())
         if not self.wait(done, seconds) and self._link.failure is None:
             raise UnknownOutcome(events, "no answer in the time that was given; they go out when a broker answers")
 
@@ -477,21 +433,10 @@ class BlockingClient(Overview):
         if publications.full:
             self._wait_for_room(deadline)
         if not publications.collecting:
-            self._opened_batch = self._clock()
+            self._opened_batch = self.clock()
         return publications.add(topic, attributes, body, content_type, mode_number(mode))
 
     def _wait_for_room(self, deadline: float | None = None, events: int = 1) -> None:
         if self._publications.full:
             self._wait_until(lambda: self._publications.roomy, deadline, events)
             self.check_usable()
-
-    def _answer(self, outcome: Outcome) -> Any:
-        self.wait(lambda: outcome.settled)
-        return outcome.result()
-
-    def check_usable(self) -> None:
-        """Raises what ended this client."""
-        if self._link.failure is not None:
-            raise self._link.failure
-        if self._closed:
-            raise LocalError("this client is closed: connect again")

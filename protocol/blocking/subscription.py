@@ -11,13 +11,13 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from ..client import Inbox, receiving
+from ..client import Inbox, Replaying, SubscriptionCore, Task, receiving
 from ..errors import LocalError
 from ..messages import Gap
+from .driver import drive
 
 if TYPE_CHECKING:
     from .client import BlockingClient
-    from .replaying import Replaying
 
 __all__ = ["Event", "Subscription"]
 
@@ -36,7 +36,7 @@ class Event(receiving.Event):
         raise LocalError("ack is for durable subscriptions, which this broker does not offer yet: leave it out")
 
 
-class Subscription:
+class Subscription(SubscriptionCore):
     """Made by `BlockingClient.subscribe`. `for event in subscription` waits for ever; `events(seconds)` does not.
 
     What is not taken waits: `credit` events or `credit_bytes` of them here, and then at the broker, which in the end
@@ -51,9 +51,8 @@ class Subscription:
         on_gap: Callable[[Gap], None] | None,
         replaying: Replaying | None = None,
     ) -> None:
+        super().__init__(inbox, replaying)
         self._client = client
-        self._inbox = inbox
-        self._replaying = replaying
         self._left: deque[Event] = deque()  # taken, and not handed out yet
         self._taking = threading.RLock()  # who reads logs for it
         self._on_gap = on_gap
@@ -61,64 +60,15 @@ class Subscription:
         if on_gap is not None:
             inbox.on_gap = self._untold.append
 
-    @property
-    def number(self) -> int:
-        """What its events carry as `subscription`."""
-        return self._inbox.number
-
-    @property
-    def pattern(self) -> str:
-        """FROM."""
-        return self._inbox.request.pattern
-
-    @property
-    def where(self) -> str:
-        """WHERE."""
-        return self._inbox.request.condition
-
-    @property
-    def lost(self) -> int:
-        """Deliveries of this subscription that the broker had to drop."""
-        return self._inbox.lost
-
-    @property
-    def gaps(self) -> deque[Gap]:
-        """The last gaps, each with count and reason; those with subscription 0 concern the whole client."""
-        return self._inbox.gaps
-
-    @property
-    def full(self) -> bool:
-        """Whether so much waits here untaken that the broker keeps what follows, and goes on with the others."""
-        return self._inbox.held
-
-    @property
-    def stalls(self) -> int:
-        """How often it was full."""
-        return self._inbox.stalls
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether the broker has it; not so from the gap that tells of a new session until it has it again."""
-        return self._inbox.confirmed
-
-    @property
-    def begins(self) -> dict[str, int]:
-        """Where it began in each log that it reads: position by log, as in "ann@1763492000". Empty without `start`."""
-        return self._replaying.begins if self._replaying is not None else {}
-
     def until_confirmed(self, seconds: float | None = None) -> bool:
         """Wait until the broker has it, or so many seconds have passed; tells which. Raises what ended it.
 
         What comes until it is taken waits here, within the window of credit, whatever there is to be read before it.
         """
-        inbox = self._inbox
-        if self._replaying is not None and not inbox.ended:
-            self._replaying.hasten()
-        self._client.wait(lambda: inbox.confirmed or inbox.ended, seconds)
-        self._tell_gaps()
-        if inbox.ended:
-            raise inbox.failure or LocalError("this subscription is closed: nothing comes any more")
-        return inbox.confirmed
+        try:
+            return drive(Task(self._confirming(self._client)), None if seconds is None else time.monotonic() + seconds)
+        finally:
+            self._tell_gaps()
 
     def __iter__(self) -> Iterator[Event]:
         return self.events()
@@ -163,10 +113,11 @@ class Subscription:
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             if self._replaying is not None:
-                events = self._replaying.take(Event, deadline)
+                task = self._replaying.take(Event)
+                is_done = drive(task, deadline)
                 self._tell_gaps()
-                if events or self._replaying.is_late:
-                    return cast("list[Event]", events)
+                if not is_done or task.result:
+                    return cast("list[Event]", task.result if is_done else [])
             self._client.give_credit()
             if not inbox.waiting and not self._wait(deadline):
                 continue

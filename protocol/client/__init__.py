@@ -5,9 +5,8 @@ The asyncio and the blocking client hold these machines, and differ in how they 
 **The conversation with a broker.** `Conversation` has everything that goes on over however many connections, as its
 `ClientOptions` say, within its `ClientLimits`; what comes of each thing sent is an `Outcome`. `Dialling` gives one
 `Attempt` after the other to reach a broker, with the patience of a `Retry`; `reason_of` says why one failed,
-`check_seconds` checks a time.
-`Overview` is what a client shows of itself, `Telling` tells a `Log` and the application's hooks (`Hook`) what happens,
-and `remember` ends a client in a forked child.
+`check_seconds` checks a time. `Telling` tells a `Log` and the application's hooks (`Hook`) what happens, and `remember`
+ends a client in a forked child.
 
 **What goes out.** `publishing` collects events into batches, `producing` numbers those of a producer. A `Vocabulary`
 (in `vocabulary`) remembers topics and names that were checked (`check_names`); a `Body` becomes bytes by `body_bytes`,
@@ -21,6 +20,11 @@ tells its host each next `Step`, and `Looks` when to look again; `parse_start` r
 (`LogInfo`), and a `Survey` adds which brokers are missing (`brokers_away`) and how many disks have a log (`copies_of`).
 `client_addresses` and `is_stored` read answers, `kind_number` and `kind_word` name kinds of logs, and `open_chunk`
 opens rows as a `Chunk`.
+
+**Waiting.** `ClientCore` is what a client shows of itself and asks its broker, `SubscriptionCore` what a subscription
+shows; `Replaying` reads the past for one. What has to wait is `Work`, a generator that yields what it waits for
+(`Wanted`: an outcome to be `Settled`, another broker to `Dial`, a client to `Close`). A `Task` moves it on, and the
+driver of each world the task: `aio/driver.py` awaits, `blocking/driver.py` reads the socket.
 """
 
 from . import producing, publishing, receiving, replay, vocabulary
@@ -38,13 +42,15 @@ from .catalogue import (
     open_chunk,
 )
 from .conversation import ClientOptions, Conversation
+from .core import ClientCore, SubscriptionCore
 from .dialling import Attempt, Dialling, Retry, check_seconds, reason_of
 from .forking import remember
 from .limits import ClientLimits
 from .outcome import Outcome
-from .overview import Overview
 from .receiving import Event, Inbox
 from .replay import Looks, Replay, Step, begins_in_the_past, parse_start
+from .replaying import Replaying
+from .task import Close, Dial, Settled, Task, Wanted, Work
 from .telling import Hook, Log, Telling
 from .vocabulary import Body, Vocabulary, body_bytes, check_names, mode_number, subscribe_options
 
@@ -52,9 +58,12 @@ __all__ = [
     "Attempt",
     "Body",
     "Chunk",
+    "ClientCore",
     "ClientLimits",
     "ClientOptions",
+    "Close",
     "Conversation",
+    "Dial",
     "Dialling",
     "Event",
     "Hook",
@@ -63,13 +72,18 @@ __all__ = [
     "LogInfo",
     "Looks",
     "Outcome",
-    "Overview",
     "Replay",
+    "Replaying",
     "Retry",
+    "Settled",
     "Step",
+    "SubscriptionCore",
     "Survey",
+    "Task",
     "Telling",
     "Vocabulary",
+    "Wanted",
+    "Work",
     "begins_in_the_past",
     "body_bytes",
     "brokers_away",

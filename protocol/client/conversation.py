@@ -184,7 +184,7 @@ class Conversation:
         self._last_subscription += 1
         message = Subscribe(self._next_request(), self._last_subscription, pattern, condition, options)
         _check(message)
-        inbox = self._reading[message.subscription] = Inbox(self.deliveries, message)
+        inbox = self._reading[message.subscription] = Inbox(self.deliveries, message, self._outcome(1))
         return inbox
 
     def subscribe(self, inbox: Inbox) -> Outcome:
@@ -337,7 +337,7 @@ class Conversation:
             if not inbox.ended and id(inbox) not in waiting:
                 inbox.request = replace(inbox.request, request=self._next_request())
                 self._requests[inbox.request.request] = _Request(inbox.request, self._outcome(1), inbox)
-                inbox.confirmed = False
+                inbox.unconfirm(self._outcome(1))
                 inbox.gap(Gap(inbox.number, 0, reason))
 
     def _on_interest(self, message: Interest) -> None:
@@ -388,8 +388,7 @@ class Conversation:
         elif isinstance(request.message, Unsubscribe):
             self.deliveries.inboxes.pop(request.message.subscription, None)
         elif request.inbox is not None:
-            request.inbox.confirmed = True
-            request.inbox.changed()
+            request.inbox.confirm()
         request.outcome.settle(value)
 
     def _refuse(self, number: int, error: Refused) -> None:

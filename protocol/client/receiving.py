@@ -41,6 +41,7 @@ from ..limits import CREDIT_BYTES_DEFAULT, CREDIT_MAX, GAPS_KEPT_MAX
 from ..messages import Credit, Deliver, Gap, Hold, Subscribe
 from .delivered import Heard
 from .merging import Piece
+from .outcome import Outcome
 
 __all__ = ["Deliveries", "Event", "Inbox"]
 
@@ -171,8 +172,9 @@ class Inbox:
     With `heard`, what is handed out is noted there, and gaps are kept where they are.
     """
 
-    def __init__(self, deliveries: Deliveries, request: Subscribe) -> None:
+    def __init__(self, deliveries: Deliveries, request: Subscribe, confirmation: Outcome) -> None:
         self.request = request
+        self.confirmation = confirmation  # settled when it is confirmed, or ends
         self.on_change: Callable[[], None] | None = None
         self.on_gap: Callable[[Gap], None] | None = None
         self.confirmed = False  # by the broker, in the session that there is now
@@ -259,6 +261,16 @@ class Inbox:
                     wanted.append(one)
         return wanted
 
+    def confirm(self) -> None:
+        """The broker has it."""
+        self.confirmed = True
+        self.confirmation.settle()
+        self.changed()
+
+    def unconfirm(self, confirmation: Outcome) -> None:
+        """The broker of a new session is told of it."""
+        self.confirmed, self.confirmation = False, confirmation
+
     def put(self, piece: _Slice) -> None:
         """A slice came in."""
         slices = self._slices
@@ -306,6 +318,7 @@ class Inbox:
         if not self.ended:
             self.ended = True
             self.failure = failure
+            self.confirmation.settle()
         while discard and self._slices:
             piece = self._slices.popleft()
             if isinstance(piece, _Slice):

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from headgate.protocol.aio import Client, Event, Subscription, connect
-from headgate.protocol.client import ClientLimits, Replay
+from headgate.protocol.client import ClientLimits, Replay, Replaying
 from headgate.protocol.errors import ConnectionLost, ErrorCode, LocalError, Refused
 from headgate.protocol.messages import Gap, Hold
 from tests.support.fake_broker import FakeBroker, fake_broker
@@ -367,9 +367,7 @@ async def test_who_waits_for_a_confirmation_is_woken_by_it_and_nothing_else(monk
         fake.drop()
         await fake.until(lambda: fake.sessions and fake.session.subscriptions)
         rests: list[float] = []
-        monkeypatch.setattr(
-            "headgate.protocol.aio.replaying.Replaying.rested", lambda _, seconds: rests.append(seconds)
-        )
+        monkeypatch.setattr(Replaying, "rested", lambda _, seconds: rests.append(seconds))
         waiting = asyncio.ensure_future(past.until_confirmed())
         for _ in range(10):
             await client.ask("status")

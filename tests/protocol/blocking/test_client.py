@@ -46,7 +46,7 @@ def test_soon_fills_batches_and_flush_waits(fake: Fake) -> None:
 def test_the_linger_is_over_at_the_next_call_after_it(fake: Fake) -> None:
     now = [0.0]
     with connect_blocking(fake.thing.address, linger_seconds=5) as client:
-        client._clock = lambda: now[0]
+        client.clock = lambda: now[0]
         client.publish_soon("a")
         client.publish_soon("a")
         now[0] = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.client import Event, Inbox
+from headgate.protocol.client import Event, Inbox, Outcome
 from headgate.protocol.client.delivered import Heard
 from headgate.protocol.client.merging import Piece
 from headgate.protocol.client.receiving import Deliveries
@@ -16,7 +16,7 @@ from headgate.protocol.messages import Deliver, Gap, Subscribe
 
 
 def inbox(deliveries: Deliveries, number: int) -> Inbox:
-    made = deliveries.inboxes[number] = Inbox(deliveries, Subscribe(number, number, "a"))
+    made = deliveries.inboxes[number] = Inbox(deliveries, Subscribe(number, number, "a"), Outcome())
     return made
 
 
@@ -245,7 +245,7 @@ def test_rows_of_a_log_are_events_with_the_ids_that_they_had() -> None:
 
 def test_rows_of_a_log_that_are_broken_are_counted_and_exact_is_exact() -> None:
     deliveries = Deliveries(10)
-    one = Inbox(deliveries, Subscribe(1, 1, "a", "", {"exact": True}))
+    one = Inbox(deliveries, Subscribe(1, 1, "a", "", {"exact": True}), Outcome())
     row = logged(0, 3)
     row.topics = "a\na/1\na"
     row.records = row.records[:-1] + b"\xff"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headgate.protocol.addresses import Addresses
-from headgate.protocol.client import ClientOptions, Conversation, Outcome, Overview
+from headgate.protocol.client import ClientCore, ClientOptions, Conversation, Outcome
 from headgate.protocol.client.producing import Producer
-from headgate.protocol.errors import LocalError
+from headgate.protocol.errors import HeadgateError, LocalError
 from headgate.protocol.messages import Gap, Welcome
 
 
@@ -14,13 +14,17 @@ class Link:
 
     def __init__(self) -> None:
         self.addresses = Addresses("a:7400,b:7400", lambda: 0.0, shuffle=False)
+        self.failure: HeadgateError | None = None
         self.reconnects = 0
         self.connected = False
+
+    def forsake(self, error: HeadgateError) -> None:
+        self.failure = error
 
 
 def test_it_shows_what_its_parts_know() -> None:
     conversation, link = Conversation(ClientOptions(), Outcome), Link()
-    overview = Overview(conversation, link)
+    overview = ClientCore(ClientOptions(), conversation, link, lambda: 0.0)
     assert (overview.address, overview.addresses) == ("a:7400,b:7400", ("a:7400", "b:7400"))
     assert (overview.broker, overview.connected, overview.reconnects) == ("", False, 0)
     assert overview.hindrance is None

@@ -1,0 +1,44 @@
+"""The asyncio driver of tasks: it awaits what they wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from ..client import Close, Settled, Task, Wanted, Work
+from .receipt import Receipt
+
+if TYPE_CHECKING:
+    from .client import Client
+
+__all__ = ["drive", "run"]
+
+Result = TypeVar("Result")
+
+
+async def drive(task: Task[Result]) -> Result:
+    """Go on with a task to its end. Who is cancelled here leaves it where it waits, and may drive it again."""
+    wanted = task.begin()
+    while wanted is not None:
+        try:
+            value = await _come(wanted)
+        except Exception as error:
+            wanted = task.fail(error)
+        else:
+            wanted = task.give(value)
+    return task.result
+
+
+async def run(work: Work[Result]) -> Result:
+    """See work through to its end, or end it where this is cancelled."""
+    task = Task(work)
+    try:
+        return await drive(task)
+    finally:
+        task.close()
+
+
+async def _come(wanted: Wanted) -> Any:
+    if isinstance(wanted, Settled):
+        return await cast(Receipt, wanted.outcome).wait()  # the conversation makes Receipts
+    client = cast("Client", wanted.client)
+    return await (client.close() if isinstance(wanted, Close) else client.another(wanted.address))

@@ -1,0 +1,276 @@
+"""The core of a client: what the asyncio and the blocking client do alike, without I/O.
+
+What has to wait is work for a task (`task.py`), which each of them drives in its own way. Publishing is not here: how
+to wait for room, and when to send, is what the two differ in, and it must cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from ..addresses import Addresses
+from ..errors import HeadgateError, LocalError
+from ..messages import Gap, LogChunk, ReadLog
+from .conversation import ClientOptions, Conversation
+from .limits import ClientLimits
+from .logs import Logs
+from .outcome import Outcome
+from .receiving import Event, Inbox
+from .replaying import Replaying
+from .task import Work, settled
+
+__all__ = ["ClientCore", "Lock", "SubscriptionCore"]
+
+
+class Lock(Protocol):
+    """What keeps other threads from a client, where there are any."""
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *error: Any) -> Any: ...
+
+
+class Link(Protocol):
+    """What carries the messages of a client, whatever its world."""
+
+    addresses: Addresses
+    failure: HeadgateError | None
+    reconnects: int
+
+    @property
+    def connected(self) -> bool: ...
+
+    def forsake(self, error: HeadgateError) -> None: ...
+
+
+Made = TypeVar("Made")
+
+
+class ClientCore:
+    """What a client shows of itself, and asks its broker. Its world says how to `pump` and what guards it."""
+
+    sharing: Lock
+
+    def __init__(
+        self, options: ClientOptions, conversation: Conversation, link: Link, clock: Callable[[], float]
+    ) -> None:
+        self.clock = clock
+        self.limits: ClientLimits = options.limits
+        self._conversation = conversation
+        self._publications = conversation.publications
+        self._link = link
+        self._name = options.name
+        self._logs: Logs | None = None
+        self._closed = False
+
+    # --- What it shows -----------------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """The address of the broker that it has, or had last, as given."""
+        return self._link.addresses.last or self._link.addresses.text
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Every broker that it may turn to."""
+        return self._link.addresses.every
+
+    @property
+    def broker(self) -> str:
+        """The broker's name, as it introduced itself."""
+        return self._conversation.broker
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection, as far as is known; without one everything waits for the next."""
+        return self._link.connected
+
+    @property
+    def reconnects(self) -> int:
+        """How often the connection was lost and found again."""
+        return self._link.reconnects
+
+    @property
+    def failures(self) -> deque[HeadgateError]:
+        """The last errors of publishes that nobody was waiting for."""
+        return self._conversation.publications.failures
+
+    @property
+    def failure_count(self) -> int:
+        """How many events those and all earlier ones concern."""
+        return self._conversation.publications.failure_count
+
+    @property
+    def hindrance(self) -> HeadgateError | None:
+        """Why what is to be stored has to be tried again, while it is; None when nothing has."""
+        reasons = (producer.hindrance for producer in self._conversation.publications.producers)
+        return next((reason for reason in reasons if reason is not None), None)
+
+    @property
+    def lost(self) -> int:
+        """Deliveries that were dropped on the way to this client, all subscriptions together."""
+        return self._conversation.deliveries.lost
+
+    @property
+    def malformed(self) -> int:
+        """Events that were skipped because their publisher did not encode them properly."""
+        return self._conversation.deliveries.malformed
+
+    def interest(self, stream: str) -> list[str] | None:
+        """The attributes of a stream that brokers filter on, as they said last; None when they did not."""
+        return self._conversation.publications.interest.get(stream)
+
+    # --- What it asks ------------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Send what may be sent, where nobody does so while he waits."""
+
+    def check_usable(self) -> None:
+        """Raises what ended this client."""
+        if self._link.failure is not None:
+            raise self._link.failure
+        if self._closed:
+            raise LocalError("this client is closed: connect again")
+
+    def asking(self, verb: str, arguments: dict[str, Any]) -> Work[Any]:
+        """Ask the broker itself. Raises Refused."""
+        with self.sharing:
+            self.check_usable()
+            outcome = self._conversation.ask(verb, arguments)
+            self.pump()
+        return (yield from settled(self, outcome))
+
+    def requesting_log(self, message: ReadLog) -> Work[LogChunk]:
+        """A chunk of a log that this client's own broker has; `over_logs` asks the right one. Raises Refused."""
+        with self.sharing:
+            self.check_usable()
+            outcome = self._conversation.read_log(message)
+            self.pump()
+        chunk: LogChunk = yield from settled(self, outcome)
+        return chunk
+
+    def over_logs(self) -> Logs:
+        """The logs of the cluster."""
+        with self.sharing:
+            self.check_usable()
+            if self._logs is None:
+                self._logs = Logs(self)
+            return self._logs
+
+    def subscribing(
+        self,
+        pattern: str,
+        where: str | None,
+        options: dict[str, Any],
+        start: str | int | None,
+        event: type[Event],
+        made: Callable[[Inbox, Replaying | None], Made],
+    ) -> Work[Made]:
+        """Subscribe, from the past on with `start`; what was made of its inbox. Raises Refused."""
+        with self.sharing:
+            self.check_usable()
+            inbox = self._conversation.inbox(pattern, where or "", options)
+        try:
+            if start is not None and not options.get("durable"):  # which the broker refuses, before anything is read
+                replaying = Replaying(self, inbox, start)
+                subscription = made(inbox, replaying)
+                yield from replaying.begin(event)
+            else:
+                subscription = made(inbox, None)
+                yield from settled(self, self.say_subscribe(inbox))
+        except BaseException:
+            with self.sharing:
+                self._conversation.unsubscribe(inbox)
+                self.pump()
+            raise
+        return subscription
+
+    def say_subscribe(self, inbox: Inbox) -> Outcome:
+        """Subscribe, and do not wait for it."""
+        with self.sharing:
+            outcome = self._conversation.subscribe(inbox)
+            self.pump()
+        return outcome
+
+    def confirming(self, inbox: Inbox) -> Work[None]:
+        """Wait until the broker of the session that there is has this subscription. Raises what ended it."""
+        while not inbox.ended:
+            if inbox.confirmed:
+                return
+            yield from settled(self, inbox.confirmation)
+        raise inbox.failure or LocalError("this subscription is closed: nothing comes any more")
+
+    def unsubscribing(self, inbox: Inbox) -> Work[None]:
+        """End a subscription."""
+        with self.sharing:
+            if self._closed or self._link.failure is not None:
+                inbox.end(discard=True)
+                return
+            outcome = self._conversation.unsubscribe(inbox)
+            self.pump()
+        yield from settled(self, outcome)
+
+    def forked(self, error: LocalError) -> None:
+        """This is a child of the process that connected."""
+        self._link.forsake(error)
+        self._conversation.forsake(error)
+
+
+class SubscriptionCore:
+    """What a subscription shows of itself."""
+
+    def __init__(self, inbox: Inbox, replaying: Replaying | None) -> None:
+        self._inbox = inbox
+        self._replaying = replaying
+
+    @property
+    def number(self) -> int:
+        """What its events carry as `subscription`."""
+        return self._inbox.number
+
+    @property
+    def pattern(self) -> str:
+        """FROM."""
+        return self._inbox.request.pattern
+
+    @property
+    def where(self) -> str:
+        """WHERE."""
+        return self._inbox.request.condition
+
+    @property
+    def lost(self) -> int:
+        """Deliveries of this subscription that the broker had to drop."""
+        return self._inbox.lost
+
+    @property
+    def gaps(self) -> deque[Gap]:
+        """The last gaps, each with count and reason; those with subscription 0 concern the whole client."""
+        return self._inbox.gaps
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits here untaken that the broker keeps what follows, and goes on with the others."""
+        return self._inbox.held
+
+    @property
+    def stalls(self) -> int:
+        """How often it was full."""
+        return self._inbox.stalls
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the broker has it; not so from the gap that tells of a new session until it has it again."""
+        return self._inbox.confirmed
+
+    @property
+    def begins(self) -> dict[str, int]:
+        """Where it began in each log that it reads: position by log, as in "ann@1763492000". Empty without `start`."""
+        return self._replaying.begins if self._replaying is not None else {}
+
+    def _confirming(self, client: ClientCore) -> Work[None]:
+        if self._replaying is not None and not self._inbox.ended:
+            self._replaying.hasten()
+        yield from client.confirming(self._inbox)

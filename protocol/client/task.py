@@ -1,0 +1,97 @@
+"""Task: work of a client as a generator that the driver of a world moves on.
+
+Work yields what it waits for and is given what comes of it; how to wait is the driver's business, whether it awaits or
+reads a socket in a thread:
+
+    def asking(client, verb):
+        outcome = ...                      # asked, and not waited for
+        yield Settled(client, outcome)
+        return outcome.result()
+
+A driver may leave a task where it waits, because its caller was cancelled or has no more time, and go on with it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from .outcome import Outcome
+
+if TYPE_CHECKING:
+    from .core import ClientCore
+
+__all__ = ["Close", "Dial", "Settled", "Task", "Wanted", "Work", "settled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Wait until an outcome is settled that this client will hear of."""
+
+    client: ClientCore
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Connect another client like this one to that address, and give it. Raises CannotConnect."""
+
+    client: ClientCore
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close a client."""
+
+    client: ClientCore
+
+
+Result = TypeVar("Result")
+Wanted = Settled | Dial | Close
+Work = Generator[Wanted, Any, Result]
+
+
+def settled(client: ClientCore, outcome: Outcome) -> Work[Any]:
+    """Wait for an outcome; its value. Raises its error."""
+    yield Settled(client, outcome)
+    return outcome.result()
+
+
+class Task(Generic[Result]):
+    """Moves work on from one thing that it waits for to the next. Each step raises what the work raises."""
+
+    def __init__(self, work: Work[Result]) -> None:
+        self.result: Result  # at its end
+        self._work = work
+        self._wanted: Wanted | None = None
+        self._has_begun = False
+
+    def begin(self) -> Wanted | None:
+        """What it waits for now, None at its end; it begins, unless it was begun before."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._step(lambda: next(self._work))
+        return self._wanted
+
+    def give(self, value: Any) -> Wanted | None:
+        """This came of what it waited for; what it waits for next."""
+        return self._step(lambda: self._work.send(value))
+
+    def fail(self, error: Exception) -> Wanted | None:
+        """What it waited for failed; what it waits for next."""
+        return self._step(lambda: self._work.throw(error))
+
+    def close(self) -> None:
+        """It is not gone on with."""
+        self._wanted = None
+        self._work.close()
+
+    def _step(self, step: Callable[[], Wanted]) -> Wanted | None:
+        self._wanted = None
+        try:
+            self._wanted = step()
+        except StopIteration as end:
+            self.result = end.value
+        return self._wanted
