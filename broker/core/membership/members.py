@@ -14,20 +14,36 @@ entry. Nobody can lie between the two, so the list claims nothing untrue; nobody
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from ..keyspace import hash_identifier
+from ..messages import Address, Identifier, whole
+from .config import MESH_MAX
 
-__all__ = ["RING_TOP", "Member", "SuccessorList", "adopted", "after", "ideal", "member_of", "without_head"]
+__all__ = [
+    "NUMBER_MAX",
+    "RING_TOP",
+    "Member",
+    "SuccessorList",
+    "adopted",
+    "after",
+    "ideal",
+    "member_of",
+    "without_head",
+]
+
+
+NUMBER_MAX = 2**63 - 1
+"""Of an incarnation, and of a question about the ring."""
 
 
 class Member(NamedTuple):
     """One life of one broker on the ring, or an artificial entry of a successor list (padding > 0)."""
 
-    identifier: int
-    incarnation: int
-    padding: int = 0
-    address: str = ""
+    identifier: Identifier
+    incarnation: Annotated[int, whole(NUMBER_MAX)]
+    padding: Annotated[int, whole(MESH_MAX - 1)] = 0
+    address: Address = ""
 
     @property
     def artificial(self) -> bool:

@@ -1,22 +1,21 @@
 """What brokers say to each other about the ring, and what the membership machine asks of its host.
 
 Everything travels in a Letter, which names the life (member, with incarnation) of the sender and of the recipient. A
-broker that gets a letter for a former life of its own answers Gone. What they are on the wire is in `letters.py`.
+broker that gets a letter for a former life of its own answers Gone. Lists of members are bounded, and nobody but a
+successor list may name artificial members.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
-from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.messages import Letter as WireLetter
 
 from ..effects import Note
-from ..keyspace import RING_SIZE
+from ..messages import LETTERS, declared, listed, nullable, record, whole
 from .config import MESH_MAX
-from .members import Member, SuccessorList
+from .members import NUMBER_MAX, Member
 
 __all__ = [
     "Agree",
@@ -50,121 +49,144 @@ __all__ = [
     "to_wire",
 ]
 
+Number = Annotated[int, whole(NUMBER_MAX)]
+ENTRY = record(Member)
+LIVING = record(Member, lambda member: not member.artificial and bool(member.address))
+Successors = Annotated[tuple[Member, ...], listed(ENTRY, MESH_MAX, 1)]
+Members = Annotated[tuple[Member, ...], listed(LIVING, MESH_MAX)]
 
+
+@LETTERS.message(0)
 @dataclass(slots=True)
 class Query:
     """Tell me your pointers; I shall act on them. Answered by State, Busy, Gone or Fenced."""
 
-    number: int
+    number: Number
 
 
+@LETTERS.message(1)
 @dataclass(slots=True)
 class State:
     """My pointers, as they were when I answered."""
 
-    number: int
-    predecessor: Member | None
-    successors: SuccessorList
+    number: Number
+    predecessor: Annotated[Member | None, nullable(ENTRY)]
+    successors: Successors
 
 
+@LETTERS.message(2)
 @dataclass(slots=True)
 class Busy:
     """I live, but a step of my own is under way and my pointers are undefined: ask again later."""
 
-    number: int
+    number: Number
 
 
+@LETTERS.message(3)
 @dataclass(slots=True)
 class Ping:
     """Do you live? Carries no pointers, so it is answered always."""
 
-    number: int
+    number: Number
 
 
+@LETTERS.message(4)
 @dataclass(slots=True)
 class Pong:
     """I live."""
 
-    number: int
+    number: Number
 
 
+@LETTERS.message(5)
 @dataclass(slots=True)
 class Notify:
     """You are my successor: perhaps I am your predecessor."""
 
 
+@LETTERS.message(6)
 @dataclass(slots=True)
 class Gone:
     """You wrote to a life that is over, or to one that is no member of a ring."""
 
-    member: Member
+    member: Annotated[Member, LIVING]
 
 
+@LETTERS.message(7)
 @dataclass(slots=True)
 class Fenced:
     """I declared you dead. You cannot stay as you are; come back in a new incarnation."""
 
 
+@LETTERS.message(8)
 @dataclass(slots=True)
 class Look:
     """Show me your list; I only look around, and never act on it. Answered always, by members of a ring."""
 
-    number: int
+    number: Number
 
 
+@LETTERS.message(9)
 @dataclass(slots=True)
 class Seen:
     """What a Look saw; hints are any members that may be nearer to somewhere."""
 
-    number: int
-    successors: SuccessorList
-    hints: tuple[Member, ...] = ()
+    number: Number
+    successors: Successors
+    hints: Members = ()
 
 
+@LETTERS.message(16)
 @dataclass(slots=True)
 class Shrunk:
     """The ring is too small to be one: these are left of it, those died. We all go back to the mesh, at once."""
 
-    left: tuple[Member, ...]
-    dead: tuple[Member, ...]
+    left: Members
+    dead: Members
 
 
+@LETTERS.message(10)
 @dataclass(slots=True)
 class Greet:
     """I am in no ring; these are the brokers I hear from."""
 
-    known: tuple[Member, ...]
+    known: Members
 
 
+@LETTERS.message(11)
 @dataclass(slots=True)
 class Ringed:
     """Answer to Greet: I am in a ring. Join it through me."""
 
 
+@LETTERS.message(12)
 @dataclass(slots=True)
 class Meet:
     """There is another ring, and the sender is in it."""
 
 
+@LETTERS.message(13)
 @dataclass(slots=True)
 class Propose:
     """Let us open a ring of exactly these members."""
 
-    view: tuple[Member, ...]
+    view: Members
 
 
+@LETTERS.message(14)
 @dataclass(slots=True)
 class Agree:
     """I do nothing else until you say Open, or until a while has passed."""
 
-    view: tuple[Member, ...]
+    view: Members
 
 
+@LETTERS.message(15)
 @dataclass(slots=True)
 class Open:
     """All of them agreed: the ring is open."""
 
-    view: tuple[Member, ...]
+    view: Members
 
 
 Body = (
@@ -229,111 +251,23 @@ ChordInput = Heard | Tick
 ChordEffect = Post | Lost | Reborn | Owning | Note
 
 
-# Letters on the wire: what the membership machine says, as plain lists, and back again with every shape checked.
-#
-# The wire knows nothing of the ring: a Letter there has a kind and a list. One table says for each kind which message
-# it is and what its fields are; whatever does not fit is a ProtocolViolation, and the link that brought it ends. Lists
-# of members are bounded, identifiers are 64 bits, and nobody but a successor list may name artificial members.
-
-_ADDRESS_LENGTH_MAX = 300
-_COUNTER_MAX = 2**63
+@dataclass(slots=True)
+class _Ends:
+    sender: Annotated[Member, LIVING]
+    recipient: Annotated[Member | None, nullable(LIVING)]
 
 
-def _member(value: Any) -> Member:
-    if type(value) is not list or len(value) != 4:
-        raise ProtocolViolation("a member is [identifier, incarnation, padding, address]")
-    identifier, incarnation, padding, address = value
-    fits = type(identifier) is int and 0 <= identifier < RING_SIZE
-    fits = fits and type(incarnation) is int and 0 <= incarnation < _COUNTER_MAX
-    fits = fits and type(padding) is int and 0 <= padding < MESH_MAX
-    if not fits or type(address) is not str or len(address) > _ADDRESS_LENGTH_MAX:
-        raise ProtocolViolation("a member is [identifier, incarnation, padding, address]")
-    return Member(identifier, incarnation, padding, address)
-
-
-def _real(value: Any) -> Member:
-    member = _member(value)
-    if member.artificial or not member.address:
-        raise ProtocolViolation("an artificial member writes and reads no letters")
-    return member
-
-
-def _perhaps(value: Any) -> Member | None:
-    return None if value is None else _member(value)
-
-
-def _members(value: Any) -> tuple[Member, ...]:
-    if type(value) is not list or len(value) > MESH_MAX:
-        raise ProtocolViolation(f"a list of members has at most {MESH_MAX}")
-    return tuple(_member(one) for one in value)
-
-
-def _list(value: Any) -> tuple[Member, ...]:
-    members = _members(value)
-    if not members:
-        raise ProtocolViolation("a successor list is never empty")
-    return members
-
-
-def _real_members(value: Any) -> tuple[Member, ...]:
-    members = _members(value)
-    for member in members:
-        if member.artificial or not member.address:
-            raise ProtocolViolation("an artificial member has no place in this list")
-    return members
-
-
-def _number(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < _COUNTER_MAX:
-        raise ProtocolViolation("a question has a number")
-    return value
-
-
-_FIELDS: tuple[tuple[type[Any], tuple[Callable[[Any], Any], ...]], ...] = (
-    (Query, (_number,)),
-    (State, (_number, _perhaps, _list)),
-    (Busy, (_number,)),
-    (Ping, (_number,)),
-    (Pong, (_number,)),
-    (Notify, ()),
-    (Gone, (_real,)),
-    (Fenced, ()),
-    (Look, (_number,)),
-    (Seen, (_number, _list, _real_members)),
-    (Greet, (_real_members,)),
-    (Ringed, ()),
-    (Meet, ()),
-    (Propose, (_real_members,)),
-    (Agree, (_real_members,)),
-    (Open, (_real_members,)),
-    (Shrunk, (_real_members, _real_members)),
-)
-"""By kind, which is the place in this table: the message and what each of its fields must be."""
-
-_KIND: dict[type[Any], int] = {message: kind for kind, (message, _) in enumerate(_FIELDS)}
+_ENDS = declared(_Ends)
 
 
 def to_wire(letter: Letter) -> WireLetter:
     """What travels."""
-    kind = _KIND[type(letter.body)]
-    body = [_plain(getattr(letter.body, name)) for name in type(letter.body).__slots__]
+    kind, body = LETTERS.write(letter.body)
     return WireLetter(list(letter.sender), None if letter.recipient is None else list(letter.recipient), kind, body)
 
 
 def from_wire(wire: WireLetter) -> Letter:
     """The letter that travelled. Raises ProtocolViolation."""
-    if not 0 <= wire.kind < len(_FIELDS):
-        raise ProtocolViolation(f"no letter has kind {wire.kind}")
-    message, fields = _FIELDS[wire.kind]
-    if len(wire.body) != len(fields):
-        raise ProtocolViolation(f"{message.__name__} has {len(fields)} fields, not {len(wire.body)}")
-    body = message(*(check(value) for check, value in zip(fields, wire.body, strict=True)))
-    return Letter(_real(wire.sender), None if wire.recipient is None else _real(wire.recipient), body)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Member):
-        return list(value)
-    if isinstance(value, tuple):
-        return [list(member) for member in value]
-    return value
+    body = LETTERS.read(wire.kind, wire.body)
+    ends = _ENDS.read([wire.sender, wire.recipient])
+    return Letter(ends.sender, ends.recipient, body)
