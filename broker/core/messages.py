@@ -34,7 +34,12 @@ __all__ = [
     "ADDRESS_LENGTH_MAX",
     "ANYTHING",
     "CONTROLS",
+    "Declared",
+    "COUNTER",
+    "IDENTIFIER",
     "LETTERS",
+    "MAP",
+    "TEXT",
     "Address",
     "Counter",
     "Field",
@@ -100,15 +105,11 @@ def whole(most: int, wanted: str = "") -> Field:
 
 def choice(kind: type[IntEnum]) -> Field:
     """One of the numbers of an enumeration."""
-    known = {int(one): one for one in kind}
-
-    def read(value: Any) -> IntEnum:
-        if type(value) is int and value in known:
-            return known[value]
-        raise Unfit
-
-    names = ", ".join(f"{one} ({known[one].name.lower()})" for one in sorted(known))
-    return Field(f"one of {names}", read, int, bound=max(known), label="choice")
+    known = {int(one): one.name.lower().replace("_", " ") for one in kind}
+    names = ", ".join(f"{one} ({known[one]})" for one in sorted(known))
+    return Field(
+        f"one of {names}", _as(lambda value: type(value) is int and value in known), bound=max(known), label="choice"
+    )
 
 
 def text(most: int, least: int = 0) -> Field:
@@ -191,6 +192,7 @@ NAME = text(ATTRIBUTE_NAME_LENGTH_MAX)
 TEXT = text(TEXT_LENGTH_MAX)
 ADDRESS = text(ADDRESS_LENGTH_MAX)
 ANYTHING = Field("anything", lambda value: value, label="anything")
+MAP = Field("a map with string keys", _as(lambda value: type(value) is dict), label="map")
 
 Identifier = Annotated[int, IDENTIFIER]
 Counter = Annotated[int, COUNTER]
@@ -271,6 +273,10 @@ class Vocabulary:
 
     def __iter__(self) -> Iterator[Declared]:
         return iter([self._by_kind[kind] for kind in sorted(self._by_kind)])
+
+    def kind_of(self, message: type[Any]) -> int:
+        """The kind under which a message travels."""
+        return self._by_class[message].kind
 
     def write(self, message: Any) -> tuple[int, list[Any]]:
         """What travels: the kind and the fields."""

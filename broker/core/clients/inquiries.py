@@ -1,9 +1,6 @@
 """Inquiries: a question of a client that another broker answers, so that one connection sees the whole cluster.
 
-    INQUIRE    [number, verb, arguments]
-    ANSWERED   [number, code, value]        code 0: the value answers it; otherwise it was refused, and value says why
-
-Both travel as Control. `number` is the asker's. Whoever is asked answers as it would a client of its own, in pages of
+Whoever is asked answers as it would a client of its own, in pages of
 the same size, and asks nobody on. What is asked changes nothing: only the verbs in INQUIRED go to another broker.
 
 An inquiry ends with its answer or with the link. After INQUIRY_SECONDS_MAX the client is told that there was no answer;
@@ -17,8 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
-from headgate.protocol.messages import Control
+from headgate.protocol.errors import ErrorCode, Refused
 
 from ..cluster import Cluster
 from ..deferred import Later
@@ -26,14 +22,12 @@ from ..keyspace import hash_identifier
 from ..limits import INQUIRIES_PER_BROKER_MAX, INQUIRY_LENGTH_MAX, INQUIRY_SECONDS_MAX
 from ..links import PeerInfo
 from ..timers import NEVER, Timers
+from .messages import Answered, Inquire
 
-__all__ = ["ANSWERED", "INQUIRE", "INQUIRED", "INQUIRIES", "Inquiries"]
+__all__ = ["INQUIRED", "INQUIRIES", "Inquiries"]
 
 INQUIRIES = "inquiries"
 """Key of the timer: whoever asked another broker has waited long enough."""
-
-INQUIRE, ANSWERED = 40, 41
-"""Kinds of Control."""
 
 INQUIRED = frozenset(("status", "ring", "streams", "subs", "slowest", "logs"))
 """Verbs that one broker may ask another."""
@@ -61,7 +55,7 @@ class Inquiries:
 
     def begin(self) -> None:
         """Other brokers may ask from now on."""
-        self._cluster.take_controls({INQUIRE: self._asked, ANSWERED: self._answered})
+        self._cluster.take_controls({Inquire: self._asked, Answered: self._answered})
 
     def ask(self, broker: Any, verb: str, arguments: dict[str, Any], now: float) -> Later:
         """Ask another broker; what it answers. Raises Refused when it cannot be asked."""
@@ -78,7 +72,7 @@ class Inquiries:
         self._numbers += 1
         self._open[self._numbers] = _Inquiry(info, later, now + INQUIRY_SECONDS_MAX)
         self._set_timer()
-        self._cluster.peers.tell(info.address, Control(INQUIRE, [self._numbers, verb, arguments]), now)
+        self._cluster.tell(info, Inquire(self._numbers, verb, arguments), now)
         return later
 
     def link_down(self, info: PeerInfo) -> None:
@@ -112,20 +106,15 @@ class Inquiries:
 
     # --- what other brokers say --------------------------------------------------------------------------------------
 
-    def _answered(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        if len(body) != 3 or type(body[0]) is not int or type(body[1]) is not int:
-            raise ProtocolViolation("ANSWERED is [number, code, value]")
-        number, code, value = body
-        one = self._open.get(number)
+    def _answered(self, info: PeerInfo, answer: Answered, now: float) -> None:
+        one = self._open.get(answer.number)
         if one is None or one.info is not info:
             return  # it was asked on an earlier link
-        del self._open[number]
-        self._say(one, Refused(code, str(value)) if code else value)
+        del self._open[answer.number]
+        self._say(one, Refused(answer.code, str(answer.value)) if answer.code else answer.value)
 
-    def _asked(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        if len(body) != 3 or (type(body[0]), type(body[1]), type(body[2])) != (int, str, dict):
-            raise ProtocolViolation("INQUIRE is [number, verb, arguments]")
-        number, verb, arguments = body
+    def _asked(self, info: PeerInfo, inquiry: Inquire, now: float) -> None:
+        number, verb = inquiry.number, inquiry.verb
         link = info.link
         assert link is not None
         try:
@@ -133,7 +122,7 @@ class Inquiries:
                 raise Refused(ErrorCode.BAD_REQUEST, f"{verb} is not asked of another broker; connect to that broker")
             if self._answering.get(link, 0) >= INQUIRIES_PER_BROKER_MAX:
                 raise Refused(ErrorCode.LIMIT, f"{INQUIRIES_PER_BROKER_MAX} questions wait already: try again")
-            value = self._answer(verb, arguments, now)
+            value = self._answer(verb, inquiry.arguments, now)
         except Refused as error:
             value = error
         if not isinstance(value, Later):
@@ -154,8 +143,9 @@ class Inquiries:
         if not isinstance(answer, Refused) and len(repr(answer).encode()) > INQUIRY_LENGTH_MAX:
             text = "the answer is too long to be carried from broker to broker: ask that broker itself"
             answer = Refused(ErrorCode.LIMIT, text)
-        body = [number, int(answer.code), answer.text] if isinstance(answer, Refused) else [number, 0, answer]
-        self._cluster.peers.tell(info.address, Control(ANSWERED, body), now)
+        refused = isinstance(answer, Refused)
+        told = Answered(number, int(answer.code), answer.text) if refused else Answered(number, 0, answer)
+        self._cluster.tell(info, told, now)
 
 
 def _unavailable(info: PeerInfo, reason: str) -> Refused:

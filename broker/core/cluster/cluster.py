@@ -19,7 +19,7 @@ can answer for the key at this moment. The answer holds as long as `epoch` stays
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -34,7 +34,9 @@ from ..kv import Added, Item, Keyed, KeyedConfig, Kind, Placed, Removed, Route, 
 from ..limits import HOMES_MAX, ROSTER_SECONDS, ROUTE_HOPS_MAX
 from ..links import PeerInfo, Peers
 from ..membership import Chord, Heard, Lost, Member, Post, Tick, from_wire, to_wire
+from ..messages import CONTROLS
 from .address_book import Acquaintances
+from .messages import Roster
 from .serving import Standing
 
 __all__ = ["HERE", "LIFE_SHIFT", "WAIT", "Cluster"]
@@ -48,8 +50,8 @@ WAIT = -2
 LIFE_SHIFT = 16
 """A ring member's incarnation is the broker's life and, behind it, how often it was reborn within that life."""
 
-_STORE, _ROUTE, _ROSTER = 1, 2, 3
-"""Kinds of Control that end here; higher ones are the parts' above."""
+_STORE, _ROUTE = 1, 2
+"""Kinds of Control that carry a message of the store."""
 
 
 class Cluster:
@@ -69,8 +71,8 @@ class Cluster:
         self.placed: Callable[[int, bool, float], None]
         self.changed: Callable[[float], None]
         self.came_to_rest: Callable[[], None]
-        self.table_of_controls: dict[int, Callable[[PeerInfo, list[Any], float], None]] = {}
-        self.take_controls({_STORE: self._store_message, _ROUTE: self._routed, _ROSTER: self._roster})
+        self.table_of_controls: dict[int | type[Any], Callable[[PeerInfo, Any, float], None]] = {}
+        self.take_controls({_STORE: self._store_message, _ROUTE: self._routed, Roster: self._roster})
         self.random = random
         self._effects = effects
         self.acquaintances = Acquaintances()
@@ -85,10 +87,10 @@ class Cluster:
         self.lost_routes = 0
         self.reconnects = 0
 
-    def take_controls(self, table: dict[int, Callable[[PeerInfo, list[Any], float], None]]) -> None:
-        """Who handles which kinds of CONTROL; each kind has one handler."""
+    def take_controls(self, table: Mapping[Any, Callable[[PeerInfo, Any, float], None]]) -> None:
+        """Who handles which messages; each has one handler."""
         twice = self.table_of_controls.keys() & table.keys()
-        assert not twice, f"two parts of the broker use kind {min(twice)} of CONTROL"
+        assert not twice, f"two parts of the broker handle {twice}"
         self.table_of_controls |= table
 
     def start(self, now: float) -> None:
@@ -146,9 +148,11 @@ class Cluster:
     def control(self, info: PeerInfo, message: Control, now: float) -> None:
         """Something else came."""
         handle = self.table_of_controls.get(message.kind)
-        if handle is None:
-            raise ProtocolViolation(f"no control message has kind {message.kind}")
-        handle(info, list(message.body), now)
+        if handle is not None:
+            handle(info, list(message.body), now)
+            return
+        said = CONTROLS.read(message.kind, list(message.body))
+        self.table_of_controls[type(said)](info, said, now)
 
     def wake(self, now: float) -> None:
         """What is due is done."""
@@ -230,10 +234,19 @@ class Cluster:
         """Whether there is nobody else, as far as is known here."""
         return not self.table.known
 
-    def broadcast(self, kind: int, body: list[Any], now: float) -> None:
-        """To everybody with a link."""
+    def tell(self, info: PeerInfo, message: Any, now: float) -> None:
+        """Say a message of CONTROLS to a broker, as soon as there is a link; it may be lost."""
+        self.tell_address(info.address, message, now)
+
+    def tell_address(self, address: str, message: Any, now: float) -> None:
+        """The same, where only its address is known."""
+        self.peers.tell(address, Control(*CONTROLS.write(message)), now)
+
+    def broadcast(self, message: Any, now: float) -> None:
+        """Say a message of CONTROLS to every broker that there is a link to."""
+        said = Control(*CONTROLS.write(message))
         for info in self.linked():
-            self.peers.tell(info.address, Control(kind, body), now)
+            self.peers.tell(info.address, said, now)
 
     def linked(self) -> list[PeerInfo]:
         """Brokers that there is a link to."""
@@ -386,8 +399,7 @@ class Cluster:
         self._reach_homes(now)
         if linked:
             asked = self.random.choice(linked)
-            addresses = [info.address for info in linked[:MESH_BROKERS_MAX]]
-            self.peers.tell(asked.address, Control(_ROSTER, addresses), now)
+            self.tell(asked, Roster(tuple(info.address for info in linked[:MESH_BROKERS_MAX])), now)
         self._refresh(now)
 
     def home_at(self, home: int, life: int, address: str) -> None:
@@ -401,10 +413,10 @@ class Cluster:
         """Events wait for brokers that there is no link to, as for most beyond MESH_BROKERS_MAX: those are dialled."""
         for home, session in self.peers.sessions.items():
             if session.outbox and session.link is None and home in self._homes:
-                self.peers.tell(self._homes[home], Control(_ROSTER, []), now)
+                self.tell_address(self._homes[home], Roster(()), now)
 
-    def _roster(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        self.acquaintances.told(body, now)
+    def _roster(self, info: PeerInfo, roster: Roster, now: float) -> None:
+        self.acquaintances.told(roster.addresses, now)
         self._refresh(now)
 
     def validate(self) -> None:

@@ -10,28 +10,28 @@ and has to be matched once for each of them, by whoever owns that key. `Forwardi
 **Contract.** `publish` takes a batch of an own publisher or raises, having done nothing. Parts of one split never
 overlap, so nothing is matched twice, whatever two brokers think of each other's keys; and nothing is matched where the
 answer may be out of date. Events of one publisher stay in order, also while keys change their owner. A row that goes
-nowhere within a bound of time is lost, counted, and told to every subscriber of its stream (`losses`), at least as many
-as were lost. In a cluster where everybody holds every key all of this costs one comparison. `BACKLOG` and `GATHERING`
-are the timers by which it looks again.
+nowhere within a bound of time is lost, counted, and told to every subscriber of its stream (`losses`, `Loss`), at
+least as many as were lost. In a cluster where everybody holds every key all of this costs one comparison. `BACKLOG`
+and `GATHERING` are the timers by which it looks again.
 
 **Counted subscriptions** (`counted`) rest on several lists instead of at one owner. The accepting broker asks for the
-lists of a batch (`ASK`, `parse_ask`; answered by `LISTS`, `list_messages`) and counts on how many each one is.
+lists of a batch (`AskLists`; answered by `Lists`, made by `list_messages`) and counts on how many each one is.
 
-Order of reading: `forwarding`, `backlog` (batches and their order), `losses`, `counted`, `counted_messages`.
+Order of reading: `forwarding`, `backlog` (batches and their order), `losses`, `counted`, `messages`.
 """
 
 from . import backlog
 from .counted import GATHERING
-from .counted_messages import ASK, LISTS, list_messages, parse_ask
 from .forwarding import BACKLOG, Forwarding
+from .messages import AskLists, Lists, Loss, list_messages
 
 __all__ = [
-    "ASK",
+    "AskLists",
     "BACKLOG",
     "Forwarding",
     "GATHERING",
-    "LISTS",
+    "Lists",
+    "Loss",
     "backlog",
     "list_messages",
-    "parse_ask",
 ]

@@ -23,10 +23,9 @@ the other lists of those rows say is delivered all the same.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 from headgate.protocol.data import Batch
 from headgate.protocol.errors import ProtocolViolation
@@ -40,7 +39,7 @@ from ..links import PeerInfo
 from ..placement import ASK_AGAIN_SECONDS, BATCHES_ASKING_MAX, Rendezvous, SubscriptionId, met, true_of
 from ..timers import NEVER, Timers
 from .backlog import Task
-from .counted_messages import ASK, LISTS, Question, Spot, ask_messages, list_messages, parse_ask, parse_lists
+from .messages import AskLists, Lists, Spot, ask_messages, list_messages
 
 __all__ = ["GATHERING", "Gathering"]
 
@@ -124,8 +123,7 @@ class Gathering:
         self._timers = timers
         self.events = self.bytes = 0
         self.asked = 0
-        cluster.take_controls({ASK: self._asked})
-        cluster.take_controls({LISTS: self._told})
+        cluster.take_controls({AskLists: self._asked, Lists: self._told})
 
     def __iter__(self) -> Iterator[Task]:
         """What is under way, each stream's in order."""
@@ -200,7 +198,7 @@ class Gathering:
                 asks.setdefault(place, []).append(spot)
                 gather.open[spot] = (place, now)
         for broker, spots in asks.items():
-            self._ask(broker, Question(gather.number, self._cluster.address, 0, stream, spots), now)
+            self._ask(broker, ask_messages(gather.number, self._cluster.address, 0, stream, spots), now)
 
     def _look_up(self, gather: _Gather) -> None:
         """Which lists the rows ask for."""
@@ -216,17 +214,15 @@ class Gathering:
                 continue
             gather.open.update(dict.fromkeys((Spot(shelf, key) for key in keys if key is not None), _NOBODY))
 
-    def _ask(self, broker: int, question: Question, now: float) -> None:
+    def _ask(self, broker: int, questions: Iterable[AskLists], now: float) -> None:
         info = self._cluster.peers.by_identifier.get(broker)
-        for message in ask_messages(question) if info is not None else ():
-            assert info is not None
-            self.asked += 1
-            self._cluster.peers.tell(info.address, message, now)
+        if info is not None:
+            for question in questions:
+                self.asked += 1
+                self._cluster.tell(info, question, now)
 
-    def _asked(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        """Another broker asks for lists: those that we answer for go back, the others' questions on. Raises
-        ProtocolViolation."""
-        question = parse_ask(body)
+    def _asked(self, info: PeerInfo, question: AskLists, now: float) -> None:
+        """Another broker asks for lists: those that we answer for go back, the others' questions on."""
         self._cluster.scope(now)
         here: list[Spot] = []
         elsewhere: dict[int, list[Spot]] = {}
@@ -238,18 +234,17 @@ class Gathering:
                 elsewhere.setdefault(place, []).append(spot)
         lists = [(spot, self._rendezvous.counting.lists.at(question.stream, *spot)) for spot in here]
         for message in list_messages(question.number, lists):
-            self._cluster.peers.tell(question.address, message, now)
+            self._cluster.tell_address(question.address, message, now)
         for broker, spots in elsewhere.items():
-            on = Question(question.number, question.address, question.hops + 1, question.stream, spots)
+            on = ask_messages(question.number, question.address, question.hops + 1, question.stream, spots)
             self._ask(broker, on, now)
 
-    def _told(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        """Lists that we asked for. Raises ProtocolViolation."""
-        number, pieces = parse_lists(body)
-        gather = self._by_number.get(number)
+    def _told(self, info: PeerInfo, lists: Lists, now: float) -> None:
+        """Lists that we asked for."""
+        gather = self._by_number.get(lists.number)
         if gather is None:
             return  # it was asked for twice, and went out after the first answer
-        for piece in pieces:
+        for piece in lists.pieces():
             if piece.spot not in gather.open:
                 continue
             where = info.identifier, piece.spot

@@ -42,7 +42,8 @@ from ..placement import Rendezvous, true_of
 from ..timers import NEVER, Timers
 from .backlog import Task, Waiting
 from .counted import Gathering
-from .losses import LOSS, Losses
+from .losses import Losses
+from .messages import Loss
 
 __all__ = [
     "Allowed",
@@ -103,9 +104,6 @@ class Allowed:
             yield tuple(one for one in subscriptions if self._shelf_of[one] in here), some
 
 
-_COUNT_MAX = 2**53
-
-
 class Forwarding:
     """See the head of this file."""
 
@@ -143,7 +141,7 @@ class Forwarding:
             timers,
             lambda stream, count, now: self._lose(stream, count, now),
         )
-        cluster.take_controls({LOSS: self._told_of_loss})
+        cluster.take_controls({Loss: self._told_of_loss})
 
     @property
     def waiting_events(self) -> int:
@@ -277,10 +275,8 @@ class Forwarding:
         self.losses.tell(stream, count, now)
         self._subscribers.lost_in_stream(stream, count)
 
-    def _told_of_loss(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        if len(body) != 2 or type(body[0]) is not str or type(body[1]) is not int or not 0 < body[1] < _COUNT_MAX:
-            raise ProtocolViolation("LOSS is [stream, how many]")
-        self._subscribers.lost_in_stream(body[0], body[1])
+    def _told_of_loss(self, info: PeerInfo, loss: Loss, now: float) -> None:
+        self._subscribers.lost_in_stream(loss.stream, loss.count)
 
     # --- the split -----------------------------------------------------------------------------------------------
 

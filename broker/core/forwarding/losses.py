@@ -11,16 +11,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from headgate.protocol.messages import Control
-
 from ..cluster import Cluster
 from ..limits import LOSSES_KEPT_MAX, ORPHAN_SECONDS
 from ..links import LOSS_SECONDS_MAX, PeerInfo
+from .messages import Loss
 
-__all__ = ["LOSS", "Losses"]
-
-LOSS = 16
-"""Kind of Control: so many events of a stream were lost on their way to whoever wanted them."""
+__all__ = ["Losses"]
 
 
 class Losses:
@@ -36,7 +32,7 @@ class Losses:
         self._told.append((now, stream, count))
         while len(self._told) > LOSSES_KEPT_MAX or self._told[0][0] + ORPHAN_SECONDS < now:
             self._told.popleft()
-        self._cluster.broadcast(LOSS, [stream, count], now)
+        self._cluster.broadcast(Loss(stream, count), now)
 
     def link_down(self, info: PeerInfo, now: float) -> None:
         """What was said to it a moment ago may be lost."""
@@ -50,7 +46,7 @@ class Losses:
         if since is not None:
             for at, stream, count in self._told:
                 if at >= since:
-                    self._cluster.peers.tell(info.address, Control(LOSS, [stream, count]), now)
+                    self._cluster.tell(info, Loss(stream, count), now)
 
     def validate(self) -> None:
         """Asserts what must always hold."""

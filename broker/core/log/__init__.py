@@ -7,7 +7,7 @@ does, to another log.
 
     Log            appends, the disk's answers, and who waits for a high watermark; `HeldLog` is one log that is here
     Copies         the leader's side of replication: sends rows to k - 1 siblings, and counts what they have
-    Holder         the follower's side: appends rows of other brokers' logs; `CANNOT` is its word for a full disk
+    Holder         the follower's side: appends rows of other brokers' logs; `CannotCopy` is its word for a full disk
     Producers      the last number of each producer, so that a batch that comes again is recognised; `ProducerLists`
                    gathers the same of a whole job from all brokers
     Tails, Claims  reconcile: which of two rows of one batch stays when brokers meet again
@@ -36,9 +36,10 @@ Order of reading: `log`, `leader`, `follower`, `producers`, `reconcile` (the har
 """
 
 from . import producers
-from .follower import CANNOT, Holder
+from .follower import Holder
 from .leader import REPLICATION, Copies
 from .log import WAITERS, HeldLog, Log
+from .messages import CannotCopy
 from .producer_lists import LISTINGS, ProducerLists
 from .producers import OPENINGS, Producers
 from .reading import LogReading
@@ -46,7 +47,7 @@ from .reconcile import RECONCILE, Claims, Tails
 from .retention import RETENTION, Retention
 
 __all__ = [
-    "CANNOT",
+    "CannotCopy",
     "Claims",
     "Copies",
     "HeldLog",

@@ -12,8 +12,9 @@ our disk, within a window, until it has caught up. A copy holds everything from 
 acknowledged event has all before it, so when the owner is gone any holder of the longest copy answers for all of it,
 read only. Who takes the place of a sibling has to catch up before it counts; the old one is let go only then.
 
-A sibling whose disk is full says so (CANNOT), and the next broker takes its place. After a while it is tried again, one
-row at a time until one is stored; when it has all, it is back. Where there is no other broker it is just tried.
+A sibling whose disk is full says so (CannotCopy), and the next broker takes its place. After a while it is tried
+again, one row at a time until one is stored; when it has all, it is back. Where there is no other broker it is just
+tried.
 
 Who holds what when PUBACK goes out: our disk, and k - 1 others whose COPIED came on a link that is still up. A broker
 that never had company has nobody to ask, and k is 1 for it.
@@ -22,9 +23,9 @@ Why this needs no vote. A log has one writer; positions are given out once; a co
 writer's disk has. So of two copies one is the beginning of the other, and the longer one is right. What could break
 that is a writer that forgot: its folder was put back from a backup, or its disk lost what it had synced. Then a copy
 is longer than the original. So on every new link each side says which logs of the other one it holds, and where they
-end (HELD), and a broker that comes back appends nothing (`vouched`) before a sibling with copies, or else everybody,
-has said so, or nobody could for VOUCH_SECONDS_MAX. A longer copy ends the epoch: what is appended from then on has
-another name, and the copy stays what it is.
+end (HeldCopies), and a broker that comes back appends nothing (`vouched`) before a sibling with copies, or else
+everybody, has said so, or nobody could for VOUCH_SECONDS_MAX. A longer copy ends the epoch: what is appended from then
+on has another name, and the copy stays what it is.
 """
 
 from __future__ import annotations
@@ -32,11 +33,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
 
 from headgate.protocol.data import LogName, decode_row
 from headgate.protocol.errors import ProtocolViolation
-from headgate.protocol.messages import Control, Copy
+from headgate.protocol.messages import Copy
 
 from ..cluster import Cluster
 from ..config import NodeConfig
@@ -54,8 +54,8 @@ from ..limits import (
 )
 from ..links import PeerInfo
 from ..timers import Timers
-from .follower import CANNOT, CONTESTED, COPIED, FROM, HELD, OFFER, read_held, read_word
 from .log import HeldLog, Log
+from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCopies, RowContested
 from .producers import Producers
 from .reconcile import Tails
 
@@ -159,8 +159,8 @@ class Copies:
         log.safe_end, log.landed, tails.sent_to = self._safe_end, self._landed, self._sent_to
         log.shortage = lambda silent: shortage(cluster, self.needed + 1, silent, self._full)
         self._vouchers: dict[int, None] = {}
-        cluster.take_controls({COPIED: self._copied, FROM: self._from})
-        cluster.take_controls({HELD: self._held_there, CONTESTED: self._contested, CANNOT: self._cannot})
+        cluster.take_controls({Copied: self._copied, CopyFrom: self._from, HeldCopies: self._held_there})
+        cluster.take_controls({RowContested: self._contested, CannotCopy: self._cannot})
 
     @property
     def needed(self) -> int:
@@ -192,9 +192,10 @@ class Copies:
             self._vouch_at = now + VOUCH_SECONDS_MAX
             self._is_due(self._vouch_at)
 
-    def _held_there(self, info: PeerInfo, body: list[Any], now: float) -> None:
+    def _held_there(self, info: PeerInfo, told_of: HeldCopies, now: float) -> None:
         """Another broker says which logs of ours it holds, before anything else about copies."""
-        is_all, held = read_held(self._name, body)
+        is_all = told_of.is_all
+        held = [(LogName(self._name, *one[:3]), one.next, one.end) for one in told_of.logs]
         for name, _, end in held:
             ours = self._log.logs.get(name)
             if ours is None and end:
@@ -301,8 +302,7 @@ class Copies:
         if progress is None:
             progress = sibling.logs[held.name] = _Progress(held)
         progress.moved_at = now
-        word = Control(OFFER, [*held.name, held.first, held.next])
-        self._cluster.peers.tell(sibling.info.address, word, now)
+        self._cluster.tell(sibling.info, CopyOffer(*held.name, held.first, held.next), now)
         self._is_due(now + COPY_RETRY_SECONDS)
 
     def _landed(self, held: HeldLog, first: int, row: bytes, now: float) -> None:
@@ -375,9 +375,9 @@ class Copies:
         if held.name.epoch == self._log.epoch:
             self._log.begin_epoch(max(self._log.epoch + 1, self._producers.wall_us(now) // 1_000_000))
 
-    def _from(self, info: PeerInfo, body: list[Any], now: float) -> None:
+    def _from(self, info: PeerInfo, place: CopyPlace, now: float) -> None:
         """A sibling says from where to go on."""
-        name, _, end = read_word(body)
+        name, end = place.name, place.end
         sibling, held = self._siblings.get(info.identifier), self._log.logs.get(name)
         progress = None if sibling is None else sibling.logs.get(name)
         if sibling is None or held is None or progress is None:
@@ -395,17 +395,15 @@ class Copies:
         self._log.settle(held, now)
         self._pump(sibling, progress, now)
 
-    def _contested(self, info: PeerInfo, body: list[Any], now: float) -> None:
+    def _contested(self, info: PeerInfo, place: RowContested, now: float) -> None:
         """A sibling does not take a row, for it is in another log."""
-        name, _, end = read_word(body)
-        self._may_have[info.identifier, name] = end
-        self._from(info, body, now)
+        self._may_have[info.identifier, place.name] = place.end
+        self._from(info, place, now)
         if self._vouch_at == float("inf"):
             self._tails.settle(self._settled, now)
 
-    def _cannot(self, info: PeerInfo, body: list[Any], now: float) -> None:
+    def _cannot(self, info: PeerInfo, place: CannotCopy, now: float) -> None:
         """A sibling's disk has no room: another broker is to have the copies, as far as there is one."""
-        read_word(body)
         sibling, known = self._siblings.get(info.identifier), self._full.get(info.identifier)
         if known is None:
             self._effects.append(Note("no room for copies", {"broker": info.name}, alarming=True))
@@ -420,15 +418,15 @@ class Copies:
         self._is_due(self._full[info.identifier].until)
         self._retarget(now)
 
-    def _copied(self, info: PeerInfo, body: list[Any], now: float) -> None:
+    def _copied(self, info: PeerInfo, place: Copied, now: float) -> None:
         """A sibling's disk has more of a log of ours."""
-        name, _, end = read_word(body)
+        name, end = place.name, place.end
         sibling = self._siblings.get(info.identifier)
         progress = None if sibling is None else sibling.logs.get(name)
         if sibling is None or progress is None or not progress.known:
             return
         if end > progress.sent:
-            raise ProtocolViolation(f"COPIED: {end} is more than the {progress.sent} that were sent")
+            raise ProtocolViolation(f"Copied: {end} is more than the {progress.sent} that were sent")
         if end > progress.confirmed and self._full.pop(info.identifier, None) is not None:
             self._effects.append(Note("room for copies again", {"broker": info.name}))
         progress.confirmed = max(progress.confirmed, end)

@@ -4,7 +4,7 @@ A job that publishes in parts, as a write by Spark does, has a producer for each
 and so on. A name up to its last slash is the job, and the first word of that the stream that it writes to. Before a
 part publishes anything it wants to know how far the others have come, which is one question here:
 
-    LIST, to every linked broker  ->  LISTED, what each knows  ->  by name, the furthest that anybody knew
+    ListProducers, to every linked broker  ->  ListedProducers, what each knows  ->  by name, the furthest of them
 
 Rows are on k disks, and so is what they say of their producer. So the answer has every producer with rows that were
 acknowledged as soon as fewer than k brokers are missing from it; otherwise there is none, as in opening one.
@@ -15,12 +15,11 @@ Only who empties a stream for good (`headgate schema rm --purge`) has its produc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
-from headgate.protocol.limits import CREDIT_MAX, DIGEST_LENGTH_MAX
-from headgate.protocol.messages import Control
+from headgate.protocol.errors import ErrorCode, Refused
 
 from ..cluster import Cluster
 from ..deferred import Later
@@ -29,18 +28,13 @@ from ..links import PeerInfo
 from ..timers import NEVER, Timers
 from .leader import shortage
 from .log import Log
+from .messages import ForgetProducers, ListedProducers, ListProducers, ProducerKnown
 from .producers import KnownProducer, Producers
 
 __all__ = ["LISTINGS", "ProducerLists", "Which"]
 
 LISTINGS = "listings"
 """Key of the timer: whoever asks for the producers of a job has waited long enough."""
-
-_LIST, _LISTED, _FORGET = 44, 45, 46
-"""Kinds of Control: what do you know of this job; this; and forget what wrote to that stream."""
-
-Told = list[Any]
-"""[name, epoch, next, digest] of a producer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +63,7 @@ class _Asking:
     answered: int = 0
     heard: int = 0
     end: str = ""
-    found: dict[str, Told] = field(default_factory=dict)
+    found: dict[str, ProducerKnown] = field(default_factory=dict)
 
 
 class ProducerLists:
@@ -83,7 +77,9 @@ class ProducerLists:
         self._asking: dict[int, _Asking] = {}
         self._request = 0
         self._timers = timers
-        cluster.take_controls({_LIST: self._list, _LISTED: self._listed, _FORGET: self._forget_too})
+        cluster.take_controls(
+            {ListProducers: self._list, ListedProducers: self._listed, ForgetProducers: self._forget_too}
+        )
 
     # --- listing -----------------------------------------------------------------------------------------------------
 
@@ -103,36 +99,31 @@ class ProducerLists:
         asking = self._asking[request] = _Asking(Later(), now + STORE_SECONDS_MAX, asked)
         self._timers.by(LISTINGS, asking.deadline)
         for info in linked:
-            self._cluster.peers.tell(info.address, Control(_LIST, [request, job, after, begins, unless]), now)
+            self._cluster.tell(info, ListProducers(request, job, after, begins, unless), now)
         self._heard(request, self._cluster.me, self._producers.is_sure, *self._here(which), now)
         return asking.later
 
-    def _here(self, which: Which) -> tuple[bool, list[Told]]:
+    def _here(self, which: Which) -> tuple[bool, list[ProducerKnown]]:
         """Whether there are more behind these, and these."""
-        told: list[Told] = []
+        told: list[ProducerKnown] = []
         for producer in sorted(self._producers.of_job(which.job), key=lambda one: one.name):
             upcoming, digest = max((producer.next, producer.digest), producer.rows_here)
             if which.wants(producer, digest):
                 if len(told) == PRODUCERS_LISTED_MAX:
                     return True, told
-                told.append([producer.name, producer.epoch, upcoming, digest])
+                told.append(ProducerKnown(producer.name, producer.epoch, upcoming, digest))
         return False, told
 
-    def _list(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        which = _which(body[1:])
-        if which is None or type(body[0]) is not int:
-            raise ProtocolViolation("PRODUCERS_LIST is [request, job, after, begins, unless]")
-        answer = [body[0], self._producers.is_sure, *self._here(which)]
-        self._cluster.peers.tell(info.address, Control(_LISTED, answer), now)
+    def _list(self, info: PeerInfo, asked: ListProducers, now: float) -> None:
+        more, told = self._here(Which(asked.job, asked.after, asked.begins, asked.unless))
+        self._cluster.tell(info, ListedProducers(asked.request, self._producers.is_sure, more, tuple(told)), now)
 
-    def _listed(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        is_list = tuple(map(type, body)) == (int, bool, bool, list) and all(map(_is_told, body[3]))
-        if not is_list or (body[2] and not body[3]):  # more, and yet none
-            raise ProtocolViolation("PRODUCERS_LISTED is [request, sure, more, [[name, epoch, next, digest], ...]]")
-        request, sure, more, told = body
-        self._heard(request, info.identifier, sure, more, told, now)
+    def _listed(self, info: PeerInfo, told: ListedProducers, now: float) -> None:
+        self._heard(told.request, info.identifier, told.is_sure, told.has_more, told.producers, now)
 
-    def _heard(self, request: int, broker: int, sure: bool, more: bool, told: list[Told], now: float) -> None:
+    def _heard(
+        self, request: int, broker: int, sure: bool, more: bool, told: Sequence[ProducerKnown], now: float
+    ) -> None:
         asking = self._asking.get(request)
         if asking is None or broker not in asking.asked:
             return
@@ -145,7 +136,7 @@ class ProducerLists:
             if known is not None:
                 epoch = max(epoch, known[1])
                 upcoming, digest = max((upcoming, digest), (known[2], known[3]))
-            asking.found[name] = [name, epoch, upcoming, digest]
+            asking.found[name] = ProducerKnown(name, epoch, upcoming, digest)
         self._not_waiting_for(request, broker, now)
 
     def _not_waiting_for(self, request: int, broker: int, now: float) -> None:
@@ -192,13 +183,11 @@ class ProducerLists:
         if not _is_name(stream):
             raise Refused(ErrorCode.BAD_REQUEST, "producers.forget: give a `stream`")
         for info in self._cluster.linked():
-            self._cluster.peers.tell(info.address, Control(_FORGET, [stream]), now)
+            self._cluster.tell(info, ForgetProducers(stream), now)
         return {"stream": stream, "forgotten": self._producers.forget(stream, now)}
 
-    def _forget_too(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        if len(body) != 1 or not _is_name(body[0]):
-            raise ProtocolViolation("PRODUCERS_FORGET is [stream]")
-        self._producers.forget(body[0], now)
+    def _forget_too(self, info: PeerInfo, forget: ForgetProducers, now: float) -> None:
+        self._producers.forget(forget.stream, now)
 
 
 def _which(parts: list[Any]) -> Which | None:
@@ -206,16 +195,6 @@ def _which(parts: list[Any]) -> Which | None:
     if tuple(map(type, parts)) != (str, str, bytes, bytes) or not _is_name(parts[0]):
         return None
     return Which(*parts) if max(map(len, parts[1:])) <= PRODUCER_NAME_LENGTH_MAX else None
-
-
-def _is_told(one: Any) -> bool:
-    return (
-        type(one) is list
-        and tuple(map(type, one)) == (str, int, int, bytes)
-        and _is_name(one[0])
-        and all(0 <= number <= CREDIT_MAX for number in one[1:3])
-        and len(one[3]) <= DIGEST_LENGTH_MAX
-    )
 
 
 def _is_name(name: Any) -> bool:

@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.protocol.data import LogName, Row
-from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
-from headgate.protocol.limits import CREDIT_MAX, DIGEST_LENGTH_MAX
-from headgate.protocol.messages import Control, Stamp
+from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.limits import CREDIT_MAX
+from headgate.protocol.messages import Stamp
 
 from ..cluster import Cluster
 from ..deferred import Later
@@ -40,6 +40,7 @@ from ..links import PeerInfo
 from ..log_state import ProducerState
 from ..timers import NEVER, Timers
 from .log import HeldLog, Log
+from .messages import AskProducer, ToldProducer
 
 __all__ = [
     "KnownProducer",
@@ -206,10 +207,6 @@ class Promises:
         return info
 
 
-_ASKED, _TOLD = 20, 21
-"""Kinds of Control: how far has this producer come; so far."""
-
-
 class Producers:
     """See the head of this file."""
 
@@ -234,8 +231,7 @@ class Producers:
         self.duplicates = 0
         self.forgotten = 0
         log.kept, log.undone = self._kept, self._undone
-        cluster.take_controls({_ASKED: self._asked})
-        cluster.take_controls({_TOLD: self._told})
+        cluster.take_controls({AskProducer: self._asked, ToldProducer: self._told})
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -452,7 +448,7 @@ class Producers:
         self._openings[request] = opening
         self._timers.by(OPENINGS, opening.deadline)
         for info in linked:
-            self._cluster.peers.tell(info.address, Control(_ASKED, [request, name, epoch]), now)
+            self._cluster.tell(info, AskProducer(request, name, epoch), now)
         self._when_safe(name, lambda *state: self._answered(request, self._cluster.me, *state), now)
         return opening.later
 
@@ -481,14 +477,8 @@ class Producers:
 
         self._log.wait([] if producer is None else self._needs(producer), told, now)
 
-    def _asked(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        if len(body) != 3 or type(body[0]) is not int:
-            raise ProtocolViolation("PRODUCER_ASKED is [request, producer, epoch]")
-        request, name, epoch = body
-        try:
-            check_producer(name, epoch)
-        except Refused as error:
-            raise ProtocolViolation(error.text) from error
+    def _asked(self, info: PeerInfo, asked: AskProducer, now: float) -> None:
+        request, name, epoch = asked.request, asked.producer, asked.epoch
         producer = self._producers.get(name)
         here = 0 if producer is None else max(producer.next, producer.copied[0])
         self.promises.make(name, info.identifier, here)
@@ -501,17 +491,12 @@ class Producers:
 
         def tell(known: bool, after: int, digest: bytes, epoch: int, now: float) -> None:
             self.promises.amend(name, info.identifier, after)
-            self._cluster.peers.tell(info.address, Control(_TOLD, [request, known, after, digest, epoch]), now)
+            self._cluster.tell(info, ToldProducer(request, known, after, digest, epoch), now)
 
         self._when_safe(name, tell, now)
 
-    def _told(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        if tuple(map(type, body)) != (int, bool, int, bytes, int) or len(body[3]) > DIGEST_LENGTH_MAX:
-            raise ProtocolViolation("PRODUCER_TOLD is [request, whether it is known, next, digest, epoch]")
-        request, known, after, digest, epoch = body
-        if not all(0 <= number <= CREDIT_MAX for number in (request, after, epoch)):
-            raise ProtocolViolation("PRODUCER_TOLD: numbers are from 0 to 2^53")
-        self._answered(request, info.identifier, known, after, digest, epoch, now)
+    def _told(self, info: PeerInfo, told: ToldProducer, now: float) -> None:
+        self._answered(told.request, info.identifier, told.is_known, told.next, told.digest, told.epoch, now)
 
     def _answered(
         self, request: int, broker: int, known: bool, after: int, digest: bytes, epoch: int, now: float

@@ -43,8 +43,6 @@ from typing import Any, NamedTuple
 
 from headgate.protocol.data import LogKind, LogName, Row, decode_row, encode_row
 from headgate.protocol.errors import ProtocolViolation
-from headgate.protocol.limits import CREDIT_MAX, TEXT_LENGTH_MAX
-from headgate.protocol.messages import Control
 
 from ..cluster import Cluster
 from ..effects import Append, CutLog, Effect, Note
@@ -66,11 +64,11 @@ from ..links import PeerInfo
 from ..log_state import ProducerState
 from ..timers import NEVER, Timers
 from .log import HeldLog, Log
+from .messages import Claim, Claimed, ClaimedSpan, OpenAt
+from .messages import Wanted as WantedEvents
 from .producers import Producers
 
 __all__ = [
-    "CLAIM",
-    "CLAIMED",
     "Claims",
     "GatheredSpans",
     "Owner",
@@ -169,13 +167,11 @@ class _Ascending:
 
 # Claims: whether events of producers are in logs that this disk has, asked by a broker that alone has them in its own.
 #
-#     CLAIM    [request, owner, epochs, stream, since, [producer, start, end] ...]
-#              are these events of a broker's log in any other log? None is older than `since` (microseconds).
+#     Claim    are these events of a broker's log in any other log? None is older than `since` (microseconds).
 #              `epochs`: of which that broker knows logs of its own; they are not meant, or none is when none is named
-#     CLAIMED  [request, is_all, [[producer, number] ...], [producer, start, end, time, doubted] ...]
-#              these are, in rows of this time; `doubted`: it is being found out whether that row of ours stays. Before
+#     Claimed  these are, in rows of this time; `doubted`: it is being found out whether that row of ours stays. Before
 #              them, producers that stay open here: whoever opened them knew of all events before that number.
-#              `is_all`: what there is more comes in another CLAIMED, for what is not told counts as not there
+#              `is_all`: what there is more comes in another Claimed, for what is not told counts as not there
 #
 # Who is asked closes the producers: whoever wants to go on here has to open his again, and whoever opens one asks
 # every broker that there is a link to, so also the one that asks now. From then on the producer cannot go on behind
@@ -189,9 +185,6 @@ class _Ascending:
 #
 # The answer comes from the disk, row by row from `since` on, because what was said in earlier lives counts as well.
 # This is asked once after a start or a partition, about what was under way at that moment.
-
-CLAIM, CLAIMED = 26, 27
-"""Kinds of Control, as above."""
 
 
 class Owner(NamedTuple):
@@ -233,7 +226,7 @@ class Claims:
         self._request = 0
         self._asked: dict[int, _Asked] = {}
         self._heard: dict[tuple[str, str, int, str], Span] = {}  # what others told, for whoever asks
-        cluster.take_controls({CLAIM: self._claim, CLAIMED: self._claimed})
+        cluster.take_controls({Claim: self._claim, Claimed: self._claimed})
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -241,9 +234,8 @@ class Claims:
         """Ask another broker; no answer on this link is nothing."""
         self._request += 1
         self._asked[self._request] = _Asked(info.identifier, then)
-        words = [[producer, *span] for producer, span in wanted.items()]
-        body = [self._request, owner.name, list(owner.epochs), stream, since, *words]
-        self._cluster.peers.tell(info.address, Control(CLAIM, body), now)
+        events = tuple(WantedEvents(producer, *span) for producer, span in wanted.items())
+        self._cluster.tell(info, Claim(self._request, owner.name, owner.epochs, stream, since, events), now)
         return self._request
 
     def give_up(self, requests: Iterable[int], now: float) -> None:
@@ -256,18 +248,17 @@ class Claims:
         """It will not answer."""
         self.give_up([one for one, asked in self._asked.items() if asked.identifier == info.identifier], now)
 
-    def _claimed(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        request, is_all, open_at, spans = _read_claimed(info.name, body)
-        asked = self._asked.get(request)
+    def _claimed(self, info: PeerInfo, told: Claimed, now: float) -> None:
+        asked = self._asked.get(told.request)
         if asked is None or asked.identifier != info.identifier:
             return
-        for producer, number in open_at.items():
+        for producer, number in told.open:
             self._producers.promises.amend(producer, info.identifier, number)
-        asked.spans += spans
+        asked.spans += [Span(*one, info.name) for one in told.spans]
         if len(asked.spans) > CLAIM_ANSWER_SPANS_MAX:
-            raise ProtocolViolation(f"CLAIMED: what there is, is at most {CLAIM_ANSWER_SPANS_MAX} spans in all")
-        if is_all:
-            self.give_up([request], now)
+            raise ProtocolViolation(f"Claimed: what there is, is at most {CLAIM_ANSWER_SPANS_MAX} spans in all")
+        if told.is_all:
+            self.give_up([told.request], now)
 
     # --- answering ---------------------------------------------------------------------------------------------------
 
@@ -278,8 +269,9 @@ class Claims:
             if len(self._heard) > CLAIMS_KEPT_MAX:
                 del self._heard[next(iter(self._heard))]
 
-    def _claim(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        request, owner, stream, since, wanted = _read_claim(body)
+    def _claim(self, info: PeerInfo, claim: Claim, now: float) -> None:
+        owner, stream, since = Owner(claim.owner, claim.epochs), claim.stream, claim.since
+        wanted = {one.producer: (one.start, one.end) for one in claim.wanted}
         open_at: dict[str, int] = {}
         for producer, (_, end) in wanted.items():
             number = self._producers.close(producer, end, owner.name, now)
@@ -287,12 +279,12 @@ class Claims:
                 open_at[producer] = number
 
         def tell(spans: list[Span], now: float) -> None:
-            open_ones = [list(one) for one in open_at.items()]
+            open_ones = tuple(OpenAt(*one) for one in open_at.items())
             for at in range(0, max(1, len(spans)), CLAIM_SPANS_MAX):
                 some = spans[at : at + CLAIM_SPANS_MAX]
-                words = [[one.producer, one.start, one.end, one.time, one.doubted] for one in some]
-                body = [request, at + CLAIM_SPANS_MAX >= len(spans), [] if at else open_ones, *words]
-                self._cluster.peers.tell(info.address, Control(CLAIMED, body), now)
+                words = tuple(ClaimedSpan(one.producer, one.start, one.end, one.time, one.doubted) for one in some)
+                is_all = at + CLAIM_SPANS_MAX >= len(spans)
+                self._cluster.tell(info, Claimed(claim.request, is_all, () if at else open_ones, words), now)
 
         def tell_all(spans: list[Span], now: float) -> None:
             heard = [span for key, span in self._heard.items() if key[0] == stream and span.broker != owner.name]
@@ -365,40 +357,6 @@ def _take(found: GatheredSpans, held: HeldLog, row: Row, wanted: Wanted) -> None
     start, end = wanted[row.producer]
     if row.number < end and row.number + row.count > start:
         found.take(held.name, row, held.doubted and row.first >= held.safe)
-
-
-def _read_claim(body: list[Any]) -> tuple[int, Owner, str, int, dict[str, tuple[int, int]]]:
-    """Request, owner, stream, since, and what is wanted of each producer. Raises ProtocolViolation."""
-    types = (int, str, list, str, int)
-    if tuple(map(type, body[:5])) != types or not all(0 <= body[place] <= CREDIT_MAX for place in (0, 4)):
-        raise ProtocolViolation("CLAIM is [request, owner, [epoch ...], stream, since, [producer, start, end] ...]")
-    epochs = body[2]
-    if not all(type(epoch) is int and 0 <= epoch <= CREDIT_MAX for epoch in epochs) or epochs != sorted(epochs):
-        raise ProtocolViolation("CLAIM: epochs are numbers from 0 to 2^53, the oldest one first")
-    for one in body[5:]:
-        if type(one) is not list or tuple(map(type, one)) != (str, int, int) or not _is_span(*one):
-            raise ProtocolViolation("CLAIM: events of a producer are [producer, start, end]")
-    wanted = {producer: (start, end) for producer, start, end in body[5:]}
-    return body[0], Owner(body[1], tuple(epochs)), body[3], body[4], wanted
-
-
-def _read_claimed(broker: str, body: list[Any]) -> tuple[int, bool, dict[str, int], list[Span]]:
-    """The request, whether that is all, who stays open, and what there is. Raises ProtocolViolation."""
-    if tuple(map(type, body[:3])) != (int, bool, list):
-        text = "CLAIMED is [request, is_all, [who stays open ...], [producer, start, end, time, doubted] ...]"
-        raise ProtocolViolation(text)
-    for one in body[2]:
-        if type(one) is not list or tuple(map(type, one)) != (str, int) or not 0 <= one[1] <= CREDIT_MAX:
-            raise ProtocolViolation("CLAIMED: who stays open, is [producer, number]")
-    for one in body[3:]:
-        if type(one) is not list or tuple(map(type, one)) != (str, int, int, int, bool) or not _is_span(*one[:3]):
-            raise ProtocolViolation("CLAIMED: what there is, is [producer, start, end, time, doubted]")
-    spans = [Span(one[0], one[1], one[2], one[3], one[4], broker) for one in body[3:]]
-    return body[0], body[1], dict(body[2]), spans
-
-
-def _is_span(producer: str, start: int, end: int) -> bool:
-    return 0 < len(producer) <= TEXT_LENGTH_MAX and 0 <= start < end <= CREDIT_MAX
 
 
 @dataclass(slots=True)

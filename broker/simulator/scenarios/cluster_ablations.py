@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headgate.broker.core import Node
-from headgate.broker.core.forwarding import ASK, list_messages, parse_ask
+from headgate.broker.core.forwarding import AskLists, list_messages
 from headgate.broker.core.keyspace import Stretch
 from headgate.broker.core.placement import Check
 from headgate.matching import parse_condition, parse_pattern
@@ -134,14 +134,13 @@ def _no_lists_by_lease(node: Node) -> None:
     """Whoever is asked for a list says what he has, whether he answers for its key or not; wants counting as well."""
     cluster = node.cluster
 
-    def answer(info: Any, body: list[Any], now: float) -> None:
-        question = parse_ask(body)
+    def answer(info: Any, question: AskLists, now: float) -> None:
         lists = [(spot, node.rendezvous.counting.lists.at(question.stream, *spot)) for spot in question.spots]
         for message in list_messages(question.number, lists):
-            cluster.peers.tell(question.address, message, now)
+            cluster.tell_address(question.address, message, now)
 
-    assert ASK in cluster.table_of_controls
-    cluster.table_of_controls[ASK] = answer
+    assert AskLists in cluster.table_of_controls
+    cluster.table_of_controls[AskLists] = answer
 
 
 def _ring_without(safeguard: str) -> Callable[[Node], None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headgate.broker.core import Node
-from headgate.broker.core.log import CANNOT, HeldLog
+from headgate.broker.core.log import CannotCopy, HeldLog
 from headgate.protocol.messages import Stamp
 
 from ..engine import LogHost
@@ -65,7 +65,7 @@ def _no_promises(node: Node) -> None:
 
 def _no_other_sibling(node: Node) -> None:
     """A sibling whose disk is full is offered the same rows again, and no other broker is asked."""
-    node.cluster.table_of_controls[CANNOT] = node.copies._from
+    node.cluster.table_of_controls[CannotCopy] = node.copies._from
 
 
 def _replace(part: object, name: str, function: Callable[..., Any]) -> None:

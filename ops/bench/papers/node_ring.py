@@ -25,9 +25,10 @@ from random import Random
 
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.effects import Close, Dial, Effect, Send
-from headgate.broker.core.forwarding import ASK, LISTS
+from headgate.broker.core.forwarding import AskLists, Lists
 from headgate.broker.core.inputs import DialFailed, Input, LinkDown, PeerUp, Reachable, Received, Wake
 from headgate.broker.core.kv import Kind
+from headgate.broker.core.messages import CONTROLS
 from headgate.protocol.messages import Control, Deliver, Forward, Hello, Message
 from headgate.protocol.wire import decode, encode
 
@@ -41,6 +42,8 @@ _REST_SECONDS = 6.0
 _STORE, _ROUTE = 1, 2
 """Kinds of Control that carry messages of the store, as `broker/core/cluster/cluster.py` numbers them."""
 
+_LIST_WORDS = {CONTROLS.kind_of(AskLists): "ask", CONTROLS.kind_of(Lists): "lists"}
+
 
 def word_of(message: Message) -> str:
     """Under what a word counts; nothing when it does not."""
@@ -50,8 +53,8 @@ def word_of(message: Message) -> str:
         return "deliver"
     if not isinstance(message, Control):
         return ""
-    if message.kind in (ASK, LISTS):
-        return "ask" if message.kind == ASK else "lists"
+    if message.kind in _LIST_WORDS:
+        return _LIST_WORDS[message.kind]
     if message.kind not in (_STORE, _ROUTE):
         return ""
     kind, body = message.body[-2:]

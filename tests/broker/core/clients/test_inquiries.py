@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.clients import inquiries
-from headgate.broker.core.clients.inquiries import ANSWERED, INQUIRE, INQUIRED
+from headgate.broker.core.clients.inquiries import INQUIRED
 from headgate.broker.core.deferred import Later
 from headgate.broker.core.limits import INQUIRY_SECONDS_MAX
 from headgate.protocol.errors import ErrorCode
@@ -15,6 +15,8 @@ from headgate.protocol.limits import PAGE_LENGTH_MAX
 from headgate.protocol.messages import Answer, Ask, Control, Error
 from headgate.protocol.wire import decode, encode
 from tests.support.node_cluster import Client, NodeCluster
+
+INQUIRE, ANSWERED = 40, 41
 
 
 @pytest.fixture(scope="module")

@@ -206,16 +206,18 @@ def test_rosters_go_round_and_a_malformed_one_costs_its_link() -> None:
     cluster.run(10.0)
     rosters = controls(cluster, ROSTER, since)
     assert {source for source, _, _ in rosters} == set(cluster.hosts)
-    assert all(set(body) == {f"{name}:7401" for name in cluster.hosts if name != source} for source, _, body in rosters)
-    for wrong in (["b" * 300], [7], [""], ["b1:7401"] * 65):
+    assert all(
+        set(body[0]) == {f"{name}:7401" for name in cluster.hosts if name != source} for source, _, body in rosters
+    )
+    for wrong in (["b" * 301], [7], [""], ["b1:7401"] * 65):
         cluster.until(lambda: cluster.linked("b0", "b1"), 5.0)
-        assert "ROSTER" in errors(cluster.tell("b1", "b0", Control(ROSTER, wrong)))[0]
+        assert "Roster" in errors(cluster.tell("b1", "b0", Control(ROSTER, [wrong])))[0]
         assert not cluster.linked("b0", "b1")
 
 
 def test_strangers_that_nobody_has_a_link_to_are_dialled_for_a_while_and_forgotten() -> None:
     cluster = NodeCluster(2)
-    cluster.tell("b1", "b0", Control(ROSTER, ["ghost:7401"]))
+    cluster.tell("b1", "b0", Control(ROSTER, [["ghost:7401"]]))
     assert "ghost:7401" in cluster.node("b0").peers.dials.wanted
     cluster.run(20.0)
     assert "ghost:7401" in cluster.node("b0").peers.dials.wanted
@@ -229,7 +231,7 @@ def test_strangers_that_nobody_has_a_link_to_are_dialled_for_a_while_and_forgott
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (Control(99, []), "no control message has kind 99"),
+        (Control(99, []), "no CONTROL has kind 99"),
         (Control(STORE, []), "a message of the store"),
         (Control(STORE, [1, "x"]), "a message of the store"),
         (Control(STORE, [99, []]), "there is no kind 99"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Any
 
 import pytest
 
-from headgate.broker.core.forwarding import ASK, LISTS, parse_ask
-from headgate.broker.core.forwarding.counted_messages import Piece, Spot, parse_lists
+from headgate.broker.core.forwarding import AskLists, Lists
+from headgate.broker.core.forwarding.messages import Piece, Spot
 from headgate.broker.core.keyspace import NOTHING, count_shelf, equality_key
 from headgate.broker.core.limits import WAITING_SECONDS_MAX
+from headgate.broker.core.messages import CONTROLS
 from headgate.broker.core.placement import ASK_AGAIN_SECONDS, SubscriptionId
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import (
@@ -37,6 +39,17 @@ SCHEMA: dict[str, Any] = {
     "placement": "counting",
 }
 SYMBOL = count_shelf("symbol")
+
+ASK, LISTS = CONTROLS.kind_of(AskLists), CONTROLS.kind_of(Lists)
+
+
+def parse_ask(body: list[Any]) -> AskLists:
+    return typing.cast(AskLists, CONTROLS.read(ASK, body))
+
+
+def parse_lists(body: list[Any]) -> tuple[int, list[Piece]]:
+    lists = typing.cast(Lists, CONTROLS.read(LISTS, body))
+    return lists.number, list(lists.pieces())
 
 
 def counted_cluster(brokers: int = 5, **config: Any) -> NodeCluster:
@@ -192,8 +205,8 @@ def test_a_list_that_nobody_gives_makes_its_rows_lost_and_the_others_go_out() ->
     subscribed(cluster, subscriber, 2, f"venue = '{venue}'")
     node = cluster.node(origin)
     table = node.cluster.table_of_controls
-    told = table[LISTS]
-    table[LISTS] = lambda info, body, now: told(info, body, now) if info.name != owner else None
+    told = table[Lists]
+    table[Lists] = lambda info, lists, now: told(info, lists, now) if info.name != owner else None
     publisher.publish(quote_batch(bodies=["a", "b"], symbol=[one, other], venue=[venue, "y"]))
     cluster.run(WAITING_SECONDS_MAX - 0.5)
     assert subscriber.got == []
@@ -204,7 +217,7 @@ def test_a_list_that_nobody_gives_makes_its_rows_lost_and_the_others_go_out() ->
 
 
 def test_a_long_list_comes_in_pieces_and_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.forwarding.counted_messages.IDENTITIES_PER_MESSAGE_MAX", 2)
+    monkeypatch.setattr("headgate.broker.core.forwarding.messages.IDENTITIES_PER_MESSAGE_MAX", 2)
     cluster = counted_cluster()
     (origin, *_), _ = cast(cluster, ("symbol", "OTE"))
     subscriber, publisher = cluster.connect(origin), cluster.connect(origin)

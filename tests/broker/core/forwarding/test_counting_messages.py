@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.broker.core.forwarding import ASK, LISTS, list_messages, parse_ask
-from headgate.broker.core.forwarding.counted_messages import Piece, Question, Spot, ask_messages, parse_lists
+from headgate.broker.core.forwarding import AskLists, Lists, list_messages
+from headgate.broker.core.forwarding.messages import Piece, Spot, ask_messages
 from headgate.broker.core.keyspace import Shelf, count_shelf, declared_domain
+from headgate.broker.core.messages import CONTROLS
 from headgate.broker.core.placement import IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX, SubscriptionId
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, PAGE_LENGTH_MAX
@@ -25,11 +26,20 @@ spots = st.builds(Spot, st.sampled_from(SHELVES), keys)
 identities = st.builds(SubscriptionId, keys, st.integers(1, 2**40), st.integers(1, 9), st.integers(0, 2**32))
 
 
-def body(message: Control) -> list[Any]:
+def body(message: AskLists | Lists) -> list[Any]:
     """As it comes out of the codec at the other side."""
-    read = decode(encode(message))
-    assert isinstance(read, Control) and read.kind == message.kind
+    read = decode(encode(Control(*CONTROLS.write(message))))
+    assert isinstance(read, Control) and read.kind == CONTROLS.kind_of(type(message))
     return list(read.body)
+
+
+def parse_ask(body: list[Any]) -> AskLists:
+    return cast(AskLists, CONTROLS.read(CONTROLS.kind_of(AskLists), body))
+
+
+def parse_lists(body: list[Any]) -> tuple[int, list[Piece]]:
+    lists = cast(Lists, CONTROLS.read(CONTROLS.kind_of(Lists), body))
+    return lists.number, list(lists.pieces())
 
 
 def gathered(pieces: list[Piece]) -> dict[Spot, list[SubscriptionId]]:
@@ -48,8 +58,7 @@ def gathered(pieces: list[Piece]) -> dict[Spot, list[SubscriptionId]]:
 
 @given(st.lists(spots, min_size=1, max_size=20, unique=True), st.integers(0, 9))
 def test_a_question_travels(some: list[Spot], hops: int) -> None:
-    (message,) = ask_messages(Question(5, "b1:7401", hops, "quotes", some))
-    assert message.kind == ASK
+    (message,) = ask_messages(5, "b1:7401", hops, "quotes", some)
     read = parse_ask(body(message))
     assert (read.number, read.address, read.hops, read.stream) == (5, "b1:7401", hops, "quotes")
     assert sorted(read.spots) == sorted(some)
@@ -59,7 +68,6 @@ def test_a_question_travels(some: list[Spot], hops: int) -> None:
 def test_an_answer_travels(lists: dict[Spot, list[SubscriptionId]]) -> None:
     pieces: list[Piece] = []
     for message in list_messages(5, lists.items()):
-        assert message.kind == LISTS
         number, some = parse_lists(body(message))
         assert number == 5
         pieces += some
@@ -85,13 +93,13 @@ def test_the_largest_messages_fit() -> None:
         Shelf("count", f"{number:06}".ljust(ATTRIBUTE_NAME_LENGTH_MAX, "x"), 0, 0, 1, 0.1) for number in range(3000)
     ]
     some = [Spot(shelf, 2**64 - 1) for shelf in wide]
-    asked = list(ask_messages(Question(2**63, "b" * 300, 9, "q" * 1024, some)))
+    asked = list(ask_messages(2**63, "b" * 300, 9, "q" * 1024, some))
     assert len(asked) == 3000 // KEYS_PER_MESSAGE_MAX
     identity = SubscriptionId(2**64 - 1, 2**63, 9, 2**32)
     told = list(
         list_messages(2**63, [(spot, [identity._replace(broker=spot.key - at)] * 4) for at, spot in enumerate(some)])
     )
-    assert all(len(encode(message)) < PAGE_LENGTH_MAX // 2 for message in (*asked, *told))
+    assert all(len(encode(Control(*CONTROLS.write(message)))) < PAGE_LENGTH_MAX // 2 for message in (*asked, *told))
 
 
 QUESTION = [5, "b1:7401", 0, "quotes", [[["count", "symbol"], [1]]]]

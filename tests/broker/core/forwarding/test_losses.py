@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.forwarding.losses import LOSS
 from headgate.broker.core.limits import ORPHAN_SECONDS
 from headgate.protocol.messages import Control, Gap
 from tests.support.node_cluster import Client, NodeCluster
+
+LOSS = 16
 
 
 def told(cluster: NodeCluster, recipient: str, since: int) -> list[list[Any]]:

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.limits import CLOCKS_APART_SECONDS
-from headgate.broker.core.log.reconcile import CLAIM, CLAIMED, Owner, Span
+from headgate.broker.core.log.reconcile import Owner, Span
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Ask, Control, Error
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH
 from tests.support.log_world import stamped
 from tests.support.node_cluster import Client
+
+CLAIM, CLAIMED = 26, 27
 
 
 def opened(cluster: LogCluster, broker: str, producer: str = "p") -> tuple[Client, Any]:
@@ -42,12 +44,12 @@ def claim(
     """What that broker answers to the other one."""
     before = len(cluster.said)
     owner = owner or ("b0" if to == "b1" else "b1")
-    cluster.tell("b0" if to == "b1" else "b1", to, Control(CLAIM, [9, owner, list(epochs), stream, since, *wanted]))
+    cluster.tell("b0" if to == "b1" else "b1", to, Control(CLAIM, [9, owner, list(epochs), stream, since, wanted]))
     cluster.run(0.05)
     said = [one for source, _, one in cluster.said[before:] if source == to and isinstance(one, Control)]
     *pieces, last = [one.body for one in said if one.kind == CLAIMED]
     assert [one[:2] for one in (*pieces, last)] == [[9, False]] * len(pieces) + [[9, True]]
-    return [span for one in (*pieces, last) for span in one[3:]]
+    return [span for one in (*pieces, last) for span in one[3]]
 
 
 def test_pieces_that_go_on_are_told_as_one() -> None:
@@ -79,9 +81,9 @@ def test_however_much_there_is_all_of_it_is_told(monkeypatch: pytest.MonkeyPatch
     )
     cluster.node("b0").effects.clear()
     body = [[["p", 3]], *[[one.producer, one.start, one.end, 5, False] for one in told]]
-    cluster.tell("b1", "b0", Control(CLAIMED, [1, False, *body[:3]]))
+    cluster.tell("b1", "b0", Control(CLAIMED, [1, False, body[0], body[1:3]]))
     assert heard == []
-    cluster.tell("b1", "b0", Control(CLAIMED, [1, True, [], *body[3:]]))
+    cluster.tell("b1", "b0", Control(CLAIMED, [1, True, [], body[3:]]))
     ((*spans,),) = heard
     assert [one.start for one in spans] == [10, 12, 14, 16]
 
@@ -93,7 +95,7 @@ def test_an_answer_without_end_ends_the_link(monkeypatch: pytest.MonkeyPatch) ->
     (info,) = node.cluster.linked()
     node.claims.ask(info, Owner("b0"), "quotes", 0, {"p": (0, 9)}, lambda spans, now: heard.append(spans), cluster.now)
     node.effects.clear()
-    word = Control(CLAIMED, [1, False, [], *[["p", number, number + 1, 5, False] for number in (0, 1)]])
+    word = Control(CLAIMED, [1, False, [], [["p", number, number + 1, 5, False] for number in (0, 1)]])
     assert cluster.tell("b1", "b0", word) == []
     assert any(isinstance(one, Error) for one in cluster.tell("b1", "b0", word))
 
@@ -132,7 +134,7 @@ def test_an_opening_that_has_begun_is_given_up() -> None:
     client = cluster.connect("b1")
     cluster.hold("b1", "b0")
     client.send(Ask(7, "producer.open", {"producer": "p", "epoch": 1}))
-    cluster.tell("b0", "b1", Control(CLAIM, [1, "b7", [], "quotes", 0, ["p", 5, 6]]))
+    cluster.tell("b0", "b1", Control(CLAIM, [1, "b7", [], "quotes", 0, [["p", 5, 6]]]))
     assert [error.code for error in client.of(Error)] == [ErrorCode.UNAVAILABLE]
 
 
@@ -154,7 +156,7 @@ def test_an_opening_that_waits_for_the_owner_himself_goes_on() -> None:
     client = cluster.connect("b1")
     cluster.hold("b1", "b0")
     client.send(Ask(7, "producer.open", {"producer": "p", "epoch": 1}))
-    cluster.tell("b0", "b1", Control(CLAIM, [1, "b0", [], "quotes", 0, ["p", 5, 6]]))
+    cluster.tell("b0", "b1", Control(CLAIM, [1, "b0", [], "quotes", 0, [["p", 5, 6]]]))
     assert client.of(Error) == []
     cluster.release()
     cluster.run(0.1)
@@ -187,16 +189,16 @@ def test_who_asked_hears_nothing_when_the_link_ends() -> None:
         [],
         ["x"],
         [1, 2, 3],
-        [1, "b0", [], "q", -1],
+        [1, "b0", [], "q", -1, []],
         [1, "b0", [], "q", 0, 5],
-        [1, "b0", [], "q", 0, ["p", 3, 3]],
-        [1, "b0", [], "q", 0, ["", 0, 1]],
-        [1, "b0", 5, "q", 0],
-        [1, "b0", ["5"], "q", 0],
-        [1, "b0", [6, 5], "q", 0],
-        [1, "b0", [-1], "q", 0],
-        [1, True, ["p", 0]],
-        [1, True, [], ["p", 5, 5, 1, False]],
+        [1, "b0", [], "q", 0, [["p", 3, 3]]],
+        [1, "b0", [], "q", 0, [["", 0, 1]]],
+        [1, "b0", 5, "q", 0, []],
+        [1, "b0", ["5"], "q", 0, []],
+        [1, "b0", [6, 5], "q", 0, []],
+        [1, "b0", [-1], "q", 0, []],
+        [1, True, [["p", -1]], []],
+        [1, True, [], [["p", 5, 5, 1, False]]],
     ],
 )
 def test_words_that_make_no_sense_end_the_link(kind: int, body: list[Any]) -> None:

@@ -320,7 +320,7 @@ def test_more_confirmed_than_was_sent_ends_the_link() -> None:
     cluster.store(client, "a")
     cluster.run(0.1)
     answers = cluster.tell("b1", "b0", Control(17, ["b0", EPOCH, 0, "quotes", 0, 5]))
-    assert any(isinstance(one, Error) and "COPIED" in one.text for one in answers)
+    assert any(isinstance(one, Error) and "Copied" in one.text for one in answers)
 
 
 def test_what_damage_keeps_from_being_copied_ends_the_epoch() -> None:

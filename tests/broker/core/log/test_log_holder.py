@@ -106,7 +106,7 @@ def test_what_a_row_says_of_its_producer_is_known_here_too() -> None:
 def test_on_every_link_each_side_says_what_it_holds_of_the_other_ones_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.broker.core.log.follower._HELD_AT_A_TIME", 2)
     cluster = LogCluster(2)
-    assert [one.body for *_, one in cluster.said if isinstance(one, Control) and one.kind == HELD] == [[True]] * 2
+    assert [one.body for *_, one in cluster.said if isinstance(one, Control) and one.kind == HELD] == [[True, []]] * 2
     for stream in "abc":
         cluster.tell("b0", "b1", Control(OFFER, ["b0", EPOCH, 0, stream, 0, 9]))
     cluster.run(0.01)
@@ -116,16 +116,17 @@ def test_on_every_link_each_side_says_what_it_holds_of_the_other_ones_logs(monke
     cluster.run(3.0)
     said = [(source, one) for source, _, one in cluster.said[before:] if isinstance(one, Control) and one.kind == HELD]
     assert [one.body for source, one in said if source == "b1"] == [
-        [False, [EPOCH, 0, "a", 0, 0], [EPOCH, 0, "b", 0, 0]],
-        [True, [EPOCH, 0, "c", 0, 0]],
+        [False, [[EPOCH, 0, "a", 0, 0], [EPOCH, 0, "b", 0, 0]]],
+        [True, [[EPOCH, 0, "c", 0, 0]]],
     ]
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        *([], [1], [True, 5], [True, [1, 2, 3]], [True, [EPOCH, 9, "q", 0, 0]], [True, [EPOCH, 0, "q", 5, 4]]),
-        [True, [EPOCH, 0, "q", 0, POSITIONS_MAX + 1]],
+        *([], [1], [True, 5], [True, [5]], [True, [[1, 2, 3]]], [1, []]),
+        *([True, [[EPOCH, 9, "q", 0, 0]]], [True, [[EPOCH, 0, "q", 5, 4]]]),
+        [True, [[EPOCH, 0, "q", 0, POSITIONS_MAX + 1]]],
     ],
 )
 def test_held_words_that_make_no_sense_end_the_link(body: list[object]) -> None:

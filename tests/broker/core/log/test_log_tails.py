@@ -11,6 +11,7 @@ import pytest
 
 from headgate.broker.core.effects import TrimLog
 from headgate.broker.core.limits import RETENTION_PAUSE_SECONDS, VOUCH_SECONDS_MAX
+from headgate.broker.core.log.messages import Claim
 from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Error, LogChunk, Mode, Puback, ReadLog
@@ -297,7 +298,7 @@ def test_any_number_of_logs_is_settled_without_a_call_in_a_call(calls_in_calls: 
 
 def test_whoever_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, _ = torn()
-    cluster.node("b1").claims._cluster.table_of_controls[26] = lambda info, body, now: None
+    cluster.node("b1").claims._cluster.table_of_controls[Claim] = lambda info, claim, now: None
     cluster.release()
     cluster.run(12.0)
     assert numbers(cluster, "b1", "b0") == [("p", 0), ("p", 1), ("p", 3)]

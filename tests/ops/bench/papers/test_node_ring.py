@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.forwarding import ASK, LISTS
+from headgate.broker.core.forwarding import AskLists, Lists
 from headgate.broker.core.kv import Kind
+from headgate.broker.core.messages import CONTROLS
 from headgate.ops.bench.papers.node_ring import NodeRing, word_of
 from headgate.protocol.messages import Answer, Ask, Control, Credit, Deliver, Forward, Message, Puback, Suback
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
@@ -29,8 +30,8 @@ def item(kind: str) -> list[Any]:
         (Control(1, [int(Kind.PUT), [1, 2, 0, 3, 3, 0, [item("schema")]]]), ""),
         (Control(1, [int(Kind.LEASE), [1]]), ""),
         (Control(3, []), ""),
-        (Control(ASK, []), "ask"),
-        (Control(LISTS, []), "lists"),
+        (Control(CONTROLS.kind_of(AskLists), []), "ask"),
+        (Control(CONTROLS.kind_of(Lists), []), "lists"),
         (Credit(1, 1), ""),
     ],
 )

@@ -1,0 +1,245 @@
+"""What brokers say to each other about logs and their producers.
+
+A *place* names a log, from where it goes, and to where: the form of everything about copies. Who is asked about rows
+that may be in two logs answers with the *spans* of a producer's events that it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+from headgate.protocol.data import LogKind, LogName
+from headgate.protocol.limits import DIGEST_LENGTH_MAX, LIST_LENGTH_MAX
+
+from ..limits import POSITIONS_MAX, PRODUCER_NAME_LENGTH_MAX, PRODUCERS_LISTED_MAX
+from ..messages import CONTROLS, COUNTER, TEXT, Counter, Flag, Text, binary, choice, listed, record, text, whole
+
+__all__ = [
+    "AskProducer",
+    "CannotCopy",
+    "Claim",
+    "Claimed",
+    "Copied",
+    "CopyFrom",
+    "CopyOffer",
+    "CopyPlace",
+    "ForgetProducers",
+    "HeldCopies",
+    "HeldPlace",
+    "ListProducers",
+    "ListedProducers",
+    "OpenAt",
+    "ProducerKnown",
+    "RowContested",
+    "ClaimedSpan",
+    "ToldProducer",
+    "Wanted",
+]
+
+Position = Annotated[int, whole(POSITIONS_MAX)]
+Kind = Annotated[int, choice(LogKind)]
+Digest = Annotated[bytes, binary(DIGEST_LENGTH_MAX)]
+ProducerName = Annotated[str, text(PRODUCER_NAME_LENGTH_MAX, 1)]
+ProducerText = Annotated[str, text(PRODUCER_NAME_LENGTH_MAX)]
+DigestPart = Annotated[bytes, binary(PRODUCER_NAME_LENGTH_MAX)]
+
+
+# --- Copies -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class CopyPlace:
+    """A log, its first position and the one after its last: the fields of every message about a copy."""
+
+    broker: Text
+    epoch: Counter
+    kind: Kind
+    stream: Text
+    first: Position
+    end: Position
+
+    @property
+    def name(self) -> LogName:
+        """The log."""
+        return LogName(self.broker, self.epoch, self.kind, self.stream)
+
+    def check(self) -> str:
+        """A log begins before it ends."""
+        return "" if self.first <= self.end else "first is behind end"
+
+
+@CONTROLS.message(17)
+@dataclass(slots=True)
+class Copied(CopyPlace):
+    """A follower's disk has the copy up to there."""
+
+
+@CONTROLS.message(18)
+@dataclass(slots=True)
+class CopyFrom(CopyPlace):
+    """The answer to an offer: go on from there."""
+
+
+@CONTROLS.message(19)
+@dataclass(slots=True)
+class CopyOffer(CopyPlace):
+    """A leader offers a log for copying."""
+
+
+@CONTROLS.message(28)
+@dataclass(slots=True)
+class RowContested(CopyPlace):
+    """The row that begins where the copy ends is in another broker's log."""
+
+
+@CONTROLS.message(32)
+@dataclass(slots=True)
+class CannotCopy(CopyPlace):
+    """The follower's disk is full, and the copy ends there."""
+
+
+class HeldPlace(NamedTuple):
+    """A log of the one who is told: up to where it is on disk, and where it ends when what was asked for is there."""
+
+    epoch: Counter
+    kind: Kind
+    stream: Text
+    next: Position
+    end: Position
+
+
+@CONTROLS.message(22)
+@dataclass(slots=True)
+class HeldCopies:
+    """Which logs of the other broker are held here; before anything else about copies is said on a link."""
+
+    is_all: Flag
+    logs: Annotated[tuple[HeldPlace, ...], listed(record(HeldPlace, lambda one: one.next <= one.end), LIST_LENGTH_MAX)]
+
+
+# --- Producers --------------------------------------------------------------------------------------------------------
+
+
+@CONTROLS.message(20)
+@dataclass(slots=True)
+class AskProducer:
+    """A broker opens a producer in this epoch, and asks how far it has come."""
+
+    request: Counter
+    producer: ProducerName
+    epoch: Counter
+
+
+@CONTROLS.message(21)
+@dataclass(slots=True)
+class ToldProducer:
+    """The answer: whether that is known, the number after its last event, its digest and its epoch."""
+
+    request: Counter
+    is_known: Flag
+    next: Counter
+    digest: Digest
+    epoch: Counter
+
+
+@CONTROLS.message(44)
+@dataclass(slots=True)
+class ListProducers:
+    """What is known of the producers of a job behind a name, whose digest begins so, and not so?"""
+
+    request: Counter
+    job: ProducerName
+    after: ProducerText
+    begins: DigestPart
+    unless: DigestPart
+
+
+class ProducerKnown(NamedTuple):
+    """A producer: its epoch, the number after its last event, its digest."""
+
+    name: ProducerName
+    epoch: Counter
+    next: Counter
+    digest: Digest
+
+
+@CONTROLS.message(45)
+@dataclass(slots=True)
+class ListedProducers:
+    """The answer: whether this broker can be sure, whether there are more, and these, by name."""
+
+    request: Counter
+    is_sure: Flag
+    has_more: Flag
+    producers: Annotated[tuple[ProducerKnown, ...], listed(record(ProducerKnown), PRODUCERS_LISTED_MAX)]
+
+    def check(self) -> str:
+        """Whoever asks on, asks behind the last name."""
+        return "there are more, and yet none" if self.has_more and not self.producers else ""
+
+
+@CONTROLS.message(46)
+@dataclass(slots=True)
+class ForgetProducers:
+    """A stream was purged: forget what wrote to it."""
+
+    stream: ProducerName
+
+
+# --- Reconciliation ---------------------------------------------------------------------------------------------------
+
+
+class Wanted(NamedTuple):
+    """Events of a producer that are asked about."""
+
+    producer: Annotated[str, text(TEXT.bound, 1)]
+    start: Counter
+    end: Counter
+
+
+class OpenAt(NamedTuple):
+    """A producer that goes on at the asked broker, and the number of its next event there."""
+
+    producer: Text
+    number: Counter
+
+
+class ClaimedSpan(NamedTuple):
+    """Events of a producer that are in a log there."""
+
+    producer: Annotated[str, text(TEXT.bound, 1)]
+    start: Counter
+    end: Counter
+    time: Counter
+    doubted: Flag
+
+
+@CONTROLS.message(26)
+@dataclass(slots=True)
+class Claim:
+    """Which of these events, in rows of the owner's uncommitted tail, are in another log?"""
+
+    request: Counter
+    owner: Text
+    epochs: Annotated[tuple[int, ...], listed(COUNTER, LIST_LENGTH_MAX)]
+    stream: Text
+    since: Counter
+    wanted: Annotated[tuple[Wanted, ...], listed(record(Wanted, lambda one: one.start < one.end), LIST_LENGTH_MAX)]
+
+    def check(self) -> str:
+        """Epochs of one broker's log follow each other."""
+        return "" if list(self.epochs) == sorted(self.epochs) else "epochs stand with the oldest one first"
+
+
+@CONTROLS.message(27)
+@dataclass(slots=True)
+class Claimed:
+    """The answer, in parts: whether this is the last, who goes on publishing here, and what there is."""
+
+    request: Counter
+    is_all: Flag
+    open: Annotated[tuple[OpenAt, ...], listed(record(OpenAt), LIST_LENGTH_MAX)]
+    spans: Annotated[
+        tuple[ClaimedSpan, ...], listed(record(ClaimedSpan, lambda one: one.start < one.end), LIST_LENGTH_MAX)
+    ]
