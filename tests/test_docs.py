@@ -115,6 +115,13 @@ def test_architecture_is_drawn_from_the_code() -> None:
         assert f"<!-- {name} -->\n\n{text}\n<!-- /{name} -->" in page
 
 
+def test_what_brokers_say_is_drawn_from_the_declarations() -> None:
+    page = document("protocol/SPEC.md")
+    assert page == house_map.drawn(page, house_map.spoken), "SPEC.md: run `python -m tests.support.house_map`"
+    for name, text in house_map.spoken():
+        assert f"<!-- {name} -->\n\n{text}\n<!-- /{name} -->" in page
+
+
 def test_architecture_names_files_that_there_are() -> None:
     rooted = r"`((?:broker|matching|ops|protocol|tests|docker)/[\w/.-]+)`"
     missing = sorted({path for path in re.findall(rooted, document("ARCHITECTURE.md")) if not (ROOT / path).exists()})

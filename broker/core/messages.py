@@ -93,14 +93,21 @@ def _as(check: Callable[[Any], bool]) -> Callable[[Any], Any]:
     return read
 
 
-def whole(most: int, wanted: str = "") -> Field:
+def whole(most: int) -> Field:
     """A whole number from 0 to `most`."""
     return Field(
-        wanted or f"a whole number from 0 to {most}",
+        f"a whole number from 0 to {_power(most)}",
         _as(lambda value: type(value) is int and 0 <= value <= most),
         bound=most,
         label="whole",
     )
+
+
+def _power(number: int) -> str:
+    """A large number as people know it: 2^53, 2^64 - 1."""
+    if number < 2**20 or (number & (number - 1) and number & (number + 1)):
+        return str(number)
+    return f"2^{number.bit_length()} - 1" if number & 1 else f"2^{number.bit_length() - 1}"
 
 
 def choice(kind: type[IntEnum]) -> Field:
@@ -185,8 +192,8 @@ def record(kind: type[M], check: Callable[[M], bool] | None = None) -> Field:
     return Field(f"[{names}]", read, write, tuple(kinds), label="record")
 
 
-IDENTIFIER = whole(2**64 - 1, "a whole number from 0 to 2^64 - 1")
-COUNTER = whole(CREDIT_MAX, "a whole number from 0 to 2^53")
+IDENTIFIER = whole(2**64 - 1)
+COUNTER = whole(CREDIT_MAX)
 FLAG = Field("true or false", _as(lambda value: type(value) is bool), label="flag")
 NAME = text(ATTRIBUTE_NAME_LENGTH_MAX)
 TEXT = text(TEXT_LENGTH_MAX)

@@ -1,4 +1,4 @@
-"""Draws the parts of ARCHITECTURE.md that code can draw: what each flow passes, and which rooms there are.
+"""Draws the parts of documents that code can draw: flows and rooms in ARCHITECTURE.md, brokers' messages in SPEC.md.
 
     python -m tests.support.house_map            rewrites them in place
 
@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from headgate.broker.core import node  # noqa: F401  (it imports every room, and so every declaration)
+from headgate.broker.core.messages import CONTROLS, LETTERS
 from tests.support.tracer import FLOWS
 
-__all__ = ["PAGE", "drawn", "parts"]
+__all__ = ["PAGE", "SPEC", "drawn", "parts", "spoken"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "ARCHITECTURE.md"
+SPEC = ROOT / "protocol" / "SPEC.md"
 
 WALKS = {
     "PUBLISH": "An event in memory, one broker, one subscriber: from PUBLISH to DELIVER",
@@ -29,9 +32,9 @@ WALKS = {
 HOUSES = ("broker/core", "matching", "protocol", "broker/daemon", "broker/simulator", "ops")
 
 
-def drawn(page: str) -> str:
+def drawn(page: str, of: Callable[[], Iterator[tuple[str, str]]] | None = None) -> str:
     """The page with its drawn parts as they should be."""
-    for name, text in parts():
+    for name, text in (of or parts)():
         page = re.sub(
             rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)",
             lambda found, text=text: f"{found[1]}\n{text}\n{found[2]}",  # type: ignore[misc]
@@ -49,6 +52,17 @@ def parts() -> Iterator[tuple[str, str]]:
         between = f", {messages} messages between brokers" if messages else ""
         yield name, f"**{title}** ({len(flow.files)} files{between})\n\n{walk(flow.files)}\n"
     yield "rooms", f"{rooms()}\n"
+
+
+def spoken() -> Iterator[tuple[str, str]]:
+    """(name, text) of every vocabulary that brokers speak, as a table for each."""
+    for said in (LETTERS, CONTROLS):
+        lines = ["| kind | message | fields |", "|---|---|---|"]
+        for one in said:
+            meaning = (one.message.__doc__ or "").split("\n")[0]
+            fields = "<br>".join(f"`{name}`: {field.wanted}" for name, field in one.fields)
+            lines.append(f"| {one.kind} | **{one.message.__name__}** {meaning} | {fields} |")
+        yield said.envelope, "\n".join(lines) + "\n"
 
 
 def walk(files: Iterable[str]) -> str:
@@ -81,3 +95,4 @@ def first_sentence(manual: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(drawn(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    SPEC.write_text(drawn(SPEC.read_text(encoding="utf-8"), spoken), encoding="utf-8")
