@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..client import Close, Settled, Task, Wanted, Work
+from ..client import Close, Connect, Pause, Settled, Task, Wanted, Work
 from .receipt import Receipt
 
 if TYPE_CHECKING:
     from .client import Client
+    from .link import Link
 
 __all__ = ["drive", "run"]
 
@@ -40,5 +42,9 @@ async def run(work: Work[Result]) -> Result:
 async def _come(wanted: Wanted) -> Any:
     if isinstance(wanted, Settled):
         return await cast(Receipt, wanted.outcome).wait()  # the conversation makes Receipts
+    if isinstance(wanted, Pause):
+        return await asyncio.sleep(wanted.until - wanted.link.clock())
+    if isinstance(wanted, Connect):
+        return await cast("Link", wanted.link).connect(wanted.attempt)
     client = cast("Client", wanted.client)
     return await (client.close() if isinstance(wanted, Close) else client.another(wanted.address))

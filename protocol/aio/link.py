@@ -10,17 +10,18 @@ import asyncio
 from collections.abc import Callable
 
 from ..addresses import Addresses
-from ..client import Attempt, Conversation, Dialling, Retry, Telling, reason_of
-from ..errors import CannotConnect, ConnectionLost, HeadgateError
+from ..client import Attempt, Conversation, LinkCore, Retry, Task, Telling, reason_of
+from ..errors import ConnectionLost, HeadgateError
 from ..messages import Message, Welcome
 from ..wire import Role, Session
 from .connection import Connection
+from .driver import drive, run
 from .tasks import Tasks
 
 __all__ = ["Link"]
 
 
-class Link:
+class Link(LinkCore):
     """Handler of the client's connections, one at a time. `on_change` is called after anything came in or ended."""
 
     def __init__(
@@ -32,14 +33,8 @@ class Link:
         on_change: Callable[[], None],
         telling: Telling | None = None,
     ) -> None:
-        self.addresses = addresses
-        self.failure: HeadgateError | None = None
-        self.reconnects = 0
-        self._conversation = conversation
-        self._retry = retry
-        self._clock = conversation.publications.clock = clock
+        super().__init__(addresses, conversation, retry, clock, telling)
         self._on_change = on_change
-        self._telling = telling or Telling()
         self._connection: Connection | None = None
         self._welcome: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] | None = None
@@ -54,11 +49,7 @@ class Link:
 
     async def open(self, wait_seconds: float) -> None:
         """Connect for the first time; raises CannotConnect when that fails until `wait_seconds` are over."""
-        patience = Retry(wait_seconds, self._retry.jitter)
-        patience.lost(self._clock())
-        dialling = Dialling(self.addresses, patience, self._conversation.limits, at_once=True)
-        if (error := await self._search(dialling)) is not None:
-            raise CannotConnect(self.addresses.text, dialling.reason) from error
+        await run(self.opening(wait_seconds))
 
     def pump(self) -> None:
         """Send what may be sent."""
@@ -73,13 +64,9 @@ class Link:
         if self._connection is not None:
             self._connection.flush()
 
-    def bound(self, seconds: float) -> None:
-        """Look for a broker no longer than that from now on."""
-        self._retry.bound(seconds)
-
     def forsake(self, error: HeadgateError) -> None:
         """This connection is another process's: end without a word on it."""
-        self.failure = error
+        super().forsake(error)
         self._connection = self._welcome = None
         self._closing = True
 
@@ -116,7 +103,7 @@ class Link:
                 if not self._welcome.done():
                     self._welcome.set_result(None)
                 self._welcome = None
-                self._retry.connected(self._clock())
+                self._retry.connected(self.clock())
         pause = self._conversation.publications.pause_seconds
         if pause is not None and self._resting is None and not self._closing:
             self._resting = asyncio.get_running_loop().call_later(pause, self._rested)
@@ -136,16 +123,16 @@ class Link:
             return
         self._connection = None
         reason = reason_of(failure) if failure is not None else "the broker said goodbye"
-        self._conversation.interrupted(reason)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
-        if self._welcome is not None:
-            if not self._welcome.done():
+        if self._welcome is None and not self._closing:
+            task = Task(self.reconnecting(reason))
+            task.begin()  # at once, for whoever is told
+            self._tasks.start(self._reconnect(task), "headgate reconnect")
+        else:
+            self._conversation.interrupted(reason)
+            if self._welcome is not None and not self._welcome.done():
                 self._welcome.set_exception(failure or ConnectionLost(reason))
-        elif not self._closing:
-            self._retry.lost(self._clock())
-            self._telling.disconnected(self.addresses.last or self.addresses.text, reason, self._retry.budget_seconds)
-            self._tasks.start(self._reconnect(reason), "headgate reconnect")
         self._on_change()
 
     # --- Inside ------------------------------------------------------------------------------------------------------
@@ -155,30 +142,11 @@ class Link:
         self._conversation.publications.rested()
         self.pump()
 
-    async def _search(self, dialling: Dialling) -> Exception | None:
-        """Try until there is a connection, or nothing more to try: then the last error."""
-        last: Exception | None = None
-        while self._conversation.fatal is None:
-            attempt = dialling.next(self._clock())
-            if attempt is None:
-                break
-            if attempt.pause:
-                await asyncio.sleep(attempt.pause)
-            try:
-                await self._dial(attempt)
-            except (OSError, HeadgateError) as error:
-                dialling.failed(attempt.address, error)
-                self._telling.failed(attempt.address, reason_of(error))
-                last = error
-            else:
-                dialling.reached(attempt.address)
-                return None
-        return last or ConnectionLost("there was no time to try")
-
-    async def _dial(self, attempt: Attempt) -> None:
+    async def connect(self, attempt: Attempt) -> None:
+        """Make one attempt. Raises OSError, or a HeadgateError."""
         loop = asyncio.get_running_loop()
-        session = Session(Role.CLIENT, self._clock())
-        connection = self._connection = Connection(session, self, self._clock)
+        session = Session(Role.CLIENT, self.clock())
+        connection = self._connection = Connection(session, self, self.clock)
         welcome = self._welcome = loop.create_future()
         try:
             async with asyncio.timeout(attempt.seconds):
@@ -193,17 +161,7 @@ class Link:
                 welcome.cancel()
                 connection.abort("the handshake failed")
 
-    async def _reconnect(self, reason: str) -> None:
-        dialling, sessions = (
-            Dialling(self.addresses, self._retry, self._conversation.limits),
-            self._conversation.sessions,
-        )
-        if await self._search(dialling) is None:
-            self.reconnects += 1
-            resumed = self._conversation.sessions == sessions
-            self._telling.reconnected(self.addresses.last or "", self._conversation.broker, resumed)
-            return
-        self.failure = self._conversation.fatal or ConnectionLost(dialling.reason or reason)
-        self._telling.ended(self.addresses.text, reason_of(self.failure))
-        self._conversation.abandon(dialling.reason or reason)
-        self._on_change()
+    async def _reconnect(self, task: Task[None]) -> None:
+        await drive(task)
+        if self.failure is not None:
+            self._on_change()

@@ -252,7 +252,7 @@ class BlockingClient(ClientCore):
         in so many seconds.
         """
         task = Task(self.asking(verb, arguments))
-        if not drive(task, None if seconds is None else time.monotonic() + seconds):
+        if not drive(task, None if seconds is None else self.clock() + seconds):
             raise ConnectionLost(f"no answer within {seconds:g} seconds")
         return task.result
 

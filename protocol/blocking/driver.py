@@ -5,41 +5,55 @@ A call that has no time left still reads once what has come, so that calls witho
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..client import Close, Settled, Task, Work
+from ..client import Close, Connect, Dial, Pause, Settled, Task, Work
 
 if TYPE_CHECKING:
     from .client import BlockingClient
+    from .link import Link
 
-__all__ = ["drive", "run"]
+__all__ = ["advance", "drive", "run"]
 
 Result = TypeVar("Result")
 
 
 def drive(task: Task[Result], deadline: float | None = None) -> bool:
-    """Go on with a task to its end, or to that time of the monotonic clock; tells which. It may be driven again."""
+    """Go on with a task to its end, or to that time of the clock; tells which. It may be driven again."""
+    while (wanted := task.begin()) is not None:
+        if not advance(task, deadline) and not isinstance(wanted, Pause):
+            return False
+    return True
+
+
+def advance(task: Task[Any], deadline: float | None = None) -> bool:
+    """Wait for what it waits for now, to that time at most; tells whether that has come. A pause may be cut short."""
     wanted = task.begin()
-    while wanted is not None:
-        client = cast("BlockingClient", wanted.client)
+    value = None
+    try:
         if isinstance(wanted, Settled):
-            outcome = wanted.outcome
-            seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not client.wait(lambda: outcome.settled, seconds):  # noqa: B023  # called before the next round
+            client, outcome = cast("BlockingClient", wanted.client), wanted.outcome
+            left = None if deadline is None else max(0.0, deadline - client.clock())
+            if not client.wait(lambda: outcome.settled, left):
+                if left is None:
+                    client.check_usable()  # nobody will settle it
                 return False
-            wanted = task.give(None)
-            continue
-        other = None
-        try:
-            if isinstance(wanted, Close):
-                client.close()
-            else:
-                other = client.another(wanted.address)
-        except Exception as error:
-            wanted = task.fail(error)
-        else:
-            wanted = task.give(other)
+        elif isinstance(wanted, Pause):
+            link = cast("Link", wanted.link)
+            until = wanted.until if deadline is None else min(wanted.until, deadline)
+            link.pause(max(0.0, until - link.clock()))
+            if link.clock() < wanted.until:
+                return False
+        elif isinstance(wanted, Connect):
+            cast("Link", wanted.link).connect(wanted.attempt)
+        elif isinstance(wanted, Dial):
+            value = cast("BlockingClient", wanted.client).another(wanted.address)
+        elif isinstance(wanted, Close):
+            cast("BlockingClient", wanted.client).close()
+    except Exception as error:
+        task.fail(error)
+    else:
+        task.give(value)
     return True
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -65,8 +64,9 @@ class Subscription(SubscriptionCore):
 
         What comes until it is taken waits here, within the window of credit, whatever there is to be read before it.
         """
+        deadline = None if seconds is None else self._client.clock() + seconds
         try:
-            return drive(Task(self._confirming(self._client)), None if seconds is None else time.monotonic() + seconds)
+            return drive(Task(self._confirming(self._client)), deadline)
         finally:
             self._tell_gaps()
 
@@ -110,7 +110,7 @@ class Subscription(SubscriptionCore):
 
     def _take(self, seconds: float | None) -> list[Event]:
         inbox = self._inbox
-        deadline = None if seconds is None else time.monotonic() + seconds
+        deadline = None if seconds is None else self._client.clock() + seconds
         while True:
             if self._replaying is not None:
                 task = self._replaying.take(Event)
@@ -128,7 +128,7 @@ class Subscription(SubscriptionCore):
                 if not inbox.waiting:
                     if inbox.failure is not None:
                         raise inbox.failure
-                    if inbox.ended or (deadline is not None and time.monotonic() >= deadline):
+                    if inbox.ended or (deadline is not None and self._client.clock() >= deadline):
                         return []
                     continue  # another thread was quicker
                 events = inbox.take(Event)
@@ -138,7 +138,7 @@ class Subscription(SubscriptionCore):
     def _wait(self, deadline: float | None) -> bool:
         """Until something comes or this time; False when the logs have to be looked at before."""
         inbox, replaying = self._inbox, self._replaying
-        seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
+        seconds = None if deadline is None else max(0.0, deadline - self._client.clock())
         is_short = replaying is not None and (seconds is None or replaying.rest_seconds < seconds)
         if replaying is not None and is_short:
             seconds = replaying.rest_seconds

@@ -4,7 +4,8 @@ The asyncio and the blocking client hold these machines, and differ in how they 
 
 **The conversation with a broker.** `Conversation` has everything that goes on over however many connections, as its
 `ClientOptions` say, within its `ClientLimits`; what comes of each thing sent is an `Outcome`. `Dialling` gives one
-`Attempt` after the other to reach a broker, with the patience of a `Retry`; `reason_of` says why one failed,
+`Attempt` after the other to reach a broker, with the patience of a `Retry`, and `LinkCore` makes them, now and
+whenever the connection is lost; `reason_of` says why one failed,
 `check_seconds` checks a time. `Telling` tells a `Log` and the application's hooks (`Hook`) what happens, and `remember`
 ends a client in a forked child.
 
@@ -23,8 +24,8 @@ opens rows as a `Chunk`.
 
 **Waiting.** `ClientCore` is what a client shows of itself and asks its broker, `SubscriptionCore` what a subscription
 shows; `Replaying` reads the past for one. What has to wait is `Work`, a generator that yields what it waits for
-(`Wanted`: an outcome to be `Settled`, another broker to `Dial`, a client to `Close`). A `Task` moves it on, and the
-driver of each world the task: `aio/driver.py` awaits, `blocking/driver.py` reads the socket.
+(`Wanted`: an outcome to be `Settled`, another client to `Dial` or `Close`, a `Pause`, a broker to `Connect`). A `Task`
+moves it on, and the driver of each world the task: `aio/driver.py` awaits, `blocking/driver.py` reads the socket.
 """
 
 from . import producing, publishing, receiving, replay, vocabulary
@@ -43,14 +44,14 @@ from .catalogue import (
 )
 from .conversation import ClientOptions, Conversation
 from .core import ClientCore, SubscriptionCore
-from .dialling import Attempt, Dialling, Retry, check_seconds, reason_of
+from .dialling import Attempt, Dialling, LinkCore, Retry, check_seconds, reason_of
 from .forking import remember
 from .limits import ClientLimits
 from .outcome import Outcome
 from .receiving import Event, Inbox
 from .replay import Looks, Replay, Step, begins_in_the_past, parse_start
 from .replaying import Replaying
-from .task import Close, Dial, Settled, Task, Wanted, Work
+from .task import Close, Connect, Dial, Pause, Settled, Task, Wanted, Work
 from .telling import Hook, Log, Telling
 from .vocabulary import Body, Vocabulary, body_bytes, check_names, mode_number, subscribe_options
 
@@ -62,16 +63,19 @@ __all__ = [
     "ClientLimits",
     "ClientOptions",
     "Close",
+    "Connect",
     "Conversation",
     "Dial",
     "Dialling",
     "Event",
     "Hook",
     "Inbox",
+    "LinkCore",
     "Log",
     "LogInfo",
     "Looks",
     "Outcome",
+    "Pause",
     "Replay",
     "Replaying",
     "Retry",

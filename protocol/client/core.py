@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from ..addresses import Addresses
 from ..errors import HeadgateError, LocalError
 from ..messages import Gap, LogChunk, ReadLog
 from .conversation import ClientOptions, Conversation
+from .dialling import LinkCore
 from .limits import ClientLimits
 from .logs import Logs
 from .outcome import Outcome
@@ -32,19 +32,6 @@ class Lock(Protocol):
     def __exit__(self, *error: Any) -> Any: ...
 
 
-class Link(Protocol):
-    """What carries the messages of a client, whatever its world."""
-
-    addresses: Addresses
-    failure: HeadgateError | None
-    reconnects: int
-
-    @property
-    def connected(self) -> bool: ...
-
-    def forsake(self, error: HeadgateError) -> None: ...
-
-
 Made = TypeVar("Made")
 
 
@@ -54,7 +41,7 @@ class ClientCore:
     sharing: Lock
 
     def __init__(
-        self, options: ClientOptions, conversation: Conversation, link: Link, clock: Callable[[], float]
+        self, options: ClientOptions, conversation: Conversation, link: LinkCore, clock: Callable[[], float]
     ) -> None:
         self.clock = clock
         self.limits: ClientLimits = options.limits

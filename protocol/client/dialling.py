@@ -1,8 +1,11 @@
-"""Dialling: which broker to try next, after what pause, and how long to wait for it. Without I/O; both clients use it.
+"""Dialling: which broker to try next, after what pause, and how long to wait for it; and the link that goes by it.
 
 One **round** goes through all addresses without a pause, so that a client whose broker died is with another one at
 once. Between rounds it waits as `Retry` says, and with its budget the attempts end. A broker that does not answer is
 given less time while there is another one to turn to.
+
+`LinkCore` is the part of a client's link that is the same in every world: it looks for the first broker, and for
+another connection when one is lost, as work for a task (`task.py`). A world's link has the connections.
 """
 
 from __future__ import annotations
@@ -10,15 +13,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..addresses import Addresses, split_address
-from ..errors import ConnectionLost, HeadgateError, LocalError, ProtocolViolation
+from ..errors import CannotConnect, ConnectionLost, HeadgateError, LocalError, ProtocolViolation
 from ..limits import RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
 from .limits import DEFAULT_LIMITS, ClientLimits
+from .task import Connect, Pause, Work
+from .telling import Telling
+
+if TYPE_CHECKING:
+    from .conversation import Conversation
 
 __all__ = [
     "Attempt",
     "Dialling",
+    "LinkCore",
     "Retry",
     "check_seconds",
     "reason_of",
@@ -146,3 +156,82 @@ class Dialling:
         if len(reasons) <= 1:
             return next(iter(reasons), "")
         return "; ".join(f"{address}: {reason}" for address, reason in self._reasons.items())
+
+
+class LinkCore:
+    """Keeps a conversation connected, as long as the patience of `retry` lasts; `failure` is what ended it."""
+
+    def __init__(
+        self,
+        addresses: Addresses,
+        conversation: Conversation,
+        retry: Retry,
+        clock: Callable[[], float],
+        telling: Telling | None = None,
+    ) -> None:
+        self.addresses = addresses
+        self.failure: HeadgateError | None = None
+        self.reconnects = 0
+        self.clock = conversation.publications.clock = clock
+        self._conversation = conversation
+        self._retry = retry
+        self._telling = telling or Telling()
+
+    @property
+    def connected(self) -> bool:
+        """The handshake is done and nobody said goodbye, as far as is known."""
+        raise NotImplementedError
+
+    def bound(self, seconds: float) -> None:
+        """Look for a broker no longer than that from now on."""
+        self._retry.bound(seconds)
+
+    def forsake(self, error: HeadgateError) -> None:
+        """This connection is another process's: end without a word on it."""
+        self.failure = error
+
+    def opening(self, wait_seconds: float) -> Work[None]:
+        """Connect for the first time; raises CannotConnect when that fails until `wait_seconds` are over."""
+        patience = Retry(wait_seconds, self._retry.jitter)
+        patience.lost(self.clock())
+        dialling = Dialling(self.addresses, patience, self._conversation.limits, at_once=True)
+        if (error := (yield from self._search(dialling))) is not None:
+            raise CannotConnect(self.addresses.text, dialling.reason) from error
+
+    def reconnecting(self, reason: str) -> Work[None]:
+        """The connection was lost: look for another one, until there is one or patience ends."""
+        self._conversation.interrupted(reason)
+        self._retry.lost(self.clock())
+        self._telling.disconnected(self.addresses.last or self.addresses.text, reason, self._retry.budget_seconds)
+        dialling = Dialling(self.addresses, self._retry, self._conversation.limits)
+        sessions = self._conversation.sessions
+        if (yield from self._search(dialling)) is None:
+            self.reconnects += 1
+            resumed = self._conversation.sessions == sessions
+            self._telling.reconnected(self.addresses.last or "", self._conversation.broker, resumed)
+            return
+        reason = dialling.reason or reason
+        self.failure = self._conversation.fatal or ConnectionLost(reason)
+        self._telling.ended(self.addresses.text, reason_of(self.failure))
+        self._conversation.abandon(reason)
+
+    def _search(self, dialling: Dialling) -> Work[Exception | None]:
+        """Try until there is a connection, or nothing more to try: then the last error."""
+        last: Exception = ConnectionLost("there was no time to try")
+        while self._conversation.fatal is None:
+            now = self.clock()
+            attempt = dialling.next(now)
+            if attempt is None:
+                break
+            if attempt.pause:
+                yield Pause(self, now + attempt.pause)
+            try:
+                yield Connect(self, attempt)
+            except (OSError, HeadgateError) as error:
+                dialling.failed(attempt.address, error)
+                self._telling.failed(attempt.address, reason_of(error))
+                last = error
+            else:
+                dialling.reached(attempt.address)
+                return None
+        return last

@@ -21,8 +21,9 @@ from .outcome import Outcome
 
 if TYPE_CHECKING:
     from .core import ClientCore
+    from .dialling import Attempt, LinkCore
 
-__all__ = ["Close", "Dial", "Settled", "Task", "Wanted", "Work", "settled"]
+__all__ = ["Close", "Connect", "Dial", "Pause", "Settled", "Task", "Wanted", "Work", "settled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,24 @@ class Close:
     client: ClientCore
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait until that time of the link's clock."""
+
+    link: LinkCore
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Give the link a connection, handshake included. Raises OSError, or a HeadgateError."""
+
+    link: LinkCore
+    attempt: Attempt
+
+
 Result = TypeVar("Result")
-Wanted = Settled | Dial | Close
+Wanted = Settled | Dial | Close | Pause | Connect
 Work = Generator[Wanted, Any, Result]
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from headgate.protocol.addresses import Addresses
 from headgate.protocol.blocking.link import Link
-from headgate.protocol.client import ClientLimits, ClientOptions, Conversation, Outcome, Retry
+from headgate.protocol.client import ClientLimits, ClientOptions, Connect, Conversation, Outcome, Retry
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, ProtocolViolation
+from headgate.protocol.limits import RETRY_DELAY_SECONDS_MIN
 from headgate.protocol.messages import Error, Scope
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.threaded import Threaded, in_thread
@@ -93,8 +94,12 @@ def test_a_pause_between_attempts_is_no_longer_than_the_caller_waits(fake: Fake)
     fake.run(fake.thing.close())
     while link.connected:
         link.turn(0.05)
-    link._attempt_at = link._clock() + 1000
-    link.turn(0.0)
+    while isinstance(link._reconnecting.begin(), Connect):
+        link.turn(0.0)
+    began = time.monotonic()
+    for _ in range(5):
+        link.turn(0.0)
+    assert time.monotonic() - began < RETRY_DELAY_SECONDS_MIN / 2
     assert not link.connected and link.failure is None
 
 
