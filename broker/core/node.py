@@ -73,6 +73,7 @@ from .log import (
     Producers,
     Retention,
     Tails,
+    shortage,
 )
 from .placement import Rendezvous
 from .statistics import NodeStatistics, statistics_of
@@ -184,7 +185,7 @@ class Node:
             GRACE: self._end_expired,
             BACKLOG: self.forwarding.go_on,
             GATHERING: self.forwarding.gathering.go_on,
-            WAITERS: self.log.give_up_late,
+            WAITERS: self._give_up_late,
             OPENINGS: self.producers.give_up_late,
             LISTINGS: self.producer_lists.give_up_late,
             RECONCILE: self.tails.go_on,
@@ -360,6 +361,9 @@ class Node:
             self.publishers.go_on(now)
         self._after_log(now)
 
+    def _give_up_late(self, now: float) -> None:
+        self.log.give_up_late(shortage(self.cluster, self.log), now)
+
     def _end_expired(self, now: float) -> None:
         for session in self.subscribers.expired(now):
             self.clients.end(session, "expired", now)
@@ -395,6 +399,8 @@ class Node:
 
     def _after_log(self, now: float) -> None:
         """What waited for the disk may have gone on."""
+        if self.log.landed:
+            self.copies.landed(self.log.take_landed(), now)
         self.dissemination.settle()
         self.publishers.settle()
         self.holder.settle(now)

@@ -227,6 +227,8 @@ class Publishers:
             row.digest, row.ids = stamp.digest, stamp.ids
 
         def on_disk(reason: str, now: float) -> None:
+            if producer is not None:
+                self._producers.stored(producer, reason)
             if not reason:  # whoever is gone from the table has no subscriptions here
                 self._forwarding.carry(self._streams.by_name.get(stream.name, stream), batch, base, time_us, now)
 

@@ -17,7 +17,9 @@ does, to another log.
 **Contract.** Nothing is delivered or copied before our own disk has it. PUBACK of a batch in mode stored goes out when
 k disks have it. A row that may be taken back is not read (`HeldLog.readable`). The disk is asked by effects (`Append`,
 `CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets; after `NotStored` whatever was pending
-has failed, and after a failure that leaves open what the disk holds the broker stops (`Halt`).
+has failed, and after a failure that leaves open what the disk holds the broker stops (`Halt`). What our disk has of our
+own logs is told by `Log.take_landed`, and passed on to `Copies` by the Node. `shortage` says in words which disks are
+missing.
 
 **Timers.** `WAITERS`, `OPENINGS` and `LISTINGS` end waits that took too long, `REPLICATION` and `RECONCILE` ask again
 whoever did not answer, `RETENTION` looks at what is old.
@@ -41,7 +43,7 @@ from .leader import REPLICATION, Copies
 from .log import WAITERS, HeldLog, Log
 from .messages import CannotCopy
 from .producer_lists import LISTINGS, ProducerLists
-from .producers import OPENINGS, Producers
+from .producers import OPENINGS, Producers, shortage
 from .reading import LogReading
 from .reconcile import RECONCILE, Claims, Tails
 from .retention import RETENTION, Retention
@@ -65,4 +67,5 @@ __all__ = [
     "Tails",
     "WAITERS",
     "producers",
+    "shortage",
 ]

@@ -86,14 +86,18 @@ class Holder:
             self._contest(info, name, row, opener, now)
             return
 
+        state = self._producers.copied(row)
+
         def on_disk(reason: str, now: float) -> None:
+            if state is not None:
+                self._producers.stored(state, reason)
             if reason:
                 self._to_refuse[info.identifier, name] = None
             else:
                 self._producers.landed(row)
                 self._to_tell[info.identifier, name] = None
 
-        self._log.append_bytes(held, message.row, row, self._producers.copied(row), on_disk)
+        self._log.append_bytes(held, message.row, row, state, on_disk)
 
     def _contest(self, info: PeerInfo, name: LogName, row: Row, opener: PeerInfo, now: float) -> None:
         """Another broker was told that this row is not here, and may have taken it since: let him say."""

@@ -31,7 +31,7 @@ on has another name, and the copy stays what it is.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.protocol.data import LogName, decode_row
@@ -54,7 +54,7 @@ from ..limits import (
 )
 from ..links import PeerInfo
 from ..timers import Timers
-from .log import HeldLog, Log
+from .log import HeldLog, Landed, Log
 from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCopies, RowContested
 from .producers import Producers
 from .reconcile import Tails
@@ -62,49 +62,21 @@ from .reconcile import Tails
 __all__ = [
     "Copies",
     "REPLICATION",
-    "shortage",
 ]
 
 REPLICATION = "replication"
 """Key of the timer: siblings that did not answer are asked again."""
 
-# Shortage: why something is not on enough disks, in words for whoever waits: how many it takes, and who is missing.
-
-_NAMED_MAX = 4
-
-
-def shortage(cluster: Cluster, copies: int, silent: Collection[int] = (), full: Collection[int] = ()) -> str:
-    """As in "stored means on 2 disks; bob at 10.0.0.2:7401 cannot be reached". `silent` were asked and say nothing, and
-    the disks of those in `full` take nothing."""
-    parts = [f"stored means on {copies} disks" if copies > 1 else "stored means on this broker's disk"]
-    known, linked = cluster.peers.by_identifier, cluster.linked()
-    names = {info.address: f"{info.name} at {info.address}" for info in known.values()}
-    unreached = [names.get(address, address) for address in cluster.unreached()]
-    if unreached:
-        parts.append(f"{_listed(unreached)} cannot be reached")
-    deaf = [info.name for info in linked if info.identifier in silent]
-    if deaf:
-        parts.append(f"no answer from {_listed(deaf)}")
-    crowded = [info.name for info in linked if info.identifier in full]
-    if crowded:
-        parts.append(f"no room on the disk of {_listed(crowded)}")
-    return "; ".join(parts)
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _NAMED_MAX
-    return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
-
 
 @dataclass(slots=True, eq=False)
 class _Progress:
-    """One log of ours at one sibling. `known`: it has said what it has; `sent` and `confirmed` are ends."""
+    """One log of ours at one sibling. `known`: it has said what it has; `sent` is an end, as is what
+    it has confirmed, which the log itself knows."""
 
     held: HeldLog
     known: bool = False
     closed: bool = False  # it must get no more of it
     sent: int = 0
-    confirmed: int = 0
     reading: bool = False
     under_way: deque[tuple[int, int]] = field(default_factory=deque)  # (end, bytes) of rows without their COPIED
     moved_at: float = 0.0
@@ -150,14 +122,11 @@ class Copies:
         self._tails = tails
         self._siblings: dict[int, _Sibling] = {}
         self._ever_sent: dict[tuple[int, LogName], int] = {}  # in this life
-        self._may_have: dict[tuple[int, LogName], int] = {}  # the same, or what it has said since
         self._told: dict[int, dict[LogName, tuple[int, int]]] = {}
-        self._full: dict[int, _Full] = {}
+        self._full: dict[int, _Full] = log.crowded
         self._vouch_at = float("inf")
         self._timers = timers
         self.rows_copied = 0
-        log.safe_end, log.landed, tails.sent_to = self._safe_end, self._landed, self._sent_to
-        log.shortage = lambda silent: shortage(cluster, self.needed + 1, silent, self._full)
         self._vouchers: dict[int, None] = {}
         cluster.take_controls({Copied: self._copied, CopyFrom: self._from, HeldCopies: self._held_there})
         cluster.take_controls({RowContested: self._contested, CannotCopy: self._cannot})
@@ -165,26 +134,21 @@ class Copies:
     @property
     def needed(self) -> int:
         """How many other disks a batch has to be on; none while this broker never heard of any other."""
-        return 0 if self._cluster.acquaintances.nobody() else self._others
+        return self._log.needed
+
+    def _look_for_company(self) -> None:
+        self._log.needed = 0 if self._cluster.acquaintances.nobody() else self._others
 
     def behind(self) -> int:
         """Events of ours that too few disks have."""
-        return sum(max(0, held.next - self._safe_end(held)) for held in self._log.own_logs())
-
-    def _safe_end(self, held: HeldLog) -> int:
-        needed = self.needed if held.own else 0
-        if not needed:
-            return held.next
-        ends = [one.logs[held.name].confirmed for one in self._siblings.values() if held.name in one.logs]
-        if len(ends) < needed:
-            return 0
-        return min(held.next, sorted(ends, reverse=True)[needed - 1])
+        return sum(max(0, held.next - self._log.safe_end(held)) for held in self._log.own_logs())
 
     # --- after a start -----------------------------------------------------------------------------------------------
 
     def begin(self, now: float) -> None:
         """What earlier lives left is known: whether somebody has to be asked before it is gone on with."""
-        if not self.needed:
+        self._look_for_company()
+        if not self._log.needed:
             for held in self._log.own_logs():
                 held.became_safe(held.next)
         elif self._log.available:
@@ -218,18 +182,15 @@ class Copies:
 
     def _all_told(self, info: PeerInfo, told: dict[LogName, tuple[int, int]]) -> None:
         """That is all it has of our logs."""
-        for name in [name for one, name in self._may_have if one == info.identifier]:
-            del self._may_have[info.identifier, name]
+        elsewhere = self._log.elsewhere
+        for name in [name for one, name in elsewhere if one == info.identifier]:
+            del elsewhere[info.identifier, name]
         for name, (stored, end) in told.items():
-            self._may_have[info.identifier, name] = end
+            elsewhere[info.identifier, name] = end
             ours = self._log.logs.get(name)
             if ours is not None and self._others == 1:
                 same = max(ours.opened, self._ever_sent.get((info.identifier, name), 0))
                 ours.became_safe(min(stored, same, ours.next))
-
-    def _sent_to(self, held: HeldLog) -> int:
-        """Up to where somebody else may have a log of ours."""
-        return max([end for (_, name), end in self._may_have.items() if name == held.name], default=0)
 
     def _go_on(self, now: float) -> None:
         patient, self._vouch_at = now < self._vouch_at, float("inf")
@@ -258,11 +219,12 @@ class Copies:
 
     def peer_up(self, info: PeerInfo, now: float) -> None:
         """There is a link to this broker."""
+        self._look_for_company()
         self._retarget(now)
 
     def peer_down(self, info: PeerInfo, now: float) -> None:
         """There is none any more: what it has is not counted on."""
-        self._siblings.pop(info.identifier, None)
+        self._let_go(info.identifier)
         self._full.pop(info.identifier, None)
         self._retarget(now)
 
@@ -287,13 +249,19 @@ class Copies:
         names = {info.identifier for info in wanted}
         if names and all(self._is_even(self._siblings[name]) for name in sorted(names)):
             for name in [name for name in self._siblings if name not in names]:
-                del self._siblings[name]
+                self._let_go(name)
+
+    def _let_go(self, identifier: int) -> None:
+        """It has our copies no more, or nobody knows: what it has does not count."""
+        sibling = self._siblings.pop(identifier, None)
+        for progress in () if sibling is None else sibling.logs.values():
+            progress.held.confirmed.pop(identifier, None)
 
     def _is_even(self, sibling: _Sibling) -> bool:
         """Whether it has all that we have."""
         held = self._log.own_logs()
-        logs = sibling.logs
-        return all(one.name in logs and (logs[one.name].closed or logs[one.name].confirmed >= one.next) for one in held)
+        logs, me = sibling.logs, sibling.info.identifier
+        return all(one.name in logs and (logs[one.name].closed or one.confirmed[me] >= one.next) for one in held)
 
     # --- to a sibling ------------------------------------------------------------------------------------------------
 
@@ -301,22 +269,22 @@ class Copies:
         progress = sibling.logs.get(held.name)
         if progress is None:
             progress = sibling.logs[held.name] = _Progress(held)
+            held.confirmed[sibling.info.identifier] = 0
         progress.moved_at = now
         self._cluster.tell(sibling.info, CopyOffer(*held.name, held.first, held.next), now)
         self._is_due(now + COPY_RETRY_SECONDS)
 
-    def _landed(self, held: HeldLog, first: int, row: bytes, now: float) -> None:
-        """Our disk has a row of some log."""
-        if not held.own:
-            return
-        for sibling in self._siblings.values():
-            progress = sibling.logs.get(held.name)
-            if progress is None:
-                self._offer(sibling, held, now)
-            elif progress.sent == first and self._may_go_on(progress) and self._has_room(sibling):
-                self._send(sibling, progress, row, held.next, now)
-            else:
-                self._is_due(now + COPY_RETRY_SECONDS)
+    def landed(self, rows: Iterable[Landed], now: float) -> None:
+        """Our disk has these rows of our logs: siblings that have all before a row get it at once."""
+        for held, first, end, row in rows:
+            for sibling in self._siblings.values():
+                progress = sibling.logs.get(held.name)
+                if progress is None:
+                    self._offer(sibling, held, now)
+                elif progress.sent == first and self._may_go_on(progress) and self._has_room(sibling):
+                    self._send(sibling, progress, row, end, now)
+                else:
+                    self._is_due(now + COPY_RETRY_SECONDS)
 
     def _may_go_on(self, progress: _Progress) -> bool:
         held_up = progress.closed or progress.reading or progress.held.doubted
@@ -331,7 +299,7 @@ class Copies:
         self._cluster.peers.tell(sibling.info.address, Copy(name.broker, name.epoch, name.kind, name.stream, row), now)
         self.rows_copied += 1
         progress.sent = end
-        self._ever_sent[sibling.info.identifier, name] = self._may_have[sibling.info.identifier, name] = end
+        self._ever_sent[sibling.info.identifier, name] = self._log.elsewhere[sibling.info.identifier, name] = end
         if not progress.under_way:
             progress.moved_at = now
         progress.under_way.append((end, len(row)))
@@ -388,7 +356,7 @@ class Copies:
         if end > held.next:  # it has what we took back, and was not there to say so
             progress.closed, end = True, held.next
         progress.known = True
-        progress.sent = progress.confirmed = end
+        progress.sent = held.confirmed[info.identifier] = end
         sibling.under_way_bytes -= sum(size for _, size in progress.under_way)
         progress.under_way.clear()
         progress.moved_at = now
@@ -397,7 +365,7 @@ class Copies:
 
     def _contested(self, info: PeerInfo, place: RowContested, now: float) -> None:
         """A sibling does not take a row, for it is in another log."""
-        self._may_have[info.identifier, place.name] = place.end
+        self._log.elsewhere[info.identifier, place.name] = place.end
         self._from(info, place, now)
         if self._vouch_at == float("inf"):
             self._tails.settle(self._settled, now)
@@ -427,9 +395,10 @@ class Copies:
             return
         if end > progress.sent:
             raise ProtocolViolation(f"Copied: {end} is more than the {progress.sent} that were sent")
-        if end > progress.confirmed and self._full.pop(info.identifier, None) is not None:
+        confirmed = progress.held.confirmed[info.identifier]
+        if end > confirmed and self._full.pop(info.identifier, None) is not None:
             self._effects.append(Note("room for copies again", {"broker": info.name}))
-        progress.confirmed = max(progress.confirmed, end)
+        progress.held.confirmed[info.identifier] = max(confirmed, end)
         while progress.under_way and progress.under_way[0][0] <= end:
             sibling.under_way_bytes -= progress.under_way.popleft()[1]
         progress.moved_at = now
@@ -473,7 +442,8 @@ class Copies:
             self._offer(sibling, progress.held, now)
         else:
             self._pump(sibling, progress, now)
-        if not progress.known or progress.under_way or progress.confirmed < progress.held.next:
+        confirmed = progress.held.confirmed[sibling.info.identifier]
+        if not progress.known or progress.under_way or confirmed < progress.held.next:
             self._is_due(now + COPY_RETRY_SECONDS)
 
     def validate(self) -> None:
@@ -484,4 +454,7 @@ class Copies:
             assert sibling.under_way_bytes == sum(sizes)
             for name, progress in sibling.logs.items():
                 assert progress.held is self._log.logs[name] and progress.held.own
-                assert progress.confirmed <= progress.sent <= progress.held.next
+                assert progress.held.confirmed[identifier] <= progress.sent <= progress.held.next
+        for held in self._log.own_logs():
+            assert all(held.name in self._siblings[one].logs for one in held.confirmed)
+        assert self._log.needed == (0 if self._cluster.acquaintances.nobody() else self._others)

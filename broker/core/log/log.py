@@ -28,9 +28,9 @@ and it may be in the log all the same: to send it again with the same stamp is s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from headgate.protocol.data import LogKind, LogName, Row, encode_row
 from headgate.protocol.errors import ErrorCode, Refused
@@ -96,6 +96,8 @@ class HeldLog:
     unknown: int = 0  # up to here nobody has looked yet which rows have stamps
     stamped: deque[int] = field(default_factory=deque, repr=False)  # rows behind `safe` that have one
     waiters: deque[Any] = field(default_factory=deque, repr=False)
+    confirmed: dict[int, int] = field(default_factory=dict, repr=False)
+    """Sibling -> up to where its disk has this log of ours, as far as it has said so on the link that there is."""
 
     def is_now(self, state: LogState) -> None:
         """What the disk says of it."""
@@ -202,9 +204,17 @@ class _Waiter:
     done: bool = False
 
 
+class Landed(NamedTuple):
+    """Our disk has this row of a log of ours: events `first` to `end - 1`."""
+
+    held: HeldLog
+    first: int
+    end: int
+    row: bytes
+
+
 class Log:
-    """See the head of this file. `safe_end` says up to where enough disks have a log of ours; `landed` hears of every
-    row that our disk has; `kept` and `undone` of every producer's state that it has, or has not."""
+    """Asks the disk to keep rows, in order, and tells whoever waits what came of it."""
 
     def __init__(self, broker: str, effects: list[Effect], timers: Timers) -> None:
         self._broker = broker
@@ -221,11 +231,14 @@ class Log:
         self.logs: dict[LogName, HeldLog] = {}
         self.pending_bytes = 0
         self.appended = self.stored_rows = self.failed = self.late = 0
-        self.safe_end: Callable[[HeldLog], int] = lambda held: held.next
-        self.shortage: Callable[[Collection[int]], str] = lambda silent: "this broker's has to"
-        self.landed: Callable[[HeldLog, int, bytes, float], None] = lambda held, first, row, now: None
-        self.kept: Callable[[ProducerState], None] = lambda state: None
-        self.undone: Callable[[Iterable[str]], None] = lambda names: None
+        self.needed = 0
+        """On how many other disks a row has to be; none while this broker never heard of any other."""
+        self.crowded: dict[int, Any] = {}
+        """Brokers whose disks had no room for a copy."""
+        self.elsewhere: dict[tuple[int, LogName], int] = {}
+        """(broker, log of ours) -> up to where it may have it, whether it can be asked now or not."""
+        self.landed: list[Landed] = []
+        """Rows of our own logs that our disk has, and of which nobody was told yet."""
         self._pending: deque[Pending] = deque()
         self._waiters: deque[_Waiter] = deque()
         self._batches = 0  # waiters that are
@@ -345,7 +358,7 @@ class Log:
         for row in rows:
             to.assigned = row.first + row.count
             to.grew(row.first, row.count, len(row.row), row.time, row.producer is not None)
-            self.landed(to, row.first, row.row, now)
+            self.landed.append(Landed(to, row.first, to.assigned, row.row))
         for waiter in list(self._waiters):
             if not waiter.done and any(one is held and end > at for one, end in waiter.needs):
                 text = "the log was put in order after brokers had lost sight of each other: send it again"
@@ -411,20 +424,21 @@ class Log:
         while self._pending and self._pending[0].ticket <= happened.upto:
             pending = self._pending.popleft()
             self.pending_bytes -= pending.size
-            if pending.producer is not None:
-                self.kept(pending.producer)
             held = pending.held
             if held is not None:
                 grown[held.name] = held
-                self._landed(held, pending, now)
+                held.grew(pending.first, pending.count, len(pending.row), pending.time, pending.producer is not None)
+                self.stored_rows += 1
+                if held.own:
+                    self.landed.append(Landed(held, pending.first, held.next, pending.row))
             pending.tell("", now)
         for held in grown.values():
             self.settle(held, now)
 
-    def _landed(self, held: HeldLog, pending: Pending, now: float) -> None:
-        held.grew(pending.first, pending.count, len(pending.row), pending.time, pending.producer is not None)
-        self.stored_rows += 1
-        self.landed(held, pending.first, pending.row, now)
+    def take_landed(self) -> list[Landed]:
+        """Whoever asks tells others of them."""
+        landed, self.landed = self.landed, []
+        return landed
 
     def not_stored(self, happened: NotStored, now: float) -> None:
         """Nothing of what is pending is in the logs."""
@@ -441,7 +455,6 @@ class Log:
         failed, self._pending = list(self._pending), deque()
         self.pending_bytes = sum(size for size, _ in self._held_back)
         self._effects.append(Note("not stored", {"rows": len(failed), "reason": happened.reason}, alarming=True))
-        self.undone([pending.producer.name for pending in failed if pending.producer is not None])
         for pending in failed:
             self.failed += pending.count
             if pending.held is not None:
@@ -462,6 +475,18 @@ class Log:
         self._waiters.append(waiter)
         self._timers.by(WAITERS, waiter.deadline)
         self._go_on(waiter, now)
+
+    def safe_end(self, held: HeldLog) -> int:
+        """Up to where enough disks have a log; of a copy it is ours that counts."""
+        if not self.needed or not held.own:
+            return held.next
+        if len(held.confirmed) < self.needed:
+            return 0
+        return min(held.next, sorted(held.confirmed.values(), reverse=True)[self.needed - 1])
+
+    def sent_to(self, held: HeldLog) -> int:
+        """Up to where somebody else may have a log of ours."""
+        return max([end for (_, name), end in self.elsewhere.items() if name == held.name], default=0)
 
     def settle(self, held: HeldLog, now: float) -> None:
         """More of it may be safe than was."""
@@ -496,11 +521,11 @@ class Log:
             self._waiters.popleft()
         waiter.tell(refused, now)
 
-    def give_up_late(self, now: float) -> None:
-        """Whoever waited too long is told so."""
+    def give_up_late(self, shortage: str, now: float) -> None:
+        """Whoever waited too long is told so, and why: on which disks it is not."""
         while self._waiters and self._waiters[0].deadline <= now:
             self.late += 1
-            text = f"too few disks have it by now ({self.shortage(())}); it may be in the log all the same: "
+            text = f"too few disks have it by now ({shortage}); it may be in the log all the same: "
             text += "send it again with the same stamp, or ask `headgate status` of the brokers"
             self._answer(self._waiters[0], Refused(ErrorCode.NOT_STORED, text), now)
         self._timers.at(WAITERS, self._waiters[0].deadline if self._waiters else NEVER)

@@ -26,10 +26,9 @@ from ..deferred import Later
 from ..limits import PRODUCER_NAME_LENGTH_MAX, PRODUCERS_LISTED_MAX, STORE_SECONDS_MAX
 from ..links import PeerInfo
 from ..timers import NEVER, Timers
-from .leader import shortage
 from .log import Log
 from .messages import ForgetProducers, ListedProducers, ListProducers, ProducerKnown
-from .producers import KnownProducer, Producers
+from .producers import KnownProducer, Producers, shortage
 
 __all__ = ["LISTINGS", "ProducerLists", "Which"]
 
@@ -146,7 +145,7 @@ class ProducerLists:
             return
         self._end(request)
         if not self._producers.is_enough(asking.heard, asking.answered, now):
-            text = f"too few brokers can say what this job published ({shortage(self._cluster, self._copies)})"
+            text = f"too few brokers can say what this job published ({shortage(self._cluster, self._log)})"
             asking.later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
             return
         found = [asking.found[name] for name in sorted(asking.found) if not asking.end or name <= asking.end]
@@ -172,7 +171,7 @@ class ProducerLists:
         for request in [one for one, asking in self._asking.items() if asking.deadline <= now]:
             asking = self._asking[request]
             self._end(request)
-            why = shortage(self._cluster, self._copies, asking.asked)
+            why = shortage(self._cluster, self._log, asking.asked)
             text = f"brokers do not answer what they know of this job ({why}): try again in a moment"
             asking.later.say(Refused(ErrorCode.UNAVAILABLE, text))
 

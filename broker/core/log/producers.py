@@ -22,7 +22,7 @@ What was not acknowledged may be on the disk of a broker that is down, and again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,10 +51,39 @@ __all__ = [
     "check_producer",
     "fenced",
     "job_of",
+    "shortage",
 ]
 
 OPENINGS = "openings"
 """Key of the timer: whoever opens a producer has waited long enough."""
+
+# Shortage: why something is not on enough disks, in words for whoever waits: how many it takes, and who is missing.
+
+_NAMED_MAX = 4
+
+
+def shortage(cluster: Cluster, log: Log, silent: Collection[int] = ()) -> str:
+    """As in "stored means on 2 disks; bob at 10.0.0.2:7401 cannot be reached". `silent` were asked and say nothing."""
+    copies = log.needed + 1
+    parts = [f"stored means on {copies} disks" if copies > 1 else "stored means on this broker's disk"]
+    known, linked = cluster.peers.by_identifier, cluster.linked()
+    names = {info.address: f"{info.name} at {info.address}" for info in known.values()}
+    unreached = [names.get(address, address) for address in cluster.unreached()]
+    if unreached:
+        parts.append(f"{_listed(unreached)} cannot be reached")
+    deaf = [info.name for info in linked if info.identifier in silent]
+    if deaf:
+        parts.append(f"no answer from {_listed(deaf)}")
+    crowded = [info.name for info in linked if info.identifier in log.crowded]
+    if crowded:
+        parts.append(f"no room on the disk of {_listed(crowded)}")
+    return "; ".join(parts)
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _NAMED_MAX
+    return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+
 
 # What this broker knows of one producer: how far it has come, and from where that is known.
 
@@ -230,7 +259,6 @@ class Producers:
         self._timers = timers
         self.duplicates = 0
         self.forgotten = 0
-        log.kept, log.undone = self._kept, self._undone
         cluster.take_controls({AskProducer: self._asked, ToldProducer: self._told})
 
     def __len__(self) -> int:
@@ -240,7 +268,7 @@ class Producers:
         """What earlier lives knew. What their logs hold counts as known only when it is safe."""
         for state in happened.producers:
             self._kept(state)
-            self._undone([state.name])
+            self._producers[state.name].undo()
             self._producers[state.name].doubtful = bool(happened.damage)
         self._blank, self._lost = not (happened.logs or happened.producers), bool(happened.damage)
         self._was_blank = self._blank
@@ -359,12 +387,15 @@ class Producers:
             producer.epoch = max(producer.epoch, state.epoch)
             producer.next, producer.digest = state.next, state.digest
 
-    def _undone(self, names: Iterable[str]) -> None:
-        """What was pending of these is not in the logs: they are where the disk says."""
-        for name in dict.fromkeys(names):
-            producer = self._producers.get(name)
-            if producer is not None:
-                producer.undo()
+    def stored(self, state: ProducerState, reason: str) -> None:
+        """The disk has this of a producer; or, for that reason, nothing that was pending of it."""
+        if not reason:
+            self._kept(state)
+        elif state.name in self._producers:
+            self._producers[state.name].undo()
+
+    def _keep(self, state: ProducerState) -> None:
+        self._log.keep_producer(state, lambda reason, now: self.stored(state, reason))
 
     def _producer(self, name: str) -> KnownProducer:
         producer = self._producers.pop(name, None) or KnownProducer(name, doubtful=self._lost)
@@ -397,13 +428,12 @@ class Producers:
         for name in names:
             self._producers[name] = KnownProducer(name)
             self.promises.end(name)
-            self._log.keep_producer(ProducerState(name, 0, 0, b"", self.wall_us(now)), lambda reason, now: None)
+            self._keep(ProducerState(name, 0, 0, b"", self.wall_us(now)))
         shared = [self._producers[name] for job in self._jobs if job.startswith("*/") for name in self._jobs[job]]
         if shared:
             purged = self._producer(f"{stream}/*/purged")
             purged.epoch = max(producer.epoch for producer in shared)
-            state = ProducerState(purged.name, purged.epoch, 0, b"", self.wall_us(now))
-            self._log.keep_producer(state, lambda reason, now: None)
+            self._keep(ProducerState(purged.name, purged.epoch, 0, b"", self.wall_us(now)))
         return len(names)
 
     def close(self, name: str, end: int, owner: str, now: float) -> int | None:
@@ -439,7 +469,7 @@ class Producers:
         linked = self._cluster.linked()
         is_short = len(linked) < self._copies - 1 and not self._cluster.acquaintances.nobody()
         if known is not None and is_short and not self._log.is_safe(self._needs(known)):
-            text = f"what this producer published is not safe yet ({self._log.shortage(())})"
+            text = f"what this producer published is not safe yet ({shortage(self._cluster, self._log)})"
             raise Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment")
         self._request += 1
         request = self._request
@@ -487,7 +517,7 @@ class Producers:
             if producer.epoch < epoch:
                 producer.epoch = epoch
                 state = ProducerState(name, epoch, producer.next, producer.digest, self.wall_us(now))
-                self._log.keep_producer(state, lambda reason, now: None)
+                self._keep(state)
 
         def tell(known: bool, after: int, digest: bytes, epoch: int, now: float) -> None:
             self.promises.amend(name, info.identifier, after)
@@ -523,7 +553,7 @@ class Producers:
         """Everybody who can has answered."""
         name, epoch, later = opening.name, opening.epoch, opening.later
         if not self.is_enough(opening.heard, opening.answered, now):
-            text = f"too few brokers can say what this producer published ({self._log.shortage(())})"
+            text = f"too few brokers can say what this producer published ({shortage(self._cluster, self._log)})"
             later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
             return
         producer = self._producer(name)
@@ -541,6 +571,7 @@ class Producers:
         answer = {"next": opening.next, "digest": opening.digest, "epoch": epoch}
 
         def kept(reason: str, now: float) -> None:
+            self.stored(state, reason)
             producer.is_open = producer.is_open and not reason
             producer.doubtful = producer.doubtful or (doubtful and bool(reason))  # it is again what our disk says
             later.say(Refused(ErrorCode.NOT_STORED, f"the disk does not keep it: {reason}") if reason else answer)
@@ -582,7 +613,7 @@ class Producers:
         for request, opening in list(self._openings.items()):
             if opening.deadline <= now:
                 del self._openings[request]
-                why = self._log.shortage(opening.asked)
+                why = shortage(self._cluster, self._log, opening.asked)
                 text = f"brokers do not answer, or what this producer published is not safe yet ({why})"
                 opening.later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: try again in a moment"))
         self._set_timer()

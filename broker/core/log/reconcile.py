@@ -388,7 +388,7 @@ class _Cut:
 
 
 class Tails:
-    """See the head of this file. `sent_to` says up to where anybody may have a log of ours, whom nobody can ask now."""
+    """Finds out which rows behind the high watermark stay, and takes the others back."""
 
     def __init__(
         self,
@@ -408,7 +408,6 @@ class Tails:
         self._claims = claims
         self._round: _Round | None = None
         self._retry: Callable[[float], None] | None = None
-        self.sent_to: Callable[[HeldLog], int] = lambda held: 0
         self.taken_back = 0
         self._timers = timers
 
@@ -566,7 +565,7 @@ class Tails:
             return not found
 
         def read(now: float) -> None:
-            if found and found[0] < self.sent_to(held) and now < going.patient_until:  # it may be safe: let them say
+            if found and found[0] < self._log.sent_to(held) and now < going.patient_until:
                 self._try_again(self._anew, now)
                 return
             if not found:

@@ -16,12 +16,12 @@ __all__ = ["DISK_ABLATIONS", "LOG_ABLATIONS", "ablate_disk", "ablate_log"]
 
 def _no_sync(node: Node) -> None:
     """A batch is acknowledged before any disk has it."""
-    node.log.safe_end = lambda held: held.assigned
+    _replace(node.log, "safe_end", lambda held: held.assigned)
 
 
 def _no_copies(node: Node) -> None:
     """Our own disk is enough."""
-    node.log.safe_end = lambda held: held.next
+    _replace(node.log, "safe_end", lambda held: held.next)
 
 
 def _no_epoch_check(node: Node) -> None:
@@ -45,7 +45,8 @@ def _no_dedupe(node: Node) -> None:
 
 def _no_rollback(node: Node) -> None:
     """What a full disk did not take counts as published."""
-    node.log.undone = lambda names: None
+    stored = node.producers.stored
+    _replace(node.producers, "stored", lambda state, reason: None if reason else stored(state, reason))
 
 
 def _no_waiting_for_the_safe(node: Node) -> None:

@@ -90,12 +90,12 @@ def test_who_waits_hears_when_all_of_it_is_safe() -> None:
     other = bench.log.own(LogKind.EVENTS, "other")
     bench.append(bench.events, 2)
     bench.append(other, 2)
-    safe = {bench.events.name: 0, other.name: 2}
-    bench.log.safe_end = lambda held: safe[held.name]
+    bench.log.needed = 1
+    bench.events.confirmed[7], other.confirmed[7] = 0, 2
     bench.log.wait([(other, 2), (bench.events, 1)], lambda refused, now: heard.append(refused), 0.0)
     bench.sync()
     assert heard == [], "our own disk is not enough"
-    safe[bench.events.name] = 1
+    bench.events.confirmed[7] = 1
     bench.log.settle(bench.events, 1.0)
     assert heard == [None]
     assert bench.log.is_safe([(bench.events, 1)]) and not bench.log.is_safe([(bench.events, 2)])
@@ -106,11 +106,11 @@ def test_who_waits_hears_when_all_of_it_is_safe() -> None:
 
 def test_who_waits_too_long_hears_that_it_may_be_in_the_log_all_the_same() -> None:
     bench, heard = Bench(), []
-    bench.log.safe_end = lambda held: 0
+    bench.log.needed = 1
     for end in (1, 2):
         bench.log.wait([(bench.events, end)], lambda refused, now: heard.append(refused), float(end))
     assert bench.timers.next == 1.0 + STORE_SECONDS_MAX
-    bench.log.give_up_late(1.0 + STORE_SECONDS_MAX)
+    bench.log.give_up_late("bob is missing", 1.0 + STORE_SECONDS_MAX)
     assert [refused.code for refused in heard if refused] == [ErrorCode.NOT_STORED]
     assert bench.timers.next == 2.0 + STORE_SECONDS_MAX
     assert len(bench.events.waiters) == 1, "whoever gave up is not kept"
@@ -135,7 +135,7 @@ def test_who_was_told_once_that_it_is_not_stored_is_not_told_again() -> None:
     bench, heard = Bench(), list[str]()
     bench.append(bench.events)
     bench.sync()
-    bench.log.safe_end = lambda held: 0
+    bench.log.needed = 1
     bench.log.wait([(bench.events, 1)], lambda refused, now: heard.append("first"), 1.0)
     bench.log.wait([(bench.events, 9)], lambda refused, now: heard.append("second"), 1.0)
     for _ in range(2):
@@ -192,7 +192,7 @@ def test_room_is_bounded_in_bytes_and_in_waiters(monkeypatch: pytest.MonkeyPatch
     bench.log.validate()
     with pytest.raises(Refused, match="behind"):
         bench.log.check_room(0)
-    bench.log.give_up_late(9.0)
+    bench.log.give_up_late("bob is missing", 9.0)
     assert len(told) == 4
     bench.log.check_room(0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.broker.core.keyspace import hash_identifier
 from headgate.broker.core.limits import STORE_SECONDS_MAX
-from headgate.broker.core.log.leader import shortage
+from headgate.broker.core.log import shortage
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error
 from tests.support.log_cluster import LogCluster
@@ -14,7 +14,8 @@ from tests.support.node_cluster import address_of
 
 def words(cluster: LogCluster, name: str, copies: int, *silent: str) -> str:
     node = cluster.hosts[name].node
-    return shortage(node.cluster, copies, {hash_identifier(one) for one in silent})
+    node.log.needed = copies - 1
+    return shortage(node.cluster, node.log, {hash_identifier(one) for one in silent})
 
 
 def test_who_has_company_needs_it_and_misses_nobody() -> None:

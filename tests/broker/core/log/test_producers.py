@@ -169,9 +169,9 @@ def test_of_too_many_producers_the_one_used_longest_ago_is_forgotten_and_counted
     assert world.node.statistics(world.now).producers_forgotten == 2
 
 
-def test_a_disk_that_does_not_answer_is_not_waited_for() -> None:
+def test_a_disk_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     world = LogWorld()
-    world.node.log.safe_end = lambda held: 0
+    monkeypatch.setattr(world.node.log, "safe_end", lambda held: 0)
     link, _ = opened(world)
     world.sync()
     world.say(link, stamped(1, 0))
