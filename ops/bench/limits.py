@@ -9,6 +9,7 @@ __all__ = [
     "ARRIVALS_PER_CHUNK_MAX",
     "BODY_LENGTH",
     "CAMPAIGN_ANSWER_SECONDS_MAX",
+    "CAMPAIGN_QUIET_SECONDS_MAX",
     "CAMPAIGN_START_SECONDS_MAX",
     "CHAOS_AUDIT_SECONDS_MAX",
     "CHAOS_DOOMED_SECONDS",
@@ -108,6 +109,9 @@ AUDIT_RUN_SECONDS_MAX = 600.0
 
 CAMPAIGN_START_SECONDS_MAX = 120.0
 """How long a Spark driver and its two executors may take to be there: 12 seconds on two busy cores."""
+
+CAMPAIGN_QUIET_SECONDS_MAX = 30.0
+"""How long workers of a job that is over may go on publishing: they end with their executor, within a second or two."""
 
 CAMPAIGN_ANSWER_SECONDS_MAX = 300.0
 """How long one job of the Spark campaign may take. Half a million rows are written in ten seconds; the rest is patience

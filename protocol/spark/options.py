@@ -71,6 +71,7 @@ OPTIONS = (
     Option("checkpointLocation", "", "stream", "Spark's own, which it also shows to us"),
 )
 
+_NO_GROUP = "nothing: how far a query has come is in its checkpoint"
 _OTHERS = {
     "kafka.bootstrap.servers": "'headgate.bootstrap.servers'",
     "subscribepattern": "'topic' with a pattern such as quotes/*/OTE",
@@ -78,6 +79,8 @@ _OTHERS = {
     "includeheaders": "nothing: column 'headers' is always there",
     "startingoffsetsbytimestamp": "'startingTimestamp'",
     "endingoffsetsbytimestamp": "'endingTimestamp'",
+    "kafka.group.id": _NO_GROUP,
+    "groupidprefix": _NO_GROUP,
 }
 """Options of Kafka's source, in lower case -> what to write here."""
 

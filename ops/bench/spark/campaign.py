@@ -11,8 +11,10 @@ submitted again with 1, 2, 4 and 7 partitions in some order, while one of these 
     driver      the driver is killed in the middle of the job, and another one submits the next
 
 Then it is submitted without any fault until somebody finishes it. The first submission of a run has each of the faults
-in turn. What has to be true is in `broken`: nothing is ever there twice, who was refused has sent nothing, and at the
-end every row is there. Prints a line for each run and one of JSON; the exit code is 1 when something was not so.
+in turn. What has to be true is in `broken`: nothing is ever there twice, who was refused has sent nothing, in guarded
+mode nobody with other partitions than those in the log sends anything, even if it is killed before it can be refused,
+and at the end every row is there. Prints a line for each run and one of JSON; the exit code is 1 when something was not
+so.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from headgate.protocol.aio import Tasks, connect
 
 from ...jobs import missing_parts
 from ..kit import SOURCES, Fleet, MeasurementFailed, fleet
-from ..limits import CAMPAIGN_ANSWER_SECONDS_MAX, CAMPAIGN_START_SECONDS_MAX
+from ..limits import CAMPAIGN_ANSWER_SECONDS_MAX, CAMPAIGN_QUIET_SECONDS_MAX, CAMPAIGN_START_SECONDS_MAX
 from .driver import DIED
 
 __all__ = ["FAULTS", "PARTITIONS", "Run", "Submission", "add_arguments", "broken", "campaign", "main", "run"]
@@ -47,13 +49,18 @@ PARTITIONS = (1, 2, 4, 7)
 _MODES = ("guarded", "id")
 _KILLED = "driver killed"
 _LOOK_SECONDS = 0.02
+_QUIET_SECONDS = 1.0
+_JOB = "nightly"
 _REFUSED = ("OTHER_WRITE", "NONDETERMINISTIC_INPUT", "IDS_UNKNOWN")
 _MAY_END_WITH = ("CANNOT_CONNECT", "PRODUCER_FENCED", "REFUSED", DIED, _KILLED)
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One `save()`: with which fault (`hit`: it came in time), what it said, and the events in the log around it."""
+    """One `save()`: with which fault (`hit`: it came in time), what it said, and the events in the log around it.
+
+    `is_other` says that the log had rows of another number of partitions, as far as only these can have them.
+    """
 
     partitions: int
     fault: str
@@ -61,10 +68,12 @@ class Submission:
     answer: str
     before: int
     after: int
+    is_other: bool = False
 
     def __str__(self) -> str:
         fault = f" +{self.fault}" if self.hit else ""
-        return f"{self.partitions}p{fault}: {self.answer} {self.after}"
+        more = f"{self.before}->" if self.before != self.after else ""
+        return f"{self.partitions}p{fault}: {self.answer} {more}{self.after}"
 
 
 @dataclass(slots=True)
@@ -87,6 +96,8 @@ def broken(run: Run, rows: int) -> list[str]:
             wrong.append(f"{one}: it said that all {rows} are there")
         if one.answer in _REFUSED and one.after != one.before:
             wrong.append(f"{one}: refused, and {one.after - one.before} events more")
+        if run.mode == "guarded" and one.is_other and (one.answer == "ok" or one.after != one.before):
+            wrong.append(f"{one}: the log has rows of other partitions")
         if run.mode == "id" and not one.hit and one.answer != "ok":
             wrong.append(f"{one}: nothing was done to it, and ids go with any partitions")
         if one.answer not in ("ok", *_REFUSED, *_MAY_END_WITH) and not (one.hit and one.fault == "executor"):
@@ -225,19 +236,20 @@ class _Campaign:
         return {"headgate.bootstrap.servers": ",".join(self._cluster.addresses), "topic": run.name}
 
     async def _submit(self, run: Run, partitions: int, fault: str) -> Submission:
-        more = {"producerId": "nightly", "ackTimeout": "5s", "maxFrameBytes": "64k"}
+        more = {"producerId": _JOB, "ackTimeout": "5s", "maxFrameBytes": "64k"}
         if run.mode == "id":
             more["eventIdColumn"] = "n"
         order = {"rows": self.rows, "partitions": partitions, "options": {**self._options(run), **more}}
         if fault == "task":
             order["dying"] = self._random.randrange(1_000, max(1_001, self.rows // partitions))
         await self._driver.here()
-        before = await self._stored(run)
+        before, is_other = await self._stored(run), await self._is_other(run, partitions)
         work = self._tasks.start(self._driver.ask(do="save", **order), "a job")
         hit = await self._harm(run, fault, work, before)
         answer = await work
         await self._cluster.together()
-        one = Submission(partitions, fault, hit, _KILLED if answer is None else answer, before, await self._stored(run))
+        after = await self._quiet(run)
+        one = Submission(partitions, fault, hit, _KILLED if answer is None else answer, before, after, is_other)
         if hit:
             self.faults[fault] += 1
         run.submissions.append(one)
@@ -266,6 +278,29 @@ class _Campaign:
             await asyncio.wait({work}, timeout=self._random.uniform(0.2, 2.0))
             member.start()
         return True
+
+    async def _is_other(self, run: Run, partitions: int) -> bool:
+        """Whether the first that published had another number of partitions, and rows of its second one are there.
+
+        The first row of that one is another in each of PARTITIONS; a beginning of partition 0 may be in several.
+        """
+        first = next((one.partitions for one in run.submissions if one.after > one.before), partitions)
+        if first == partitions:
+            return False
+        async with await connect(self._cluster.addresses_from(0)) as client:
+            told = await client.ask("producers", job=f"{run.name}/{_JOB}", after="", begins=b"", unless=b"")
+        return any(row["next"] and not row["name"].endswith("/0") for row in told["producers"])
+
+    async def _quiet(self, run: Run) -> int:
+        """Events in the log when no worker of a killed driver or task adds any more."""
+        before, after = -1, await self._stored(run)
+        deadline = time.monotonic() + CAMPAIGN_QUIET_SECONDS_MAX
+        while before != after:
+            if time.monotonic() > deadline:
+                raise MeasurementFailed("Spark", f"still publishes {CAMPAIGN_QUIET_SECONDS_MAX:g} s after its job")
+            await asyncio.sleep(_QUIET_SECONDS)
+            before, after = after, await self._stored(run)
+        return after
 
     async def _stored(self, run: Run) -> int:
         async with await connect(self._cluster.addresses_from(0)) as client:

@@ -144,8 +144,13 @@ def test_stream_and_pattern_of_a_topic() -> None:
 
 
 def test_who_knows_kafka_is_told_the_name_here() -> None:
-    for name, instead in (("kafka.bootstrap.servers", "headgate.bootstrap.servers"), ("subscribePattern", "topic")):
-        with pytest.raises(UnknownOption, match=f"Kafka.*'{instead}'"):
+    told = {
+        "kafka.bootstrap.servers": "'headgate.bootstrap.servers'",
+        "subscribePattern": "'topic'",
+        "kafka.group.id": "nothing: .*checkpoint",
+    }
+    for name, instead in told.items():
+        with pytest.raises(UnknownOption, match=f"Kafka.*{instead}"):
             read(**{name: "x"})
     with pytest.raises(BadOption, match="the stream is option 'topic', 'trades'"):
         read_options({"headgate.bootstrap.servers": "x:1", "subscribe": "trades"})

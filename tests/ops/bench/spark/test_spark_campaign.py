@@ -15,16 +15,21 @@ from headgate.ops.jobs import missing_parts
 ROWS = 100
 
 
-def story(mode: str, *submissions: Submission, counted: tuple[int, int, int] = (ROWS, ROWS, ROWS - 1)) -> list[str]:
-    return broken(Run("one", mode, list(submissions), counted), ROWS)
+def story(
+    mode: str, *submissions: Submission, counted: tuple[int, int, int] = (ROWS, ROWS, ROWS - 1), rows: int = ROWS
+) -> list[str]:
+    return broken(Run("one", mode, list(submissions), counted), rows)
 
 
-def said(answer: str, before: int, after: int, fault: str = "") -> Submission:
-    return Submission(2, fault, bool(fault), answer, before, after)
+def said(answer: str, before: int, after: int, fault: str = "", is_other: bool = False) -> Submission:
+    return Submission(2, fault, bool(fault), answer, before, after, is_other)
 
 
 def test_what_is_exact_or_refused_is_as_it_has_to_be() -> None:
     killed = said("driver killed", 40, 60, "driver")
+    others = said("driver killed", 60, 60, "driver", is_other=True)
+    assert not story("guarded", said("ok", 0, 60, "task"), others, counted=(60, 60, 59), rows=60)
+    assert not story("id", said(DIED, 0, 40, "task"), said("ok", 40, ROWS, is_other=True))
     assert not story("guarded", said(DIED, 0, 40, "task"), killed, said("OTHER_WRITE", 60, 60), said("ok", 60, ROWS))
     assert not story("id", said("CANNOT_CONNECT", 0, 40, "broker"), said("ok", 40, ROWS), said("ok", ROWS, ROWS))
 
@@ -35,6 +40,8 @@ def test_what_is_exact_or_refused_is_as_it_has_to_be() -> None:
         ("guarded", said("ok", 0, 99), "all 100 are there"),
         ("guarded", said("OTHER_WRITE", 10, 11), "refused, and 1 events more"),
         ("guarded", said("driver killed", 10, 101, "driver"), "10 events before it"),
+        ("guarded", said("driver killed", 10, 11, "driver", is_other=True), "the log has rows of other partitions"),
+        ("guarded", said("ok", ROWS, ROWS, is_other=True), "the log has rows of other partitions"),
         ("guarded", said("Py4JJavaError: what?", 10, 10), "nobody expects"),
         ("id", said("OTHER_WRITE", 10, 10), "ids go with any partitions"),
     ],
@@ -47,6 +54,11 @@ def test_what_is_broken_is_said(mode: str, one: Submission, text: str) -> None:
 @pytest.mark.parametrize("counted", [(ROWS, ROWS - 1, ROWS - 1), (ROWS - 1, ROWS - 1, ROWS - 1), (ROWS, ROWS, ROWS)])
 def test_every_row_is_there_once_at_the_end(counted: tuple[int, int, int]) -> None:
     assert "at the end" in story("id", said("ok", 0, ROWS), counted=counted)[0]
+
+
+def test_what_is_printed_says_how_much_was_added() -> None:
+    assert str(said("driver killed", 40, 60, "driver")) == "2p +driver: driver killed 40->60"
+    assert str(said("ok", 60, 60)) == "2p: ok 60"
 
 
 def test_answers_are_codes() -> None:
