@@ -7,31 +7,23 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.keyspace import (
-    ONE_WAY_BASE_2,
-    RING_SIZE,
-    Domain,
-    Hops,
-    RoutingTable,
-    Segment,
-    Span,
-    declared_domain,
-    ideal_table,
-    spread_segment,
-    successor,
-    travel,
-)
+from headgate.broker.core.keyspace import RING_SIZE, Domain, RoutingTable, Segment, Span, declared_domain, successor
 from headgate.broker.core.keyspace.keys import attribute_start, order_preserving_key
-from headgate.broker.core.placement import (
+from headgate.broker.core.placement import SubscriptionId
+from headgate.matching import Value
+from headgate.ops.bench.papers.models import (
+    ONE_WAY_BASE_2,
     Collection,
     Constraint,
     CountingScheme,
     CountingStore,
+    Hops,
     Placement,
-    SubscriptionId,
+    ideal_table,
+    spread_segment,
+    travel,
 )
-from headgate.broker.core.placement.counting import IdentifierLayout, OneOf, difference
-from headgate.matching import Value
+from headgate.ops.bench.papers.models.counting import IdentifierLayout, OneOf, difference
 from tests.support.rings import ideal_ring, random_members
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.keyspace import Shelf, key_of, spread_segment, successor
-from headgate.broker.core.placement import Anchor, Counted, SubscriptionId, constraints_of, counting_scheme, plan
+from headgate.broker.core.keyspace import Shelf, key_of, successor
+from headgate.broker.core.placement import Anchor, Counted, SubscriptionId, plan
 from headgate.broker.core.placement import met as counted_met
 from headgate.broker.core.placement.counting_home import CountingHome, counted_items
 from headgate.broker.core.placement.counting_plan import plan_counting
 from headgate.matching import Tree, Value, evaluate, parse_condition, parse_pattern
+from headgate.ops.bench.papers.models import constraints_of, counting_scheme, spread_segment
 from headgate.ops.bench.papers.placements import PLACEMENT_SIZES, WORKLOADS, compare
 from headgate.ops.bench.papers.routing import range_cost
 from tests.support.rings import ideal_ring, random_members

@@ -8,23 +8,19 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.keyspace import (
+from headgate.broker.core.keyspace import RING_SIZE, RoutingTable, Segment, Way, distance, successor
+from headgate.broker.core.keyspace.identifiers import absolute_distance
+from headgate.broker.core.keyspace.routing import Step
+from headgate.ops.bench.papers.models import (
     BOTH_WAYS_BASE_4,
     ONE_WAY_BASE_2,
-    RING_SIZE,
-    RoutingTable,
-    Segment,
-    Way,
-    distance,
     ideal_table,
     split_set,
     spread_segment,
     spread_set,
-    successor,
     travel,
 )
-from headgate.broker.core.keyspace.identifiers import absolute_distance
-from headgate.broker.core.keyspace.routing import Step, fingers
+from headgate.ops.bench.papers.models.fingers import fingers
 from headgate.ops.bench.papers.routing import STATE_SIZES, WITHIN, measure
 from tests.support.rings import ideal_ring, random_members
 

@@ -18,18 +18,7 @@ from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import EQUAL, RowKeys, Shelf, key_of
 from headgate.broker.core.keyspace.dimensions import RANGE
-from headgate.broker.core.placement import (
-    Anchor,
-    Counted,
-    CountedPart,
-    CountingStore,
-    Placement,
-    SubscriptionId,
-    constraints_of,
-    counting_scheme,
-    met,
-    plan,
-)
+from headgate.broker.core.placement import Anchor, Counted, CountedPart, SubscriptionId, met, plan
 from headgate.broker.core.placement.counting_lists import CountingLists
 from headgate.broker.core.placement.counting_plan import plan_counting
 from headgate.broker.core.placement.planner import IN_KEYS_MAX
@@ -45,6 +34,7 @@ from headgate.matching.tree import (
     disjunction,
     membership,
 )
+from headgate.ops.bench.papers.models import CountingStore, Placement, constraints_of, counting_scheme
 from tests.matching.samples import NAMES, random_row, random_tree, random_value
 from tests.properties.test_matching_small_worlds import CONDITIONS
 

@@ -7,7 +7,8 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from headgate.broker.core.keyspace import BOTH_WAYS_BASE_4, RING_SIZE, FingerPlan, RoutingTable, ideal_table
+from headgate.broker.core.keyspace import RING_SIZE, RoutingTable
+from headgate.ops.bench.papers.models import BOTH_WAYS_BASE_4, FingerPlan, ideal_table
 
 __all__ = ["HostileRing", "hostile_rings", "identifiers", "ideal_ring", "random_members"]
 

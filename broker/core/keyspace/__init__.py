@@ -23,10 +23,7 @@ at most once. `parse_shelf` reads one that another broker wrote. For batches, `R
 that a message arrives whatever the tables on its path say. Up to `MESH_BROKERS_MAX` brokers link to all others and a
 way is one hop.
 
-**For figures over tables in memory** (no broker uses them): `FingerPlan` with `ONE_WAY_BASE_2`, `BOTH_WAYS_BASE_2` and
-`BOTH_WAYS_BASE_4`, `ideal_table`, `travel` and `Hops`; `split_set`, `spread_set` and `spread_segment` of multicast.
-
-Order of reading: `identifiers`, `arcs`, `keys`, `dimensions`, `routing`, `multicast`.
+Order of reading: `identifiers`, `arcs`, `keys`, `dimensions`, `routing`.
 """
 
 from .arcs import NOTHING, Scope, Stretch
@@ -46,33 +43,16 @@ from .dimensions import (
     topic_shelf,
 )
 from .identifiers import RING_SIZE, between, distance, hash_identifier, in_arc, successor
-from .keys import Domain, Span, declared_domain, default_precision, equality_key, prefix_key
-from .multicast import Segment, split_set, spread_segment, spread_set
-from .routing import (
-    BOTH_WAYS_BASE_2,
-    BOTH_WAYS_BASE_4,
-    MESH_BROKERS_MAX,
-    ONE_WAY_BASE_2,
-    FingerPlan,
-    Hops,
-    RoutingTable,
-    Way,
-    ideal_table,
-    travel,
-)
+from .keys import Domain, Segment, Span, declared_domain, default_precision, equality_key, prefix_key
+from .routing import MESH_BROKERS_MAX, RoutingTable, Way
 
 __all__ = [
-    "BOTH_WAYS_BASE_2",
-    "BOTH_WAYS_BASE_4",
     "COUNT",
     "Domain",
     "EQUAL",
-    "FingerPlan",
-    "Hops",
     "KeyMemory",
     "MESH_BROKERS_MAX",
     "NOTHING",
-    "ONE_WAY_BASE_2",
     "RING_SIZE",
     "RoutingTable",
     "RowKeys",
@@ -92,16 +72,11 @@ __all__ = [
     "equal_shelf",
     "equality_key",
     "hash_identifier",
-    "ideal_table",
     "in_arc",
     "key_of",
     "parse_shelf",
     "prefix_key",
     "range_shelf",
-    "split_set",
-    "spread_segment",
-    "spread_set",
     "successor",
     "topic_shelf",
-    "travel",
 ]

@@ -40,12 +40,12 @@ from headgate.matching import Value
 from headgate.matching.values import order
 
 from .identifiers import RING_SIZE, distance, hash_identifier
-from .multicast import Segment
 
 __all__ = [
     "CELLS_DEFAULT",
     "CELLS_MAX",
     "Domain",
+    "Segment",
     "Span",
     "attribute_start",
     "declared_domain",
@@ -170,6 +170,18 @@ def declared_domain(
     if not width / float(precision) < CELLS_MAX - 1:
         return None
     return Domain(stream, attribute, minimum, maximum, precision)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The keys from `low` to `high`, both included, clockwise."""
+
+    low: int
+    high: int
+
+    def covers(self, key: int) -> bool:
+        """Whether the key lies in it."""
+        return distance(self.low, key) <= distance(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)

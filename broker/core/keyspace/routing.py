@@ -1,14 +1,9 @@
 """Routing: which broker a message for a key goes to next, and the links a broker keeps so that this is soon over.
 
 A key belongs to its *owner*, the first broker at or after it on the ring (`identifiers.successor`, when all are
-known). A broker has three kinds of links:
-
-    neighbours   predecessor and successors: kept right by the membership protocol; correctness rests on them alone
-    fingers      brokers far away, at distances that grow by a power: hints that only make a way shorter
-    mesh         up to MESH_BROKERS_MAX brokers everybody keeps a link to everybody, and a way is one hop
-
-Fingers, as STATE 4.1 has them, lie at 1, 4, 16, ... on both sides, and a message goes to the link nearest to its key,
-ahead or behind. Classic Chord has them at 1, 2, 4, ... ahead only (`ONE_WAY_BASE_2`), as many in number.
+known). A broker has links to its *neighbours*, predecessor and successors, which the membership protocol keeps right:
+correctness rests on them alone. All other links are hints that only make a way shorter. Up to MESH_BROKERS_MAX brokers
+everybody keeps a link to everybody, and a way is one hop.
 
 Why a lookup is right with any finger content, and always ends. A message carries its `Way`, which only ever grows,
 and on each way a measure shrinks with every hop, whatever the tables on its path say:
@@ -23,47 +18,24 @@ The way ends where a predecessor shows that the key is this broker's, or with AR
 has the key's owner in his successor list. A predecessor that is not known is never guessed: the way then leads on
 round the ring to somebody who can say.
 
-`cluster.py` makes its table from the neighbours and from whom it has links to, anew when one of them changes, and asks
-`step` for every routed message. It looks up no fingers yet: its far links are those it happens to have, which makes a
-way longer and never wrong. Fingers (`finger_keys`, `links`, `Hops`) serve `travel`, which does all this over tables in
-memory, for the papers' figures.
+The cluster makes its table from the neighbours and from whom it has links to, anew when one of them changes, and asks
+`step` for every routed message. What fingers, far links at distances that grow by a power, would be worth on a ring
+beyond the mesh is measured in `ops/bench/papers/models`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from .identifiers import RING_SIZE, distance, successor
+from .identifiers import RING_SIZE, distance
 
-__all__ = [
-    "BOTH_WAYS_BASE_2",
-    "BOTH_WAYS_BASE_4",
-    "MESH_BROKERS_MAX",
-    "ONE_WAY_BASE_2",
-    "SUCCESSORS",
-    "FingerKey",
-    "FingerPlan",
-    "Hops",
-    "Path",
-    "RoutingTable",
-    "Step",
-    "Way",
-    "finger_keys",
-    "fingers",
-    "ideal_table",
-    "links",
-    "travel",
-]
+__all__ = ["MESH_BROKERS_MAX", "RoutingTable", "Step", "Way"]
 
 MESH_BROKERS_MAX = 64
 """Up to so many known brokers everybody keeps a link to everybody: 63 sockets cost nothing, and each hop is a delay."""
-
-SUCCESSORS = 4
-"""Length of a successor list (DESIGN 4)."""
 
 
 class Way(IntEnum):
@@ -80,34 +52,6 @@ class Step(NamedTuple):
 
     broker: int | None
     way: Way
-
-
-@dataclass(frozen=True, slots=True)
-class FingerPlan:
-    """Where fingers lie: at powers of `base`, ahead only or on both sides."""
-
-    base: int
-    both_ways: bool
-
-    def __post_init__(self) -> None:
-        assert self.base >= 2
-
-    def distances(self) -> Iterator[int]:
-        """1, base, base squared ... as long as they are sensible: half the ring when there are two sides."""
-        step, end = 1, RING_SIZE // 2 if self.both_ways else RING_SIZE
-        while step < end:
-            yield step
-            step *= self.base
-
-
-BOTH_WAYS_BASE_4 = FingerPlan(4, True)
-"""STATE 4.1, the default: as many fingers as classic Chord, and shorter ways."""
-
-ONE_WAY_BASE_2 = FingerPlan(2, False)
-"""Classic Chord, for comparison."""
-
-BOTH_WAYS_BASE_2 = FingerPlan(2, True)
-"""Twice the fingers; what STATE calls optimal, about log2(N)/3."""
 
 
 class RoutingTable:
@@ -216,123 +160,3 @@ class RoutingTable:
         assert self.predecessor is None or self.predecessor in self.known
         assert list(self.known) == sorted(set(self.known))
         assert all(0 <= one < RING_SIZE for one in self._around)
-
-
-# --- Which links ------------------------------------------------------------------------------------------------------
-
-
-class FingerKey(NamedTuple):
-    """What to look up for one finger: the first broker at or after the key, or the last at or before it."""
-
-    key: int
-    behind: bool
-
-
-def finger_keys(table: RoutingTable, plan: FingerPlan) -> list[FingerKey]:
-    """The lookups that renew the fingers, nearest first; distances within the neighbours need none."""
-    broker = table.broker
-    ahead = distance(broker, table.successors[-1]) if table.successors else 0
-    behind = 0 if table.predecessor is None else distance(table.predecessor, broker)
-    keys: list[FingerKey] = []
-    for step in plan.distances():
-        if step > ahead:
-            keys.append(FingerKey((broker + step) % RING_SIZE, behind=False))
-        if plan.both_ways and step > behind:
-            keys.append(FingerKey((broker - step) % RING_SIZE, behind=True))
-    return keys
-
-
-def fingers(broker: int, members: Sequence[int], plan: FingerPlan) -> list[int]:
-    """The fingers of a broker when all members, sorted, are known: what looking up its finger keys comes to."""
-    found: dict[int, None] = {}
-    for step in plan.distances():
-        found[successor(members, (broker + step) % RING_SIZE)] = None
-        if plan.both_ways:
-            found[members[bisect_right(members, (broker - step) % RING_SIZE) - 1]] = None
-    found.pop(broker, None)
-    return sorted(found)
-
-
-def links(table: RoutingTable, looked_up: Iterable[int], heard_of: Collection[int]) -> tuple[list[int], bool]:
-    """The brokers to keep a link to, and whether that is the full mesh: everybody, as long as they are few.
-
-    `looked_up` are the fingers, `heard_of` every broker this one knows to be alive.
-    """
-    everybody = {*heard_of, *table.known} - {table.broker}
-    if len(everybody) < MESH_BROKERS_MAX:
-        return sorted(everybody), True
-    neighbours = {*table.successors} if table.predecessor is None else {*table.successors, table.predecessor}
-    return sorted({*neighbours, *looked_up} - {table.broker}), False
-
-
-def ideal_table(
-    broker: int, members: Sequence[int], plan: FingerPlan = BOTH_WAYS_BASE_4, successors: int = SUCCESSORS
-) -> RoutingTable:
-    """The table of a broker once the ring has settled, fingers only: no mesh, however few the members, sorted, are."""
-    place = bisect_left(members, broker)
-    following = [members[(place + step) % len(members)] for step in range(1, min(successors, len(members) - 1) + 1)]
-    far = fingers(broker, members, plan)
-    return RoutingTable(broker, members[place - 1], following, far, both_ways=plan.both_ways)
-
-
-# --- The whole way ----------------------------------------------------------------------------------------------------
-
-
-class Path(NamedTuple):
-    """The brokers that a message visited, the first where it set out, the last where it stayed."""
-
-    brokers: list[int]
-    way: Way
-    tries: int
-    """Brokers that did not answer and were passed over."""
-
-    @property
-    def hops(self) -> int:
-        """Messages sent from broker to broker."""
-        return len(self.brokers) - 1
-
-    @property
-    def lookup_hops(self) -> int:
-        """Hops until the owner was known: papers count so, because there FINDSUCC answers (STATE Figure 2).
-
-        The last hop of a message, from the broker that knows the owner to the owner, is not part of a lookup.
-        """
-        return self.hops - (self.way is Way.ARRIVED and self.hops > 0)
-
-
-def travel(tables: Mapping[int, RoutingTable], origin: int, key: int) -> Path:
-    """Follow a message through the tables of all live brokers; one that has no table does not answer."""
-    here, way, tries = origin, Way.NEAREST, 0
-    brokers = [origin]
-    while True:
-        table = tables[here]
-        following = table.step(key, way)
-        while following.broker is not None and following.broker not in tables:
-            tries += 1
-            table = table.without({following.broker})
-            following = table.step(key, way)
-        if following.broker is None:
-            return Path(brokers, way, tries)
-        here, way = following.broker, following.way
-        brokers.append(here)
-        assert len(brokers) <= len(Way) * len(tables) + 1, "no broker is met twice on one way"
-
-
-@dataclass(slots=True)
-class Hops:
-    """How long the ways of messages were that ended here: plain counts, read by statistics."""
-
-    messages: int = 0
-    hops: int = 0
-    longest: int = 0
-
-    def add(self, hops: int) -> None:
-        """One message arrived."""
-        self.messages += 1
-        self.hops += hops
-        self.longest = max(self.longest, hops)
-
-    @property
-    def mean(self) -> float:
-        """Hops a message; 0 when there was none."""
-        return self.hops / self.messages if self.messages else 0.0

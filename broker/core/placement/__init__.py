@@ -1,10 +1,11 @@
 """Places subscriptions where their events pass, and tells every broker which dimensions and attributes are in use.
 
 **Theory.** A subscription rests at one *anchor*: a dimension and keys in it (`Anchor`), chosen by `plan` from what its
-condition asks for (`constraints_of`, `precision_of`). An event has one key in each dimension, so it visits the few keys
-of the dimensions in use and meets each subscription at most once. The life of a subscription is in `Rendezvous`, the
-registry of this broker: plan, place (an item in `kv`), announce the dimension if it is the first of its kind, and
-answer SUBACK when all of that is confirmed: what is published after that, anywhere, is seen.
+condition asks for (`needs_of`, `precision_of`) and what a schema says of an attribute (`declared`). An event has one
+key in each dimension, so it visits the few keys of the dimensions in use and meets each subscription at most once. The
+life of a subscription is in `Rendezvous`, the registry of this broker: plan, place (an item in `kv`), announce the
+dimension if it is the first of its kind, and answer SUBACK when all of that is confirmed: what is published after that,
+anywhere, is seen.
 
 The *interest* of a stream is the sum of what all homes say is in use; every broker holds all of it (`interest`).
 Schemas and settings are kept the same way (`schemas`).
@@ -16,18 +17,15 @@ either an `Anchor` or `Counted`, with a `CountedPart` for each attribute; `Subsc
 often enough. Bounds of the gathering: `ASK_AGAIN_SECONDS`, `BATCHES_ASKING_MAX`, `KEYS_PER_MESSAGE_MAX`,
 `IDENTITIES_PER_MESSAGE_MAX`.
 
-**The paper's own scheme**, for figures (no broker uses it): `CountingScheme` (`counting_scheme`), `CountingStore`,
-`Constraint`, `Entry`, `Placement`, `Collection`.
-
 Order of reading: `registry`, `planner`, `interest`, `schemas`; for counting `counting_plan`, `counting_home`,
 `counting_lists`, `counting_check`, `counting`, `counting_limits`.
 """
 
-from .counting import Collection, Constraint, CountingScheme, CountingStore, Entry, Placement, SubscriptionId, met
+from .counting import SubscriptionId, met
 from .counting_check import Check, true_of
 from .counting_limits import ASK_AGAIN_SECONDS, BATCHES_ASKING_MAX, IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX
 from .counting_plan import Counted, CountedPart, Resting
-from .planner import Anchor, constraints_of, counting_scheme, plan, precision_of
+from .planner import Anchor, declared, needs_of, plan, precision_of
 from .registry import Rendezvous
 
 __all__ = [
@@ -35,22 +33,16 @@ __all__ = [
     "Anchor",
     "BATCHES_ASKING_MAX",
     "Check",
-    "Collection",
-    "Constraint",
     "Counted",
     "CountedPart",
-    "CountingScheme",
-    "CountingStore",
-    "Entry",
     "IDENTITIES_PER_MESSAGE_MAX",
     "KEYS_PER_MESSAGE_MAX",
-    "Placement",
     "Rendezvous",
     "Resting",
     "SubscriptionId",
-    "constraints_of",
-    "counting_scheme",
+    "declared",
     "met",
+    "needs_of",
     "plan",
     "precision_of",
     "true_of",

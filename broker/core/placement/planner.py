@@ -51,7 +51,6 @@ from ..keyspace import (
     range_shelf,
     topic_shelf,
 )
-from .counting import AnyOf, Constraint, CountingScheme, OneOf, Placement
 
 __all__ = [
     "CLASSES",
@@ -60,8 +59,6 @@ __all__ = [
     "Anchor",
     "Need",
     "closed",
-    "constraints_of",
-    "counting_scheme",
     "declared",
     "needs_of",
     "plan",
@@ -109,41 +106,6 @@ def plan(
 def needs_of(pattern: Pattern, condition: Tree | None, schema: Mapping[str, Any] | None = None) -> Needs:
     """What must be so, attribute by attribute, for the condition to be true; nothing also when it never is."""
     return _Question(pattern, condition, schema, False).needs() or {}
-
-
-def constraints_of(
-    pattern: Pattern, condition: Tree | None, schema: Mapping[str, Any] | None = None
-) -> dict[str, Constraint]:
-    """The same in the words of the paper (`counting.py`). Nothing: anchor it.
-
-    It is what a condition needs, not all that it says: who is counted often enough is a candidate.
-    """
-    found: dict[str, Constraint] = {}
-    for name, need in needs_of(pattern, condition, schema).items():
-        domain = declared(pattern.stream, schema, name)
-        if need.points is not None:
-            found[name] = OneOf(tuple(need.points.values()))
-        elif need.cells is not None and domain is not None:
-            spans = tuple(_span_of(domain, one) for one in need.cells)
-            found[name] = spans[0] if len(spans) == 1 else AnyOf(spans)
-    return found
-
-
-def counting_scheme(
-    stream: str, schema: Mapping[str, Any] | None, placement: Placement = Placement.ORDERED
-) -> CountingScheme:
-    """The paper's placement with the domains that a schema declares."""
-    attributes = schema.get("attributes") if schema is not None else None
-    names = attributes if isinstance(attributes, Mapping) else {}
-    domains = {name: domain for name in names if (domain := declared(stream, schema, name)) is not None}
-    return CountingScheme(stream, domains, placement)
-
-
-def _span_of(domain: Domain, cells: range) -> Span:
-    """Numbers that lie in these cells; a bound that doubles cannot express so is left open."""
-    first, last = cells[0], cells[-1]
-    low, high = (domain.minimum + cell * domain.precision for cell in (first, last))
-    return Span(low if 0 < domain.cell(low) <= first else None, high if last <= domain.cell(high) else None)
 
 
 def closed(cells: Sequence[range], count_max: int) -> list[range]:

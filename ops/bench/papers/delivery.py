@@ -18,9 +18,10 @@ from random import Random
 
 from rich.table import Table
 
-from headgate.broker.core.keyspace import BOTH_WAYS_BASE_4, MESH_BROKERS_MAX, RoutingTable, split_set, spread_set
+from headgate.broker.core.keyspace import MESH_BROKERS_MAX, RoutingTable
 
 from ..wire import console
+from .models import BOTH_WAYS_BASE_4, split_set, spread_set
 from .routing import members_of, ring
 
 __all__ = ["DELIVERY_SIZES", "DeliveryCost", "add_arguments", "delivery_cost", "run"]

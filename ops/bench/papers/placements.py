@@ -25,33 +25,26 @@ from typing import Any
 
 from rich.table import Table
 
-from headgate.broker.core.keyspace import (
+from headgate.broker.core.keyspace import RoutingTable, Shelf, key_of, successor
+from headgate.broker.core.placement import Anchor, SubscriptionId, plan
+from headgate.matching import Index, Tree, Value, evaluate, parse_pattern, to_text
+from headgate.matching.tree import Attribute, Compare, Literal, conjunction, membership
+
+from ..wire import console
+from .models import (
     BOTH_WAYS_BASE_4,
-    RoutingTable,
-    Shelf,
-    key_of,
-    spread_segment,
-    spread_set,
-    successor,
-    travel,
-)
-from headgate.broker.core.placement import (
-    Anchor,
     Collection,
     Constraint,
     CountingScheme,
     CountingStore,
     Entry,
     Placement,
-    SubscriptionId,
     constraints_of,
     counting_scheme,
-    plan,
+    spread_segment,
+    spread_set,
+    travel,
 )
-from headgate.matching import Index, Tree, Value, evaluate, parse_pattern, to_text
-from headgate.matching.tree import Attribute, Compare, Literal, conjunction, membership
-
-from ..wire import console
 from .routing import members_of, ring
 
 __all__ = [

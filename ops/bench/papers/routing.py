@@ -21,25 +21,27 @@ from rich.console import Console
 from rich.table import Table
 
 from headgate.broker.core.keyspace import (
-    BOTH_WAYS_BASE_2,
-    BOTH_WAYS_BASE_4,
-    ONE_WAY_BASE_2,
     RING_SIZE,
     Domain,
-    FingerPlan,
-    Hops,
     RoutingTable,
     Span,
     declared_domain,
     equality_key,
-    ideal_table,
-    spread_segment,
-    spread_set,
     successor,
-    travel,
 )
 
 from ..wire import console
+from .models import (
+    BOTH_WAYS_BASE_2,
+    BOTH_WAYS_BASE_4,
+    ONE_WAY_BASE_2,
+    FingerPlan,
+    Hops,
+    ideal_table,
+    spread_segment,
+    spread_set,
+    travel,
+)
 
 __all__ = [
     "RANGE_SIZES",

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import count_shelf, declared_domain, equal_shelf, range_shelf
-from headgate.broker.core.placement import CountingStore, Entry, SubscriptionId
+from headgate.broker.core.placement import SubscriptionId
 from headgate.broker.core.placement.counting_lists import CountingLists
+from headgate.ops.bench.papers.models import CountingStore, Entry
 
 DOMAINS = [declared_domain("quotes", "price", 0, cells - 1, 1) for cells in (2, 3, 8, 13)]
 SYMBOL = count_shelf("symbol")

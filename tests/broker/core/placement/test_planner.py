@@ -19,10 +19,11 @@ from headgate.broker.core.keyspace import (
     topic_shelf,
 )
 from headgate.broker.core.keyspace.dimensions import RANGE
-from headgate.broker.core.placement import Anchor, Constraint, Placement, constraints_of, counting_scheme, plan
-from headgate.broker.core.placement.counting import AnyOf, OneOf
+from headgate.broker.core.placement import Anchor, plan
 from headgate.broker.core.placement.planner import CLASSES, IN_KEYS_MAX, declared
 from headgate.matching import Value, parse_condition, parse_pattern
+from headgate.ops.bench.papers.models import Constraint, Placement, constraints_of, counting_scheme
+from headgate.ops.bench.papers.models.counting import AnyOf, OneOf
 
 PRICE = declared_domain("quotes", "price", 0.0, 20.0, 0.01)
 assert PRICE is not None

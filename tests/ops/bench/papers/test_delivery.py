@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.keyspace import BOTH_WAYS_BASE_4
 from headgate.ops.bench.papers import __main__ as papers
 from headgate.ops.bench.papers import delivery, routing
+from headgate.ops.bench.papers.models import BOTH_WAYS_BASE_4
 
 
 def cost(brokers: int, wanted: int) -> delivery.DeliveryCost:

@@ -6,11 +6,10 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.keyspace import BOTH_WAYS_BASE_4
-from headgate.broker.core.placement import Placement
 from headgate.matching.tree import Literal
 from headgate.ops.bench.papers import __main__ as papers
 from headgate.ops.bench.papers import placements, routing
+from headgate.ops.bench.papers.models import BOTH_WAYS_BASE_4, Placement
 
 SEED = 7
 MEMBERS = routing.members_of(12, SEED)

@@ -7,9 +7,9 @@ from math import log2
 
 import pytest
 
-from headgate.broker.core.keyspace import BOTH_WAYS_BASE_2, BOTH_WAYS_BASE_4, ONE_WAY_BASE_2
 from headgate.ops.bench.papers import __main__ as papers
 from headgate.ops.bench.papers import routing
+from headgate.ops.bench.papers.models import BOTH_WAYS_BASE_2, BOTH_WAYS_BASE_4, ONE_WAY_BASE_2
 
 
 def test_a_measurement_is_the_same_for_the_same_seed() -> None:

@@ -9,18 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import Span, declared_domain, successor
-from headgate.broker.core.placement import (
-    Collection,
-    Constraint,
-    CountingScheme,
-    CountingStore,
-    Entry,
-    Placement,
-    SubscriptionId,
-    met,
-)
-from headgate.broker.core.placement.counting import ENTRIES_MAX, IdentifierLayout, OneOf, difference
+from headgate.broker.core.placement import SubscriptionId, met
 from headgate.matching.values import Value, equal
+from headgate.ops.bench.papers.models import Collection, Constraint, CountingScheme, CountingStore, Entry, Placement
+from headgate.ops.bench.papers.models.counting import ENTRIES_MAX, IdentifierLayout, OneOf, difference
 from tests.support.rings import identifiers
 
 PRICE = declared_domain("quotes", "price", 0.0, 4.0, 0.1)

@@ -23,7 +23,7 @@ A segment from `low` to `high` is two things: the brokers with identifiers from 
 by stretches; and the owner of `high`, called the *tail*, found as any key's owner is. Where the segment goes so far
 round that the tail lies within it, the stretches have reached it, and it ignores the tail.
 
-How a Node would use it (up to 64 brokers all are linked, and it sends to each). The Node puts a `SetShare` or
+How a Node would use it beyond 64 brokers (up to so many all are linked, and it sends to each): it puts a `SetShare` or
 `SegmentShare` beside the message it sends to a broker; the broker that gets it splits on with its own table. When a
 link fails before its share was taken, the sender splits that part again with `table.without({broker})`: `split_set`
 with the way that the destinations came on, `split_segment` with `again`. Destinations that a split calls missing are
@@ -40,17 +40,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .identifiers import RING_SIZE, distance
-from .routing import RoutingTable, Way
+from headgate.broker.core.keyspace import RING_SIZE, RoutingTable, Segment, Way, distance
 
 __all__ = [
     "Arc",
-    "Segment",
     "SegmentShare",
     "SetShare",
     "SetSplit",
     "Spread",
     "again",
+    "before_tail",
     "split_segment",
     "split_set",
     "spread_segment",
@@ -115,21 +114,9 @@ def split_set(table: RoutingTable, destinations: Iterable[int], way: Way = Way.N
 # --- To every broker that owns a key of a segment ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """The keys from `low` to `high`, both included, clockwise."""
-
-    low: int
-    high: int
-
-    @property
-    def before_tail(self) -> Arc:
-        """The identifiers of all brokers concerned but the tail: `high` itself is the tail's."""
-        return Arc(self.low, distance(self.low, self.high))
-
-    def covers(self, key: int) -> bool:
-        """Whether the key lies in it."""
-        return distance(self.low, key) <= distance(self.low, self.high)
+def before_tail(segment: Segment) -> Arc:
+    """The identifiers of all brokers concerned but the tail: `high` itself is the tail's."""
+    return Arc(segment.low, distance(segment.low, segment.high))
 
 
 @dataclass(slots=True)
@@ -145,7 +132,7 @@ class SegmentShare:
 
 def start_segment(table: RoutingTable, segment: Segment) -> SegmentShare:
     """The whole task, as the broker that begins it gives it to itself."""
-    arc = segment.before_tail
+    arc = before_tail(segment)
     return SegmentShare(table.broker, Way.NEAREST, [arc] if arc.length else [], Way.NEAREST)
 
 
@@ -163,7 +150,7 @@ def split_segment(table: RoutingTable, segment: Segment, share: SegmentShare) ->
     if share.tail is not None:
         step = table.step(segment.high, share.tail)
         if step.broker is None:
-            here = here or not segment.before_tail.covers(table.broker)
+            here = here or not before_tail(segment).covers(table.broker)
         else:
             _join_tail(shares, step.broker, step.way)
     return here, list(shares.values())

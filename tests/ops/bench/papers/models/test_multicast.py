@@ -8,21 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.broker.core.keyspace import (
+from headgate.broker.core.keyspace import RING_SIZE, RoutingTable, Segment, Way, distance
+from headgate.ops.bench.papers.models import (
     BOTH_WAYS_BASE_4,
     ONE_WAY_BASE_2,
-    RING_SIZE,
     FingerPlan,
-    RoutingTable,
-    Segment,
-    Way,
-    distance,
     split_set,
     spread_segment,
     spread_set,
     travel,
 )
-from headgate.broker.core.keyspace.multicast import Arc, SegmentShare, SetShare, again, split_segment, start_segment
+from headgate.ops.bench.papers.models.multicast import (
+    Arc,
+    SegmentShare,
+    SetShare,
+    again,
+    before_tail,
+    split_segment,
+    start_segment,
+)
 from tests.support.rings import HostileRing, hostile_rings, ideal_ring, identifiers, random_members
 
 
@@ -124,7 +128,7 @@ def test_with_right_fingers_no_branch_to_a_segment_is_longer_than_a_way(
     spread = spread_segment(tables, origin, segment)
     assert spread.times == dict.fromkeys(brokers_of(segment, ring), 1)
     for broker, depth in spread.depth.items():
-        is_tail = not segment.before_tail.covers(broker)
+        is_tail = not before_tail(segment).covers(broker)
         assert depth <= travel(tables, origin, high if is_tail else broker).hops
 
 
