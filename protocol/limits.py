@@ -240,21 +240,21 @@ REPLAY_LATE_SECONDS = 20.0
 """By how much an event may be overtaken by others of its broker on the way to one subscription. The longest that one
 waits for whoever answers for its key is 15 seconds (then it is lost, and told)."""
 
-HEARD_EVENTS_MAX = 131_072
+DELIVERED_EVENTS_MAX = 131_072
 """Live events of one broker that a replay remembers one by one: twice the window of credit, a megabyte. Who gets so
 many in less than REPLAY_LATE_SECONDS remembers those of a shorter time."""
 
-HEARD_LIVES_MAX = 64
+DELIVERED_LIVES_MAX = 64
 """Lives of one broker of which a replay remembers one by one how far they are settled: as many starts while some broker
 is away. Of more, the rest of the oldest counts as settled too."""
 
-REPLAY_LOOK_SECONDS_MIN = 0.5
+REPLAY_POLL_SECONDS_MIN = 0.5
 """The first pause before a replay looks whether brokers that it could not reach are back; each later one is longer."""
 
-REPLAY_LOOK_SECONDS = 5.0
+REPLAY_POLL_SECONDS = 5.0
 """How often it looks in the long run: well within REPLAY_LATE_SECONDS."""
 
-REPLAY_LOOK_SECONDS_MAX = 60.0
+REPLAY_POLL_SECONDS_MAX = 60.0
 """The longest pause between two such looks: the longer one takes, the longer is the pause."""
 
 REPLAY_MARK_SECONDS = 600.0

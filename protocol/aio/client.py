@@ -67,8 +67,7 @@ from ..limits import (
 from ..messages import Gap
 from .driver import run
 from .link import Link
-from .loops import check_loop, current_loop
-from .receipt import Receipt
+from .receipt import Receipt, check_loop, current_loop
 from .subscription import Event, Subscription
 
 __all__ = ["Client", "connect"]

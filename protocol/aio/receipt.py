@@ -1,15 +1,32 @@
-"""A receipt: an outcome that can be awaited, by as many as like to, each cancelled without harm to the others."""
+"""A receipt: an outcome that can be awaited, by as many as like to, each cancelled without harm to the others; and the
+event loop that it belongs to, with a clear error in any other, where who waits would never be woken.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from asyncio import AbstractEventLoop, _get_running_loop
 from collections.abc import Generator
 from typing import Any
 
 from ..client import Outcome
-from .loops import check_loop, current_loop
+from ..errors import LocalError
 
-__all__ = ["Receipt"]
+__all__ = ["Receipt", "check_loop", "current_loop"]
+
+current_loop = _get_running_loop
+"""The loop that runs in this thread, or None."""
+
+
+def check_loop(owner: AbstractEventLoop | None) -> None:
+    """Raises LocalError unless `owner` runs here; whatever was made outside of any loop belongs to all of them."""
+    current = current_loop()
+    if current is not owner and owner is not None:
+        where = "another event loop" if current is not None else "an event loop that does not run here"
+        raise LocalError(
+            f"this client belongs to {where}: connect and await in one loop; "
+            "without asyncio, or from other threads, use headgate.connect_blocking"
+        )
 
 
 class Receipt(Outcome):

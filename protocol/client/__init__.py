@@ -1,35 +1,49 @@
-"""Does all that a client does apart from waiting: publishing, receiving, replaying and dialling, without I/O.
+"""The client without I/O: what the asyncio and the blocking client do alike, as machines and as work for tasks.
 
-The asyncio and the blocking client hold these machines, and differ in how they wait.
+A world (`aio`, `blocking`) has sockets, timers and locks, and three things that rest on this room: a client on
+`ClientCore`, a link on `LinkCore`, and a driver of tasks.
 
-**The conversation with a broker.** `Conversation` has everything that goes on over however many connections, as its
-`ClientOptions` say, within its `ClientLimits`; what comes of each thing sent is an `Outcome`. `Dialling` gives one
-`Attempt` after the other to reach a broker, with the patience of a `Retry`, and `LinkCore` makes them, now and
-whenever the connection is lost; `reason_of` says why one failed,
-`check_seconds` checks a time. `Telling` tells a `Log` and the application's hooks (`Hook`) what happens, and `remember`
-ends a client in a forked child.
+**The session with a broker.** `Conversation` holds all that goes on, over however many connections, as `ClientOptions`
+say and within `ClientLimits`. It is told what came and says what may be sent: see its head for the five steps of a
+host.
 
-**What goes out.** `publishing` collects events into batches, `producing` numbers those of a producer. A `Vocabulary`
-(in `vocabulary`) remembers topics and names that were checked (`check_names`); a `Body` becomes bytes by `body_bytes`,
-a mode a number by `mode_number`, options by `subscribe_options`.
+**Waiting.** What was sent has an `Outcome`. What has to wait is `Work`, a generator that yields what it waits for
+(`Wanted`): an outcome to be `Settled`, another client to `Dial` or to `Close`, a `Pause`, a broker to `Connect`. A
+`Task` moves work on, and a driver the task: `aio/driver.py` awaits what is wanted, `blocking/driver.py` moves sockets
+on until it is there or the caller's time is over, and then leaves the task for the next call:
+
+    client.asking("status", {}) --Settled(outcome)--> driver: until it is settled --give--> the answer
+
+`ClientCore` asks questions, subscribes and unsubscribes as such work, and shows what a client shows of itself;
+`SubscriptionCore` is the same for a subscription. `remember` ends a client in a forked child.
+
+**Connecting.** `Dialling` gives one `Attempt` after the other, with the patience of a `Retry` (back-off with jitter,
+within a budget), and `LinkCore` makes them, at first and whenever the connection is lost. `reason_of` says why one
+failed, `check_seconds` checks a time, `Telling` tells a `Log` and the application's hooks (`Hook`) what happens.
+
+**What goes out.** `publishing` collects events into batches and keeps each until it is answered, within a window;
+`producing` numbers those of a producer, so that they can be sent again. A `Vocabulary` (in `vocabulary`) remembers
+topics and names that were checked (`check_names`); a `Body` becomes bytes by `body_bytes`, a mode a number by
+`mode_number`, options by `subscribe_options`.
 
 **What comes in.** `receiving` opens deliveries and gives credit: each subscription has an `Inbox` of `Event`s.
 
-**The past.** A `Replay` (in `replay`) reads logs, goes over to what comes live, and reads again what it missed: it
-tells its host each next `Step`, and `Looks` when to look again; `parse_start` reads where to begin and
-`begins_in_the_past` says whether that takes a replay. `catalogue` puts together what each broker said of its logs
-(`LogInfo`), and a `Survey` adds which brokers are missing (`brokers_away`) and how many disks have a log (`copies_of`).
+**The past.** A `Replay` (in `replay`) says which `Step` comes next so that each event is seen once: list the logs, read
+them, subscribe, read again what was missed; `Replaying` makes the steps for one inbox, and `PollSchedule` says when to
+look again. `parse_start` reads where to begin, `begins_in_the_past` says whether that takes a replay. Logs are found
+and read over the brokers that have them (`logs.py`): `catalogue` puts together what each broker said of its logs
+(`LogInfo`), a `Survey` adds which brokers are missing (`brokers_away`) and how many disks have a log (`copies_of`).
 `client_addresses` and `is_stored` read answers, `kind_number` and `kind_word` name kinds of logs, and `open_chunk`
 opens rows as a `Chunk`.
-
-**Waiting.** `ClientCore` is what a client shows of itself and asks its broker, `SubscriptionCore` what a subscription
-shows; `Replaying` reads the past for one. What has to wait is `Work`, a generator that yields what it waits for
-(`Wanted`: an outcome to be `Settled`, another client to `Dial` or `Close`, a `Pause`, a broker to `Connect`). A `Task`
-moves it on, and the driver of each world the task: `aio/driver.py` awaits, `blocking/driver.py` reads the socket.
 """
 
 from . import producing, publishing, receiving, replay, vocabulary
-from .catalogue import (
+from .conversation import ClientOptions, Conversation
+from .core import ClientCore, SubscriptionCore
+from .dialling import Attempt, Dialling, LinkCore, Retry, check_seconds, reason_of
+from .forking import remember
+from .limits import ClientLimits
+from .logs import (
     Chunk,
     LogInfo,
     Survey,
@@ -42,16 +56,9 @@ from .catalogue import (
     kind_word,
     open_chunk,
 )
-from .conversation import ClientOptions, Conversation
-from .core import ClientCore, SubscriptionCore
-from .dialling import Attempt, Dialling, LinkCore, Retry, check_seconds, reason_of
-from .forking import remember
-from .limits import ClientLimits
-from .outcome import Outcome
 from .receiving import Event, Inbox
-from .replay import Looks, Replay, Step, begins_in_the_past, parse_start
-from .replaying import Replaying
-from .task import Close, Connect, Dial, Pause, Settled, Task, Wanted, Work
+from .replay import PollSchedule, Replay, Replaying, Step, begins_in_the_past, parse_start
+from .task import Close, Connect, Dial, Outcome, Pause, Settled, Task, Wanted, Work
 from .telling import Hook, Log, Telling
 from .vocabulary import Body, Vocabulary, body_bytes, check_names, mode_number, subscribe_options
 
@@ -73,7 +80,7 @@ __all__ = [
     "LinkCore",
     "Log",
     "LogInfo",
-    "Looks",
+    "PollSchedule",
     "Outcome",
     "Pause",
     "Replay",

@@ -56,10 +56,10 @@ from ..messages import (
 from ..wire import decode, encode
 from .dialling import check_seconds
 from .limits import DEFAULT_LIMITS, ClientLimits
-from .outcome import Outcome
 from .producing import Producer
 from .publishing import Publications
 from .receiving import Deliveries, Inbox
+from .task import Outcome
 
 __all__ = ["ClientOptions", "Conversation"]
 
@@ -140,7 +140,7 @@ def _check(message: Message) -> None:
 
 
 class Conversation:
-    """See the head of this file. `outcome` makes what publishes and requests return."""
+    """Holds the session with a broker over all its connections. `outcome` makes what publishes and requests return."""
 
     def __init__(self, options: ClientOptions, outcome: Callable[[int], Outcome]) -> None:
         self.limits = options.limits

@@ -16,10 +16,9 @@ from .conversation import ClientOptions, Conversation
 from .dialling import LinkCore
 from .limits import ClientLimits
 from .logs import Logs
-from .outcome import Outcome
 from .receiving import Event, Inbox
-from .replaying import Replaying
-from .task import Work, settled
+from .replay import Replaying
+from .task import Outcome, Work, settled
 
 __all__ = ["ClientCore", "Lock", "SubscriptionCore"]
 

@@ -1,4 +1,4 @@
-"""Heard: which live events a subscription has handed out, so that reading its logs again shows none of them twice.
+"""The delivered set: which live events a subscription has handed out, so that reading its logs again shows none twice.
 
 Event ids are `BROKER-LIFE.NUMBER`, all in hexadecimal but the number. In every log of a broker lives ascend, and within
 a life numbers do. So a pair (life, number) says how far a broker's events were handed out, and that is all that is kept
@@ -21,9 +21,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..limits import HEARD_EVENTS_MAX, HEARD_LIVES_MAX, REPLAY_LATE_SECONDS
+from ..limits import DELIVERED_EVENTS_MAX, DELIVERED_LIVES_MAX, REPLAY_LATE_SECONDS
 
-__all__ = ["Heard", "source_of"]
+__all__ = ["DeliveredSet", "source_of"]
 
 _RUN_EVENTS_MAX = 4096
 """What is forgotten at once."""
@@ -78,13 +78,13 @@ class _Source:
             self.raise_floor((life, number))
             return
         self.ends[life] = max(number, self.ends.get(life, -1))
-        if len(self.ends) > HEARD_LIVES_MAX:
+        if len(self.ends) > DELIVERED_LIVES_MAX:
             first = min(self.ends)
             self.raise_floor((first, self.ends[first]))
 
 
-class Heard:
-    """See the head of this file."""
+class DeliveredSet:
+    """Keeps which events were handed out: each of the recent ones, and one bound for what is old (as SACK does)."""
 
     def __init__(self) -> None:
         self.is_complete = True  # nothing was forgotten, nor said to be settled
@@ -113,7 +113,7 @@ class Heard:
             source.runs.append(_Run(life, time, time, array("Q", numbers)))
         while not self.keeps_old and source.runs[0].time < time - self._late:
             source.raise_floor(self._forget(source))
-        while source.count > HEARD_EVENTS_MAX:
+        while source.count > DELIVERED_EVENTS_MAX:
             source.raise_end(*self._forget(source))
 
     def settle(self, origin: str, number: int) -> None:

@@ -10,9 +10,9 @@ from ..limits import (
     PRODUCERS_KNOWN_MAX,
     QUEUE_BYTES_MAX,
     REPLAY_LATE_SECONDS,
-    REPLAY_LOOK_SECONDS_MIN,
     REPLAY_MARK_SECONDS,
     REPLAY_NEAR_EVENTS,
+    REPLAY_POLL_SECONDS_MIN,
     RETRY_SECONDS_ENDING,
     SPANS_MAX,
     STORE_TRY_SECONDS_MAX,
@@ -37,7 +37,7 @@ class ClientLimits:
     """How long a batch is sent again while nothing of its producer is stored."""
     replay_near_events: int = REPLAY_NEAR_EVENTS
     """Events left to read in the logs when a replay subscribes to what comes live."""
-    replay_look_seconds: float = REPLAY_LOOK_SECONDS_MIN
+    replay_poll_seconds: float = REPLAY_POLL_SECONDS_MIN
     """The first pause before a replay looks for brokers that were away; each later one is longer."""
     replay_mark_seconds: float = REPLAY_MARK_SECONDS
     """How often a live replay asks where the logs end."""

@@ -47,7 +47,10 @@ class ProducerState(Enum):
 
 
 class Producer:
-    """See the head of this file. `waiting` batches have no outcome yet; `under_way` are sent and not answered."""
+    """Numbers the batches of one producer and says when they may go out: an idempotent producer, as Kafka calls it.
+
+    `waiting` batches have no outcome yet; `under_way` are sent and not answered.
+    """
 
     __slots__ = (
         "acknowledged",

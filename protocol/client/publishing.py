@@ -38,8 +38,8 @@ from ..limits import (
 )
 from ..messages import Mode, Publish, Stamp
 from .limits import DEFAULT_LIMITS, ClientLimits
-from .outcome import Outcome
 from .producing import Producer
+from .task import Outcome
 from .vocabulary import Vocabulary
 
 __all__ = [
@@ -184,7 +184,9 @@ class _Entry:
 
 
 class Publications:
-    """See the head of this file. `outcome` makes what `add` returns; events of one batch share it.
+    """Holds every published event from its open batch until the broker has answered for it, within a window.
+
+    `outcome` makes what `add` returns; events of one batch share it.
 
     `producer` is whose the events of mode STORED are; without one they are published like any other.
     """

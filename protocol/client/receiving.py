@@ -39,9 +39,9 @@ from ..data import Portion, Scalar, decode_record, split_u32
 from ..errors import HeadgateError, ProtocolViolation
 from ..limits import CREDIT_BYTES_DEFAULT, CREDIT_MAX, GAPS_KEPT_MAX
 from ..messages import Credit, Deliver, Gap, Hold, Subscribe
-from .delivered import Heard
+from .delivered import DeliveredSet
 from .merging import Piece
-from .outcome import Outcome
+from .task import Outcome
 
 __all__ = ["Deliveries", "Event", "Inbox"]
 
@@ -169,7 +169,7 @@ class Inbox:
     """One subscription's end of the wire. Whoever waits for it sets `on_change`.
 
     What is delivered with a number up to that of its origin in `covered` was read from a log before, and is left out.
-    With `heard`, what is handed out is noted there, and gaps are kept where they are.
+    With `delivered`, what is handed out is noted there, and gaps are kept where they are.
     """
 
     def __init__(self, deliveries: Deliveries, request: Subscribe, confirmation: Outcome) -> None:
@@ -183,7 +183,7 @@ class Inbox:
         self.failure: HeadgateError | None = None
         self.ended = False
         self.covered: dict[str, int] = {}
-        self.heard: Heard | None = None
+        self.delivered: DeliveredSet | None = None
         self.events_waiting = self.bytes_waiting = 0
         self.held = False
         self.stalls = 0  # how often it was held
@@ -232,9 +232,9 @@ class Inbox:
         self._taken(piece)
         if self.covered:
             events = [one for one in events if one.sequence > self.covered.get(one.origin, -1)]
-        if self.heard is not None:
+        if self.delivered is not None:
             portion = piece.parcel.portion
-            self.heard.add(portion.origin, portion.time, [one.sequence for one in events])
+            self.delivered.add(portion.origin, portion.time, [one.sequence for one in events])
         return events
 
     def close_gap(self) -> list[Gap]:
@@ -295,7 +295,7 @@ class Inbox:
 
     def gap(self, gap: Gap) -> None:
         """Events of this subscription, or of the session as a whole, did not arrive."""
-        if self.heard is None or self.ended:
+        if self.delivered is None or self.ended:
             self.tell(gap)
             return
         last = self._slices[-1] if self._slices else None

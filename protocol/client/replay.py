@@ -13,13 +13,13 @@ on a disk before that, so the list that is made after the loss tells of it.
 Why nothing comes twice: a chunk tells, for each origin, the last event number that it has looked at (`covered`). In a
 log the numbers of an origin ascend, so whatever is delivered live with a number up to that was in the log before the
 end, and is left out. To know the number just before the place where somebody wants to begin, reading begins one
-position earlier. And what was handed out live is left out of what is read later: `heard.py` knows it.
+position earlier. And what was handed out live is left out of what is read later: `delivered.py` knows it.
 
 Where to go on after a loss: behind what is settled, which nobody knows the position of, for a delivery carries none. So
 it is SOUGHT, by halving, before the first READ: (life, number) ascends in every log.
 
 An event that is in two logs, because its publisher had to send it to another broker, is shown where it is read first:
-rows carry the numbers of their producers (`spans.py`). Live deliveries carry none.
+rows carry the numbers of their producers (`ProducerRanges`). Live deliveries carry none.
 
 Logs that cannot be read now: those who list name the brokers that did not answer. Whoever asks is told when they are as
 many as keep an event; and the next lists tell of their logs again when they are back.
@@ -28,6 +28,10 @@ Order: within a log that of the log; of several logs, the one whose last event i
 read is merged (`merging.py`), so that a publisher that moved between brokers is read in its own order. The host does
 what `step` says, tells what came of it, and takes what `drain` gives; events are handed on as rows, so that they are
 opened where they are used.
+
+`Replaying` is that host for one inbox, as work for a task (`task.py`). While it is live there is nothing to do, but for
+a look at the logs now and then, until a gap comes next in its inbox. Whoever waits for events may be cancelled, or have
+no time to see the end of a step: what was begun goes on with whoever waits next.
 """
 
 from __future__ import annotations
@@ -36,38 +40,45 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from ..data import LogName, Row, cut_row
-from ..errors import ErrorCode, LocalError, Refused
+from ..errors import CannotConnect, ConnectionLost, ErrorCode, HeadgateError, LocalError, Refused
 from ..limits import (
-    REPLAY_LOOK_SECONDS,
-    REPLAY_LOOK_SECONDS_MAX,
+    REPLAY_POLL_SECONDS,
+    REPLAY_POLL_SECONDS_MAX,
 )
-from .catalogue import Chunk, LogInfo
-from .delivered import Heard, source_of
+from ..messages import Gap
+from .delivered import DeliveredSet, source_of
 from .limits import DEFAULT_LIMITS, ClientLimits
+from .logs import Chunk, LogInfo
 from .merging import Merge, Piece
+from .receiving import Event, Inbox
+from .task import Outcome, Task, Work, settled
+
+if TYPE_CHECKING:
+    from .core import ClientCore
 
 __all__ = [
-    "Looks",
+    "PollSchedule",
     "Replay",
-    "Spans",
+    "Replaying",
+    "ProducerRanges",
     "Step",
     "begins_in_the_past",
     "parse_start",
 ]
 
-# Looks: when a live replay asks again what logs there are, and where they end.
-#
-# Brokers that are away may be on their way here, as after a restart of all, so the first looks for them are soon and
-# each later one is less so. When nobody is away a look only marks where the logs end, once in a while.
-
 _DOUBLINGS_MAX = 20
 """More would make no pause longer."""
 
 
-class Looks:
-    """See the head of this file."""
+class PollSchedule:
+    """Says when a live replay asks again what logs there are, and where they end: exponential backoff.
+
+    Brokers that are away may be on their way here, as after a restart of all, so the first looks for them are soon and
+    each later one is less so. When nobody is away a look only marks where the logs end, once in a while.
+    """
 
     def __init__(self, limits: ClientLimits = DEFAULT_LIMITS) -> None:
         self._limits = limits
@@ -80,21 +91,20 @@ class Looks:
             return self._limits.replay_mark_seconds
         doublings = min(self._in_vain, _DOUBLINGS_MAX)
         self._in_vain += 1
-        pause = min(self._limits.replay_look_seconds * 2.0**doublings, REPLAY_LOOK_SECONDS)
-        return min(pause + 3 * took, REPLAY_LOOK_SECONDS_MAX)
+        pause = min(self._limits.replay_poll_seconds * 2.0**doublings, REPLAY_POLL_SECONDS)
+        return min(pause + 3 * took, REPLAY_POLL_SECONDS_MAX)
 
-
-# Spans: which numbers of a producer were seen, as a few intervals, so that an event that is in two logs is shown once.
-#
-# It is in two when its broker wrote it, died before anybody had a copy, and its publisher, who had no answer, sent it
-# to another one. Numbers mostly follow one another, so a producer costs one interval; both counts are bounded, and
-# what is forgotten is what is oldest.
 
 Span = tuple[int, int]
 
 
-class Spans:
-    """Numbers from `start` up to `stop`, by producer."""
+class ProducerRanges:
+    """Remembers which numbers of a producer were seen, as a few intervals: an event that is in two logs is shown once.
+
+    It is in two when its broker wrote it, died before anybody had a copy, and its publisher, who had no answer, sent it
+    to another one. Numbers mostly follow one another, so a producer costs one interval; both counts are bounded, and
+    what is forgotten is what is oldest.
+    """
 
     def __init__(self, limits: ClientLimits = DEFAULT_LIMITS) -> None:
         self._limits = limits
@@ -206,19 +216,22 @@ def parse_start(start: str | int) -> Start:
 
 
 class Replay:
-    """See the head of this file. `on_loss` is told how many events cannot be had (0: nobody knows), and why."""
+    """Says which log to read next, from which position, and what of it is new: the steps, without the waiting.
+
+    `on_loss` is told how many events cannot be had (0: nobody knows), and why.
+    """
 
     def __init__(
         self, start: str | int, on_loss: Callable[[int, str], None], limits: ClientLimits = DEFAULT_LIMITS
     ) -> None:
         self.step = Step.LIST
         self.covered: dict[str, int] = {}
-        self.heard = Heard()
+        self.delivered = DeliveredSet()
         self.repeated = 0
         self.is_subscribed = False
         self.away: tuple[str, ...] = ()  # brokers whose logs could not be had
         self._told: set[str] = set()
-        self._seen = Spans(limits)
+        self._seen = ProducerRanges(limits)
         self._merge = Merge()
         self._start = parse_start(start)
         self._unmet: dict[str, str] = {}  # brokers whose events were named, and no log of theirs was seen
@@ -270,7 +283,7 @@ class Replay:
                 place.read = place.end = max(place.read, place.mark)
                 place.mark = info.next
             self._seek(place)
-        self.heard.keeps_old = bool(self.away) or any(place.missed for place in self._places.values())
+        self.delivered.keeps_old = bool(self.away) or any(place.missed for place in self._places.values())
         self._tell_who_is_away(copies)
         self._go_on()
 
@@ -296,7 +309,7 @@ class Replay:
         row = chunk.rows[0] if chunk.rows else None
         if row is not None:
             self._unmet.pop(source_of(row.origin)[0], None)
-        if row is not None and self.heard.settled(row.origin, row.base + row.count - 1):
+        if row is not None and self.delivered.settled(row.origin, row.base + row.count - 1):
             place.read = row.first + row.count
         else:
             place.high = place.probe
@@ -354,15 +367,15 @@ class Replay:
 
     def _seek(self, place: _Place) -> None:
         """Look for where to go on, if there is something behind it and reading has not gone there by itself."""
-        place.is_sought = place.read < place.end and not self.heard.is_complete
+        place.is_sought = place.read < place.end and not self.delivered.is_complete
         place.probe, place.high = place.read, place.end
 
     def _is_known_before(self, row: Row) -> bool:
         """Whether all of its broker that is before this row was read or handed out live, or told of."""
-        if self.heard.settled(row.origin, row.base - 1):
+        if self.delivered.settled(row.origin, row.base - 1):
             return True
         covered = self.covered.get(row.origin)
-        return covered is not None and self.heard.has_all(row.origin, covered + 1, row.base)
+        return covered is not None and self.delivered.has_all(row.origin, covered + 1, row.base)
 
     def _fresh(self, row: Row) -> Row | None:
         """The row without the events that were read from another log before."""
@@ -381,7 +394,7 @@ class Replay:
         """The row without the events that were handed out live."""
         if row is None:
             return None
-        kept = self.heard.unheard(row.origin, [row.base + place for place in row.places()])
+        kept = self.delivered.unheard(row.origin, [row.base + place for place in row.places()])
         if len(kept) == row.count:
             return row
         return cut_row(row, kept) if kept else None
@@ -405,7 +418,7 @@ class Replay:
         known = {info.partition: info for info in infos}
         for partition, position in start.items():
             if "@" not in partition:
-                self.heard.settle(partition, position)
+                self.delivered.settle(partition, position)
                 self._unmet[source_of(partition)[0]] = f"{partition}.{position}"
             elif partition not in known and not self.away:
                 text = f"the stream has no log {partition} within reach: it has {', '.join(known) or 'none'}"
@@ -429,7 +442,7 @@ class Replay:
 
     def _miss(self, broker: str) -> None:
         self.away = tuple(sorted({*self.away, broker}))
-        self.heard.keeps_old = True
+        self.delivered.keeps_old = True
 
     def _tell_who_is_away(self, copies: int) -> None:
         """Fewer than that, and somebody within reach has whatever was acknowledged."""
@@ -464,3 +477,176 @@ class Replay:
                 text = f"the stream has no log with event {event}, or later ones of its broker, within reach"
                 raise Refused(ErrorCode.NOT_FOUND, text)
         self._unmet.clear()
+
+
+_PASSING = (ErrorCode.NOT_FOUND, ErrorCode.NOT_STORED, ErrorCode.UNAVAILABLE)
+"""Why a log cannot be read now: nobody within reach has it, or it is not on enough disks yet."""
+
+
+class Replaying:
+    """Reads the logs for one inbox, and has it subscribed when it is time."""
+
+    def __init__(self, client: ClientCore, inbox: Inbox, start: str | int) -> None:
+        limits = client.limits
+        self._client = client
+        self._inbox = inbox
+        self._clock = client.clock
+        self._subscribed: Outcome | None = None
+        self._replay = Replay(start, lambda count, reason: inbox.tell(Gap(inbox.number, count, reason)), limits)
+        self._events: list[Event] = []
+        self._said: list[Gap] = []
+        self._is_stored = True
+        self._task: Task[list[Event]] | None = None
+        self._began_at = self._rests_until = 0.0
+        self._polls = PollSchedule(limits)
+        self._quiet_seconds = limits.replay_quiet_seconds
+        self._was_quiet = self._may_mark = False
+        inbox.covered, inbox.delivered = self._replay.covered, self._replay.delivered
+
+    @property
+    def begins(self) -> dict[str, int]:
+        """Where each log begins that is read."""
+        return self._replay.begins
+
+    @property
+    def rest_seconds(self) -> float:
+        """How long nothing has to be done unless something comes."""
+        return max(0.0, self._rests_until - self._clock())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there was no time to finish what has to be done before anything else."""
+        return self._task is not None
+
+    def rested(self, seconds: float) -> None:
+        """Nothing came for so long since the inbox listened, though whoever waited could have had it."""
+        self._was_quiet = seconds >= self._quiet_seconds
+
+    def hasten(self) -> Outcome:
+        """Subscribe now, without waiting for it: what comes until it was read up to there waits in the inbox."""
+        if self._subscribed is None:
+            self._client.check_usable()
+            self._subscribed = self._client.say_subscribe(self._inbox)
+        return self._subscribed
+
+    def begin(self, event: type[Event]) -> Work[None]:
+        """Go so far that a place, pattern or condition that is none was refused. Raises Refused."""
+        self._began_at = self._clock()
+        while self._replay.step in (Step.LIST, Step.SEEK):
+            yield from self._go(event)
+        yield from self._go(event)
+
+    def take(self, event: type[Event]) -> Task[list[Event]]:
+        """The next events from the logs; none while what comes next was delivered, or is to come.
+
+        The same task until it has come to its end, or the inbox has.
+        """
+        if self._task is not None and self._inbox.ended:
+            self._task.close()
+            self._task = None
+        if self._task is None:
+            self._task = Task(self._take(event))
+        return self._task
+
+    def _take(self, event: type[Event]) -> Work[list[Event]]:
+        inbox, replay = self._inbox, self._replay
+        self._may_mark, self._was_quiet = self._was_quiet and inbox.is_quiet, False
+        try:
+            while not self._events:
+                if inbox.ended:
+                    self._give_up()
+                    break
+                if replay.step is Step.LIVE:
+                    if inbox.at_gap:
+                        self._close_gap()
+                        replay.lost()
+                    elif self.rest_seconds:
+                        break
+                    elif not self._client.connected:
+                        # Nobody can be asked now, and what was delivered need not wait for it.
+                        self._began_at = self._clock()
+                        self._rest()
+                        break
+                    else:
+                        replay.look_again()
+                    self._began_at = self._clock()
+                try:
+                    yield from self._go(event)
+                except HeadgateError:
+                    if not inbox.ended:
+                        raise
+                    # What its end broke off says nothing: the inbox knows why it ended, if there is a why.
+        finally:
+            self._task = None
+        events, self._events = self._events, []
+        return events
+
+    def _go(self, event: type[Event]) -> Work[None]:
+        request, replay = self._inbox.request, self._replay
+        if replay.step is Step.LIST:
+            yield from self._list(request.pattern.split("/")[0])
+        elif replay.step is Step.SEEK:
+            name, position = replay.next_look
+            chunk = yield from self._chunk(name, position, 1, "", "")
+            if chunk is not None:
+                replay.looked(name, chunk)
+        elif replay.step is Step.READ:
+            name, position = replay.next_read
+            chunk = yield from self._chunk(name, position, 0, request.pattern, request.condition)
+            if chunk is not None:
+                replay.taken(name, chunk)
+        elif replay.step is Step.SUBSCRIBE:
+            if replay.is_subscribed:
+                yield from self._client.confirming(self._inbox)
+            else:
+                yield from settled(self._client, self.hasten())
+            replay.subscribed()
+        for piece in replay.drain():
+            self._events += self._inbox.read(piece, event)
+        if replay.step is Step.LIVE:
+            self._rest()
+            self._judge()
+
+    def _rest(self) -> None:
+        """Until the next look."""
+        now = self._clock()
+        self._rests_until = now + self._polls.pause(bool(self._replay.away), now - self._began_at)
+
+    def _list(self, stream: str) -> Work[None]:
+        try:
+            survey = yield from self._client.over_logs().survey(stream)
+        except (CannotConnect, ConnectionLost):
+            self._client.check_usable()
+            return  # the client finds another broker, and that one is asked
+        self._is_stored = survey.stored
+        self._replay.listed(survey.logs, survey.away, survey.copies, self._may_mark and self._inbox.is_quiet)
+
+    def _chunk(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Work[Chunk | None]:
+        """Of a log, or nothing when nobody can be asked: its time will come."""
+        try:
+            return (yield from self._client.over_logs().read(name, position, events, pattern, condition))
+        except (CannotConnect, ConnectionLost, Refused) as error:
+            self._client.check_usable()
+            if isinstance(error, Refused) and error.code not in _PASSING:
+                raise
+            self._replay.unreadable(name, str(error), isinstance(error, Refused) and error.code == ErrorCode.NOT_STORED)
+        return None
+
+    def _close_gap(self) -> None:
+        with self._client.sharing:
+            self._said += self._inbox.close_gap()
+
+    def _judge(self) -> None:
+        """What was missing has been read, if it was kept at all."""
+        said, self._said = self._said, []
+        if not self._is_stored:
+            for gap in said:
+                self._inbox.tell(gap)
+
+    def _give_up(self) -> None:
+        """Nothing is read any more: what was missing is missing."""
+        while self._inbox.at_gap:
+            self._close_gap()
+        said, self._said = self._said, []
+        for gap in said:
+            self._inbox.tell(gap)

@@ -1,7 +1,8 @@
-"""Task: work of a client as a generator that the driver of a world moves on.
+"""What is waited for: outcomes of what was sent, and tasks, which go on when those are settled.
 
-Work yields what it waits for and is given what comes of it; how to wait is the driver's business, whether it awaits or
-reads a socket in a thread:
+An **outcome** is nothing yet, a value, or an error; one may be shared by many events (those of one batch). A **task**
+runs work, a generator that the driver of a world moves on. Work yields what it waits for and is given what comes of it;
+how to wait is the driver's business, whether it awaits or reads a socket in a thread:
 
     def asking(client, verb):
         outcome = ...                      # asked, and not waited for
@@ -17,13 +18,46 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .outcome import Outcome
+from ..errors import HeadgateError
 
 if TYPE_CHECKING:
     from .core import ClientCore
     from .dialling import Attempt, LinkCore
 
-__all__ = ["Close", "Connect", "Dial", "Pause", "Settled", "Task", "Wanted", "Work", "settled"]
+__all__ = ["Close", "Connect", "Dial", "Outcome", "Pause", "Settled", "Task", "Wanted", "Work", "settled"]
+
+
+class Outcome:
+    """Is settled once. `awaiters` counts who will be told of an error, out of `events` that it stands for. A world that
+    can wait for it extends `_wake`.
+    """
+
+    __slots__ = ("awaiters", "error", "events", "settled", "value")
+
+    def __init__(self, events: int = 1) -> None:
+        self.events = events
+        self.awaiters = 0
+        self.settled = False
+        self.value: Any = None
+        self.error: HeadgateError | None = None
+
+    def settle(self, value: Any = None, error: HeadgateError | None = None) -> None:
+        """Decide it. Only the first decision counts."""
+        if not self.settled:
+            self.settled = True
+            self.value = value
+            self.error = error
+            self._wake()
+
+    def result(self) -> Any:
+        """The value of a settled outcome; raises its error."""
+        assert self.settled, "asked for the result of what is still open"
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def _wake(self) -> None:
+        """Tell whoever waits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,10 @@ def check_hooks(logger: object, **hooks: object) -> None:
 
 
 class Telling:
-    """See the head of this file. `later` runs a function in a moment, where it does not harm the connection."""
+    """Tells a logger and two hooks what happens to a connection.
+
+    `later` runs a function in a moment, where it does not harm the connection.
+    """
 
     def __init__(
         self,

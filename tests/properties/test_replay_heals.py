@@ -31,7 +31,7 @@ from headgate.protocol.client import (
 from headgate.protocol.client.receiving import Deliveries
 from headgate.protocol.data import Batch, LogName, Row, join_u32, make_batch
 from headgate.protocol.errors import CannotConnect, ErrorCode, Refused
-from headgate.protocol.limits import REPLAY_LOOK_SECONDS_MAX, REPLAY_MARK_SECONDS
+from headgate.protocol.limits import REPLAY_MARK_SECONDS, REPLAY_POLL_SECONDS_MAX
 from headgate.protocol.messages import Deliver, Gap, Subscribe
 
 STEP_US = 4_000_000
@@ -308,7 +308,7 @@ class Reader:
         while idle < 20 or world.inbox.waiting or world.outbox:
             world.relieve()
             world.flush()
-            world.now += REPLAY_LOOK_SECONDS_MAX
+            world.now += REPLAY_POLL_SECONDS_MAX
             idle = 0 if self.take() else idle + 1
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headgate.protocol.aio import Client, connect
-from headgate.protocol.aio.loops import check_loop, current_loop
+from headgate.protocol.aio.receipt import check_loop, current_loop
 from headgate.protocol.errors import LocalError
 from tests.support.fake_broker import fake_broker
 

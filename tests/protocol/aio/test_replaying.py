@@ -15,7 +15,7 @@ from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.fake_broker_log import early
 from tests.support.limited import connect_limited
 
-LOOKING_OFTEN = ClientLimits(replay_look_seconds=0.01)
+LOOKING_OFTEN = ClientLimits(replay_poll_seconds=0.01)
 
 
 async def publish(client: Client, *numbers: int, topic: str = "a") -> None:

@@ -254,7 +254,7 @@ def test_another_thread_may_close_it(fake: Fake) -> None:
         client.publish("a")
 
 
-def test_a_client_that_looks_for_its_broker_can_be_closed(fake: Fake) -> None:
+def test_a_client_that_polls_for_its_broker_can_be_closed(fake: Fake) -> None:
     client = connect_blocking(fake.thing.address, linger_seconds=0)
     fake.run(fake.thing.close())
     lost = threading.Event()

@@ -16,7 +16,7 @@ from tests.support.limited import connect_blocking_limited
 from tests.support.threaded import Threaded, in_thread
 
 Fake = Threaded[FakeBroker]
-LOOKING_OFTEN = ClientLimits(replay_look_seconds=0.01)
+LOOKING_OFTEN = ClientLimits(replay_poll_seconds=0.01)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.protocol.client import Event, Inbox, Outcome
-from headgate.protocol.client.delivered import Heard
+from headgate.protocol.client.delivered import DeliveredSet
 from headgate.protocol.client.merging import Piece
 from headgate.protocol.client.receiving import Deliveries
 from headgate.protocol.data import LogName, Portion, Row, join_u32, make_batch
@@ -211,7 +211,7 @@ def test_what_was_read_from_a_log_is_not_taken_again() -> None:
 def test_a_gap_stands_where_it_came_when_it_can_be_closed() -> None:
     deliveries = Deliveries(100)
     one = inbox(deliveries, 1)
-    one.heard = Heard()
+    one.delivered = DeliveredSet()
     deliveries.deliver(Deliver([[1], 2], portion(2, base=10)))
     deliveries.gap(Gap(1, 3, "slow"))
     deliveries.gap(Gap(0, 0, "moved"))
@@ -222,7 +222,7 @@ def test_a_gap_stands_where_it_came_when_it_can_be_closed() -> None:
     assert [gap.reason for gap in one.close_gap()] == ["slow", "moved"]
     assert rows_of(one.take()) == [0] and one.at_gap
     assert not one.gaps and one.lost == 0, "nobody was told"
-    assert one.heard.unheard("origin", [10, 11, 12, 20]) == [2]
+    assert one.delivered.unheard("origin", [10, 11, 12, 20]) == [2]
     one.tell(Gap(1, 3, "slow"))
     assert one.lost == 3 and [gap.count for gap in one.gaps] == [3]
     one.end(discard=True)

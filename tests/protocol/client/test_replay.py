@@ -272,7 +272,7 @@ def live_at(end: int, *rows: Row) -> Replay:
 
 def test_after_a_loss_it_reads_what_was_not_handed_out() -> None:
     replay = live_at(0)
-    replay.heard.add(ANN, 0, [0, 1, 2, 20, 21])
+    replay.delivered.add(ANN, 0, [0, 1, 2, 20, 21])
     replay.lost()
     assert step_of(replay) is Step.SUBSCRIBE and replay.is_subscribed
     replay.subscribed()
@@ -287,9 +287,9 @@ def test_after_a_loss_it_reads_what_was_not_handed_out() -> None:
     assert step_of(replay) is Step.LIVE and replay.covered == {ANN: 49}
 
 
-def test_after_a_loss_it_looks_for_where_to_go_on() -> None:
+def test_after_a_loss_it_polls_for_where_to_go_on() -> None:
     replay = live_at(0)
-    replay.heard.settle(ANN, 20 * 300 + 4)
+    replay.delivered.settle(ANN, 20 * 300 + 4)
     replay.lost()
     replay.subscribed()
     replay.listed([info("ann", 0, 10_000)])
@@ -317,8 +317,8 @@ def test_what_retention_took_after_it_was_handed_out_is_no_loss(
     counts: list[int] = []
     replay._on_loss = lambda count, reason: counts.append(count)
     if settled is not None:
-        replay.heard.settle(ANN, settled)
-    replay.heard.add(ANN, 0, heard)
+        replay.delivered.settle(ANN, settled)
+    replay.delivered.add(ANN, 0, heard)
     replay.lost()
     replay.subscribed()
     replay.listed([info("ann", 1000, 10_000)])
@@ -383,17 +383,17 @@ def test_a_log_that_somebody_else_holds_is_read_on_when_that_one_is_back() -> No
     replay.unreadable(name, "bob, who has its only copy, died")
     replay.subscribed()
     replay.listed([], away=["bob"])
-    assert step_of(replay) is Step.LIVE and replay.heard.keeps_old
+    assert step_of(replay) is Step.LIVE and replay.delivered.keeps_old
     for _ in range(3):
         replay.look_again()
         replay.listed([], away=["bob"], mark=True)
         assert step_of(replay) is Step.LIVE and replay.away == ("bob",)
     replay.look_again()
     replay.listed([info("ann", 0, 10)], mark=True)
-    assert step_of(replay) is Step.LIVE and replay.heard.keeps_old, "a copy that has no more than what was read"
+    assert step_of(replay) is Step.LIVE and replay.delivered.keeps_old, "a copy that has no more than what was read"
     replay.look_again()
     replay.listed([info("ann", 0, 20)], mark=True)
-    assert step_of(replay) is Step.READ and replay.next_read == (name, 10) and not replay.heard.keeps_old
+    assert step_of(replay) is Step.READ and replay.next_read == (name, 10) and not replay.delivered.keeps_old
     replay.taken(name, Chunk(LOG[1:2], 0, 20, 20, {}))
     assert step_of(replay) is Step.LIVE
     replay.look_again()

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.protocol.client import ClientLimits
-from headgate.protocol.client.replay import Spans
+from headgate.protocol.client.replay import ProducerRanges
 
 ranges = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.integers(1, 8)), max_size=20)
 
 
 @given(ranges)
 def test_what_is_fresh_is_what_a_set_has_not(steps: list[tuple[str, int, int]]) -> None:
-    seen, twin = Spans(), {"a": set[int](), "b": set[int]()}
+    seen, twin = ProducerRanges(), {"a": set[int](), "b": set[int]()}
     for producer, start, count in steps:
         numbers = set(range(start, start + count))
         fresh = seen.take(producer, start, start + count)
@@ -23,7 +23,7 @@ def test_what_is_fresh_is_what_a_set_has_not(steps: list[tuple[str, int, int]]) 
 
 
 def test_numbers_that_follow_one_another_cost_one_span() -> None:
-    seen = Spans()
+    seen = ProducerRanges()
     for number in range(0, 1000, 10):
         assert seen.take("a", number, number + 10) == [(number, number + 10)]
     assert seen._seen == {"a": [(0, 1000)]}
@@ -31,7 +31,7 @@ def test_numbers_that_follow_one_another_cost_one_span() -> None:
 
 
 def test_what_is_oldest_is_forgotten() -> None:
-    seen = Spans(ClientLimits(producer_spans=2, producers_known=2))
+    seen = ProducerRanges(ClientLimits(producer_spans=2, producers_known=2))
     for start in (0, 10, 20):
         seen.take("a", start, start + 1)
     assert seen._seen == {"a": [(10, 11), (20, 21)]}
