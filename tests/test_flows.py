@@ -29,19 +29,19 @@ class Budget(NamedTuple):
 
 BUDGETS = {
     "PUBLISH": Budget(16, 1),
-    "SUBSCRIBE": Budget(41, 26),
-    "SUBSCRIBE-again": Budget(36, 10),
-    "SUBSCRIBE-cluster": Budget(40, 23, messages=6, links=4),
-    "COPIED": Budget(21, 0),
-    "CREDIT": Budget(15, 0),
-    "stored-PUBLISH": Budget(31, 0, messages=2, links=3),
-    "replay": Budget(18, 2, links=0.5),
-    "first-use-3": Budget(44, 42, messages=25, links=5),
-    "first-use-5": Budget(45, 56, messages=37, links=7),
-    "first-use-9": Budget(45, 84, messages=61, links=11),
+    "SUBSCRIBE": Budget(39, 12),
+    "SUBSCRIBE-again": Budget(34, 4),
+    "SUBSCRIBE-cluster": Budget(39, 13, messages=6, links=4),
+    "COPIED": Budget(12, 0),
+    "CREDIT": Budget(4, 0),
+    "stored-PUBLISH": Budget(25, 0, messages=2, links=3),
+    "replay": Budget(7, 2, links=0.5),
+    "first-use-3": Budget(43, 7, messages=25, links=5),
+    "first-use-5": Budget(43, 9, messages=37, links=7),
+    "first-use-9": Budget(43, 13, messages=61, links=11),
 }
-POLLS_PERCENT = 22.5
-BELOW_ASKING_PERCENT = 34.5
+POLLS_PERCENT = 3.0
+BELOW_ASKING_PERCENT = 4.6
 
 SLOW = {"first-use-9"}
 

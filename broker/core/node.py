@@ -75,7 +75,7 @@ from .log import (
     Tails,
     shortage,
 )
-from .placement import Rendezvous
+from .placement import REGISTRY, Rendezvous
 from .statistics import NodeStatistics, statistics_of
 from .timers import NEVER, Timers
 
@@ -95,8 +95,10 @@ class Node:
         self.streams = Streams()
         self.subscribers = Subscribers(config, self.effects, self.timers)
         self.dissemination = Dissemination(self.subscribers, config.origin)
-        self.cluster = Cluster(config, random, self.effects, now)
-        self.rendezvous = Rendezvous(config, self.effects, self.streams, self.subscribers, self.cluster, now)
+        self.cluster = Cluster(config, random, self.effects, self.timers, now)
+        self.rendezvous = Rendezvous(
+            config, self.effects, self.streams, self.subscribers, self.cluster, self.timers, now
+        )
         self.forwarding = Forwarding(
             config.origin,
             self.effects,
@@ -111,7 +113,6 @@ class Node:
         self._make_clients(config, random)
         self._connect_parts(now)
         self.started = now
-        self._deadline = NEVER
         self._leaves = False
         self._make_tables()
 
@@ -181,6 +182,8 @@ class Node:
         self._inputs.update(dict.fromkeys(self._of_the_disk, self._disk_said))
 
         self._woken: dict[Hashable, Callable[[float], None]] = {
+            **self.cluster.woken,
+            REGISTRY: self.rendezvous.go_on,
             DRAINING: self.subscribers.drain,
             GRACE: self._end_expired,
             BACKLOG: self.forwarding.go_on,
@@ -218,7 +221,9 @@ class Node:
             lost=forwarding.lost_with,
             returned=forwarding.returned,
         )
-        self.peers = cluster.peers = Peers(self.config, self.effects, self.subscribers, hooks, cluster.random)
+        self.peers = cluster.peers = Peers(
+            self.config, self.effects, self.subscribers, hooks, cluster.random, self.timers.below("links")
+        )
         self.inquiries.begin()
         cluster.start(now)
 
@@ -232,11 +237,7 @@ class Node:
 
     def next_deadline(self) -> float:
         """When to hand in a Wake; -inf means as soon as other inputs had their turn."""
-        return min(self._deadline, self.timers.next)
-
-    def _look_at_clock(self) -> None:
-        """Something other than an event came: what is due next may have moved."""
-        self._deadline = min(self.cluster.next_deadline(), self.rendezvous.next_deadline())
+        return self.timers.next
 
     def statistics(self, now: float) -> NodeStatistics:
         """A snapshot."""
@@ -286,8 +287,6 @@ class Node:
                 self.effects.append(Send(link, Puback(session.accepted)))
             elif session.answered > accepted:
                 self.effects.append(Send(link, Puback(session.answered)))
-        if happened.messages and type(happened.messages[-1]) is not Publish:
-            self._look_at_clock()
 
     def _after_peers(self, now: float) -> None:
         self.cluster.settle(now)
@@ -353,11 +352,11 @@ class Node:
             self.subscribers.pump(session)
 
     def _wake(self, happened: Wake, now: float) -> None:
-        for key in self.timers.due(now):
+        due = self.timers.due(now)
+        for key in due:
             self._woken[key](now)
-        if self._deadline <= now:
-            self.cluster.wake(now)
-            self.rendezvous.wake(now)
+        if due:
+            self.cluster.settle(now)
             self.publishers.go_on(now)
         self._after_log(now)
 
@@ -380,7 +379,6 @@ class Node:
             elif kind == "contacts":
                 self.cluster.remember(value, now)
         self.copies.begin(now)
-        self._look_at_clock()
 
     def _records_room(self, happened: RecordsRoom, now: float) -> None:
         self.rendezvous.schemas.obstacle = happened.obstacle
@@ -406,7 +404,6 @@ class Node:
         self.holder.settle(now)
         if self._leaves and self.log.idle:
             self._leave(now)
-        self._look_at_clock()
 
     def _drain(self, happened: Drain, now: float) -> None:
         """Whoever waits for the disk gets his answer first."""
@@ -417,7 +414,6 @@ class Node:
         self.timers.at(LEAVE, now + STORE_SECONDS_MAX / 2)  # its host waits no longer than twice that
         if self.log.idle:
             self._leave(now)
-        self._look_at_clock()
 
     def _leave(self, now: float) -> None:
         self._leaves = False

@@ -4,6 +4,8 @@ A part sets its timer when its state changes (`timers.at(key, when)`), and is as
 host one deadline, `next`, and wakes with `due` the parts whose time has come. A timer that is set again moves; one
 that is set to infinity is off.
 
+A part that has parts of its own gives them a queue of its own, which is one timer in the queue above it (`below`).
+
 The queue is a heap with lazy deletion: moving a timer leaves its former entry behind, which is dropped when it comes
 to the top. There are only a few keys, so the heap is made anew when more than half of it is left behind.
 """
@@ -23,19 +25,29 @@ _STALE_MIN: Final = 64  # below this many entries it costs less to keep what is 
 class Timers:
     """Orders the wake-up times of parts, one for each key."""
 
-    def __init__(self) -> None:
+    def __init__(self, above: Timers | None = None, name: Hashable = None) -> None:
+        self._above, self._name = above, name
         self._when: dict[Hashable, tuple[float, int]] = {}
         self._heap: list[tuple[float, int, Hashable]] = []
         self._count = 0
 
+    def below(self, name: Hashable) -> Timers:
+        """A queue for the parts of the part `name`: it is woken when the first of them is to be."""
+        return Timers(self, name)
+
     def at(self, key: Hashable, when: float) -> None:
         """Wake the part `key` at `when`, and no longer at the time that it had asked for before."""
         entry = self._when.get(key)
-        if entry is not None and entry[0] == when:
+        if when == (NEVER if entry is None else entry[0]):
             return
         if when == NEVER:
-            self._when.pop(key, None)
-            return
+            del self._when[key]
+        else:
+            self._enter(key, when)
+        if self._above is not None:
+            self._above.at(self._name, self.next)
+
+    def _enter(self, key: Hashable, when: float) -> None:
         self._count += 1
         self._when[key] = when, self._count
         if len(self._heap) > _STALE_MIN and len(self._heap) > 2 * len(self._when):
@@ -72,6 +84,8 @@ class Timers:
             key = heappop(self._heap)[2]
             del self._when[key]
             ready.append(key)
+        if self._above is not None:
+            self._above.at(self._name, self.next)
         return ready
 
     def validate(self) -> None:

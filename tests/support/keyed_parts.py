@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.broker.core.kv import Item, Kind
+from headgate.broker.core.kv import Item, Kind, Tell
+from headgate.broker.core.timers import Timers
 
 __all__ = ["Sent", "item"]
 
 
-@dataclass
-class Sent:
-    """Hands itself to a part as its way to others."""
+class Sent(list[Any]):
+    """The list to which a part appends its effects, and its timers."""
 
-    messages: list[tuple[int, Kind, list[Any]]] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.timers = Timers()
 
-    def __call__(self, broker: int, kind: int, body: list[Any]) -> None:
-        self.messages.append((broker, Kind(kind), body))
+    @property
+    def messages(self) -> list[tuple[int, Kind, list[Any]]]:
+        """What it tells other brokers."""
+        return [(one.identifier, Kind(one.kind), one.body) for one in self if isinstance(one, Tell)]
 
     def take(self) -> list[tuple[int, Kind, list[Any]]]:
         """What was sent since the last time."""
-        taken, self.messages = self.messages, []
+        taken = self.messages
+        self.clear()
         return taken
 
     def kinds(self) -> list[tuple[int, str]]:

@@ -317,7 +317,7 @@ class World:
         self._drain(host)
 
     def _arm(self, host: Host) -> None:
-        deadline = max(host.store.next_deadline(), self.now)
+        deadline = max(host.store.timers.next, self.now)
         if deadline < host.wake_at - 1e-9 and deadline < float("inf"):
             host.wake_at = deadline
             self.at(deadline + 1e-6, lambda: self._wake(host, deadline))

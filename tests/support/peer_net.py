@@ -189,7 +189,7 @@ class Station:
         self.carry_out()
 
     def deadline(self) -> float:
-        return min(self.peers.next_deadline(), self.timers.next)
+        return min(self.peers.timers.next, self.timers.next)
 
     def wake(self) -> None:
         self.timers.due(self.net.now)

@@ -19,7 +19,7 @@ can answer for the key at this moment. The answer holds as long as `epoch` stays
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -35,6 +35,7 @@ from ..limits import HOMES_MAX, ROSTER_SECONDS, ROUTE_HOPS_MAX
 from ..links import PeerInfo, Peers
 from ..membership import Chord, Heard, Lost, Member, Post, Tick, from_wire, to_wire
 from ..messages import CONTROLS
+from ..timers import Timers
 from .address_book import Acquaintances
 from .messages import Roster
 from .serving import Standing
@@ -57,12 +58,13 @@ _STORE, _ROUTE = 1, 2
 class Cluster:
     """See the head of this file."""
 
-    def __init__(self, config: NodeConfig, random: Random, effects: list[Effect], now: float) -> None:
+    def __init__(self, config: NodeConfig, random: Random, effects: list[Effect], timers: Timers, now: float) -> None:
         self.me = config.identifier
         self.config = config
         self.chord: Chord | None = None
         self.peers: Peers
-        self.keyed = Keyed(self.me, KeyedConfig(life=config.incarnation), now)
+        self.timers = timers
+        self.keyed = Keyed(self.me, KeyedConfig(life=config.incarnation), now, timers.below("store"))
         self.table = RoutingTable(self.me, None, ())
         self.address = self.client_address = ""
         self.epoch = 0
@@ -77,7 +79,6 @@ class Cluster:
         self._effects = effects
         self.acquaintances = Acquaintances()
         self.standing = Standing(self.me, config, self.acquaintances, now)
-        self._roster_at = now
         self._homes: dict[tuple[int, int], str] = {}
         self._scope = NOTHING
         self._scope_epoch, self._scope_table = -1, self.table
@@ -85,6 +86,12 @@ class Cluster:
         self._settling = False
         self.hops = 0
         self.lost_routes = 0
+        self.woken: dict[Hashable, Callable[[float], None]] = {
+            "ring": lambda now: self._carry_out(self._chord.handle(Tick(), now), now),
+            "store": self.keyed.tick,
+            "links": lambda now: self.peers.wake(now),
+            "roster": self._tell_roster,
+        }
         self.reconnects = 0
 
     def take_controls(self, table: Mapping[Any, Callable[[PeerInfo, Any, float], None]]) -> None:
@@ -109,6 +116,8 @@ class Cluster:
         self.standing.begin(now)
         self.peers.show_founder(self.standing.founder())
         self.chord = Chord(me, seeds, self.config.chord, self.random, now)
+        self.timers.at("ring", self.chord.next_deadline())
+        self.timers.at("roster", now)
         self._refresh(now)
         self.settle(now)
 
@@ -153,24 +162,6 @@ class Cluster:
             return
         said = CONTROLS.read(message.kind, list(message.body))
         self.table_of_controls[type(said)](info, said, now)
-
-    def wake(self, now: float) -> None:
-        """What is due is done."""
-        if self.chord is not None and self.chord.next_deadline() <= now:
-            self._carry_out(self.chord.handle(Tick(), now), now)
-        if self.keyed.next_deadline() <= now:
-            self.keyed.tick(now)
-        if self.peers.next_deadline() <= now:
-            self.peers.wake(now)
-        if self.chord is not None and self._roster_at <= now:
-            self._tell_roster(now)
-        self.settle(now)
-
-    def next_deadline(self) -> float:
-        """When to call `wake`."""
-        if self.chord is None:
-            return self.keyed.next_deadline()
-        return min(self.chord.next_deadline(), self.keyed.next_deadline(), self.peers.next_deadline(), self._roster_at)
 
     def leave(self, now: float) -> None:
         """Tell the neighbours that we go, so that nobody waits for us."""
@@ -336,7 +327,13 @@ class Cluster:
                 self._effects.append(effect)
             elif isinstance(effect, Lost):
                 self._effects.append(Note("broker lost", {"address": effect.member.address}))
+        self.timers.at("ring", self._chord.next_deadline())
         self._refresh(now)
+
+    @property
+    def _chord(self) -> Chord:
+        assert self.chord is not None
+        return self.chord
 
     # --- who is where --------------------------------------------------------------------------------------------
 
@@ -365,15 +362,15 @@ class Cluster:
 
     def _neighbours(self) -> tuple[int | None, list[int]]:
         """Identifiers before and after ours; None when the one before is not known."""
-        assert self.chord is not None
-        ring = self.chord.ring
+        chord = self._chord
+        ring = chord.ring
         if ring is None:
-            others = sorted({one.identifier for one in self.chord.members()} - {self.me})
+            others = sorted({one.identifier for one in chord.members()} - {self.me})
             if not others:
                 return None, []
             ahead = sorted(others, key=lambda one: distance(self.me, one))
             return ahead[-1], ahead
-        after = [one.identifier for one in self.chord.members() if one.identifier != self.me]
+        after = [one.identifier for one in chord.members() if one.identifier != self.me]
         before = ring.predecessor.identifier
         return (None if before == self.me else before), list(dict.fromkeys(after))
 
@@ -391,7 +388,7 @@ class Cluster:
     # --- whom we have heard of -----------------------------------------------------------------------------------
 
     def _tell_roster(self, now: float) -> None:
-        self._roster_at = now + ROSTER_SECONDS * self.random.uniform(0.8, 1.2)
+        self.timers.at("roster", now + ROSTER_SECONDS * self.random.uniform(0.8, 1.2))
         linked = self.linked()
         for info in linked:
             self.acquaintances.met(info.address, now)

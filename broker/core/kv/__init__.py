@@ -4,7 +4,7 @@
     store.peer_up(broker, now)              a new link; peer_down when it ends
     store.handle(broker, kind, body, now)   a store message came, over the link or routed here
     ticket = store.put(items, now)          answered by the effect Placed or Unplaced
-    store.tick(now)                         at the latest at store.next_deadline()
+    store.tick(now)                         at the latest at store.timers.next
     store.scope(now).covers(key)            may this broker answer for the key?
 
 `Keyed` is the store of one broker, made from a `KeyedConfig`. An `Item` has a name, a segment of keys, a version and a

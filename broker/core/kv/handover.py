@@ -13,14 +13,13 @@ that he missed from its beginning to its end nothing shows in the digest, and so
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..keyspace import Stretch
 from .items import Items
 from .limits import PAGES_IN_FLIGHT_MAX
-from .messages import Item, Kind, Name, Verdict, pages, written
+from .messages import Item, KeyedEffect, Kind, Name, Tell, Verdict, pages, written
 from .ownership import Ownership
 from .replication import Replicas, is_covered
 
@@ -30,8 +29,6 @@ __all__ = [
 ]
 
 # Answering those who gained keys: what is here of them goes out page by page, and is theirs from then on.
-
-SendTo = Callable[[int, int, list[Any]], None]
 
 
 @dataclass(slots=True)
@@ -46,9 +43,9 @@ class _Sending:
 class Fetches:
     """One answer under way for each broker that asked; a new question replaces the former."""
 
-    def __init__(self, items: Items, send: SendTo) -> None:
+    def __init__(self, items: Items, effects: list[KeyedEffect]) -> None:
         self._items = items
-        self._send = send
+        self._effects = effects
         self._sending: dict[int, _Sending] = {}
 
     def __len__(self) -> int:
@@ -58,7 +55,7 @@ class Fetches:
     def busy(self, asker: int, number: int, hope: int) -> None:
         """Not now; `hope` is a verdict from BUSY on."""
         self._sending.pop(asker, None)
-        self._send(asker, Kind.PAGE, [number, True, int(hope), []])
+        self._effects.append(Tell(asker, int(Kind.PAGE), [number, True, int(hope), []]))
 
     def same(self, asker: int, number: int, stretch: Stretch) -> None:
         """You have all that lives in it; and these were removed, which does not show in count and digest."""
@@ -91,7 +88,8 @@ class Fetches:
             page = self._next_page(sending.names)
             sending.in_flight += 1
             sending.done = not sending.names
-            self._send(asker, Kind.PAGE, [sending.number, sending.done, int(sending.verdict), written(page)])
+            body = [sending.number, sending.done, int(sending.verdict), written(page)]
+            self._effects.append(Tell(asker, int(Kind.PAGE), body))
         if sending.done:
             del self._sending[asker]
 
@@ -106,23 +104,13 @@ class Fetches:
 
 
 class Handover:
-    """See the head of this file."""
+    """Decides what a broker is answered that gained keys."""
 
-    def __init__(
-        self,
-        me: int,
-        items: Items,
-        replicas: Replicas,
-        ownership: Ownership,
-        fetches: Fetches,
-        changed: Callable[[float], None],
-    ) -> None:
+    def __init__(self, me: int, replicas: Replicas, ownership: Ownership, fetches: Fetches) -> None:
         self._me = me
-        self._items = items
         self._replicas = replicas
         self._ownership = ownership
         self._fetches = fetches
-        self._changed = changed
 
     def asked(self, sender: int, body: list[Any], now: float) -> None:
         """A FETCH came."""
@@ -134,7 +122,7 @@ class Handover:
             hope = None  # we wait for others as he does, and he has waited long enough
         ours = own is not None and own.overlaps(stretch)
         yields = own is not None and own.covers(sender) and not stretch.covers(self._me)
-        held = self._held(sender, now)
+        held = self._ownership.whole_for(sender, now)
         if self._replicas.alive(stretch, sender, now):
             self._fetches.busy(sender, number, Verdict.OWNED)
             return
@@ -150,23 +138,10 @@ class Handover:
             return
         self._replicas.close(stretch, sender, now)
         self._ownership.former.came(sender, stretch, now)
-        if complete and whole and self.fingerprint(stretch) == (count, digest):
+        if complete and whole and self._ownership.fingerprint(stretch) == (count, digest):
             self._fetches.same(sender, number, stretch)
         else:
             self._fetches.begin(sender, number, stretch, complete)
 
-    def has_copy(self, stretch: Stretch, now: float) -> bool:
-        """Whether all of the stretch is here, or was a moment ago, though it is not ours."""
-        return is_covered(stretch, self._held(None, now))
-
-    def fingerprint(self, stretch: Stretch) -> tuple[int, int]:
-        """Count and digest of what is here of a stretch."""
-        tally = self._items.tally(stretch)
-        return tally.count, tally.digest
-
-    def _held(self, asker: int | None, now: float) -> list[Stretch]:
-        return [*self._replicas.whole(asker, now), *self._ownership.former.whole(asker, now)]
-
     def _hand_over(self, newcomer: int, now: float) -> None:
         self._ownership.hand_over(newcomer, now)
-        self._changed(now)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..keyspace import RING_SIZE, Stretch
+from ..timers import Timers
 from .limits import ITEMS_MAX, TOMBSTONES_MAX
 from .messages import Added, Item, KeyedEffect, Name, Removed
 
@@ -51,8 +52,9 @@ def digest_of(item: Item) -> int:
 class Items:
     """See the head of this file."""
 
-    def __init__(self, effects: list[KeyedEffect], tombstone_seconds: float) -> None:
+    def __init__(self, effects: list[KeyedEffect], timers: Timers, tombstone_seconds: float) -> None:
         self._effects = effects
+        self._timers = timers
         self._tombstone_seconds = tombstone_seconds
         self.table: dict[Name, Item] = {}
         self._tombstones: dict[Name, float] = {}
@@ -91,6 +93,8 @@ class Items:
         self.table[item.name] = item
         if item.value is None:
             self._tombstones[item.name] = now + self._tombstone_seconds
+            if len(self._tombstones) == 1:
+                self._timers.at("tombstones", now + self._tombstone_seconds)
             if len(self._tombstones) > TOMBSTONES_MAX:
                 self._forget(next(iter(self._tombstones)))
         else:
@@ -109,12 +113,9 @@ class Items:
         while self._tombstones:
             name, until = next(iter(self._tombstones.items()))
             if until > now:
+                self._timers.at("tombstones", until)
                 return
             self._forget(name)
-
-    def next_deadline(self) -> float:
-        """When the next tombstone is forgotten."""
-        return next(iter(self._tombstones.values()), float("inf"))
 
     def touching(self, stretch: Stretch) -> Iterator[Item]:
         """What has a key in the stretch, tombstones as well."""

@@ -16,17 +16,14 @@ it did last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ..keyspace import Stretch
-from .messages import Kind, Renewal
+from ..timers import Timers
+from .messages import KeyedEffect, Kind, Renewal, Tell
 from .replication import remember
 
 __all__ = ["Leases"]
-
-SendTo = Callable[[int, int, list[Any]], None]
 
 
 @dataclass(slots=True)
@@ -37,12 +34,15 @@ class _Promise:
 
 
 class Leases:
-    """See the head of this file."""
+    """Asks for the lease on our keys, and gives the one on the keys before ours."""
 
-    def __init__(self, me: int, linked: dict[int, None], send: SendTo, lease_seconds: float) -> None:
+    def __init__(
+        self, me: int, linked: dict[int, None], effects: list[KeyedEffect], timers: Timers, lease_seconds: float
+    ) -> None:
         self._me = me
         self._linked = linked
-        self._send = send
+        self._effects = effects
+        self._timers = timers
         self._lease_seconds = lease_seconds
         self._siblings: tuple[int, ...] = ()
         self._ours: Stretch | None = None
@@ -50,7 +50,6 @@ class Leases:
         self._number = 0
         self._asked: dict[int, float] = {}
         self._asked_for: dict[int, tuple[int, Stretch]] = {}
-        self._ask_at = float("inf")
         self._sure_until = float("inf")
         """Until when nobody can have owned our keys since they were complete here."""
         self._given: dict[int, tuple[Stretch, float]] = {}
@@ -138,19 +137,14 @@ class Leases:
             verdict = Renewal.ANOTHERS
         else:
             self._given[sender] = (stretch, now + self._lease_seconds)
-        self._send(sender, Kind.RENEWED, [number, int(verdict)])
+        self._effects.append(Tell(sender, int(Kind.RENEWED), [number, int(verdict)]))
 
     # --- Time --------------------------------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> None:
-        """Ask when it is time."""
+    def ask_again(self, now: float) -> None:
+        """It is time."""
         self._promises = [promise for promise in self._promises if promise.until > now]
-        if now >= self._ask_at:
-            self._ask(now)
-
-    def next_deadline(self) -> float:
-        """When to tick."""
-        return self._ask_at
+        self._ask(now)
 
     def validate(self) -> None:
         """Asserts what must always hold."""
@@ -160,10 +154,10 @@ class Leases:
     # --- Inside ------------------------------------------------------------------------------------------------------
 
     def _ask(self, now: float) -> None:
-        self._ask_at = float("inf")
         if not self._siblings or self._ours is None:
+            self._timers.at("leases", float("inf"))
             return
-        self._ask_at = now + self._lease_seconds / 4
+        self._timers.at("leases", now + self._lease_seconds / 4)
         if self.lapsed(now):
             return
         first = self._siblings[0]
@@ -172,7 +166,7 @@ class Leases:
             remember(self._asked, self._number, now)
             self._asked_for[self._number] = (first, self._ours)
             self._asked_for = {number: it for number, it in self._asked_for.items() if number in self._asked}
-            self._send(first, Kind.RENEW, [self._number, self._ours.after])
+            self._effects.append(Tell(first, int(Kind.RENEW), [self._number, self._ours.after]))
 
     def _promised(self, stretch: Stretch, until: float, arbiter: int, now: float) -> None:
         if until <= now:

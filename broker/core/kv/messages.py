@@ -28,6 +28,7 @@ __all__ = [
     "Removed",
     "Renewal",
     "Route",
+    "SetOut",
     "Tell",
     "Unplaced",
     "Verdict",
@@ -186,7 +187,18 @@ class Removed:
     item: Item
 
 
-KeyedEffect = Tell | Route | Placed | Unplaced | Added | Removed | Note
+@dataclass(slots=True)
+class SetOut:
+    """Inside a store: a part of a put of our own sets out to the owners of the keys from start to until."""
+
+    ticket: int
+    part: int
+    start: int
+    until: int
+    items: list[Item]
+
+
+KeyedEffect = Tell | Route | Placed | Unplaced | Added | Removed | SetOut | Note
 
 
 # --- Writing and reading ----------------------------------------------------------------------------------------------

@@ -24,11 +24,11 @@ back when neither view nor link shows the newcomer for a while.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..keyspace import Stretch, in_arc
+from ..timers import Timers
+from .items import Items
 from .limits import (
     FETCH_AGAIN_SECONDS,
     FETCH_ANSWER_SECONDS,
@@ -39,41 +39,14 @@ from .limits import (
     SETTLE_SECONDS_MAX,
     SILENT_SECONDS,
 )
-from .messages import Kind, Verdict, View
+from .messages import KeyedEffect, Kind, Tell, Verdict, View
+from .replication import Comers, Replicas, is_covered
 
 __all__ = [
-    "Comers",
     "Former",
     "Ownership",
     "Piece",
 ]
-
-# Copies of keys that somebody comes for, ours until a moment ago or a dead broker's: for whom they are whole still.
-#
-# Until a new owner comes, nobody has written there, and what is here is whole for anybody. Once he has come, he will
-# confirm things, and perhaps without us, for others may stand between him and us by now. Who else would be given our
-# copy then would answer by it. So it is whole for him alone, who may ask again when the answer was lost, and has his
-# own writes; and for ourselves as long as he confirms nothing, should he die at once and the keys be ours.
-
-
-@dataclass(slots=True)
-class Comers:
-    """Who came for some keys."""
-
-    askers: dict[int, None] = field(default_factory=dict)
-    untouched_until: float = float("inf")
-    """The first of them confirms nothing before."""
-
-    def came(self, asker: int, untouched_until: float) -> None:
-        """Somebody gains these keys, and has been given what is here."""
-        self.untouched_until = min(self.untouched_until, untouched_until)
-        self.askers[asker] = None
-
-    def leave_whole_for(self, asker: int | None, now: float) -> bool:
-        """Whether the copy is whole for this broker; None: for ourselves."""
-        if asker is None:
-            return now < self.untouched_until
-        return not self.askers or list(self.askers) == [asker]
 
 
 @dataclass(slots=True)
@@ -108,9 +81,6 @@ class Former:
         """What of it is whole for this broker; None: for ourselves."""
         self._lost = [lost for lost in self._lost if lost.until > now]
         return [lost.stretch for lost in self._lost if lost.comers.leave_whole_for(asker, now)]
-
-
-SendTo = Callable[[int, int, list[Any]], None]
 
 
 @dataclass(slots=True)
@@ -151,22 +121,24 @@ class Piece:
 
 
 class Ownership:
-    """See the head of this file."""
+    """Knows which keys are ours, fetches those that were gained, and hands on those that are lost."""
 
     def __init__(
         self,
         me: int,
         linked: dict[int, None],
-        send: SendTo,
-        has_copy: Callable[[Stretch, float], bool],
-        fingerprint: Callable[[Stretch], tuple[int, int]],
+        items: Items,
+        replicas: Replicas,
+        effects: list[KeyedEffect],
+        timers: Timers,
         lease_seconds: float,
     ) -> None:
         self._me = me
         self._linked = linked
-        self._send = send
-        self._has_copy = has_copy
-        self._fingerprint = fingerprint
+        self._items = items
+        self._replicas = replicas
+        self._effects = effects
+        self._timers = timers
         self._lease_seconds = lease_seconds
         self.view = View(me, me, (), False)
         self.pieces: list[Piece] = []
@@ -214,6 +186,15 @@ class Ownership:
         ]
         return max(fetching, default=None)
 
+    def whole_for(self, asker: int | None, now: float) -> list[Stretch]:
+        """What there is a whole copy of here, or was a moment ago, though it is not ours; None: for ourselves."""
+        return [*self._replicas.whole(asker, now), *self.former.whole(asker, now)]
+
+    def fingerprint(self, stretch: Stretch) -> tuple[int, int]:
+        """Count and digest of what is here of a stretch."""
+        tally = self._items.tally(stretch)
+        return tally.count, tally.digest
+
     # --- What the caller tells ---------------------------------------------------------------------------------------
 
     def set_view(self, view: View, now: float) -> None:
@@ -224,12 +205,13 @@ class Ownership:
         if self.handed is not None and not self._handed_stands(now):
             self.handed = None
         self._set_front(now)
-        self.tick(now)
+        self.go_on(now)
 
     def hand_over(self, newcomer: int, now: float) -> None:
         """He has come for the keys up to his own; from now on they are his."""
         self.handed = (newcomer, now)
         self._set_front(now)
+        self._set_timer()
 
     def doubt(self, now: float) -> None:
         """The first sibling says that our keys are his: they are to be gained anew."""
@@ -237,7 +219,7 @@ class Ownership:
         if own is not None and any(piece.ready for piece in self.pieces):
             self.pieces = [self._gained(own, now)]
             self.changed = True
-            self.tick(now)
+            self.go_on(now)
 
     def paged(self, sender: int, number: int, last: bool, verdict: int, now: float) -> bool:
         """A page came for the piece of this number. Whether it was expected."""
@@ -248,6 +230,7 @@ class Ownership:
         piece.hope, piece.hoped_at = Verdict.HOPING, now
         piece.again_at = now + FETCH_ANSWER_SECONDS
         if verdict == Verdict.OWNED and self._give_up_lost(piece, now):
+            self._set_timer()
             return True
         if verdict >= Verdict.BUSY:
             piece.asked, piece.again_at = None, now + FETCH_AGAIN_SECONDS
@@ -256,6 +239,7 @@ class Ownership:
             piece.asked = None
             if verdict == Verdict.WHOLE or piece.has_copy:
                 self._make_ready(piece, now)
+                self._set_timer()
                 return True
             piece.parts_of[sender] = piece.asked_at
             piece.hope, piece.again_at = Verdict.BUSY, now
@@ -263,6 +247,7 @@ class Ownership:
             limit = piece.gained_at + SETTLE_SECONDS_MAX
             piece.settle_at = min(limit, max(piece.settle_at, now + SETTLE_SECONDS))
         self._go_on(piece, now)
+        self._set_timer()
         return True
 
     def link_new(self, identifier: int, now: float) -> None:
@@ -270,24 +255,25 @@ class Ownership:
         for piece in self._fetching:
             if piece.waits_for == identifier:
                 piece.asked, piece.again_at = None, now
+        self.go_on(now)
 
     # --- Time --------------------------------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> None:
+    def go_on(self, now: float) -> None:
         """Ask, settle, take back."""
         if self.handed is not None and not self._handed_stands(now):
             self.handed = None
             self._set_front(now)
         for piece in self._fetching:
             self._go_on(piece, now)
+        self._set_timer()
 
-    def next_deadline(self) -> float:
-        """When to tick."""
+    def _set_timer(self) -> None:
         alone = not self.view.siblings
         waits = [piece.settle_at if alone else piece.again_at for piece in self._fetching]
         if self.handed is not None and self.handed[0] not in self._linked:
             waits.append(self.handed[1] + HANDOVER_SECONDS)
-        return min(waits, default=float("inf"))
+        self._timers.at("ownership", min(waits, default=float("inf")))
 
     def validate(self) -> None:
         """Asserts what must always hold."""
@@ -335,6 +321,9 @@ class Ownership:
         if self.view.certain or (has_copy and not self.view.siblings):
             self._make_ready(piece, now)
         return piece
+
+    def _has_copy(self, stretch: Stretch, now: float) -> bool:
+        return is_covered(stretch, self.whole_for(None, now))
 
     def _lose(self, kept: Stretch, now: float) -> None:
         for piece in self.pieces:
@@ -408,7 +397,7 @@ class Ownership:
         self._number += 1
         piece.number, piece.asked, piece.asked_at = self._number, chosen, now
         piece.again_at = now + FETCH_ANSWER_SECONDS
-        count, digest = self._fingerprint(piece.gained) if piece.has_copy else (0, 0)
+        count, digest = self.fingerprint(piece.gained) if piece.has_copy else (0, 0)
         anyway = now >= piece.settle_at
         body = [piece.number, piece.gained.after, piece.gained.last, anyway, piece.has_copy, count, digest]
-        self._send(chosen, Kind.FETCH, body)
+        self._effects.append(Tell(chosen, int(Kind.FETCH), body))

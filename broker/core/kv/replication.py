@@ -1,6 +1,8 @@
-"""Replicas: the copies a broker holds of the keys of those before it, and until when it may answer from them.
+"""Replicates keys: which siblings acknowledged each in-flight write, their copies of ours, and ours of others'.
 
-The other half of `keyed_siblings.py`. A replica is *whole* once all pages of a stream from its owner came; from then on
+At the owner there are `Pendings` and `Siblings`, at a sibling `Replicas`.
+
+A replica is *whole* once all pages of a stream from its owner came; from then on
 the owner's writes keep it so, as long as the link lasts. While it is whole the broker asks, four times a lease, whether
 it may answer from it, and the owner's yes counts from the moment of asking: a broker that stood still wakes up with all
 its grants over, whatever answers still lie in its sockets.
@@ -16,30 +18,144 @@ of the former owner must not be acknowledged any more, or he might confirm what 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..keyspace import RING_SIZE, Stretch
+from ..timers import Timers
 from .items import Items, Merged
 from .limits import (
     NUMBERS_REMEMBERED_MAX,
     OFFER_PAGES_MAX,
     PAGES_IN_FLIGHT_MAX,
+    PENDING_MAX,
     PROMOTE_SECONDS,
     REFUSED_SECONDS,
     REPLICAS_MAX,
 )
-from .messages import Copied, Item, Kind, Name, pages, written
-from .ownership import Comers
+from .messages import Copied, Item, KeyedEffect, Kind, Name, Tell, pages, written
 
 __all__ = [
+    "Comers",
+    "Pending",
+    "Pendings",
     "Replica",
     "Replicas",
     "Siblings",
     "is_covered",
     "remember",
 ]
+
+# Writes that an owner has stored and not confirmed yet: who is still to acknowledge them.
+
+
+@dataclass(slots=True)
+class Pending:
+    """One put, as far as it concerns one owner."""
+
+    number: int
+    origin: int
+    ticket: int
+    part: int
+    stretch: Stretch
+    items: list[Item]
+    waiting: dict[int, None] = field(default_factory=dict)
+    """Siblings that have not acknowledged it."""
+
+
+class Pendings:
+    """Tracks which siblings have acknowledged each in-flight write."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, Pending] = {}
+        self._by_put: dict[tuple[int, int, int, int], int] = {}
+        self._siblings: tuple[int, ...] = ()
+        self._number = 0
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self._by_number)
+
+    def begin(self, origin: int, ticket: int, part: int, stretch: Stretch, items: list[Item]) -> Pending | None:
+        """A new one; None when it is here already, or when there are too many."""
+        key = (origin, ticket, part, stretch.after)
+        former = self._by_put.get(key)
+        if former is not None:
+            if self._by_number[former].stretch == stretch:
+                return None
+            self.end(self._by_number[former])
+        if len(self._by_number) >= PENDING_MAX:
+            self.dropped += 1
+            return None
+        self._number += 1
+        pending = Pending(self._number, origin, ticket, part, stretch, items)
+        self._by_number[self._number] = pending
+        self._by_put[key] = self._number
+        return pending
+
+    def end(self, pending: Pending) -> None:
+        """Confirmed, or of no concern any more."""
+        if self._by_number.pop(pending.number, None) is not None:
+            del self._by_put[(pending.origin, pending.ticket, pending.part, pending.stretch.after)]
+
+    def acknowledge(self, number: int, sibling: int) -> Pending | None:
+        """A sibling has it."""
+        pending = self._by_number.get(number)
+        if pending is not None:
+            pending.waiting.pop(sibling, None)
+        return pending
+
+    def acknowledged(self) -> list[Pending]:
+        """Those that all siblings have."""
+        return [pending for pending in self._by_number.values() if not pending.waiting]
+
+    def waiting_for(self, sibling: int) -> list[tuple[list[Item], int]]:
+        """What this sibling has not acknowledged: items and number."""
+        return [(one.items, one.number) for one in self._by_number.values() if sibling in one.waiting]
+
+    def set_siblings(self, siblings: tuple[int, ...]) -> None:
+        """Those gone are waited for no longer, new ones are."""
+        new = [one for one in siblings if one not in self._siblings]
+        self._siblings = siblings
+        for pending in self._by_number.values():
+            kept = [one for one in pending.waiting if one in siblings]
+            pending.waiting = dict.fromkeys([*kept, *new])
+
+    def validate(self) -> None:
+        """Asserts what must always hold."""
+        assert len(self._by_number) <= PENDING_MAX
+        assert sorted(self._by_put.values()) == sorted(self._by_number)
+
+
+# Copies of keys that somebody comes for, ours until a moment ago or a dead broker's: for whom they are whole still.
+#
+# Until a new owner comes, nobody has written there, and what is here is whole for anybody. Once he has come, he will
+# confirm things, and perhaps without us, for others may stand between him and us by now. Who else would be given our
+# copy then would answer by it. So it is whole for him alone, who may ask again when the answer was lost, and has his
+# own writes; and for ourselves as long as he confirms nothing, should he die at once and the keys be ours.
+
+
+@dataclass(slots=True)
+class Comers:
+    """Who came for some keys."""
+
+    askers: dict[int, None] = field(default_factory=dict)
+    untouched_until: float = float("inf")
+    """The first of them confirms nothing before."""
+
+    def came(self, asker: int, untouched_until: float) -> None:
+        """Somebody gains these keys, and has been given what is here."""
+        self.untouched_until = min(self.untouched_until, untouched_until)
+        self.askers[asker] = None
+
+    def leave_whole_for(self, asker: int | None, now: float) -> bool:
+        """Whether the copy is whole for this broker; None: for ourselves."""
+        if asker is None:
+            return now < self.untouched_until
+        return not self.askers or list(self.askers) == [asker]
+
 
 # Siblings, at the owner: keeping the next brokers' copies of our keys complete, and letting them answer for them.
 #
@@ -55,12 +171,6 @@ __all__ = [
 
 OUR_TALLY = -1
 """Where Items keeps the tally of our own keys."""
-
-SendTo = Callable[[int, int, list[Any]], None]
-"""(broker, kind, body)"""
-
-Unconfirmed = Callable[[int], list[tuple[list[Item], int]]]
-"""Sibling -> the writes that wait for it, each with who waits: sent anew when its link, or the sibling, is new."""
 
 
 @dataclass(slots=True)
@@ -90,22 +200,24 @@ class _Sibling:
 
 
 class Siblings:
-    """See the head of this file."""
+    """Keeps the siblings' copies of our keys complete, and lets them answer from those."""
 
     def __init__(
         self,
         me: int,
         items: Items,
         linked: dict[int, None],
-        send: SendTo,
-        unconfirmed: Unconfirmed,
+        pendings: Pendings,
+        effects: list[KeyedEffect],
+        timers: Timers,
         check_seconds: float,
     ) -> None:
         self._me = me
-        self._unconfirmed = unconfirmed
+        self._pendings = pendings
         self._items = items
         self._linked = linked
-        self._send = send
+        self._effects = effects
+        self._timers = timers
         self._check_seconds = check_seconds
         self._present: dict[int, _Sibling] = {}
         self._ours: Stretch | None = None
@@ -119,6 +231,7 @@ class Siblings:
     def set_siblings(self, identifiers: tuple[int, ...]) -> None:
         """These are the next ones; links of the new ones may be up already."""
         self._present = {one: self._present.get(one) or _Sibling(one) for one in identifiers}
+        self._set_timer()
 
     def set_ours(self, ours: Stretch | None, now: float) -> None:
         """The keys that are ours and complete here."""
@@ -133,12 +246,13 @@ class Siblings:
             elif shrunk and sibling.synced is not None and sibling.synced.contains(ours):
                 sibling.synced = ours
                 self._check(sibling, now)
-        self.tick(now)
+        self.go_on(now)
 
     def link_new(self, identifier: int) -> None:
         """Whatever was under way is lost; the numbers begin anew. Also when the link is gone."""
         if identifier in self._present:
             self._present[identifier] = _Sibling(identifier)
+            self._set_timer()
 
     # --- Writes ------------------------------------------------------------------------------------------------------
 
@@ -212,15 +326,15 @@ class Siblings:
 
     # --- Time --------------------------------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> None:
+    def go_on(self, now: float) -> None:
         """Begin streams that are due, and compare."""
         for sibling in self._present.values():
             self._go_on(sibling, now)
             if sibling.synced is not None and sibling.stream is None and now >= sibling.check_at:
                 self._check(sibling, now)
+        self._set_timer()
 
-    def next_deadline(self) -> float:
-        """When to tick."""
+    def _set_timer(self) -> None:
         deadline = float("inf")
         for identifier, sibling in self._present.items():
             if identifier in self._linked and self._ours is not None:
@@ -228,7 +342,7 @@ class Siblings:
                     deadline = min(deadline, sibling.check_at)
                 elif sibling.synced is None and sibling.stream is None:
                     deadline = min(deadline, sibling.again_at)
-        return deadline
+        self._timers.at("siblings", deadline)
 
     @property
     def present(self) -> dict[int, bool]:
@@ -249,6 +363,9 @@ class Siblings:
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
+    def _send(self, broker: int, kind: Kind, body: list[Any]) -> None:
+        self._effects.append(Tell(broker, int(kind), body))
+
     def _hears(self, sibling: _Sibling) -> bool:
         return sibling.identifier in self._linked and not sibling.refused
 
@@ -263,7 +380,7 @@ class Siblings:
         if sibling.stream is None:
             if sibling.synced is None:
                 sibling.refused = False
-                for items, waiting in self._unconfirmed(sibling.identifier):
+                for items, waiting in self._pendings.waiting_for(sibling.identifier):
                     self._copy(sibling, written(items))
                     sibling.awaited.append((sibling.sequence, waiting))
                 self._begin(sibling, self._ours)
@@ -291,11 +408,13 @@ class Siblings:
         if self._ours is not None and arc != self._ours and arc.contains(self._ours):  # ours shrank meanwhile
             sibling.synced = self._ours
             self._check(sibling, now)
+        self._set_timer()
 
     def _begin(self, sibling: _Sibling, piece: Stretch) -> None:
         self.streams += 1
         sibling.differences = 0
         sibling.stream = _Stream(piece, deque(item.name for item in self._items.touching(piece)))
+        self._set_timer()
 
     def _next_page(self, stream: _Stream) -> list[Item]:
         table = self._items.table
@@ -323,6 +442,7 @@ class Siblings:
         sibling.differences = sibling.differences + 1 if different else 0
         if sibling.differences == 1:
             sibling.check_at = now + self._check_seconds / 4
+            self._set_timer()
         elif sibling.differences > 1 and sibling.stream is None and self._ours is not None:
             self.differences += 1
             self._begin(sibling, self._ours)
@@ -332,6 +452,7 @@ class Siblings:
         self._present[sibling.identifier] = _Sibling(
             sibling.identifier, sequence=sequence, copied=sequence, refused=True, again_at=now + REFUSED_SECONDS
         )
+        self._set_timer()
 
 
 def remember(asked: dict[int, float], number: int, now: float) -> None:
@@ -384,13 +505,23 @@ class Replica:
 
 
 class Replicas:
-    """See the head of this file."""
+    """Holds copies of others' keys, and knows until when this broker may answer from each."""
 
-    def __init__(self, items: Items, linked: dict[int, None], send: SendTo, lease_seconds: float) -> None:
+    def __init__(
+        self,
+        items: Items,
+        linked: dict[int, None],
+        effects: list[KeyedEffect],
+        timers: Timers,
+        lease_seconds: float,
+        retain_seconds: float,
+    ) -> None:
         self._items = items
         self._linked = linked
-        self._send = send
+        self._effects = effects
+        self._timers = timers
         self._lease_seconds = lease_seconds
+        self._retain_seconds = retain_seconds
         self.held: dict[int, Replica] = {}
         self.shrunk = False
         """Something is held for nobody any more; the caller takes it back."""
@@ -480,6 +611,7 @@ class Replicas:
             self._end_stream(replica)
             replica.ask_at = float("inf")
             replica.asked.clear()
+            self._set_timer(replica)
 
     def close(self, stretch: Stretch, but: int, now: float) -> None:
         """Somebody else has copied these keys from here: no more writes of their former owners, for a while."""
@@ -539,21 +671,23 @@ class Replicas:
 
     # --- Time --------------------------------------------------------------------------------------------------------
 
-    def tick(self, now: float, retain_seconds: float) -> None:
-        """Ask for grants; let go of what nobody keeps up to date."""
-        stale = [one for one, replica in self.held.items() if now >= replica.heard_at + retain_seconds]
-        for owner in stale:
+    def go_on(self, owner: int, now: float) -> None:
+        """Ask this owner for a grant; let go of the copy when nobody has kept it up to date for long."""
+        replica = self.held.get(owner)
+        if replica is None:
+            return
+        if now >= replica.heard_at + self._retain_seconds:
             del self.held[owner]
             self._items.watch(owner, None)
             self.shrunk = True
-        for replica in self.held.values():
-            if now >= replica.ask_at:
-                self._ask(replica, now)
+        elif now >= replica.ask_at:
+            self._ask(replica, now)
+        else:
+            self._set_timer(replica)
 
-    def next_deadline(self, retain_seconds: float) -> float:
-        """When to tick."""
-        ends = [min(replica.ask_at, replica.heard_at + retain_seconds) for replica in self.held.values()]
-        return min(ends, default=float("inf"))
+    def _set_timer(self, replica: Replica) -> None:
+        """That something was heard moves it to a later time: it is not set again for that."""
+        self._timers.at(("replica", replica.owner), min(replica.ask_at, replica.heard_at + self._retain_seconds))
 
     def validate(self) -> None:
         """Asserts what must always hold."""
@@ -569,6 +703,7 @@ class Replicas:
         replica = self.held.get(owner)
         if replica is None and len(self.held) < REPLICAS_MAX:
             replica = self.held[owner] = Replica(owner, now)
+            self._set_timer(replica)
         if replica is not None:
             replica.sequence = sequence
         if replica is None or now < replica.closed_until:
@@ -619,6 +754,7 @@ class Replicas:
             self._send(replica.owner, Kind.LEASE, [replica.number])
         else:
             replica.ask_at = float("inf")
+        self._set_timer(replica)
 
     def _end_stream(self, replica: Replica) -> None:
         self.shrunk = self.shrunk or replica.piece is not None
@@ -629,6 +765,10 @@ class Replicas:
         replica.fresh = False
         replica.ask_at = float("inf")
         replica.asked.clear()
+        self._set_timer(replica)
+
+    def _send(self, broker: int, kind: Kind, body: list[Any]) -> None:
+        self._effects.append(Tell(broker, int(kind), body))
 
     def _stood_still(self, now: float) -> None:
         for replica in self.held.values():

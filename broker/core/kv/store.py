@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from headgate.protocol.errors import LocalError
 
 from ..keyspace import NOTHING, Scope, Stretch
+from ..timers import Timers
 from .config import KeyedConfig, KeyedStatistics
 from .handover import Fetches, Handover
 from .items import Items
@@ -20,7 +21,7 @@ from .messages import (
     Kind,
     Name,
     Placed,
-    Route,
+    SetOut,
     Tell,
     Unplaced,
     View,
@@ -28,48 +29,39 @@ from .messages import (
     item_bytes,
 )
 from .ownership import Ownership
-from .replication import Replicas, Siblings
-from .writes import Homeward, Pendings, Puts, Writes
+from .replication import Pendings, Replicas, Siblings
+from .writes import Homeward, Puts, Writes
 
 __all__ = ["Keyed", "KeyedConfig", "KeyedStatistics"]
 
 
 class Keyed:
-    """See the head of this file."""
+    """One broker's store. Its parts append to one list what they have to say; `_carry_on` passes it on."""
 
-    def __init__(self, me: int, config: KeyedConfig, now: float) -> None:
+    def __init__(self, me: int, config: KeyedConfig, now: float, timers: Timers | None = None) -> None:
         self.me = me
         self.config = config
         self.effects: list[KeyedEffect] = []
+        self.timers = timers = Timers() if timers is None else timers
         self.linked: dict[int, None] = {}
-        lease = config.lease_seconds
-        self.items = Items(self.effects, config.tombstone_seconds)
-        self.puts = Puts(self._answered, self._send_part, config.life)
-        self.homeward = Homeward(self.items, self.puts, self._concerns, config.retain_seconds)
-        self.replicas = Replicas(self.items, self.linked, self._tell, lease)
-        self.leases = Leases(me, self.linked, self._tell, lease)
-        self.fetches = Fetches(self.items, self._tell)
-        self.ownership = Ownership(me, self.linked, self._tell, self._has_copy, self._fingerprint, lease)
-        self.handover = Handover(me, self.items, self.replicas, self.ownership, self.fetches, self._refresh)
+        self._said: list[KeyedEffect] = []
+        said, lease = self._said, config.lease_seconds
+        self.items = Items(said, timers, config.tombstone_seconds)
+        self.puts = Puts(said, timers, config.life)
+        self.homeward = Homeward(self.items, self.puts, timers, config.retain_seconds)
+        self.replicas = Replicas(self.items, self.linked, said, timers, lease, config.retain_seconds)
+        self.leases = Leases(me, self.linked, said, timers, lease)
+        self.fetches = Fetches(self.items, said)
+        self.ownership = Ownership(me, self.linked, self.items, self.replicas, said, timers, lease)
+        self.handover = Handover(me, self.replicas, self.ownership, self.fetches)
         self.pendings = Pendings()
-        self.siblings = Siblings(
-            me, self.items, self.linked, self._tell, self.pendings.waiting_for, config.check_seconds
-        )
-        self.writes = Writes(
-            me,
-            self.items,
-            self.ownership,
-            self.leases,
-            self.siblings,
-            self.pendings,
-            self._tell,
-            self._route,
-        )
+        self.siblings = Siblings(me, self.items, self.linked, self.pendings, said, timers, config.check_seconds)
+        self.writes = Writes(me, self.items, self.ownership, self.leases, self.siblings, self.pendings, said, timers)
         self._scope: Scope | None = None
         self._last_scope = NOTHING
         self._table: dict[int, Callable[[int, list[Any], float], None]] = {
             Kind.PUT: lambda sender, body, now: self.writes.put(*[*body, now]),
-            Kind.STORED: lambda sender, body, now: self._stored(*body),
+            Kind.STORED: lambda sender, body, now: self._stored(body),
             Kind.STREAM: self._stream,
             Kind.COPY: self._copy,
             Kind.COPIED: lambda sender, body, now: self.writes.copied(sender, *[*body, now]),
@@ -83,6 +75,15 @@ class Keyed:
             Kind.PAGED: lambda sender, body, now: self.fetches.paged(sender, *body),
             Kind.CHECK: self._check,
         }
+        self._woken: dict[Hashable, Callable[[float], None]] = {
+            "tombstones": self.items.forget_tombstones,
+            "leases": self.leases.ask_again,
+            "ownership": self.ownership.go_on,
+            "siblings": self.siblings.go_on,
+            "puts": self.puts.go_on,
+            "orphans": lambda now: self.homeward.look_through(self._concerns(), self.ownership.view.serving, now),
+            "confirm": self.writes.confirm,
+        }
 
     # --- What the caller does ----------------------------------------------------------------------------------------
 
@@ -93,7 +94,7 @@ class Keyed:
             if item_bytes(item) > ITEM_BYTES_MAX:
                 raise LocalError(f"the item {item.name} has more than {ITEM_BYTES_MAX} bytes: store less in it")
         ticket = self.puts.begin(listed, now)
-        self.writes.spread()
+        self._carry_on(now)
         return ticket
 
     def get(self, name: Name) -> Item | None:
@@ -118,6 +119,7 @@ class Keyed:
         self.pendings.set_siblings(siblings)
         self.ownership.set_view(view, now)
         self._refresh(now)
+        self._carry_on(now)
 
     def peer_up(self, identifier: int, now: float) -> None:
         """A new link: whatever was under way on an old one is lost."""
@@ -136,11 +138,7 @@ class Keyed:
         if kind not in (Kind.PUT, Kind.STORED) and sender not in self.linked:
             return  # of a link that is gone
         self._table[kind](sender, parts, now)
-        self.writes.spread()
-        if self.replicas.shrunk:
-            self._shrunk(now)
-        if self.ownership.changed:
-            self._refresh(now)
+        self._carry_on(now)
 
     def drop_where(self, predicate: Callable[[Name], bool], now: float) -> int:
         """Remove the items with such names, everywhere: each becomes a tombstone of its own version.
@@ -150,41 +148,20 @@ class Keyed:
         found = [item for item in self.items.table.values() if item.value is not None and predicate(item.name)]
         for item in found:
             self.items.merge(item._replace(value=None), now)
-        self.writes.spread()
+        self._carry_on(now)
         return len(found)
 
     def tick(self, now: float) -> None:
-        """Do what is due."""
-        self.items.forget_tombstones(now)
+        """Wake the parts whose time has come; at the latest at `timers.next`."""
         self.replicas.awake(now)
-        self.replicas.tick(now, self.config.retain_seconds)
-        if self.replicas.shrunk:
-            self._shrunk(now)
         if self.leases.lapsed(now):
             self.ownership.doubt(now)
-        self.leases.tick(now)
-        self.ownership.tick(now)
-        self.siblings.tick(now)
-        self.puts.tick(now)
-        self.homeward.tick(self.ownership.view.serving, now)
-        if self.ownership.changed:
-            self._refresh(now)
-        if now >= self.pendings.look_at:
-            self.writes.confirm(now)
-        self.writes.spread()
-
-    def next_deadline(self) -> float:
-        """When to tick."""
-        return min(
-            self.items.next_deadline(),
-            self.replicas.next_deadline(self.config.retain_seconds),
-            self.leases.next_deadline(),
-            self.ownership.next_deadline(),
-            self.siblings.next_deadline(),
-            self.puts.next_deadline(),
-            self.pendings.look_at,
-            self.homeward.look_at,
-        )
+        for key in self.timers.due(now):
+            if isinstance(key, tuple):
+                self.replicas.go_on(key[1], now)
+            else:
+                self._woken[key](now)
+        self._carry_on(now)
 
     def scope(self, now: float) -> Scope:
         """The keys that this broker may answer for at this moment, and not a moment longer."""
@@ -224,7 +201,7 @@ class Keyed:
         """Asserts what must always hold."""
         for part in (self.items, self.puts, self.replicas, self.leases, self.ownership, self.pendings, self.siblings):
             part.validate()
-        assert not self.items.news
+        assert not self.items.news and not self._said
         assert not self.ownership.changed
 
     # --- Copies of our keys, and ours of others' ---------------------------------------------------------------------
@@ -285,33 +262,39 @@ class Keyed:
         self._tell(sender, Kind.PAGED, [number])
         self.ownership.paged(sender, number, last, verdict, now)
 
-    def _has_copy(self, stretch: Stretch, now: float) -> bool:
-        return self.handover.has_copy(stretch, now)
-
-    def _fingerprint(self, stretch: Stretch) -> tuple[int, int]:
-        return self.handover.fingerprint(stretch)
-
     # --- Inside ------------------------------------------------------------------------------------------------------
 
+    def _carry_on(self, now: float) -> None:
+        """Pass on what the parts said, to other parts of this store or to the caller, until nothing is left."""
+        said = self._said
+        while True:
+            for event in said:  # which grows meanwhile
+                if isinstance(event, SetOut):
+                    part = event
+                    self.writes.put(self.me, part.ticket, part.part, part.start, part.until, 0, part.items, now)
+                elif isinstance(event, Tell) and event.identifier == self.me:
+                    self._stored(event.body)  # the one thing a broker says to itself
+                elif isinstance(event, Placed | Unplaced) and self.homeward.owns(event.ticket):
+                    self.homeward.answered(event.ticket, isinstance(event, Placed), self._concerns())
+                else:
+                    self.effects.append(event)
+            said.clear()
+            self.writes.spread()
+            if self.replicas.shrunk:
+                self.replicas.shrunk = False
+                self.homeward.changed(now)
+            if self.ownership.changed:
+                self._refresh(now)
+            if not said:
+                return
+
     def _tell(self, identifier: int, kind: int, body: list[Any]) -> None:
-        if identifier == self.me:
-            self._stored(*body)  # the one thing a broker says to itself
-        else:
-            self.effects.append(Tell(identifier, int(kind), body))
+        self._said.append(Tell(identifier, int(kind), body))
 
-    def _route(self, key: int, kind: int, body: list[Any]) -> None:
-        self.effects.append(Route(key, int(kind), body))
-
-    def _send_part(self, ticket: int, part: int, start: int, until: int, items: list[Item], now: float) -> None:
-        self.writes.put(self.me, ticket, part, start, until, 0, items, now)
-
-    def _stored(self, origin: int, ticket: int, part: int, start: int, last: int) -> None:
+    def _stored(self, body: list[Any]) -> None:
+        origin, ticket, part, start, last = body
         if origin == self.me:  # and not who had these keys before us, and is gone
             self.puts.stored(ticket, part, start, last)
-
-    def _answered(self, ticket: int, placed: bool) -> None:
-        if not self.homeward.answered(ticket, placed):
-            self.effects.append(Placed(ticket) if placed else Unplaced(ticket))
 
     def _link_new(self, identifier: int, now: float) -> None:
         self.fetches.forget(identifier)
@@ -322,10 +305,8 @@ class Keyed:
         if self.leases.lapsed(now):
             self.ownership.doubt(now)
         self.leases.link_new(identifier, now)
-        self.ownership.tick(now)
-        self.siblings.tick(now)
-        if self.ownership.changed:
-            self._refresh(now)
+        self.siblings.go_on(now)
+        self._carry_on(now)
 
     def _merge(self, items: list[Item], now: float) -> None:
         for item in items:
@@ -340,10 +321,6 @@ class Keyed:
         self.homeward.changed(now)
         self._scope = None
         self.writes.confirm(now)
-
-    def _shrunk(self, now: float) -> None:
-        self.replicas.shrunk = False
-        self.homeward.changed(now)
 
     def _concerns(self) -> list[Stretch]:
         own = self.ownership.own

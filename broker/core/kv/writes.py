@@ -11,15 +11,15 @@ Storing a write that is not confirmed does no harm: it is sent again until someb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..keyspace import RING_SIZE, Stretch, distance
+from ..timers import Timers
 from .items import Items
 from .leases import Leases
 from .limits import (
-    PENDING_MAX,
     PUT_GAPS_MAX,
     PUT_HOPS_MAX,
     PUT_ITEMS_WAITING_MAX,
@@ -28,103 +28,16 @@ from .limits import (
     RETAIN_ITEMS_PER_TURN,
     TICKETS_MAX,
 )
-from .messages import Item, Kind, pages, written
+from .messages import Item, KeyedEffect, Kind, Placed, Route, SetOut, Tell, Unplaced, pages, written
 from .ownership import Ownership
-from .replication import Siblings
+from .replication import Pending, Pendings, Siblings
 
 __all__ = [
     "Homeward",
     "Part",
-    "Pending",
-    "Pendings",
     "Puts",
-    "SendPart",
     "Writes",
 ]
-
-# Writes that an owner has stored and not confirmed yet: who is still to acknowledge them.
-
-
-@dataclass(slots=True)
-class Pending:
-    """One put, as far as it concerns one owner."""
-
-    number: int
-    origin: int
-    ticket: int
-    part: int
-    stretch: Stretch
-    items: list[Item]
-    waiting: dict[int, None] = field(default_factory=dict)
-    """Siblings that have not acknowledged it."""
-
-
-class Pendings:
-    """See the head of this file."""
-
-    def __init__(self) -> None:
-        self._by_number: dict[int, Pending] = {}
-        self._by_put: dict[tuple[int, int, int, int], int] = {}
-        self._siblings: tuple[int, ...] = ()
-        self._number = 0
-        self.look_at = float("inf")
-        """When time alone may have made one ripe."""
-        self.dropped = 0
-
-    def __len__(self) -> int:
-        """How many."""
-        return len(self._by_number)
-
-    def begin(self, origin: int, ticket: int, part: int, stretch: Stretch, items: list[Item]) -> Pending | None:
-        """A new one; None when it is here already, or when there are too many."""
-        key = (origin, ticket, part, stretch.after)
-        former = self._by_put.get(key)
-        if former is not None:
-            if self._by_number[former].stretch == stretch:
-                return None
-            self.end(self._by_number[former])
-        if len(self._by_number) >= PENDING_MAX:
-            self.dropped += 1
-            return None
-        self._number += 1
-        pending = Pending(self._number, origin, ticket, part, stretch, items)
-        self._by_number[self._number] = pending
-        self._by_put[key] = self._number
-        return pending
-
-    def end(self, pending: Pending) -> None:
-        """Confirmed, or of no concern any more."""
-        if self._by_number.pop(pending.number, None) is not None:
-            del self._by_put[(pending.origin, pending.ticket, pending.part, pending.stretch.after)]
-
-    def acknowledge(self, number: int, sibling: int) -> Pending | None:
-        """A sibling has it."""
-        pending = self._by_number.get(number)
-        if pending is not None:
-            pending.waiting.pop(sibling, None)
-        return pending
-
-    def acknowledged(self) -> list[Pending]:
-        """Those that all siblings have."""
-        return [pending for pending in self._by_number.values() if not pending.waiting]
-
-    def waiting_for(self, sibling: int) -> list[tuple[list[Item], int]]:
-        """What this sibling has not acknowledged: items and number."""
-        return [(one.items, one.number) for one in self._by_number.values() if sibling in one.waiting]
-
-    def set_siblings(self, siblings: tuple[int, ...]) -> None:
-        """Those gone are waited for no longer, new ones are."""
-        new = [one for one in siblings if one not in self._siblings]
-        self._siblings = siblings
-        for pending in self._by_number.values():
-            kept = [one for one in pending.waiting if one in siblings]
-            pending.waiting = dict.fromkeys([*kept, *new])
-
-    def validate(self) -> None:
-        """Asserts what must always hold."""
-        assert len(self._by_number) <= PENDING_MAX
-        assert sorted(self._by_put.values()) == sorted(self._by_number)
-
 
 # Puts, at the broker that wants something stored: which keys are covered so far, and what is sent again.
 #
@@ -135,9 +48,6 @@ class Pendings:
 # Owners tell puts apart by origin, ticket and part, for longer than their origin may live. So a ticket is a number
 # that no other life of this broker uses: else an owner who still waits with a put of the former life takes the new one
 # for it, and confirms the new one when the siblings have acknowledged the old.
-
-SendPart = Callable[[int, int, int, int, list[Item], float], None]
-"""(ticket, part, start, until, items, now): bring these items to the owners of the keys from start to until."""
 
 
 @dataclass(slots=True)
@@ -186,14 +96,13 @@ class _Ticket:
 
 
 class Puts:
-    """See the head of this file."""
+    """Tracks the puts of this broker: each part sets out (`SetOut`), and again, until it is covered or given up."""
 
-    def __init__(self, answer: Callable[[int, bool], None], send: SendPart, life: int = 0) -> None:
-        self._answer = answer
-        self._send = send
+    def __init__(self, effects: list[KeyedEffect], timers: Timers, life: int = 0) -> None:
+        self._effects = effects
+        self._timers = timers
         self._tickets: dict[int, _Ticket] = {}
         self._last_ticket = life * TICKETS_MAX
-        self._look_at = float("inf")
         self.items_waiting = 0
         self.resent = 0
 
@@ -214,13 +123,14 @@ class Puts:
                 parts[len(parts)] = Part(page, low, distance(low, high) + 1, again_at=now + PUT_RESEND_SECONDS)
         count = sum(len(part.items) for part in parts.values())
         if not parts or self.items_waiting + count > PUT_ITEMS_WAITING_MAX:
-            self._answer(ticket, not parts)
+            self._effects.append(Unplaced(ticket) if parts else Placed(ticket))
             return ticket
         self.items_waiting += count
         self._tickets[ticket] = _Ticket(parts, now + PUT_SECONDS_MAX)
-        self._look_at = min(self._look_at, now + PUT_RESEND_SECONDS)
-        for number, part in list(parts.items()):
-            self._send(ticket, number, part.low, (part.low + part.length - 1) % RING_SIZE, part.items, now)
+        self._timers.at("puts", min(self._timers.when("puts"), now + PUT_RESEND_SECONDS))
+        for number, part in parts.items():
+            last = (part.low + part.length - 1) % RING_SIZE
+            self._effects.append(SetOut(ticket, number, part.low, last, part.items))
         return ticket
 
     def stored(self, number: int, part_number: int, start: int, last: int) -> None:
@@ -238,27 +148,24 @@ class Puts:
             self.items_waiting -= len(part.items)
             if not ticket.parts:
                 del self._tickets[number]
-                self._answer(number, True)
+                self._effects.append(Placed(number))
+                if not self._tickets:
+                    self._timers.at("puts", float("inf"))
 
-    def tick(self, now: float) -> None:
+    def go_on(self, now: float) -> None:
         """Send again what made no progress, and give up what is too old."""
-        if now < self._look_at:
-            return
-        self._look_at = float("inf")
+        look_at = float("inf")
         for number, ticket in list(self._tickets.items()):
             if now >= ticket.given_up_at:
                 del self._tickets[number]
                 self.items_waiting -= sum(len(part.items) for part in ticket.parts.values())
-                self._answer(number, False)
+                self._effects.append(Unplaced(number))
                 continue
             for part_number, part in list(ticket.parts.items()):
                 if now >= part.again_at:
                     self._again(number, part_number, part, now)
-            self._look_at = min(self._look_at, ticket.given_up_at, now + PUT_RESEND_SECONDS / 4)
-
-    def next_deadline(self) -> float:
-        """When to tick."""
-        return self._look_at if self._tickets else float("inf")
+            look_at = min(look_at, ticket.given_up_at, now + PUT_RESEND_SECONDS / 4)
+        self._timers.at("puts", look_at)
 
     def validate(self) -> None:
         """Asserts what must always hold."""
@@ -274,7 +181,7 @@ class Puts:
             return
         for start, until in part.gaps()[:PUT_GAPS_MAX]:
             self.resent += 1
-            self._send(number, part_number, start, until, part.items, now)
+            self._effects.append(SetOut(number, part_number, start, until, part.items))
 
 
 # Items that are nobody's here: in no arc of ours, and in none that we hold for another.
@@ -286,15 +193,14 @@ class Puts:
 
 
 class Homeward:
-    """See the head of this file."""
+    """Brings orphaned items to their owners. `concerns` are the arcs that we own, or hold for others."""
 
-    def __init__(self, items: Items, puts: Puts, concerns: Callable[[], list[Stretch]], retain_seconds: float) -> None:
+    def __init__(self, items: Items, puts: Puts, timers: Timers, retain_seconds: float) -> None:
         self._items = items
         self._puts = puts
-        self._concerns = concerns
+        self._timers = timers
         self._retain_seconds = retain_seconds
         self._under_way: dict[int, list[Item]] = {}
-        self.look_at = float("inf")
 
     def __len__(self) -> int:
         """Items on their way."""
@@ -302,26 +208,22 @@ class Homeward:
 
     def changed(self, now: float) -> None:
         """Some items may be nobody's from now on; nothing is looked at before the last change is long past."""
-        self.look_at = now + self._retain_seconds
+        self._timers.at("orphans", now + self._retain_seconds)
         self._under_way = {ticket: [] for ticket in self._under_way}
 
-    def answered(self, ticket: int, placed: bool) -> bool:
-        """A put was answered. Whether it was one of these."""
-        items = self._under_way.pop(ticket, None)
-        if items is None:
-            return False
-        concerns = self._concerns()
+    def owns(self, ticket: int) -> bool:
+        """Whether a put is one of these."""
+        return ticket in self._under_way
+
+    def answered(self, ticket: int, placed: bool, concerns: list[Stretch]) -> None:
+        """One of these puts was answered."""
+        items = self._under_way.pop(ticket)
         for item in items:
             if placed and self._items.table.get(item.name) == item and not _touches(item, concerns):
                 self._items.remove(item.name)
-        return True
 
-    def tick(self, serving: bool, now: float) -> None:
-        """Look through the items when it is time."""
-        if now < self.look_at:
-            return
-        self.look_at = float("inf")
-        concerns = self._concerns()
+    def look_through(self, concerns: list[Stretch], serving: bool, now: float) -> None:
+        """It is time to look through the items."""
         homeless = [item for item in self._items.table.values() if not _touches(item, concerns)]
         living = [item for item in homeless if item.value is not None]
         if serving:
@@ -330,7 +232,7 @@ class Homeward:
                     self._items.remove(item.name)
         if not living:
             return
-        self.look_at = now + self._retain_seconds
+        self._timers.at("orphans", now + self._retain_seconds)
         turn = living[:RETAIN_ITEMS_PER_TURN]
         if serving and not self._under_way and self._puts.items_waiting + len(turn) < PUT_ITEMS_WAITING_MAX:
             self._under_way[self._puts.begin(turn, now)] = turn
@@ -340,12 +242,8 @@ def _touches(item: Item, stretches: list[Stretch]) -> bool:
     return any(stretch.touches(item.low, item.high) for stretch in stretches)
 
 
-SendTo = Callable[[int, int, list[Any]], None]
-"""(broker or key, kind, body)"""
-
-
 class Writes:
-    """See the head of this file."""
+    """Stores writes at an owner, passes on what is not its own, copies, and confirms."""
 
     def __init__(
         self,
@@ -355,8 +253,8 @@ class Writes:
         leases: Leases,
         siblings: Siblings,
         pendings: Pendings,
-        tell: SendTo,
-        route: SendTo,
+        effects: list[KeyedEffect],
+        timers: Timers,
     ) -> None:
         self._me = me
         self._items = items
@@ -364,8 +262,8 @@ class Writes:
         self._leases = leases
         self._siblings = siblings
         self._pendings = pendings
-        self._tell = tell
-        self._route = route
+        self._effects = effects
+        self._timers = timers
 
     def put(
         self, origin: int, ticket: int, part: int, start: int, until: int, hops: int, items: list[Item], now: float
@@ -410,7 +308,7 @@ class Writes:
 
     def confirm(self, now: float) -> None:
         """Look at all again that siblings have acknowledged."""
-        self._pendings.look_at = float("inf")
+        self._timers.at("confirm", float("inf"))
         for pending in self._pendings.acknowledged():
             self._confirm_one(pending, now)
 
@@ -428,9 +326,9 @@ class Writes:
             return  # the origin sends it again, when the ring may have settled
         handed, after = self._ownership.handed, self._ownership.view.after
         if handed is not None and Stretch(after, handed[0]).covers(start):
-            self._tell(handed[0], Kind.PUT, body)
+            self._effects.append(Tell(handed[0], int(Kind.PUT), body))
         else:
-            self._route(start, Kind.PUT, body)
+            self._effects.append(Route(start, int(Kind.PUT), body))
 
     def _confirm_one(self, pending: Pending, now: float) -> None:
         """Answer it, when all of the rules say so."""
@@ -442,9 +340,9 @@ class Writes:
             return
         earliest = max(self._ownership.confirm_from(pending.stretch), self._siblings.others_until(now))
         if now < earliest:
-            self._pendings.look_at = min(self._pendings.look_at, earliest)
+            self._timers.at("confirm", min(self._timers.when("confirm"), earliest))
         elif self._leases.holds(pending.stretch, now):
             self._pendings.end(pending)
             stretch = pending.stretch
             body = [pending.origin, pending.ticket, pending.part, stretch.first, stretch.last]
-            self._tell(pending.origin, Kind.STORED, body)
+            self._effects.append(Tell(pending.origin, int(Kind.STORED), body))

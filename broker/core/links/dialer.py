@@ -16,6 +16,7 @@ from typing import TypeAlias
 from headgate.protocol.messages import Control, Copy, Letter
 
 from ..effects import Dial, Effect
+from ..timers import Timers
 from .limits import (
     COMPLAINTS_MAX,
     DIALS_MAX,
@@ -42,9 +43,10 @@ class _Target:
 
 
 class Dials:
-    """`is_linked(address)` tells whether a link to whoever is there exists already."""
+    """Dials the addresses that links are wanted to. `is_linked(address)`: there is a link to whoever is there."""
 
-    def __init__(self, effects: list[Effect], random: Random, is_linked: Callable[[str], bool]) -> None:
+    def __init__(self, effects: list[Effect], random: Random, timers: Timers, is_linked: Callable[[str], bool]) -> None:
+        self._timers = timers
         self.wanted: dict[str, None] = {}
         self.own: dict[str, None] = {}
         self.dropped = 0
@@ -55,11 +57,15 @@ class Dials:
         self._targets: dict[str, _Target] = {}
         self._complaints: dict[str, str] = {}  # by address, why it was refused: said once
 
-    def keep(self, addresses: Iterable[str], now: float) -> None:
-        """Links to these are wanted from now on, and to no others."""
-        self.wanted = {address: None for address in addresses if address and address not in self.own}
-        for address in self.wanted:
+    def keep(self, addresses: Iterable[str], now: float) -> bool:
+        """Links to these are wanted from now on, and to no others. Whether that is another word than before."""
+        wanted = {address: None for address in addresses if address and address not in self.own}
+        if wanted == self.wanted and wanted.keys() <= self._targets.keys():
+            return False
+        self.wanted = wanted
+        for address in wanted:
             self._dial_if_due(self._target(address), now)
+        return True
 
     def wait(self, address: str, message: Tellable, now: float) -> None:
         """Say this once there is a link; it may be lost."""
@@ -74,6 +80,7 @@ class Dials:
             target.pending.popleft()
             self.dropped += 1
         self._dial_if_due(target, now)
+        self._set_timer(target)
 
     def take(self, address: str, now: float) -> list[Tellable]:
         """What waits for an address and is not too old: there is a link now."""
@@ -85,6 +92,7 @@ class Dials:
         self.dropped += len(target.pending) - len(messages)
         target.pending.clear()
         target.failures = 0
+        self._set_timer(target)
         return messages
 
     def over(self, address: str, now: float) -> None:
@@ -99,18 +107,21 @@ class Dials:
             limit = min(REDIAL_SECONDS_MAX, 2 * REDIAL_SECONDS_MIN * 2 ** min(target.failures, 16))
             target.not_before = now + limit * self._random.uniform(0.5, 1.0)
             target.failures += 1
+            self._set_timer(target)
 
     def opened(self, address: str) -> None:
         """What was dialled is a link."""
         target = self._targets.get(address)
         if target is not None:
             target.dialling = False
+            self._set_timer(target)
 
     def is_own(self, address: str) -> None:
         """It is our own address: nobody else is there."""
         self.own[address] = None
         self.wanted.pop(address, None)
         self._targets.pop(address, None)
+        self._timers.at(("dial", address), float("inf"))
 
     def is_news(self, address: str, complaint: str) -> bool:
         """Whether this was not said already about this address, dialled by us or not."""
@@ -122,26 +133,38 @@ class Dials:
         self._complaints[address] = complaint
         return True
 
-    def wake(self, now: float) -> None:
-        """Dial what is due, let go of what nobody wants."""
-        for target in list(self._targets.values()):
-            while target.pending and target.pending[0][0] + PENDING_SECONDS_MAX <= now:
-                target.pending.popleft()
-                self.dropped += 1
-            if not self._dial_if_due(target, now) and not self._is_needed(target, now):
-                del self._targets[target.address]
+    def begin(self, now: float) -> None:
+        """Others can reach us: dial what waits for that."""
+        self.enabled = True
+        for address in list(self._targets):
+            self.go_on(address, now)
 
-    def next_deadline(self) -> float:
-        """When `wake` has something to do."""
-        deadline = float("inf")
-        if not self.enabled:
-            return deadline
+    def end(self) -> None:
+        """Dial nobody any more."""
+        self.enabled = False
         for target in self._targets.values():
-            if target.pending:
-                deadline = min(deadline, target.pending[0][0] + PENDING_SECONDS_MAX)
-            if not target.dialling and not self._is_linked(target.address):
-                deadline = min(deadline, target.not_before)
-        return deadline
+            self._set_timer(target)
+
+    def go_on(self, address: str, now: float) -> None:
+        """Dial if it is due, or let go of what nobody wants."""
+        target = self._targets.get(address)
+        if target is None:
+            return
+        while target.pending and target.pending[0][0] + PENDING_SECONDS_MAX <= now:
+            target.pending.popleft()
+            self.dropped += 1
+        if not self._dial_if_due(target, now) and not self._is_needed(target, now):
+            del self._targets[address]
+        else:
+            self._set_timer(target)
+
+    def _set_timer(self, target: _Target) -> None:
+        deadline = float("inf")
+        if self.enabled and target.pending:
+            deadline = target.pending[0][0] + PENDING_SECONDS_MAX
+        if self.enabled and not target.dialling and not self._is_linked(target.address):
+            deadline = min(deadline, target.not_before)
+        self._timers.at(("dial", target.address), deadline)
 
     def _target(self, address: str) -> _Target | None:
         target = self._targets.get(address)
@@ -161,4 +184,5 @@ class Dials:
             return False
         target.dialling = True
         self._effects.append(Dial(target.address))
+        self._set_timer(target)
         return True

@@ -24,6 +24,7 @@ from ..config import NodeConfig
 from ..delivery import ClientSession, Subscribers, stream_of
 from ..effects import Effect, Send
 from ..limits import DRAIN_BYTES_PER_STEP
+from ..timers import Timers
 from .greeting import Entry, PeerHooks, PeerInfo
 from .limits import ACKNOWLEDGE_SECONDS, FORWARD_OVERHEAD_BYTES, LEDGER_LENGTH_MAX, LOSS_SECONDS_MAX
 
@@ -35,7 +36,15 @@ _WINDOW = PEER_CREDIT_DEFAULT
 class PeerTraffic:
     """The events of all links; see the head of this file."""
 
-    def __init__(self, config: NodeConfig, effects: list[Effect], subscribers: Subscribers, hooks: PeerHooks) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        effects: list[Effect],
+        subscribers: Subscribers,
+        hooks: PeerHooks,
+        timers: Timers,
+    ) -> None:
+        self._timers = timers
         self._config = config
         self._effects = effects
         self._subscribers = subscribers
@@ -226,6 +235,7 @@ class PeerTraffic:
             self._send_forward(info, message)
         if info.forwards and self._may_forward(info):
             self.draining[info.identifier] = info
+            self._timers.at("draining", float("-inf"))
         else:
             self.draining.pop(info.identifier, None)
 

@@ -35,10 +35,11 @@ from ..config import NodeConfig
 from ..delivery import ClientSession, Subscribers
 from ..effects import Close, Effect, Note, Send
 from ..keyspace import hash_identifier
+from ..timers import Timers
 from .dialer import Dials, Tellable
 from .flow import PeerTraffic
 from .greeting import PeerHooks, PeerInfo, Refusal, is_same_broker, objection, objection_to_founder
-from .limits import COMPLAINTS_MAX, HALF_OPEN_SECONDS_MAX, PAUSED_TELLS_MAX
+from .limits import COMPLAINTS_MAX, FORGET_SECONDS, HALF_OPEN_SECONDS_MAX, IDLE_SECONDS_MAX, PAUSED_TELLS_MAX
 
 __all__ = ["Opening", "PeerLinks"]
 
@@ -62,7 +63,7 @@ class Opening:
 
 
 class PeerLinks:
-    """See the head of this file. `changed` is set when something may be due sooner than it was."""
+    """Knows the links there are, and makes and ends them."""
 
     def __init__(
         self,
@@ -72,7 +73,9 @@ class PeerLinks:
         hooks: PeerHooks,
         traffic: PeerTraffic,
         dials: Dials,
+        timers: Timers,
     ) -> None:
+        self._timers = timers
         fingerprint = dict(config.fingerprint)
         self.mine = Peer(VERSION, config.name, config.incarnation, "", "", config.cluster, False, fingerprint)
         self.refusals: dict[str, Refusal] = {}  # by address
@@ -82,7 +85,6 @@ class PeerLinks:
         self.openings: dict[int, Opening] = {}
         self.sessions: dict[tuple[int, int], ClientSession] = {}
         self.held: dict[tuple[int, int], None] = {}  # sessions that somebody else asked for
-        self.changed = False
         self._me = hash_identifier(config.name)
         self._effects = effects
         self._subscribers = subscribers
@@ -177,7 +179,7 @@ class PeerLinks:
                 return
         opening.greeting = peer
         self._effects.append(Send(opening.link, self.mine))
-        self.changed = True
+        self._timers.at(("opening", opening.link), opening.deadline)
 
     def _answered(self, opening: Opening, peer: Peer, now: float) -> None:
         """We dialled, and hear who is there."""
@@ -211,7 +213,6 @@ class PeerLinks:
     def _not_used(self, opening: Opening, code: int, text: str, now: float) -> None:
         self.refuse(opening.link, code, text)
         self._dials.over(opening.address, now)
-        self.changed = True
 
     def _decided(self, opening: Opening, peer: Peer, credit: Credit, now: float) -> None:
         """We accepted, and the other side has decided for this link. Raises ProtocolViolation."""
@@ -245,7 +246,7 @@ class PeerLinks:
         self._hooks.up(info, now)
         self._flush(info, now)
         self._traffic.pump(info)
-        self.changed = True
+        self.set_timer(info)
 
     def _info_of(self, peer: Peer, now: float) -> PeerInfo:
         """The record of this life; a former life, or a former link, ends here."""
@@ -282,7 +283,6 @@ class PeerLinks:
         if opening is not None:
             if opening.address:
                 self._dials.over(opening.address, now)
-                self.changed = True
             return True
         info = self.by_link.get(link)
         if info is not None:
@@ -295,17 +295,18 @@ class PeerLinks:
         del self.by_link[info.link]
         info.link = None
         info.active = now
-        for address in info.aliases:
+        for address in [one for one, identifier in self._identifier_at.items() if identifier == info.identifier]:
             self._dials.broke(address, now)
         self._effects.append(Note("broker link ended", {"broker": info.name, "life": info.life, "reason": reason}))
         self._traffic.end(info, now)
         self._hooks.down(info, reason, now)
         self._traffic.hand_back(info, now)
-        self.changed = True
+        self.set_timer(info)
 
     def drop(self, info: PeerInfo, now: float) -> None:
         """That life of a broker is over, or forgotten."""
         del self.by_identifier[info.identifier]
+        self._timers.at(("broker", info.identifier), float("inf"))
         for address in info.aliases:
             if self._identifier_at.get(address) == info.identifier:
                 del self._identifier_at[address]
@@ -313,6 +314,18 @@ class PeerLinks:
         self._subscribers.discard(info.session, "gone")
         if (info.identifier, info.life) not in self.held:
             del self.sessions[info.identifier, info.life]
+
+    def deadline_of(self, info: PeerInfo) -> float:
+        """When there is something to do about this broker; words on its link move that to later."""
+        if info.link is None:
+            return min(info.settle_at, info.active + FORGET_SECONDS)
+        # Who dialled ends it: the other side cannot know whether it is wanted there.
+        wanted = not info.dialled or not self._dials.wanted.keys().isdisjoint(info.aliases)
+        return min(info.acknowledge_at, float("inf") if wanted else info.active + IDLE_SECONDS_MAX)
+
+    def set_timer(self, info: PeerInfo) -> None:
+        """Something may be due sooner than it was; called again when it is due."""
+        self._timers.at(("broker", info.identifier), self.deadline_of(info))
 
     def _complain(self, address: str, text: str) -> None:
         """Tell the operator, once for each address and reason."""

@@ -24,10 +24,11 @@ from ..config import NodeConfig
 from ..delivery import ClientSession, Subscribers
 from ..effects import Close, Effect, Note, Send
 from ..inputs import DialFailed, Input, LinkDown, LinkPaused, LinkResumed, PeerUp, Reachable, Received
+from ..timers import Timers
 from .dialer import Dials, Tellable
 from .flow import PeerTraffic
 from .greeting import PeerHooks, PeerInfo, Refusal
-from .limits import FORGET_SECONDS, IDLE_SECONDS_MAX, LOSS_SECONDS_MAX, REFUSAL_SECONDS
+from .limits import FORGET_SECONDS, LOSS_SECONDS_MAX, REFUSAL_SECONDS
 from .link_table import PeerLinks
 
 __all__ = ["PeerHooks", "PeerInfo", "Peers"]
@@ -43,17 +44,18 @@ class Peers:
         subscribers: Subscribers,
         hooks: PeerHooks,
         random: Random,
+        timers: Timers | None = None,
     ) -> None:
-        self.traffic = PeerTraffic(config, effects, subscribers, hooks)
-        self.dials = Dials(effects, random, lambda address: self._links.linked_at(address) is not None)
-        self._links = PeerLinks(config, effects, subscribers, hooks, self.traffic, self.dials)
+        self.timers = timers = Timers() if timers is None else timers
+        self.traffic = PeerTraffic(config, effects, subscribers, hooks, timers)
+        self.dials = Dials(effects, random, timers, lambda address: self._links.linked_at(address) is not None)
+        self._links = PeerLinks(config, effects, subscribers, hooks, self.traffic, self.dials, timers)
         self.by_identifier = self._links.by_identifier
         self.by_link = self._links.by_link
         self.sessions = self._links.sessions
         self._effects = effects
         self._subscribers = subscribers
         self._hooks = hooks
-        self._due = float("inf")
         self._draining = False
         self._inputs: dict[type, Callable[[Any, float], bool]] = {
             Received: self._received,
@@ -81,10 +83,9 @@ class Peers:
     def begin(self, address: str, client_address: str, now: float) -> bool:
         """Others can reach us there: from now on brokers are dialled."""
         self._links.mine = replace(self._links.mine, address=address, client_address=client_address)
-        self.dials.enabled = not self._draining
         self.dials.is_own(address)
-        self.dials.wake(now)
-        self._links.changed = True
+        if not self._draining:
+            self.dials.begin(now)
         return False
 
     def show_founder(self, founder: bool) -> None:
@@ -97,8 +98,9 @@ class Peers:
 
     def keep(self, addresses: Iterable[str], now: float) -> None:
         """Links to these are wanted, from now on and to no others. Those that are not wanted end when they idle."""
-        self.dials.keep(addresses, now)
-        self._links.changed = True
+        if self.dials.keep(addresses, now):
+            for info in self.by_identifier.values():
+                self._links.set_timer(info)
 
     def tell(self, address: str, message: Tellable, now: float) -> None:
         """Say it there at once, before events that wait, or as soon as there is a link; it may be lost.
@@ -108,7 +110,6 @@ class Peers:
         info = self._links.linked_at(address)
         if info is None:
             self.dials.wait(address, message, now)
-            self._links.changed = True
         else:
             self._links.say(info, message, now)
 
@@ -116,7 +117,7 @@ class Peers:
         """Send events when link and credit allow it, keep them within the bounds otherwise."""
         if info.link is None:
             info.settle_at = min(info.settle_at, now + LOSS_SECONDS_MAX)
-            self._links.changed = True
+            self._links.set_timer(info)
         else:
             info.active = now
         self.traffic.send(info, message, now)
@@ -124,7 +125,7 @@ class Peers:
     def acknowledge(self, info: PeerInfo, count: int, now: float) -> None:
         """We are done with so many of the events that came from there, now or later than they came."""
         self.traffic.acknowledge(info, count, now)
-        self._due = min(self._due, info.acknowledge_at)
+        self._links.set_timer(info)
 
     def unacknowledged(self, info: PeerInfo) -> list[tuple[str, int]]:
         """(stream, events) of what was forwarded there and is not known to be done with."""
@@ -152,7 +153,7 @@ class Peers:
     def drain(self, now: float) -> None:
         """Say what can still be said, then goodbye; dial and accept nobody any more."""
         self._draining = True
-        self.dials.enabled = False
+        self.dials.end()
         for info in list(self.by_link.values()):
             self.traffic.tell_handled(info)
             self.traffic.pump(info)
@@ -179,7 +180,6 @@ class Peers:
 
     def _dial_failed(self, happened: DialFailed, now: float) -> bool:
         self.dials.over(happened.address, now)
-        self._links.changed = True
         return True
 
     def _received(self, happened: Received, now: float) -> bool:
@@ -240,40 +240,27 @@ class Peers:
 
     # --- time --------------------------------------------------------------------------------------------------------
 
-    def next_deadline(self) -> float:
-        """When to call `wake`; -inf means as soon as other inputs had their turn."""
-        if self.traffic.draining:
-            return float("-inf")
-        if self._links.changed:
-            self._links.changed = False
-            openings = [opening.deadline for opening in self._links.openings.values()]
-            infos = [self._deadline_of(info) for info in self.by_identifier.values()]
-            self._due = min([self.dials.next_deadline(), *openings, *infos])
-        return self._due
-
     def wake(self, now: float) -> None:
-        """What is due is done."""
-        for info in list(self.traffic.draining.values()):
-            self.traffic.pump(info)
-        if now < self.next_deadline():
-            return
-        for opening in list(self._links.openings.values()):
-            if opening.deadline <= now:
-                self._links.refuse(opening.link, ErrorCode.TIMEOUT, "no word for long which link is the one to use")
-        for info in list(self.by_identifier.values()):
-            if self._deadline_of(info) <= now:
-                self._wake_info(info, now)
-        self.dials.wake(now)
-        self._links.changed = True
-
-    def _deadline_of(self, info: PeerInfo) -> float:
-        if info.link is None:
-            return min(info.settle_at, info.active + FORGET_SECONDS)
-        # Who dialled ends it: the other side cannot know whether it is wanted there.
-        wanted = not info.dialled or any(address in self.dials.wanted for address in info.aliases)
-        return min(info.acknowledge_at, float("inf") if wanted else info.active + IDLE_SECONDS_MAX)
+        """Do what is due; at the latest at `timers.next`, which is -inf for: when other inputs had their turn."""
+        for key in self.timers.due(now):
+            match key:
+                case ("broker", int(identifier)) if identifier in self.by_identifier:
+                    self._wake_info(self.by_identifier[identifier], now)
+                case ("dial", str(address)):
+                    self.dials.go_on(address, now)
+                case ("opening", int(link)) if link in self._links.openings:
+                    self._links.refuse(link, ErrorCode.TIMEOUT, "no word for long which link is the one to use")
+                case "draining":
+                    for info in list(self.traffic.draining.values()):
+                        self.traffic.pump(info)
 
     def _wake_info(self, info: PeerInfo, now: float) -> None:
+        if self._links.deadline_of(info) <= now:
+            self._wake_due(info, now)
+        if self.by_identifier.get(info.identifier) is info:
+            self._links.set_timer(info)
+
+    def _wake_due(self, info: PeerInfo, now: float) -> None:
         if info.link is None:
             if info.settle_at <= now:
                 self.traffic.give_up(info, now)

@@ -49,12 +49,16 @@ from ..limits import (
     REFRESH_PAUSE_SECONDS,
     REFRESH_SECONDS,
 )
+from ..timers import Timers
 from .counting_home import COUNTED, CountingHome, counted_items
 from .counting_plan import Counted, Resting, plan_resting
 from .interest import Then, Usage
 from .schemas import Schemas
 
-__all__ = ["Rendezvous"]
+__all__ = ["REGISTRY", "Rendezvous"]
+
+REGISTRY = "registry"
+"""The timer of this room: when to put again what is ours, and to let go of what is nobody's."""
 
 _UNKNOWN: tuple[str, ...] = ()
 
@@ -91,8 +95,10 @@ class Rendezvous:
         streams: Streams,
         subscribers: Subscribers,
         cluster: Cluster,
+        timers: Timers,
         now: float,
     ) -> None:
+        self._timers = timers
         self._me, self._life = config.identifier, config.incarnation
         self._effects = effects
         self._streams = streams
@@ -312,23 +318,27 @@ class Rendezvous:
         home, life = item.name[1], item.name[2]
         assert isinstance(home, int) and isinstance(life, int)
         if home != self._me:
-            self._homes.setdefault((home, life), now)
+            self._home_at_work(home, life, now)
         return home, life
 
+    def _home_at_work(self, home: int, life: int, now: float) -> None:
+        if (home, life) not in self._homes:
+            self._homes[home, life] = now
+            self._set_timer()
+
     def _home(self, home: int, life: int, now: float) -> ClientSession:
-        self._homes.setdefault((home, life), now)
+        self._home_at_work(home, life, now)
         return self._cluster.peers.session_of(home, life)
 
     # --- time ----------------------------------------------------------------------------------------------------
 
-    def next_deadline(self) -> float:
-        """When to call `wake`; a broker alone has nobody to tell, and nobody else's things."""
-        if self._cluster.alone and not self._homes:
-            return float("inf")
-        return min(self._refresh_at, self._sweep_at)
+    def _set_timer(self) -> None:
+        self._timers.at(REGISTRY, min(self._refresh_at, self._sweep_at))
 
-    def wake(self, now: float) -> None:
+    def go_on(self, now: float) -> None:
         """Put again what is ours; let go of what is nobody's."""
+        if self._cluster.alone and not self._homes:
+            return  # there is nobody to tell, and nothing of anybody else's
         if now >= self._refresh_at:
             self._refresh_some(now)
         if now >= self._sweep_at:
@@ -336,6 +346,7 @@ class Rendezvous:
                 self._put_anew(now)  # we stood still, and may have been taken for dead
             self._sweep_at = now + ORPHAN_SECONDS / 4
             self._sweep(now)
+        self._set_timer()
 
     def life_seen(self, home: int, life: int, now: float) -> None:
         """A broker is there, in this life: its former ones are over."""
@@ -344,6 +355,7 @@ class Rendezvous:
         if self._was_apart or self._homes.get((home, life), now) + ORPHAN_SECONDS / 2 < now:
             self._put_anew(now)  # it may have dropped what is ours
         self._homes[home, life] = now
+        self._set_timer()
         ended = {one for one in self._homes if one[0] == home and one[1] < life}
         if ended:
             self._drop(ended, now)

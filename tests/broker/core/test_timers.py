@@ -29,6 +29,20 @@ def test_the_queue_does_what_a_dictionary_would(steps: list[tuple[str, int, floa
         assert all(timers.when(one) == plain.get(one, NEVER) for one in range(6))
 
 
+@given(STEPS)
+def test_a_queue_below_another_is_one_timer_there(steps: list[tuple[str, int, float]]) -> None:
+    above = Timers()
+    below = above.below("parts")
+    above.at("other", 2.5)
+    for verb, key, time in steps:
+        if verb == "at":
+            below.at(key, time)
+        elif time < NEVER and "parts" in above.due(time):
+            assert below.due(time)
+        below.validate()
+        assert above.when("parts") == below.next
+
+
 def test_a_part_that_asks_for_now_while_it_is_woken_waits_for_the_next_call() -> None:
     timers = Timers()
     timers.at("a", 1.0)

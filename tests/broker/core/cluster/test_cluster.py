@@ -49,6 +49,7 @@ def test_without_seeds_and_alone_every_key_is_answered_for_at_once() -> None:
     node = Node(NodeConfig("b0", 1), Random(1), 0.0)
     assert node.cluster.alone and node.cluster.settled(0.0) and node.cluster.scope(0.0).everything
     assert {node.cluster.place_of(key) for key in KEYS} == {HERE}
+    node.handle(Wake(), node.next_deadline())  # looks once for items that belong to others
     assert node.next_deadline() == float("inf")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.cluster import address_book, cluster
-from headgate.broker.core.links import peers
+from headgate.broker.core.links import link_table
 from headgate.broker.core.links.limits import IDLE_SECONDS_MAX
 from headgate.ops.bench.papers.node_ring import NodeRing
 from headgate.protocol.messages import Answer, Ask, Gap, Suback
@@ -32,7 +32,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> NodeRing:
     """A ring of twelve in which nobody knows everybody."""
     monkeypatch.setattr(cluster, "MESH_BROKERS_MAX", 3)
     monkeypatch.setattr(address_book, "MESH_BROKERS_MAX", 3)
-    monkeypatch.setattr(peers, "IDLE_SECONDS_MAX", 2.0)
+    monkeypatch.setattr(link_table, "IDLE_SECONDS_MAX", 2.0)
     ring = NodeRing(BROKERS, seed=2)
     ring.run(8.0)
     assert min(len(node.cluster.linked()) for node in ring.nodes) < BROKERS - 3

@@ -9,6 +9,7 @@ from headgate.broker.core.kv import Kind, handover, messages
 from headgate.broker.core.kv.handover import Fetches
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.messages import Verdict
+from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import Sent, item
 
 ALL = Stretch(0, 1000)
@@ -16,7 +17,7 @@ ALL = Stretch(0, 1000)
 
 def filled(count: int) -> tuple[Fetches, Items, Sent]:
     sent = Sent()
-    items = Items([], 60.0)
+    items = Items([], Timers(), 60.0)
     for number in range(count):
         items.merge(item(number, number + 1), 0.0)
     return Fetches(items, sent), items, sent

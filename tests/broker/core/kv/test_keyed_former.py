@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from headgate.broker.core.keyspace import Stretch
 from headgate.broker.core.kv.limits import FORMER_SECONDS
-from headgate.broker.core.kv.ownership import Comers, Former
+from headgate.broker.core.kv.ownership import Former
+from headgate.broker.core.kv.replication import Comers
 
 LEASE = 2.5
 OWNER, ANOTHER = 80, 30

@@ -35,7 +35,7 @@ def fetch(
 ) -> tuple[int, list[Any]]:
     """The verdict and the numbers of the items of the first page."""
     whole = same_as is not None
-    count, digest = same_as.handover.fingerprint(stretch) if same_as is not None else (0, 0)
+    count, digest = same_as.ownership.fingerprint(stretch) if same_as is not None else (0, 0)
     store.effects.clear()
     store.handle(asker, Kind.FETCH, [7, stretch.after, stretch.last, anyway, whole, count, digest], now)
     number, last, verdict, items = told(store, asker, Kind.PAGE)[0]

@@ -13,6 +13,7 @@ from headgate.broker.core.kv import Added, Item, Removed
 from headgate.broker.core.kv import items as keyed_items
 from headgate.broker.core.kv.items import Items, Merged, digest_of
 from headgate.broker.core.kv.messages import KeyedEffect
+from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import item
 
 small = st.builds(
@@ -24,8 +25,8 @@ small = st.builds(
 )
 
 
-def made(effects: list[KeyedEffect] | None = None) -> Items:
-    return Items([] if effects is None else effects, 60.0)
+def made(effects: list[KeyedEffect] | None = None, timers: Timers | None = None) -> Items:
+    return Items([] if effects is None else effects, timers or Timers(), 60.0)
 
 
 def test_a_higher_version_wins() -> None:
@@ -101,12 +102,13 @@ def test_equal_items_have_equal_digests_and_others_have_not() -> None:
 
 
 def test_tombstones_are_forgotten_in_time() -> None:
-    items = made()
+    timers = Timers()
+    items = made(timers=timers)
     items.merge(item(1, 5, 1, None), 0.0)
     items.merge(item(2, 5, 1, None), 10.0)
-    assert items.next_deadline() == 60.0
+    assert timers.next == 60.0
     items.forget_tombstones(60.0)
-    assert list(items.table) == [("sub", 2)]
+    assert list(items.table) == [("sub", 2)] and timers.next == 70.0
 
 
 def test_of_too_many_tombstones_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:

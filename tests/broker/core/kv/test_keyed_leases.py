@@ -14,7 +14,7 @@ OURS = Stretch(50, ME)
 
 def leases(*siblings: int) -> tuple[Leases, Sent]:
     sent = Sent()
-    made = Leases(ME, {FIRST: None, SECOND: None}, sent, 2.5)
+    made = Leases(ME, {FIRST: None, SECOND: None}, sent, sent.timers, 2.5)
     made.set_siblings(siblings, 0.0)
     made.set_ours(OURS, 0.0)
     return made, sent
@@ -56,15 +56,15 @@ def test_only_who_was_asked_may_answer_and_only_once() -> None:
 def test_he_is_asked_four_times_a_lease() -> None:
     made, sent = leases(FIRST)
     sent.take()
-    assert made.next_deadline() == 0.625
-    made.tick(0.625)
+    assert sent.timers.next == 0.625
+    made.ask_again(0.625)
     assert sent.kinds() == [(FIRST, "RENEW")]
 
 
 def test_a_no_because_the_keys_are_his_is_told_to_the_caller() -> None:
     made, _ = leases(FIRST)
     assert made.renewed(FIRST, 1, Renewal.MINE, 0.1)
-    made.tick(0.625)
+    made.ask_again(0.625)
     assert not made.renewed(FIRST, 2, Renewal.ANOTHERS, 0.7)
     assert not made.holds(OURS, 0.7)
 

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from headgate.broker.core.keyspace import RING_SIZE, Stretch
 from headgate.broker.core.kv import Kind, View
+from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.limits import FETCH_AGAIN_SECONDS, FETCH_ANSWER_SECONDS, HANDOVER_SECONDS, SETTLE_SECONDS
 from headgate.broker.core.kv.messages import Verdict
 from headgate.broker.core.kv.ownership import Ownership
+from headgate.broker.core.kv.replication import Replicas
+from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import Sent
 
 ME, BEFORE, FIRST, SECOND, THIRD = 100, 50, 200, 300, 400
+
+
+class OwnershipWith(Ownership):
+    """Has a whole copy of what it gains, or none, as the test says."""
+
+    def __init__(self, test: Own, linked: dict[int, None], sent: Sent, timers: Timers) -> None:
+        items = Items(sent, timers, 60.0)
+        super().__init__(ME, linked, items, Replicas(items, linked, sent, timers, 2.5, 10.0), sent, timers, 2.5)
+        self._test = test
+
+    def whole_for(self, asker: int | None, now: float) -> list[Stretch]:
+        return [Stretch(0, 0)] if self._test.copy else []
+
+    def fingerprint(self, stretch: Stretch) -> tuple[int, int]:
+        return 3, 33
 
 
 class Own:
@@ -19,7 +37,8 @@ class Own:
         self.sent = Sent()
         self.copy = copy
         self.linked: dict[int, None] = dict.fromkeys((FIRST, SECOND, THIRD))
-        self.own = Ownership(ME, self.linked, self.sent, lambda stretch, now: self.copy, lambda stretch: (3, 33), 2.5)
+        self.timers = Timers()
+        self.own = OwnershipWith(self, self.linked, self.sent, self.timers)
 
     def view(self, after: int, *siblings: int, now: float = 0.0, certain: bool = False, further: tuple[int, ...] = ()):  # type: ignore[no-untyped-def]
         self.own.set_view(View(after, ME, siblings, True, certain, further), now)
@@ -105,9 +124,9 @@ def test_when_nobody_has_a_whole_copy_the_parts_of_all_are_all_there_is() -> Non
     it.answer(Verdict.PARTIAL, 0.1)
     it.answer(Verdict.PARTIAL, 0.2)
     it.sent.take()
-    assert it.own.next_deadline() == SETTLE_SECONDS
-    it.own.tick(SETTLE_SECONDS)
-    it.own.tick(it.own.next_deadline())
+    assert it.timers.next == SETTLE_SECONDS
+    it.own.go_on(SETTLE_SECONDS)
+    it.own.go_on(it.timers.next)
     assert it.sent.messages[-1][2][3] is True  # anyway
     it.answer(Verdict.PARTIAL, SETTLE_SECONDS + 0.5)
     assert it.own.ready is None
@@ -120,8 +139,8 @@ def test_one_who_does_not_answer_is_never_passed_over() -> None:
     it = Own(copy=True)
     it.view(BEFORE, FIRST, SECOND)
     for _ in range(50):
-        it.own.tick(it.own.next_deadline())
-    assert it.own.next_deadline() > 40 * FETCH_ANSWER_SECONDS
+        it.own.go_on(it.timers.next)
+    assert it.timers.next > 40 * FETCH_ANSWER_SECONDS
     assert {broker for broker, _, _ in it.sent.take()} == {FIRST}
     assert it.own.ready is None
 
@@ -130,10 +149,10 @@ def test_one_who_is_not_linked_is_waited_for() -> None:
     it = Own()
     it.linked.pop(FIRST)
     it.view(BEFORE, FIRST, SECOND)
-    it.own.tick(20.0)
+    it.own.go_on(20.0)
     assert it.sent.take() == []
     it.linked[FIRST] = None
-    it.own.tick(it.own.next_deadline())
+    it.own.go_on(it.timers.next)
     assert it.fetched()[0] == FIRST
 
 
@@ -141,8 +160,8 @@ def test_busy_is_asked_again() -> None:
     it = Own()
     it.view(BEFORE, FIRST)
     it.answer(Verdict.BUSY, 0.1)
-    assert it.own.next_deadline() == 0.1 + FETCH_AGAIN_SECONDS
-    it.own.tick(0.1 + FETCH_AGAIN_SECONDS)
+    assert it.timers.next == 0.1 + FETCH_AGAIN_SECONDS
+    it.own.go_on(0.1 + FETCH_AGAIN_SECONDS)
     it.answer(Verdict.WHOLE, 0.5)
     assert it.own.ready is not None
 
@@ -155,13 +174,13 @@ def test_hope_is_passed_on_a_little_less_and_puts_settling_off() -> None:
     it.answer(Verdict.HOPING, 0.1)
     assert it.own.unready(Stretch(60, 70), 0.2) == Verdict.HOPING - 1
     assert it.own.unready(Stretch(200, 210), 0.2) is None
-    it.own.tick(0.5)
+    it.own.go_on(0.5)
     it.answer(Verdict.BUSY, 0.6)
     assert it.own.unready(Stretch(60, 70), 0.7) == Verdict.BUSY
-    it.own.tick(1.0)
+    it.own.go_on(1.0)
     assert it.sent.messages[-1][2][3] is False
     it.answer(Verdict.BUSY, 1.1)
-    it.own.tick(0.1 + SETTLE_SECONDS)
+    it.own.go_on(0.1 + SETTLE_SECONDS)
     assert it.sent.messages[-1][2][3] is True
 
 
@@ -226,8 +245,8 @@ def test_handing_over_is_at_once_and_stands_when_the_view_agrees() -> None:
 def test_keys_of_a_newcomer_who_is_gone_are_taken_back() -> None:
     it = ready()
     it.own.hand_over(80, 1.0)
-    assert it.own.next_deadline() == 1.0 + HANDOVER_SECONDS
-    it.own.tick(1.0 + HANDOVER_SECONDS)
+    assert it.timers.next == 1.0 + HANDOVER_SECONDS
+    it.own.go_on(1.0 + HANDOVER_SECONDS)
     assert it.own.own == Stretch(BEFORE, ME)
     assert it.own.ready == Stretch(80, ME)
 
@@ -254,7 +273,7 @@ def test_a_ring_of_one_owns_everything() -> None:
     it.view(ME)
     assert it.own.own is not None
     assert it.own.own.size == RING_SIZE
-    it.own.tick(SETTLE_SECONDS)
+    it.own.go_on(SETTLE_SECONDS)
     assert it.own.ready == it.own.own
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.core.keyspace import Stretch
-from headgate.broker.core.kv import writes
-from headgate.broker.core.kv.writes import Pending, Pendings
+from headgate.broker.core.kv import replication
+from headgate.broker.core.kv.replication import Pending, Pendings
 from tests.support.keyed_parts import item
 
 HERE = Stretch(4, 9)
@@ -56,7 +56,7 @@ def test_a_new_sibling_is_waited_for_and_a_former_one_is_not() -> None:
 
 
 def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "PENDING_MAX", 1)
+    monkeypatch.setattr(replication, "PENDING_MAX", 1)
     pendings = Pendings()
     pending = begun(pendings)
     assert pendings.begin(77, 2, 0, HERE, []) is None

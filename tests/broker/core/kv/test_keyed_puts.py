@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import RING_SIZE
-from headgate.broker.core.kv import Item, writes
+from headgate.broker.core.kv import Placed, Unplaced, writes
 from headgate.broker.core.kv.limits import PAGE_ITEMS_MAX, PUT_SECONDS_MAX, TICKETS_MAX
+from headgate.broker.core.kv.messages import KeyedEffect, SetOut
 from headgate.broker.core.kv.writes import Part, Puts
+from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import item
 
 
@@ -17,12 +19,25 @@ class Origin:
     """Puts, and what they send and answer."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[int, int, int, int, int]] = []
-        self.answers: list[tuple[int, bool]] = []
-        self.puts = Puts(lambda ticket, placed: self.answers.append((ticket, placed)), self.send)
+        self.effects, self.timers = list[KeyedEffect](), Timers()
+        self.puts = Puts(self.effects, self.timers)
 
-    def send(self, ticket: int, part: int, start: int, until: int, items: list[Item], now: float) -> None:
-        self.sent.append((ticket, part, start, until, len(items)))
+    @property
+    def sent(self) -> list[tuple[int, int, int, int, int]]:
+        """The parts that set out."""
+        parts = [one for one in self.effects if isinstance(one, SetOut)]
+        return [(one.ticket, one.part, one.start, one.until, len(one.items)) for one in parts]
+
+    @property
+    def answers(self) -> list[tuple[int, bool]]:
+        """The tickets that came to their end, and whether what they put is placed."""
+        ended = [one for one in self.effects if isinstance(one, Placed | Unplaced)]
+        return [(one.ticket, isinstance(one, Placed)) for one in ended]
+
+    def go_on(self, now: float) -> None:
+        """What the store does at this time."""
+        if "puts" in self.timers.due(now):
+            self.puts.go_on(now)
 
 
 def test_items_of_one_segment_travel_together() -> None:
@@ -32,7 +47,7 @@ def test_items_of_one_segment_travel_together() -> None:
 
 
 def test_no_two_lives_number_their_puts_alike() -> None:
-    former, present = (Puts(lambda ticket, placed: None, lambda *part: None, life) for life in (4, 5))
+    former, present = (Puts([], Timers(), life) for life in (4, 5))
     numbers = [puts.begin([item(1, 5)], 0.0) for puts in (former, former, present)]
     assert numbers == [4 * TICKETS_MAX + 1, 4 * TICKETS_MAX + 2, 5 * TICKETS_MAX + 1]
 
@@ -69,10 +84,10 @@ def test_only_the_gaps_are_sent_again_and_not_while_there_is_progress() -> None:
     ticket = origin.puts.begin([item(1, 10, high=20)], 0.0)
     origin.puts.stored(ticket, 0, 10, 12)
     origin.puts.stored(ticket, 0, 16, 18)
-    origin.sent.clear()
-    origin.puts.tick(1.0)
+    origin.effects.clear()
+    origin.go_on(1.0)
     assert origin.sent == []
-    origin.puts.tick(2.0)
+    origin.go_on(2.0)
     assert origin.sent == [(ticket, 0, 13, 15, 1), (ticket, 0, 19, 20, 1)]
 
 
@@ -81,11 +96,11 @@ def test_it_is_given_up_in_time() -> None:
     ticket = origin.puts.begin([item(1, 10)], 0.0)
     now = 0.0
     while not origin.answers:
-        now = origin.puts.next_deadline()
-        origin.puts.tick(now)
+        now = origin.timers.next
+        origin.go_on(now)
     assert origin.answers == [(ticket, False)]
     assert now == PUT_SECONDS_MAX
-    assert origin.puts.next_deadline() == float("inf")
+    assert origin.timers.next == float("inf")
     origin.puts.stored(ticket, 0, 10, 10)
     assert len(origin.puts) == 0
 

@@ -8,7 +8,8 @@ from headgate.broker.core.keyspace import Stretch
 from headgate.broker.core.kv import Item, Kind, messages
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.messages import Copied
-from headgate.broker.core.kv.replication import Siblings
+from headgate.broker.core.kv.replication import Pendings, Siblings
+from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import Sent, item
 
 ME, NEXT, OTHER = 100, 200, 300
@@ -20,14 +21,22 @@ class Owner:
 
     def __init__(self, *present: int, count: int = 3) -> None:
         self.sent = Sent()
-        self.items = Items([], 60.0)
+        self.items = Items([], Timers(), 60.0)
         for number in range(count):
             self.items.merge(item(number, number + 1), 0.0)
         self.linked: dict[int, None] = dict.fromkeys(present)
-        self.unconfirmed: list[tuple[list[Item], int]] = []
-        self.siblings = Siblings(ME, self.items, self.linked, self.sent, lambda sibling: self.unconfirmed, 10.0)
+        self.timers, self.pendings = Timers(), Pendings()
+        self.pendings.set_siblings(present)
+        self.siblings = Siblings(ME, self.items, self.linked, self.pendings, self.sent, self.timers, 10.0)
         self.siblings.set_siblings(present)
         self.siblings.set_ours(OURS, 0.0)
+
+    def unconfirmed(self, *items: Item) -> None:
+        """Writes that every sibling is still to acknowledge, numbered from 1."""
+        for number, one in enumerate(items, start=1):
+            assert self.pendings.begin(ME, number, 0, OURS, [one])
+        self.pendings.set_siblings(())
+        self.pendings.set_siblings(tuple(self.siblings.present))
 
     def synced(self) -> Owner:
         for broker, _, body in self.sent.take():
@@ -99,10 +108,10 @@ def test_a_sibling_without_a_link_is_waited_for_and_sent_everything_when_it_come
     assert it.sent.take() == []
     it.linked[NEXT] = None
     it.siblings.link_new(NEXT)
-    it.unconfirmed = [([item(9, 9)], 77)]
-    it.siblings.tick(1.0)
+    it.unconfirmed(item(9, 9))
+    it.siblings.go_on(1.0)
     assert it.sent.kinds() == [(NEXT, "COPY"), (NEXT, "STREAM")]
-    assert it.siblings.copied(NEXT, 1, Copied.STORED, 1.1) == [77]
+    assert it.siblings.copied(NEXT, 1, Copied.STORED, 1.1) == [1]
 
 
 def test_acknowledgements_of_what_was_not_sent_are_ignored() -> None:
@@ -122,9 +131,9 @@ def test_a_sibling_that_refuses_is_left_alone_for_a_while() -> None:
     it.siblings.copy([item(8, 8)])
     assert it.siblings.wait_for([item(8, 8)], True, 78) == [NEXT]
     assert it.sent.take() == []
-    assert it.siblings.next_deadline() == 2.0
-    it.unconfirmed = [([item(9, 9)], 77), ([item(8, 8)], 78)]
-    it.siblings.tick(2.0)
+    assert it.timers.next == 2.0
+    it.unconfirmed(item(9, 9), item(8, 8))
+    it.siblings.go_on(2.0)
     assert it.sent.kinds() == [(NEXT, "COPY"), (NEXT, "COPY"), (NEXT, "STREAM")]
 
 
@@ -158,12 +167,12 @@ def test_when_they_shrink_while_a_stream_is_under_way_it_hears_it_then() -> None
 
 def test_different_twice_means_everything_again() -> None:
     it = Owner(NEXT).synced()
-    it.siblings.tick(10.0)
+    it.siblings.go_on(10.0)
     tally = it.items.tally(OURS)
     assert it.sent.take() == [(NEXT, Kind.CHECK, [2, 0, tally.count, tally.digest])]
     it.siblings.copied(NEXT, 2, Copied.DIFFERENT, 10.1)
     assert it.sent.take() == []
-    it.siblings.tick(12.6)
+    it.siblings.go_on(12.6)
     assert it.sent.kinds() == [(NEXT, "CHECK")]
     it.siblings.copied(NEXT, 3, Copied.DIFFERENT, 12.7)
     assert it.sent.kinds() == [(NEXT, "STREAM")]
@@ -173,7 +182,7 @@ def test_different_twice_means_everything_again() -> None:
 def test_different_once_is_forgotten_when_it_is_the_same_again() -> None:
     it = Owner(NEXT).synced()
     for now, verdict in ((10.0, Copied.DIFFERENT), (13.0, Copied.STORED), (24.0, Copied.DIFFERENT)):
-        it.siblings.tick(now)
+        it.siblings.go_on(now)
         it.siblings.copied(NEXT, it.sent.take()[-1][2][0], verdict, now)
     assert it.siblings.differences == 0
 

@@ -67,7 +67,7 @@ class Owner:
 
     def keep_leases(self, until: float) -> None:
         now = 0.0
-        while (now := max(now + 0.01, self.store.next_deadline())) < until:
+        while (now := max(now + 0.01, self.store.timers.next)) < until:
             self.store.tick(now)
             self.answer(now)
 
@@ -132,7 +132,7 @@ def test_who_had_no_lease_for_a_moment_gains_his_keys_anew() -> None:
     assert stored(it.answer(6.2)) == []
     confirmed, now = [], 6.2
     while not confirmed:
-        now = max(now + 0.01, it.store.next_deadline())
+        now = max(now + 0.01, it.store.timers.next)
         it.store.tick(now)
         confirmed = stored(it.answer(now))
     assert confirmed == [[1, 0, 60, 60]]

@@ -12,6 +12,7 @@ from headgate.broker.core.kv import replication as module
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.messages import Copied, written
 from headgate.broker.core.kv.replication import Replicas, is_covered, remember
+from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import Sent, item
 
 OWNER, ARC = 100, Stretch(0, 100)
@@ -22,9 +23,9 @@ class Sibling:
 
     def __init__(self) -> None:
         self.sent = Sent()
-        self.items = Items([], 60.0)
+        self.items = Items([], Timers(), 60.0)
         self.linked: dict[int, None] = {OWNER: None}
-        self.replicas = Replicas(self.items, self.linked, self.sent, 2.5)
+        self.replicas = Replicas(self.items, self.linked, self.sent, self.sent.timers, 2.5, 10.0)
 
     def stream(
         self, *some, sequence: int = 1, first: bool = True, last: bool = True, piece: Stretch = ARC, now: float = 0.0
@@ -64,11 +65,11 @@ def test_a_grant_that_nobody_asked_for_is_none() -> None:
 
 def test_it_asks_four_times_a_lease_while_the_link_lasts() -> None:
     it = Sibling().whole()
-    assert it.replicas.next_deadline(10.0) == 0.625
-    it.replicas.tick(0.625, 10.0)
+    assert it.sent.timers.next == 0.625
+    it.replicas.go_on(OWNER, 0.625)
     assert it.sent.kinds() == [(OWNER, "LEASE")]
     it.replicas.link_new(OWNER)
-    it.replicas.tick(5.0, 10.0)
+    it.replicas.go_on(OWNER, 5.0)
     assert it.sent.take() == []
     it.replicas.granted(OWNER, 2, 0, 2.0, 0.7)
     assert it.replicas.scope(0.7) == []
@@ -152,13 +153,13 @@ def test_a_replica_is_good_for_taking_over_until_a_while_after_its_grant() -> No
 def test_who_is_left_out_asks_no_more_and_may_answer_to_the_end_of_his_grant() -> None:
     it = Sibling().whole()
     it.replicas.granted(OWNER, 1, 0, 2.0, 0.1)
-    it.replicas.tick(0.625, 10.0)
+    it.replicas.go_on(OWNER, 0.625)
     it.sent.take()
     assert it.replicas.whole(OWNER, 0.7) == [ARC]
     it.replicas.granted(OWNER, 2, 0, 0.0, 0.7)
     assert it.replicas.whole(OWNER, 0.7) == []
     assert it.replicas.scope(0.7) == [(ARC, 2.0)]
-    it.replicas.tick(1.5, 10.0)
+    it.replicas.go_on(OWNER, 1.5)
     assert it.sent.take() == []
 
 
@@ -226,10 +227,10 @@ def test_distrusted_replicas_are_whole_no_longer() -> None:
 
 def test_what_nobody_keeps_up_to_date_is_let_go_of() -> None:
     it = Sibling().whole()
-    it.replicas.tick(9.9, 10.0)
+    it.replicas.go_on(OWNER, 9.9)
     assert OWNER in it.replicas.held
     it.replicas.shrunk = False
-    it.replicas.tick(10.0, 10.0)
+    it.replicas.go_on(OWNER, 10.0)
     assert it.replicas.held == {}
     assert it.replicas.shrunk
     assert it.items.watched(OWNER) is None

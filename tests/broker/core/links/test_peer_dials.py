@@ -16,6 +16,7 @@ from headgate.broker.core.links.limits import (
     REDIAL_SECONDS_MAX,
     REDIAL_SECONDS_MIN,
 )
+from headgate.broker.core.timers import Timers
 from headgate.protocol.messages import Control
 
 
@@ -25,8 +26,14 @@ class Desk:
     def __init__(self) -> None:
         self.effects: list[Effect] = []
         self.linked: dict[str, None] = {}
-        self.dials = Dials(self.effects, Random(1), self.linked.__contains__)
+        self.timers = Timers()
+        self.dials = Dials(self.effects, Random(1), self.timers, self.linked.__contains__)
         self.dials.enabled = True
+
+    def wake(self, now: float) -> None:
+        """What `Peers` does when a timer has come."""
+        for _, address in self.timers.due(now):  # type: ignore[misc]  # all keys here are ("dial", address)
+            self.dials.go_on(address, now)
 
     def dialled(self) -> list[str]:
         """What was dialled since it was last asked."""
@@ -43,11 +50,11 @@ def desk() -> Desk:
 def test_what_is_kept_is_dialled_once_until_the_dial_is_over(desk: Desk) -> None:
     desk.dials.keep(["a:1", "b:1", ""], 0.0)
     desk.dials.keep(["a:1", "b:1"], 0.0)
-    desk.dials.wake(9.0)
+    desk.wake(9.0)
     assert desk.dialled() == ["a:1", "b:1"]
     desk.dials.over("a:1", 10.0)
-    assert desk.dials.next_deadline() > 10.0
-    desk.dials.wake(desk.dials.next_deadline())
+    assert desk.timers.next > 10.0
+    desk.wake(desk.timers.next)
     assert desk.dialled() == ["a:1"]
 
 
@@ -56,9 +63,9 @@ def test_pauses_double_within_their_bounds_and_begin_anew_after_a_link(desk: Des
     now, pauses = 0.0, []
     for _ in range(12):
         desk.dials.over("a:1", now)
-        pauses.append(desk.dials.next_deadline() - now)
-        now = desk.dials.next_deadline()
-        desk.dials.wake(now)
+        pauses.append(desk.timers.next - now)
+        now = desk.timers.next
+        desk.wake(now)
     for place, pause in enumerate(pauses):
         longest = min(REDIAL_SECONDS_MAX, 2 * REDIAL_SECONDS_MIN * 2**place)
         assert longest / 2 <= pause <= longest
@@ -66,15 +73,16 @@ def test_pauses_double_within_their_bounds_and_begin_anew_after_a_link(desk: Des
     desk.dials.take("a:1", now)
     desk.dials.broke("a:1", now)
     desk.dials.opened("a:1")
-    assert desk.dials.next_deadline() - now <= 2 * REDIAL_SECONDS_MIN
+    assert desk.timers.next - now <= 2 * REDIAL_SECONDS_MIN
 
 
 def test_who_is_linked_is_not_dialled(desk: Desk) -> None:
     desk.linked["a:1"] = None
     desk.dials.keep(["a:1"], 0.0)
-    assert desk.dialled() == [] and desk.dials.next_deadline() == float("inf")
+    assert desk.dialled() == [] and desk.timers.next == float("inf")
     del desk.linked["a:1"]
-    desk.dials.wake(1.0)
+    desk.dials.broke("a:1", 0.0)
+    desk.wake(1.0)
     assert desk.dialled() == ["a:1"]
 
 
@@ -99,8 +107,8 @@ def test_of_much_that_waits_the_newest_is_kept(desk: Desk) -> None:
 def test_an_address_is_forgotten_when_nobody_wants_it_and_its_pause_is_over(desk: Desk) -> None:
     desk.dials.wait("a:1", Control(0, []), 0.0)
     desk.dials.over("a:1", 0.0)
-    while desk.dials.next_deadline() < float("inf"):
-        desk.dials.wake(max(0.0, desk.dials.next_deadline()))
+    while desk.timers.next < float("inf"):
+        desk.wake(max(0.0, desk.timers.next))
         for address in desk.dialled():
             desk.dials.over(address, 3.0)
     assert desk.dials._targets == {} and desk.dials.dropped == 1
@@ -121,15 +129,15 @@ def test_our_own_address_is_never_dialled(desk: Desk) -> None:
     assert desk.dialled() == ["b:1"]
     desk.dials.is_own("b:1")
     desk.dials.over("b:1", 0.0)
-    desk.dials.wake(9.0)
+    desk.wake(9.0)
     assert desk.dialled() == [] and desk.dials.wanted == {}
 
 
 def test_nothing_is_dialled_before_we_can_be_reached(desk: Desk) -> None:
     desk.dials.enabled = False
     desk.dials.keep(["a:1"], 0.0)
-    desk.dials.wake(5.0)
-    assert desk.dialled() == [] and desk.dials.next_deadline() == float("inf")
+    desk.wake(5.0)
+    assert desk.dialled() == [] and desk.timers.next == float("inf")
 
 
 def test_a_complaint_is_news_once(desk: Desk) -> None:

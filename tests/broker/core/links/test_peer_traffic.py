@@ -40,7 +40,7 @@ class Books:
             nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, self._lost, self._returned
         )
         self.subscribers = Subscribers(settings, self.effects, Timers())
-        self.traffic = PeerTraffic(settings, self.effects, self.subscribers, hooks)
+        self.traffic = PeerTraffic(settings, self.effects, self.subscribers, hooks, Timers())
         self.info = PeerInfo("bob", 1, 1, "bob:1", "", ClientSession(b"key", "bob", None, 0, 0))
 
     def _lost(self, info: PeerInfo, stream: str, count: int, now: float) -> None:
