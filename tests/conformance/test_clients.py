@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
@@ -11,113 +10,12 @@ from typing import Any
 
 import pytest
 
-from headgate.protocol.aio import connect
-from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.client import ClientLimits
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
+from tests.support.both_worlds import WORLDS, taken
 from tests.support.fake_broker import fake_broker
-from tests.support.limited import connect_blocking_limited, connect_limited
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.threaded import Threaded, in_thread
-
-SECONDS = 5.0
-
-
-class Facade:
-    """A client of either kind behind blocking calls; subscriptions are read with `take`."""
-
-    def publish(self, *arguments: Any, **named: Any) -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-
-class BlockingFacade(Facade):
-    """The blocking client as it is."""
-
-    def __init__(self, address: str, **options: Any) -> None:
-        connecting = connect_blocking_limited if "limits" in options else connect_blocking
-        self._client = connecting(address, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def publish(self, *arguments: Any, **named: Any) -> None:
-        self._client.publish(*arguments, **named)
-
-    def take(self, subscription: Any, count: int) -> list[Any]:
-        """So many events; fewer when nothing more comes."""
-        events: list[Any] = []
-        while len(events) < count and (batch := subscription.take(SECONDS)):
-            events += batch
-        return events
-
-    def unsubscribe(self, subscription: Any) -> None:
-        subscription.close()
-
-    def close(self) -> None:
-        self._client.close()
-
-
-class AsyncFacade(Facade):
-    """The asyncio client on a loop in a thread of its own."""
-
-    def __init__(self, address: str, **options: Any) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        try:
-            connecting = connect_limited if "limits" in options else connect
-            self._client = self._run(connecting(address, **options))
-        except BaseException:
-            self._stop()
-            raise
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._client, name)
-        return lambda *arguments, **named: self._run(method(*arguments, **named))
-
-    def publish(self, *arguments: Any, **named: Any) -> None:
-        self._run(self._client.publish(*arguments, **named))
-
-    def publish_soon(self, *arguments: Any, **named: Any) -> None:
-        async def there() -> None:
-            self._client.publish_soon(*arguments, **named)
-
-        self._run(there())
-
-    def take(self, subscription: Any, count: int) -> list[Any]:
-        """So many events; fewer when nothing more comes."""
-
-        async def there() -> list[Any]:
-            events: list[Any] = []
-            try:
-                async with asyncio.timeout(SECONDS):
-                    while len(events) < count:
-                        events.append(await anext(subscription))
-            except TimeoutError:
-                return events
-            return events
-
-        return list(self._run(there()))
-
-    def unsubscribe(self, subscription: Any) -> None:
-        self._run(subscription.close())
-
-    def close(self) -> None:
-        try:
-            self._run(self._client.close())
-        finally:
-            self._stop()
-
-    def _run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
-
-    def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(20)
-        self._loop.close()
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +24,7 @@ def broker() -> Iterator[Threaded[LiveBroker]]:
         yield threaded
 
 
-@pytest.fixture(params=[AsyncFacade, BlockingFacade], ids=["asyncio", "blocking"])
+@pytest.fixture(params=WORLDS.values(), ids=WORLDS)
 def kind(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -144,7 +42,7 @@ def test_the_condition_decides(client: Any) -> None:
         client.publish(f"quotes/{market}/OTE", {"price": price, "volume": volume})
     client.publish("quotes/NYSE/IBM", {"price": 8.5, "volume": 2000})
     client.publish("quotes/NYSE/OTE", {"price": 8.4, "volume": 5000}, "last")
-    events = client.take(subscription, 3)
+    events = taken(subscription, 3)
     assert [(event.topic, event.attributes["price"]) for event in events] == [
         ("quotes/NYSE/OTE", 8.5),
         ("quotes/ATHEX/OTE", 8.3),
@@ -152,14 +50,14 @@ def test_the_condition_decides(client: Any) -> None:
     ]
     assert (events[-1].text, events[-1].content_type) == ("last", "text/plain")
     assert len({event.id for event in events}) == 3
-    client.unsubscribe(subscription)
+    subscription.close()
 
 
 def test_every_kind_of_value_comes_back_as_it_was(client: Any) -> None:
     subscription = client.subscribe("values")
     attributes = {"n": None, "t": True, "i": -(2**63), "f": 0.1, "s": "é\n", "deep": {"er": {"x": 2**63 - 1}}}
     client.publish("values/all", attributes, bytes(range(256)), content_type="application/x")
-    (event,) = client.take(subscription, 1)
+    (event,) = taken(subscription, 1)
     deep = {name: value for name, value in attributes.items() if name != "deep"}
     assert event.attributes == {**deep, "deep.er.x": 2**63 - 1}
     assert (event.body, event.content_type) == (bytes(range(256)), "application/x")
@@ -170,8 +68,8 @@ def test_patterns_match_below_unless_exact(client: Any) -> None:
     for topic in ("tree", "tree/a", "tree/a/b", "tree/b"):
         client.publish(topic)
     client.publish("tree/a", None, b"end")
-    assert [event.topic for event in client.take(below, 3)] == ["tree/a", "tree/a/b", "tree/a"]
-    assert [event.topic for event in client.take(exact, 2)] == ["tree/a", "tree/a"]
+    assert [event.topic for event in taken(below, 3)] == ["tree/a", "tree/a/b", "tree/a"]
+    assert [event.topic for event in taken(exact, 2)] == ["tree/a", "tree/a"]
 
 
 def test_columns_and_single_events_keep_the_order_of_their_stream(client: Any) -> None:
@@ -181,7 +79,7 @@ def test_columns_and_single_events_keep_the_order_of_their_stream(client: Any) -
     client.publish_batch("order/batch", {"number": list(range(100, 5000))}, [b"x"] * 4900)
     client.publish_soon("order/single", {"number": 5000})
     client.flush()
-    numbers = [event.attributes["number"] for event in client.take(subscription, 5001)]
+    numbers = [event.attributes["number"] for event in taken(subscription, 5001)]
     assert numbers == list(range(5001))
 
 
@@ -189,18 +87,18 @@ def test_credit_smaller_than_the_traffic_still_lets_all_through(kind: Any, broke
     client = kind(broker.thing.address, credit=50)
     subscription = client.subscribe("credit")
     client.publish_batch("credit", {"number": list(range(3000))}, [b""] * 3000)
-    assert [event.attributes["number"] for event in client.take(subscription, 3000)] == list(range(3000))
+    assert [event.attributes["number"] for event in taken(subscription, 3000)] == list(range(3000))
     client.close()
 
 
 def test_a_lost_connection_is_found_again(client: Any, broker: Threaded[LiveBroker]) -> None:
     subscription = client.subscribe("again")
     client.publish("again", {"number": 0})
-    assert len(client.take(subscription, 1)) == 1
+    assert len(taken(subscription, 1)) == 1
     broker.call(lambda live: live.daemon.server.abort_all())
     for number in range(1, 4):
         client.publish("again", {"number": number})
-    assert [event.attributes["number"] for event in client.take(subscription, 3)] == [1, 2, 3]
+    assert [event.attributes["number"] for event in taken(subscription, 3)] == [1, 2, 3]
 
 
 def test_refusals_say_why(client: Any) -> None:
@@ -228,9 +126,9 @@ def test_the_broker_answers_questions(client: Any) -> None:
 
 def test_nothing_comes_after_unsubscribing(client: Any) -> None:
     subscription, other = client.subscribe("gone"), client.subscribe("gone")
-    client.unsubscribe(subscription)
+    subscription.close()
     client.publish("gone")
-    assert len(client.take(other, 1)) == 1
+    assert len(taken(other, 1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -284,7 +182,7 @@ def test_a_client_outlives_its_broker_and_says_what_happens(kind: Any, caplog: p
         assert publishing.is_alive()
         fake.run(fake.thing.listen())
         publishing.join(20)
-        (event,) = client.take(subscription, 1)
+        (event,) = taken(subscription, 1)
         assert (event.attributes, told) == ({"x": 1}, ["lost", "fake"])
         client.close()
     levels = [record.levelname for record in caplog.records]
@@ -338,10 +236,10 @@ def test_a_subscription_that_is_not_taken_from_holds_up_no_other(
     client.publish_batch("hold/unread", {"number": list(range(3000))}, [b""] * 3000)
     for number in range(100):
         client.publish("hold/read", {"number": number})
-        assert [event.attributes["number"] for event in client.take(read, 1)] == [number]
+        assert [event.attributes["number"] for event in taken(read, 1)] == [number]
     assert unread.full and unread.stalls == 1 and not read.full
     assert "subscription 1 to hold/unread is full: " in caplog.text
-    assert [event.attributes["number"] for event in client.take(unread, 3000)] == list(range(3000))
+    assert [event.attributes["number"] for event in taken(unread, 3000)] == list(range(3000))
     assert not unread.full and unread.lost == read.lost == 0
     client.close()
 
@@ -352,7 +250,7 @@ def test_credit_in_bytes_bounds_what_waits(kind: Any, broker: Threaded[LiveBroke
     for number in range(50):
         client.publish("bytes", {"number": number}, b"x" * 5000)
     assert 20_000 <= subscription._inbox.bytes_waiting < 26_000
-    assert [event.attributes["number"] for event in client.take(subscription, 50)] == list(range(50))
+    assert [event.attributes["number"] for event in taken(subscription, 50)] == list(range(50))
     client.close()
 
 
@@ -363,10 +261,10 @@ def test_a_full_subscription_loses_the_oldest_and_is_told(kind: Any) -> None:
         for number in range(100):
             client.publish_batch("hold/unread", {"number": [number]}, [b"x" * 5000])
             client.publish("hold/read", {"number": number})
-            assert [event.attributes["number"] for event in client.take(read, 1)] == [number]
+            assert [event.attributes["number"] for event in taken(read, 1)] == [number]
         found = []
         while not found or found[-1] < 99:
-            found += [event.attributes["number"] for event in client.take(unread, 1)]
+            found += [event.attributes["number"] for event in taken(unread, 1)]
         assert found == sorted(found) and found[-1] == 99 and unread.stalls >= 1
         assert unread.lost == 100 - len(found) > 30 and unread.gaps[0].reason == "slow consumer"
         assert read.lost == 0
