@@ -136,6 +136,7 @@ class Client(ClientCore):
         self._linger: asyncio.Handle | None = None
         self._loop: asyncio.AbstractEventLoop
         self._room: list[asyncio.Future[None]] = []
+        self.dialling = asyncio.Lock()  # other brokers, one at a time
 
     # --- Publishing --------------------------------------------------------------------------------------------------
 

@@ -47,4 +47,9 @@ async def _come(wanted: Wanted) -> Any:
     if isinstance(wanted, Connect):
         return await cast("Link", wanted.link).connect(wanted.attempt)
     client = cast("Client", wanted.client)
-    return await (client.close() if isinstance(wanted, Close) else client.another(wanted.address))
+    if isinstance(wanted, Close):
+        return await client.close()
+    async with client.dialling:
+        if wanted.name not in wanted.others:
+            wanted.others[wanted.name] = await client.another(wanted.address)
+        return wanted.others[wanted.name]

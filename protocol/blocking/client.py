@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -128,6 +129,7 @@ class BlockingClient(ClientCore):
         self._linger_seconds = options.linger_seconds
         self._opened_batch = clock()
         self._finished = False
+        self.dialling = threading.Lock()  # other brokers, one at a time
 
     # --- Publishing --------------------------------------------------------------------------------------------------
 

@@ -47,7 +47,11 @@ def advance(task: Task[Any], deadline: float | None = None) -> bool:
         elif isinstance(wanted, Connect):
             cast("Link", wanted.link).connect(wanted.attempt)
         elif isinstance(wanted, Dial):
-            value = cast("BlockingClient", wanted.client).another(wanted.address)
+            client = cast("BlockingClient", wanted.client)
+            with client.dialling:
+                if wanted.name not in wanted.others:
+                    wanted.others[wanted.name] = client.another(wanted.address)
+                value = wanted.others[wanted.name]
         elif isinstance(wanted, Close):
             cast("BlockingClient", wanted.client).close()
     except Exception as error:

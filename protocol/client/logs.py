@@ -323,10 +323,7 @@ class Logs:
         if client is None:
             if broker not in self._addresses:
                 raise CannotConnect(broker, "no broker of that name is known")
-            dialled: ClientCore = yield Dial(self._client, self._addresses[broker])
-            client = self._others.setdefault(broker, dialled)
-            if client is not dialled:
-                yield Close(dialled)  # another task was quicker
+            client = yield Dial(self._client, self._others, broker, self._addresses[broker])
         return client
 
     def _forget(self, broker: str) -> Work[None]:

@@ -70,9 +70,14 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Dial:
-    """Connect another client like this one to that address, and give it. Raises CannotConnect."""
+    """Give the client in `others` of that name, or connect one like `client` to that address, once for all who want it.
+
+    Raises CannotConnect.
+    """
 
     client: ClientCore
+    others: dict[str, ClientCore]
+    name: str
     address: str
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -89,6 +90,16 @@ def test_another_broker_is_asked_for_what_it_has(connect: Any, fake: Fake, other
         assert len(other.thing.hellos) == 2, "one connection for all of it"
     assert other.thing.hellos[1].name == "me"
     other.run(other.thing.until(lambda: not other.thing.connections))
+
+
+def test_several_who_want_another_broker_dial_it_once(connect: Any, fake: Fake, other: Fake) -> None:
+    with connect(other.thing.address) as client:
+        publish(client, "quotes")
+    know(fake, fake, other)
+    with connect(fake.thing.address) as client, ThreadPoolExecutor(4) as threads:
+        for (info,) in threads.map(lambda _: client.logs("quotes"), range(8)):
+            assert info.holders == ("other",)
+        assert len(other.thing.hellos) == 2
 
 
 def test_a_copy_stands_in_for_who_wrote_it(connect: Any, fake: Fake, other: Fake) -> None:

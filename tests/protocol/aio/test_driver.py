@@ -17,6 +17,7 @@ class Client:
     """One that can be closed, and dials nobody of that name."""
 
     def __init__(self) -> None:
+        self.dialling = asyncio.Lock()
         self.is_closed = False
 
     async def another(self, address: str) -> Client:
@@ -69,13 +70,25 @@ async def test_what_goes_wrong_is_raised() -> None:
 
 async def test_others_are_dialled_and_closed_and_their_absence_is_told() -> None:
     client: Any = Client()
+    others: dict[str, Any] = {}
 
     def work() -> Work[Any]:
-        other = yield Dial(client, "bob")
+        other = yield Dial(client, others, "bob", "there")
         try:
-            yield Dial(client, "nobody")
+            yield Dial(client, others, "nobody", "nobody")
         except CannotConnect:
             yield Close(other)
         return other
 
     assert (await run(work())).is_closed and not client.is_closed
+
+
+async def test_who_wants_the_same_broker_is_given_the_same_client() -> None:
+    client: Any = Client()
+    others: dict[str, Any] = {}
+
+    def work() -> Work[Any]:
+        return (yield Dial(client, others, "bob", "there"))
+
+    found = await asyncio.gather(*[run(work()) for _ in range(3)])
+    assert len(set(map(id, found))) == 1 and others == {"bob": found[0]}

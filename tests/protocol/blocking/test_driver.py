@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ class Client:
     """Sees what comes when it is let."""
 
     def __init__(self) -> None:
+        self.dialling = threading.Lock()
         self.looks: list[float | None] = []
         self.comes: Callable[[], None] = lambda: None
         self.is_closed = False
@@ -73,11 +75,12 @@ def test_what_goes_wrong_is_raised_where_it_is_waited_for() -> None:
 
 def test_others_are_dialled_and_closed_and_their_absence_is_told() -> None:
     client: Any = Client()
+    others: dict[str, Any] = {}
 
     def work() -> Work[Any]:
-        other = yield Dial(client, "bob")
+        other = yield Dial(client, others, "bob", "there")
         try:
-            yield Dial(client, "nobody")
+            yield Dial(client, others, "nobody", "nobody")
         except CannotConnect:
             yield Close(other)
         return other
