@@ -46,7 +46,7 @@ papers: $(VENV)/.dev ## print the papers' figures beside ours
 
 seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker, the ring, a cluster and its logs
 	$(BIN)/python -m headgate.broker.simulator --campaign $(or $(N),200)
-	$(BIN)/python -m headgate.broker.simulator.ring_campaign --seeds $(or $(N),200)
+	$(BIN)/python -m headgate.broker.simulator ring --campaign $(or $(N),200)
 	$(BIN)/python -m headgate.broker.simulator --nodes 3 --campaign $(or $(N),200) --faults all
 	$(BIN)/python -m headgate.broker.simulator --nodes 5 --campaign $(or $(N),200) --faults all
 	for nodes in 1 2 3 5; do $(BIN)/python -m headgate.broker.simulator --log --nodes $$nodes --campaign $(or $(N),200) || exit 1; done

@@ -19,10 +19,9 @@ Rooms, from the ground up; each has a manual in its `__init__`:
 
 `command` is the command line of all of them; `limits` has every bound with its reason.
 
-Re-exported: `main` (the command), `parsers` (its arguments), `run_seed`, `Options` and `Verdict` (one run, from tests).
+Re-exported: `main` (the command), `parsers` (its arguments).
 """
 
 from .command import main, parsers
-from .scenarios import Options, Verdict, run_seed
 
-__all__ = ["Options", "Verdict", "main", "parsers", "run_seed"]
+__all__ = ["main", "parsers"]

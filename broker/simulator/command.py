@@ -1,33 +1,36 @@
 """The command `python -m headgate.broker.simulator`: one seed with its digest and verdict, or a campaign of many.
 
-With `--nodes` it is a whole cluster that runs, with arguments of its own (`cluster_command.py`); with `--log` one that
-keeps logs on disks that fail (`log_command.py`); `ring` is the ring of brokers alone (`ring_campaign.py`). `prog` is
-how the command was called: `headgate simulate` is one way.
+Which kind of run is meant is said by `--nodes`, `--log` or the word `ring`; without, it is one broker. What a kind can
+be asked for are the fields of its Options. `prog` is how the command was called: `headgate simulate` is one way.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from .arguments import within
-from .cluster_command import cluster_main, cluster_parser
-from .faults import FAULTS, parse_faults
-from .limits import CLIENTS_MAX, REPORTED_FAILURES_MAX, STEPS_MAX
-from .log_command import log_main, log_parser
-from .report import Summary, command_of, verdict_lines
-from .ring_campaign import main as ring_main
-from .ring_campaign import ring_parser
-from .scenarios import ABLATIONS, Options, run_seed
+from .limits import STEPS_MAX
+from .scenarios import (
+    PROGRAM,
+    VARIANTS,
+    BrokerOptions,
+    ClusterOptions,
+    LogOptions,
+    Options,
+    RingOptions,
+    campaign,
+    flags,
+    play,
+    within,
+)
 
 __all__ = ["main", "parsers"]
 
-_PROGRAM = "python -m headgate.broker.simulator"
-_RING = "ring"
 _KINDS = """\
 This is one broker with its clients. The other kinds have arguments of their own:
 
@@ -37,77 +40,78 @@ This is one broker with its clients. The other kinds have arguments of their own
 """
 
 
-def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | None = None, prog: str = _PROGRAM) -> int:
+def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | None = None, prog: str = PROGRAM) -> int:
     """0 when every promise was kept, 1 when one was broken; argparse says 2 for a wrong command line."""
-    argv = sys.argv[1:] if argv is None else argv
+    argv = sys.argv[1:] if argv is None else list(argv)
     write = sys.stdout.write if write is None else write
-    if argv[:1] == [_RING]:
-        return ring_main(argv[1:], write, f"{prog} {_RING}")
-    if "--log" in argv:
-        return log_main(argv, write, prog)
-    if any(argument.partition("=")[0] == "--nodes" for argument in argv):
-        return cluster_main(argv, write, prog)
-    arguments = broker_parser(prog).parse_args(argv)
-    options = Options(
-        seed=arguments.seed,
-        steps=arguments.steps,
-        clients=arguments.clients,
-        faults=arguments.faults,
-        checked=not arguments.fast,
-        ablation=arguments.ablate,
-    )
+    kind = _kind_of(argv)
+    words = [word for word in argv if word not in kind.words]
+    arguments = _parser(kind, prog).parse_args(words)
+    options = kind(**{one.name: getattr(arguments, one.name) for _, one in flags(kind)})
+    first = options.seed if arguments.first_seed is None else arguments.first_seed
+    if isinstance(options, RingOptions) and arguments.table:
+        return _table(options, range(first, first + (arguments.campaign or 100)), write)
     if arguments.campaign:
-        first = arguments.seed if arguments.first_seed is None else arguments.first_seed
-        return _campaign(options, range(first, first + arguments.campaign), write)
+        summary = campaign(options, range(first, first + arguments.campaign), write)
+        write("".join(f"{line}\n" for line in summary.lines()))
+        return 1 if summary.failures else 0
     with ExitStack() as stack:
         trace = None
         if arguments.trace is not None:
             trace = stack.enter_context(arguments.trace.open("w", encoding="utf-8")).write
-        verdict = run_seed(options, trace)
-    write("".join(f"{line}\n" for line in verdict_lines(verdict)))
+        verdict = play(options, trace)
+    write("".join(f"{line}\n" for line in verdict.lines()))
     return 1 if verdict.failure else 0
 
 
-def _campaign(options: Options, seeds: Sequence[int], write: Callable[[str], object]) -> int:
-    """One line for each failing seed, then the sums."""
-    summary = Summary()
-    for seed in seeds:
-        verdict = run_seed(replace(options, seed=seed))
-        summary.add(verdict)
-        if verdict.failure and summary.failures <= REPORTED_FAILURES_MAX:
-            write(f"{verdict.failure.splitlines()[0][:300]}\n    {command_of(verdict)}\n")
-    write("".join(f"{line}\n" for line in summary.lines()))
-    return 1 if summary.failures else 0
+def _kind_of(argv: Sequence[str]) -> type[Options]:
+    if argv[:1] == ["ring"]:
+        return RingOptions
+    if "--log" in argv:
+        return LogOptions
+    return ClusterOptions if any(word.partition("=")[0] == "--nodes" for word in argv) else BrokerOptions
 
 
-def parsers(prog: str) -> list[argparse.ArgumentParser]:
+def _table(options: RingOptions, seeds: Sequence[int], write: Callable[[str], object]) -> int:
+    """Each variant of the ring in a row; the command fails only when the corrected protocol does."""
+    write(f"{'variant':<38} {'broke safety':>14} {'never ideal':>13} {'crashes refused':>16}\n")
+    failed = 0
+    for name, different in VARIANTS.items():
+        changed: Any = different
+        summary = campaign(replace(options, **changed), seeds)
+        refused, late = summary.counts["refused"], summary.broken["BecomesIdeal"]
+        share = 100.0 * refused / max(1, refused + summary.counts["crashes"])
+        safety, liveness = (f"{count} / {summary.runs}" for count in (len(summary.failures) - late, late))
+        write(f"{name:<38} {safety:>14} {liveness:>13} {share:>14.1f} %\n")
+        failed += bool(summary.failures) and name.startswith("corrected")
+    return 1 if failed else 0
+
+
+def parsers(prog: str) -> list[ArgumentParser]:
     """The arguments of each kind of simulation."""
-    return [broker_parser(prog), cluster_parser(prog), log_parser(prog), ring_parser(f"{prog} {_RING}")]
+    return [_parser(kind, prog) for kind in (BrokerOptions, ClusterOptions, LogOptions, RingOptions)]
 
 
-def broker_parser(prog: str) -> argparse.ArgumentParser:
-    """The arguments of the kind that is meant when nothing else is said."""
-    parser = argparse.ArgumentParser(
-        prog=prog,
-        description="Run the broker in virtual time under faults, and check every promise it makes.",
-        epilog=_KINDS.format(prog=prog),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _parser(kind: type[Options], prog: str) -> ArgumentParser:
+    words = ("--nodes N",) if kind is ClusterOptions else kind.words
+    parser = ArgumentParser(
+        prog=" ".join((prog, *words)),
+        description=kind.about,
+        epilog=_KINDS.format(prog=prog) if kind is BrokerOptions else None,
+        formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--seed", type=int, default=1, help="everything in a run follows from it (1)")
-    parser.add_argument("--steps", type=within(1, STEPS_MAX), default=2_000, help="events of the safety phase (2000)")
-    parser.add_argument("--clients", type=within(1, CLIENTS_MAX), default=6, help="how many (6)")
-    text = f"comma-separated of {', '.join(FAULTS)}; or none (all of them)"
-    parser.add_argument("--faults", type=_faults, default=FAULTS, help=text)
-    parser.add_argument("--ablate", choices=sorted(ABLATIONS), default="", help="switch off one safeguard")
+    for flag, one in flags(kind):
+        about = one.metadata
+        default = about.get("unsaid", one.default)
+        if isinstance(default, bool):
+            parser.add_argument(flag, dest=one.name, action="store_true", help=about["help"])
+        else:
+            more = {"choices": about["choices"]} if "choices" in about else {"type": about["read"]}
+            parser.add_argument(flag, dest=one.name, default=default, help=about["help"], **more)
     parser.add_argument("--trace", type=Path, help="write every input and effect to this file")
-    parser.add_argument("--fast", action="store_true", help="pass message objects instead of bytes")
-    parser.add_argument("--campaign", type=within(1, STEPS_MAX), metavar="N", help="run N seeds, print what fails")
+    number = within(1, STEPS_MAX)
+    parser.add_argument("--campaign", "--seeds", type=number, metavar="N", help="run N seeds, print what fails")
     parser.add_argument("--first-seed", type=int, help="where a campaign begins (the seed)")
+    if kind is RingOptions:
+        parser.add_argument("--table", action="store_true", help="every variant of the protocol in a row")
     return parser
-
-
-def _faults(text: str) -> tuple[str, ...]:
-    try:
-        return parse_faults(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

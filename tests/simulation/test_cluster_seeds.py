@@ -6,64 +6,63 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.broker.simulator.cluster_command import cluster_campaign
 from headgate.broker.simulator.faults import CLUSTER_FAULTS
-from headgate.broker.simulator.scenarios import ClusterRunOptions, run_cluster
+from headgate.broker.simulator.scenarios import ClusterOptions, campaign, play
 
 ALL_BUT_APART = tuple(kind for kind in CLUSTER_FAULTS if kind != "partition")
 
 PINNED = [
     (
-        ClusterRunOptions(6, 5, 20.0, faults=("pause",)),
+        ClusterOptions(6, 5, 20.0, faults=("pause",)),
         "who stood still was given a lease for keys that another had owned meanwhile and given back",
     ),
     (
-        ClusterRunOptions(16, 5, 20.0, faults=("pause",)),
+        ClusterOptions(16, 5, 20.0, faults=("pause",)),
         "who woke believed itself alone, because everybody had started over while it slept",
     ),
     (
-        ClusterRunOptions(6, 3, 20.0, faults=("pause", "crash")),
+        ClusterOptions(6, 3, 20.0, faults=("pause", "crash")),
         "who answered for no key took its own idea of what is in use for the truth, and events went nowhere",
     ),
     (
-        ClusterRunOptions(117, 3, 20.0, faults=ALL_BUT_APART),
+        ClusterOptions(117, 3, 20.0, faults=ALL_BUT_APART),
         "keys that were gained never became ready, and their broker asked for them for ever",
     ),
     (
-        ClusterRunOptions(7, 5, 12.0, faults=("crash", "pause", "link", "join")),
+        ClusterOptions(7, 5, 12.0, faults=("crash", "pause", "link", "join")),
         "a column that cannot be read was looked at when its batch had waited, and ended the Node",
     ),
     (
-        ClusterRunOptions(1038, 3, 20.0, faults=("join", "link", "leave", "crash")),
+        ClusterOptions(1038, 3, 20.0, faults=("join", "link", "leave", "crash")),
         "a newcomer was given a former sibling's old copy as whole, while the owner of the keys lived and wrote",
     ),
     (
-        ClusterRunOptions(1033, 3, 20.0, faults=("join", "link", "leave", "crash")),
+        ClusterOptions(1033, 3, 20.0, faults=("join", "link", "leave", "crash")),
         "the same, with one replica",
     ),
 ]
 
 
 @pytest.mark.parametrize(("options", "story"), PINNED)
-def test_a_seed_that_found_something_stays_mended(options: ClusterRunOptions, story: str) -> None:
-    assert run_cluster(options).failure == "", story
+def test_a_seed_that_found_something_stays_mended(options: ClusterOptions, story: str) -> None:
+    assert play(options).failure == "", story
 
 
 @pytest.mark.parametrize(("nodes", "seconds"), [(3, 8.0), (5, 6.0)])
 def test_a_few_seeds_without_faults_are_exact(nodes: int, seconds: float) -> None:
-    assert cluster_campaign(ClusterRunOptions(0, nodes, seconds), range(1000, 1003)).failures == []
+    assert campaign(ClusterOptions(0, nodes, seconds), range(1000, 1003)).failures == []
 
 
 @pytest.mark.parametrize(("nodes", "seeds"), [(3, 6), (5, 4)])
 def test_a_few_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> None:
-    options = ClusterRunOptions(0, nodes, 8.0, faults=CLUSTER_FAULTS)
-    assert cluster_campaign(options, range(1100, 1100 + seeds)).failures == []
+    options = ClusterOptions(0, nodes, 8.0, faults=CLUSTER_FAULTS)
+    assert campaign(options, range(1100, 1100 + seeds)).failures == []
 
 
 @pytest.mark.parametrize(("nodes", "seeds"), [(3, 3), (5, 4)])
 def test_a_few_seeds_of_everything_keep_every_promise_when_streams_are_counted(nodes: int, seeds: int) -> None:
-    options = ClusterRunOptions(0, nodes, 8.0, faults=CLUSTER_FAULTS, placement="counting")
-    summary = cluster_campaign(options, range(1200, 1200 + seeds))
+    options = ClusterOptions(0, nodes, 8.0, faults=CLUSTER_FAULTS, placement="counting")
+    summary = campaign(options, range(1200, 1200 + seeds))
     assert summary.failures == []
     assert nodes < 5 or summary.counts["lists asked for"] > 100
 
@@ -72,16 +71,16 @@ def test_a_few_seeds_of_everything_keep_every_promise_when_streams_are_counted(n
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize(("nodes", "seeds"), [(3, 4), (5, 6), (8, 2)])
 def test_many_seeds_of_everything_keep_every_promise_when_streams_are_counted(nodes: int, seeds: int) -> None:
-    options = ClusterRunOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS, placement="counting")
-    assert cluster_campaign(options, range(4000, 4000 + seeds)).failures == []
+    options = ClusterOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS, placement="counting")
+    assert campaign(options, range(4000, 4000 + seeds)).failures == []
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize(("nodes", "seeds"), [(3, 12), (4, 12), (5, 12), (6, 7), (9, 6)])
 def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> None:
-    options = ClusterRunOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS)
-    summary = cluster_campaign(options, range(2000, 2000 + seeds))
+    options = ClusterOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS)
+    summary = campaign(options, range(2000, 2000 + seeds))
     assert summary.failures == []
     assert all(summary.counts[kind] for kind in CLUSTER_FAULTS if kind != "slow")
 
@@ -90,13 +89,13 @@ def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", CLUSTER_FAULTS)
 def test_each_fault_alone_keeps_every_promise(kind: str) -> None:
-    options = ClusterRunOptions(0, 5, 40.0, faults=(kind,))
-    assert cluster_campaign(options, range(3000, 3005)).failures == []
+    options = ClusterOptions(0, 5, 40.0, faults=(kind,))
+    assert campaign(options, range(3000, 3005)).failures == []
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_forty_brokers_settle_and_deliver() -> None:
-    options = ClusterRunOptions(1, 40, 8.0, clients=12)
+    options = ClusterOptions(1, 40, 8.0, clients=12)
     for faults in ((), ("crash", "join")):
-        assert run_cluster(replace(options, faults=faults)).failure == ""
+        assert play(replace(options, faults=faults)).failure == ""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.simulator.ring_campaign import campaign
-from headgate.broker.simulator.scenarios import RingOptions, run_ring
+from headgate.broker.simulator.scenarios import RingOptions, campaign, play
 
 PINNED = [
     (RingOptions(46), "an appendage beyond the last principal took its own ring for another one, and moved"),
@@ -26,7 +25,7 @@ PINNED = [
 
 @pytest.mark.parametrize(("options", "story"), PINNED)
 def test_a_seed_that_found_something_stays_mended(options: RingOptions, story: str) -> None:
-    assert run_ring(options).failure == "", story
+    assert play(options).failure == "", story
 
 
 def test_a_few_seeds_of_churn_keep_the_invariant() -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.simulator import Options, run_seed
+from headgate.broker.simulator.scenarios import BrokerOptions, play
 
 PINNED = [
-    (Options(5), "an unsubscription left runs for nobody in waiting portions, and the client refused them"),
-    (Options(18), "a batch that was sent again was recognised in silence, and its publisher waited for ever"),
-    (Options(22), "a GAP was said on a connection that broke, and nobody said it again"),
+    (BrokerOptions(5), "an unsubscription left runs for nobody in waiting portions, and the client refused them"),
+    (BrokerOptions(18), "a batch that was sent again was recognised in silence, and its publisher waited for ever"),
+    (BrokerOptions(22), "a GAP was said on a connection that broke, and nobody said it again"),
     (
-        Options(10065, steps=2_000, faults=("slow", "pauses")),
+        BrokerOptions(10065, steps=2_000, faults=("slow", "pauses")),
         "a batch refused behind the message that sent its publisher away had PUBACK and no ERROR",
     ),
-    (Options(40197), "of batches behind such a message the history took those for refused that were not"),
+    (BrokerOptions(40197), "of batches behind such a message the history took those for refused that were not"),
 ]
 
 
 @pytest.mark.parametrize(("options", "story"), PINNED, ids=lambda value: str(getattr(value, "seed", "")))
-def test_a_seed_that_found_something_stays_mended(options: Options, story: str) -> None:
-    assert run_seed(options).failure == "", story
+def test_a_seed_that_found_something_stays_mended(options: BrokerOptions, story: str) -> None:
+    assert play(options).failure == "", story

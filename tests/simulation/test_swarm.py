@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.simulator import Options, main, run_seed
+from headgate.broker.simulator import main
+from headgate.broker.simulator.scenarios import BrokerOptions, play
 
 
 def test_a_few_seeds_keep_every_promise() -> None:
-    failures = [verdict.failure for verdict in (run_seed(Options(seed, steps=1_000)) for seed in range(100, 112))]
+    failures = [verdict.failure for verdict in (play(BrokerOptions(seed, steps=1_000)) for seed in range(100, 112))]
     assert failures == [""] * 12
 
 

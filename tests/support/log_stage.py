@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.broker.simulator.checkers import Disks, LogChecker
-from headgate.broker.simulator.engine import ClusterOptions, ClusterWorld, Entry, LogList, Server
+from headgate.broker.simulator.engine import ClusterWorld, Entry, LogList, Server, Topology
 from headgate.broker.simulator.workloads import LogHistory
 from headgate.protocol.data import LogKind, LogName, Row, encode_row, make_batch
 
@@ -18,7 +18,7 @@ class LogStage:
     """Three servers that never start."""
 
     def __init__(self) -> None:
-        self.world = ClusterWorld(1, ClusterOptions(), (), lambda side, failure: None)
+        self.world = ClusterWorld(1, Topology(), (), lambda side, failure: None)
         self.servers = [self.world.add() for _ in range(3)]
         self.history = LogHistory()
         self.disks = Disks(self.world)

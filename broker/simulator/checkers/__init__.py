@@ -1,8 +1,9 @@
 """What must never be, and what must be at the end: one class a promise, and the first that fails ends the run.
 
-    clients    what clients of one broker see, CHECKERS (each a Checker): NothingUnexpected, OnlyMatching, OnlyInForce,
+    checker    Checker: hooks for all that happens, which do nothing
+    clients    what clients of one broker see, CHECKERS: NothingUnexpected, OnlyMatching, OnlyInForce,
                NoDuplicates, PublisherOrder, NothingLost, PublishedOnce, CreditKept, BoundedOutboxes, AllAnswered,
-               DeservedEndings, SoundNode; and clients of a cluster, CLUSTER_CHECKERS (ClusterChecker): OnlyAsked,
+               DeservedEndings, SoundNode; and clients of a cluster, CLUSTER_CHECKERS: OnlyAsked,
                OrderOfOneAnchor, AcceptedOnce, DeliveredOrAnnounced, Answered
     state      what only an oracle sees of a cluster, STATE_CHECKERS (StateChecker): FreshScopes, OneOwner, Replicated,
                SameSummaries, NothingWaits; scope_of is what a broker may answer for
@@ -14,6 +15,7 @@
 A checker compares with the history and the world, never with the broker's own idea of what is right.
 """
 
+from .checker import Checker
 from .clients import (
     CHECKERS,
     CLUSTER_CHECKERS,
@@ -21,8 +23,6 @@ from .clients import (
     AllAnswered,
     Answered,
     BoundedOutboxes,
-    Checker,
-    ClusterChecker,
     CreditKept,
     DeliveredOrAnnounced,
     DeservedEndings,
@@ -80,7 +80,6 @@ __all__ = [
     "Answered",
     "BoundedOutboxes",
     "Checker",
-    "ClusterChecker",
     "ComesBackWhole",
     "Consequences",
     "CreditKept",

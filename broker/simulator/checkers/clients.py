@@ -19,6 +19,7 @@ from headgate.protocol.messages import Error, Gap, Goodbye, Message, Subscribe
 
 from ..engine import Host, Violation
 from ..workloads import Client, ClusterHistory, Delivery, History, SubscriptionLog
+from .checker import Checker
 
 __all__ = [
     "AcceptedOnce",
@@ -27,8 +28,6 @@ __all__ = [
     "BoundedOutboxes",
     "CHECKERS",
     "CLUSTER_CHECKERS",
-    "Checker",
-    "ClusterChecker",
     "CreditKept",
     "DeliveredOrAnnounced",
     "DeservedEndings",
@@ -45,42 +44,14 @@ __all__ = [
 ]
 
 
-class Checker:
-    """Hooks that do nothing."""
+class OfClients(Checker):
+    """One that compares what clients see with the history."""
 
     def __init__(self, history: History) -> None:
         self.history = history
 
-    def fail(self, text: str) -> None:
-        """Raises Violation."""
-        raise Violation(type(self).__name__, text)
 
-    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """One input of one Host, before its effects are carried out."""
-
-    def portion(self, client: Client, portion: Portion) -> None:
-        """A DELIVER reached a client."""
-
-    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """One event reached one subscription."""
-
-    def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
-        """A GAP reached a client."""
-
-    def refused(self, client: Client, request: Message | None, error: Error) -> None:
-        """A request was refused."""
-
-    def acknowledged(self, client: Client, sequence: int) -> None:
-        """A PUBACK reached a client."""
-
-    def turned_away(self, client: Client, error: Error | Goodbye) -> None:
-        """The broker ended a connection."""
-
-    def finish(self, clients: Sequence[Client]) -> None:
-        """All is healed and quiet."""
-
-
-class NothingUnexpected(Checker):
+class NothingUnexpected(OfClients):
     """D1: every delivered event was published, and is the same to the byte."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
@@ -92,7 +63,7 @@ class NothingUnexpected(Checker):
             self.fail(f"{client.name} got {event.name} changed: {delivery.topic!r} {delivery.record!r}")
 
 
-class OnlyMatching(Checker):
+class OnlyMatching(OfClients):
     """D2: every delivered event is one that its subscription asks for, by the plain meaning."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
@@ -103,15 +74,14 @@ class OnlyMatching(Checker):
             self.fail(f"{client.name} got {event.name}, which {wanted} does not want")
 
 
-class OnlyInForce(Checker):
-    """D3: nothing comes for a subscription that was never in force, or after its UNSUBACK."""
+class OnlyAsked(OfClients):
+    """Nothing comes for a subscription that was not asked for, or after its UNSUBACK. In a cluster it may come before
+    SUBACK, which says that nothing is missed from then on, and waits for all brokers."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
         """The client must know it."""
         if log is None:
             self.fail(f"{client.name} got something for subscription {delivery.number}, which it does not have")
-        elif not log.acknowledged and client.losses == 0:
-            self.fail(f"{client.name} got something for subscription {delivery.number} before its SUBACK")
 
     def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
         """And so for gaps."""
@@ -119,7 +89,17 @@ class OnlyInForce(Checker):
             self.fail(f"{client.name} got a GAP for subscription {gap.subscription}, which it does not have")
 
 
-class NoDuplicates(Checker):
+class OnlyInForce(OnlyAsked):
+    """D3: nothing comes for a subscription that was never in force, or after its UNSUBACK."""
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """Nor before its SUBACK."""
+        super().delivered(client, log, delivery)
+        if log is not None and not log.acknowledged and client.losses == 0:
+            self.fail(f"{client.name} got something for subscription {delivery.number} before its SUBACK")
+
+
+class NoDuplicates(OfClients):
     """L5: a subscription gets an event at most once; there is no redelivery to ephemeral ones."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
@@ -131,7 +111,7 @@ class NoDuplicates(Checker):
                 self.fail(f"{client.name} got {event.name} twice for subscription {delivery.number}")
 
 
-class PublisherOrder(Checker):
+class PublisherOrder(OfClients):
     """D4: what one publisher published reaches a subscription in that order."""
 
     def __init__(self, history: History) -> None:
@@ -149,7 +129,7 @@ class PublisherOrder(Checker):
         self._last[log, event.publisher] = event.ordinal
 
 
-class NothingLost(Checker):
+class NothingLost(OfClients):
     """What was accepted after SUBACK is delivered or announced in a GAP; exactly so while no connection was lost."""
 
     def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
@@ -157,7 +137,7 @@ class NothingLost(Checker):
         if log is not None:
             log.gap += gap.count
 
-    def finish(self, clients: Sequence[Client]) -> None:
+    def finish(self, clients: Sequence[Client] = ()) -> None:
         """Compare what came with what had to come."""
         for client in clients:
             for log in client.subscriptions.values():
@@ -171,7 +151,7 @@ class NothingLost(Checker):
                     self.fail(f"{client.name}, subscription {log.number}: not what was expected")
 
 
-class PublishedOnce(Checker):
+class AcceptedOnce(OfClients):
     """P2: a batch that is sent again is recognised: an event never has two ids."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
@@ -182,14 +162,18 @@ class PublishedOnce(Checker):
                 self.fail(f"{event.name} was accepted twice, as {event.event_id} and {delivery.event_id}")
             event.event_id = delivery.event_id
 
+
+class PublishedOnce(AcceptedOnce):
+    """P2, and the one broker that there is counts what the twin counts."""
+
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """The broker's own count agrees with the twin's."""
+        """Compare the two."""
         accepted = host.node.statistics(host.world.now).events_received
         if isinstance(happened, Received) and accepted != self.history.accepted_events:
             self.fail(f"the broker took {accepted} events, it should have taken {self.history.accepted_events}")
 
 
-class CreditKept(Checker):
+class CreditKept(OfClients):
     """Q2: a portion is sent only while credit is left, so credit is passed by less than one portion."""
 
     def portion(self, client: Client, portion: Portion) -> None:
@@ -198,7 +182,7 @@ class CreditKept(Checker):
             self.fail(f"{client.name} allowed {client.allowed}, had {client.received}, and got {portion.count} more")
 
 
-class BoundedOutboxes(Checker):
+class BoundedOutboxes(OfClients):
     """Q1: what waits for slow subscribers stays within its bounds, each and all."""
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
@@ -213,7 +197,7 @@ class BoundedOutboxes(Checker):
             self.fail(f"{total} bytes wait in all, {config.outbox_bytes_total} may")
 
 
-class AllAnswered(Checker):
+class AllAnswered(OfClients):
     """L4: every publish and every request has its answer; refusals are deserved."""
 
     def refused(self, client: Client, request: Message | None, error: Error) -> None:
@@ -230,12 +214,16 @@ class AllAnswered(Checker):
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
         """No good batch is refused, nobody within the grace is a stranger."""
+        self.nothing_refused()
+
+    def nothing_refused(self) -> None:
+        """Ask the history."""
         if self.history.refused:
             self.fail(f"a good batch was refused: {self.history.refused[0]}")
         if self.history.broken_resumes:
             self.fail(self.history.broken_resumes[0])
 
-    def finish(self, clients: Sequence[Client]) -> None:
+    def finish(self, clients: Sequence[Client] = ()) -> None:
         """Nothing is open."""
         for client in clients:
             if not client.open:
@@ -245,7 +233,7 @@ class AllAnswered(Checker):
                 self.fail(f"{client.name} waits for answers to {waiting}")
 
 
-class DeservedEndings(Checker):
+class DeservedEndings(OfClients):
     """The broker ends a connection only for silence, slowness, its own end, or a session that goes on elsewhere."""
 
     _codes = (ErrorCode.TIMEOUT, ErrorCode.REPLACED, ErrorCode.SLOW_CONSUMER, ErrorCode.GOODBYE)
@@ -261,7 +249,7 @@ class DeservedEndings(Checker):
             self.fail(f"{client.name} was turned away: {error.code} {error.text}")
 
 
-class SoundNode(Checker):
+class SoundNode(OfClients):
     """The Node's own invariants hold after every step."""
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
@@ -272,7 +260,7 @@ class SoundNode(Checker):
             raise Violation(type(self).__name__, f"after {type(happened).__name__}: {error}") from error
 
 
-CHECKERS: tuple[type[Checker], ...] = (
+CHECKERS: tuple[type[OfClients], ...] = (
     NothingUnexpected,
     OnlyMatching,
     OnlyInForce,
@@ -289,22 +277,12 @@ CHECKERS: tuple[type[Checker], ...] = (
 """In the order in which they look."""
 
 
-class ClusterChecker(Checker):
-    """One that knows what happened to brokers."""
+class DeliveredOrAnnounced(NothingLost):
+    """What any broker accepted after SUBACK is delivered or announced in a GAP, but for what an incident excuses."""
 
     history: ClusterHistory
 
-
-class DeliveredOrAnnounced(ClusterChecker):
-    """What any broker accepted after SUBACK is delivered or announced in a GAP; without incidents, and without lost
-    connections, it is exactly what was delivered."""
-
-    def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
-        """Add up."""
-        if log is not None:
-            log.gap += gap.count
-
-    def finish(self, clients: Sequence[Client]) -> None:
+    def finish(self, clients: Sequence[Client] = ()) -> None:
         """Compare what came with what had to come."""
         incidents = self.history.incidents
         for client in clients:
@@ -322,71 +300,32 @@ class DeliveredOrAnnounced(ClusterChecker):
                     )
 
 
-class OnlyAsked(ClusterChecker):
-    """Nothing comes for a subscription that was not asked for, or after its UNSUBACK. It may come before SUBACK, which
-    says that nothing is missed from then on, and waits for all brokers."""
-
-    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """The client must know it."""
-        if log is None:
-            self.fail(f"{client.name} got something for subscription {delivery.number}, which it does not have")
-
-    def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
-        """And so for gaps."""
-        if log is None and gap.subscription != 0:
-            self.fail(f"{client.name} got a GAP for subscription {gap.subscription}, which it does not have")
-
-
-class OrderOfOneAnchor(ClusterChecker):
+class OrderOfOneAnchor(PublisherOrder):
     """While nothing goes wrong, what one publisher published reaches a subscription that rests at one key in order."""
 
-    def __init__(self, history: ClusterHistory) -> None:
-        super().__init__(history)
-        self._last: dict[tuple[SubscriptionLog, str], tuple[float, int]] = {}
+    history: ClusterHistory
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """Ordinals grow."""
-        event = self.history.events.get(delivery.name)
-        if log is None or event is None or log.pattern is None or self.history.incidents.any:
+        """Ordinals grow where there is one key."""
+        if log is None or log.pattern is None or self.history.incidents.any:
             return
         if log.pattern.stream in self.history.schemas:
             return  # then it may rest on an arc
-        anchor = plan(log.pattern, log.condition, None)
-        if len(anchor.segments) != 1 or anchor.segments[0].low != anchor.segments[0].high:
-            return
-        _, last = self._last.get((log, event.publisher), (0.0, -1))
-        if event.ordinal < last:
-            self.fail(f"{client.name} got {event.name} after number {last} of the same publisher")
-        self._last[log, event.publisher] = (event.accepted_at, event.ordinal)
+        segments = plan(log.pattern, log.condition, None).segments
+        if len(segments) == 1 and segments[0].low == segments[0].high:
+            super().delivered(client, log, delivery)
 
 
-class AcceptedOnce(ClusterChecker):
-    """A batch that is sent again is recognised: an event never has two ids."""
+class Answered(AllAnswered):
+    """Every publish and every request has its answer, when all is quiet; refusals are deserved, or no broker answers
+    for what was asked, and connections end for a broker's end as well."""
 
-    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """Remember the first id."""
-        event = self.history.events.get(delivery.name)
-        if event is not None:
-            if event.event_id is not None and event.event_id != delivery.event_id:
-                self.fail(f"{event.name} was accepted twice, as {event.event_id} and {delivery.event_id}")
-            event.event_id = delivery.event_id
-
-
-class Answered(ClusterChecker):
-    """Every publish and every request has its answer; refusals are deserved."""
+    history: ClusterHistory
 
     def refused(self, client: Client, request: Message | None, error: Error) -> None:
-        """Only what does not parse or is not served may be refused, or what no broker answers for."""
-        codes = (ErrorCode.BAD_CONDITION, ErrorCode.BAD_PATTERN, ErrorCode.UNSUPPORTED)
-        unavailable = error.code == ErrorCode.UNAVAILABLE and self.history.incidents.any
-        if not unavailable and (not isinstance(request, Subscribe) or error.code not in codes):
-            self.fail(f"{client.name} was refused {request}: {error.text}")
-
-    def acknowledged(self, client: Client, sequence: int) -> None:
-        """Only what was sent can be acknowledged, and never less than before."""
-        if not client.acknowledged <= sequence <= client.sequence:
-            text = f"{client.name} got PUBACK {sequence} after {client.acknowledged}, having sent {client.sequence}"
-            self.fail(text)
+        """As with one broker, but that others may be out of reach."""
+        if not (error.code == ErrorCode.UNAVAILABLE and self.history.incidents.any):
+            super().refused(client, request, error)
 
     def turned_away(self, client: Client, error: Error | Goodbye) -> None:
         """Connections end for silence, slowness, a broker's end, or a session that goes on elsewhere."""
@@ -394,21 +333,16 @@ class Answered(ClusterChecker):
         if error.code not in (*codes, ErrorCode.SHUTTING_DOWN):
             self.fail(f"{client.name} was turned away: {error.code} {error.text}")
 
-    def finish(self, clients: Sequence[Client]) -> None:
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """What looks wrong in the middle may be known to be right later."""
+
+    def finish(self, clients: Sequence[Client] = ()) -> None:
         """Nothing is open, and no good batch was refused."""
-        if self.history.refused:
-            self.fail(f"a good batch was refused: {self.history.refused[0]}")
-        if self.history.broken_resumes:
-            self.fail(self.history.broken_resumes[0])
-        for client in clients:
-            if not client.open:
-                self.fail(f"{client.name} has no connection")
-            if client.pending or client.unacknowledged:
-                waiting = f"{list(client.pending.values())} and {len(client.unacknowledged)} batches"
-                self.fail(f"{client.name} waits for answers to {waiting}")
+        self.nothing_refused()
+        super().finish(clients)
 
 
-CLUSTER_CHECKERS: tuple[type[Checker], ...] = (
+CLUSTER_CHECKERS: tuple[type[OfClients], ...] = (
     NothingUnexpected,
     OnlyMatching,
     OnlyAsked,

@@ -19,8 +19,9 @@ from headgate.broker.core.inputs import Input, Opened, Received, Stored
 from headgate.protocol.data import Batch, LogKind, LogName, Row, decode_record, decode_row, row_batch
 from headgate.protocol.messages import Answer, Error, Mode, Puback, Publish, Scope
 
-from ..engine import WALL_CLOCK_OFFSET_SECONDS, ClusterWorld, Entry, Host, LogList, Server, Violation
-from ..workloads import LogHistory
+from ..engine import WALL_CLOCK_OFFSET_SECONDS, ClusterWorld, Entry, Host, LogList, Server
+from ..workloads import Client, LogHistory
+from .checker import Checker
 
 __all__ = [
     "ComesBackWhole",
@@ -34,26 +35,13 @@ __all__ = [
 ]
 
 
-class LogChecker:
-    """Hooks that do nothing."""
+class LogChecker(Checker):
+    """One that knows what is on all disks."""
 
     def __init__(self, world: ClusterWorld, history: LogHistory, disks: Disks) -> None:
-        self.world = world
+        self.world: ClusterWorld = world
         self.history = history
         self.disks = disks
-
-    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """One step of a broker, before its effects are carried out."""
-
-    def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
-        """A row that was not on that disk before."""
-
-    def finish(self) -> None:
-        """All is whole again, and nothing is under way."""
-
-    def fail(self, text: str) -> None:
-        """Raises Violation."""
-        raise Violation(type(self).__name__, f"at {self.world.now:.4f}: {text}")
 
 
 def names_of(row: Row) -> list[str]:
@@ -331,7 +319,7 @@ class ComesBackWhole(LogChecker):
                 self.fail(f"{name} came back in epoch {happened.epoch}, after {self._epochs[name]}")
         self._epochs[name] = max(self._epochs.get(name, 0), host.node.log.epoch)
 
-    def finish(self) -> None:
+    def finish(self, clients: Sequence[Client] = ()) -> None:
         """Whatever was acknowledged is on some disk."""
         self.disks.look()
         for event in self.history.acknowledged:
@@ -345,7 +333,7 @@ class StoredElsewhere(LogChecker):
     Judged in runs whose only fault is `follower`, one full disk at a time: others may hinder as well.
     """
 
-    def finish(self) -> None:
+    def finish(self, clients: Sequence[Client] = ()) -> None:
         """Nobody waited in vain."""
         if len(self.world.servers) > 2:
             late = {node.config.name: node.log.late for node in self.world.nodes() if node.log.late}

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 from headgate.broker.core.cluster import LIFE_SHIFT
 from headgate.broker.core.effects import Effect, Note, Send
+from headgate.broker.core.inputs import Input
 from headgate.broker.core.keyspace import between
 from headgate.broker.core.membership import (
     Chord,
@@ -40,9 +41,10 @@ from headgate.broker.core.membership import (
 )
 from headgate.protocol.messages import Letter as WireLetter
 
-from ..engine import ClusterWorld, Host, RingHost, RingWorld, Violation, outcome, pointers_of, snapshot_of
+from ..engine import ClusterWorld, Host, RingHost, RingWorld, outcome, pointers_of, snapshot_of
 from ..limits import CALM_SECONDS
-from ..workloads import ClusterHistory
+from ..workloads import Client, ClusterHistory
+from .checker import Checker
 from .state import StateChecker
 
 __all__ = [
@@ -58,21 +60,11 @@ __all__ = [
 ]
 
 
-class RingChecker:
-    """Hooks that do nothing."""
+class RingChecker(Checker):
+    """One that looks at the machines of a bare ring."""
 
     def __init__(self, world: RingWorld) -> None:
-        self.world = world
-
-    def fail(self, text: str) -> None:
-        """Raises Violation."""
-        raise Violation(type(self).__name__, text)
-
-    def step(self, host: RingHost, happened: ChordInput, effects: Sequence[ChordEffect]) -> None:
-        """One broker did something."""
-
-    def settled(self) -> None:
-        """Somebody's pointers changed, or somebody died or began."""
+        self.world: RingWorld = world
 
 
 class InvariantHolds(RingChecker):
@@ -199,7 +191,7 @@ class RingKept(StateChecker):
         self._last: dict[str, object] = {}
         self._list_length = 0
 
-    def step(self, host: Host, effects: Sequence[Effect]) -> None:
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
         """One broker did something: judge it if it changed anybody's pointers, or what is known of the dead."""
         chord = host.node.cluster.chord
         if chord is None:
@@ -229,7 +221,7 @@ class RingKept(StateChecker):
         if self.world.now - self._sound_since >= CALM_SECONDS:
             self.strict, self._before = True, snapshot
 
-    def rest(self) -> None:
+    def finish(self, clients: Sequence[Client] = ()) -> None:
         """One ideal ring, or one full mesh."""
         chords = self._chords()
         if not chords:

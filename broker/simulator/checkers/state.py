@@ -1,19 +1,20 @@
 """Checkers that look into the brokers of a cluster: who answers for what, with which copies, and is it the truth?
 
-They look at moments (`look`), all of them at every broker that runs, and at the quiet end (`rest`). A broker that
+They look at moments (`look`), all of them at every broker that runs, and at the quiet end (`finish`). A broker that
 stands still is looked at too: its word counts for nothing only if its leases are over by the clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from headgate.broker.core import Node
 from headgate.broker.core.keyspace import Scope
 from headgate.broker.core.kv import Item
 
-from ..engine import ClusterWorld, Violation
-from ..workloads import ClusterHistory
+from ..engine import ClusterWorld
+from ..workloads import Client, ClusterHistory
+from .checker import Checker
 
 __all__ = [
     "FreshScopes",
@@ -27,22 +28,12 @@ __all__ = [
 ]
 
 
-class StateChecker:
-    """Hooks that do nothing."""
+class StateChecker(Checker):
+    """One that looks into the brokers of a cluster."""
 
     def __init__(self, world: ClusterWorld, history: ClusterHistory) -> None:
-        self.world = world
+        self.world: ClusterWorld = world
         self.history = history
-
-    def fail(self, text: str) -> None:
-        """Raises Violation."""
-        raise Violation(type(self).__name__, f"at {self.world.now:.3f}: {text}")
-
-    def look(self) -> None:
-        """In the middle of everything."""
-
-    def rest(self) -> None:
-        """All is whole again and quiet."""
 
 
 def scope_of(node: Node, now: float) -> Scope:
@@ -103,7 +94,7 @@ class OneOwner(StateChecker):
 class Replicated(StateChecker):
     """At rest every item is at its owners and their siblings, and the owners have all leases."""
 
-    def rest(self) -> None:
+    def finish(self, clients: Sequence[Client] = ()) -> None:
         """Count copies."""
         nodes = self.world.nodes()
         wanted = min(len(nodes), self.world.options.replicas + 1)
@@ -125,7 +116,7 @@ class SameSummaries(StateChecker):
         if not self.history.incidents.is_apart(self.world.now):
             self._compare([node for node in self.world.nodes() if scope_of(node, self.world.now).stretches])
 
-    def rest(self) -> None:
+    def finish(self, clients: Sequence[Client] = ()) -> None:
         """All."""
         self._compare(self.world.nodes())
 
@@ -146,7 +137,7 @@ class SameSummaries(StateChecker):
 class NothingWaits(StateChecker):
     """At rest no event waits anywhere."""
 
-    def rest(self) -> None:
+    def finish(self, clients: Sequence[Client] = ()) -> None:
         """Look at what waits."""
         for node in self.world.nodes():
             if node.forwarding._waiting:

@@ -8,7 +8,7 @@ Order of reading: `world`, then what lives in it.
                    messages where bytes would be too slow
     peer_network   PeerNetwork: the links between brokers, as PeerNetworkOptions say
     disk           Disk, Entry, LogList, ListStore: what a broker keeps; LogHost: the thread that writes it
-    cluster        ClusterWorld: brokers (each a Server over all its lives) with both networks, as ClusterOptions say
+    cluster        ClusterWorld: brokers (each a Server over all its lives) with both networks, as their Topology says
     ring           RingWorld, RingHost, RingNetworkOptions: membership machines alone; pointers_of, outcome and
                    snapshot_of show their ring to the oracle
     trace          Trace, as_text: inputs and effects as stable text and its digest
@@ -17,7 +17,7 @@ Time moves only by `World.step` and `World.run_for`; whoever wants something lat
 from the seed, so a run can be had again from its number.
 """
 
-from .cluster import ClusterOptions, ClusterWorld, Server
+from .cluster import ClusterWorld, Server, Topology
 from .disk import Disk, Entry, ListStore, LogHost, LogList
 from .network import Connection, Network, NetworkOptions, PlainSession
 from .peer_network import PeerNetwork, PeerNetworkOptions
@@ -27,7 +27,6 @@ from .world import WALL_CLOCK_OFFSET_SECONDS, Host, Violation, World
 
 __all__ = [
     "WALL_CLOCK_OFFSET_SECONDS",
-    "ClusterOptions",
     "ClusterWorld",
     "Connection",
     "Disk",
@@ -45,6 +44,7 @@ __all__ = [
     "RingNetworkOptions",
     "RingWorld",
     "Server",
+    "Topology",
     "Trace",
     "Violation",
     "World",

@@ -20,11 +20,11 @@ from .network import Network, NetworkOptions
 from .peer_network import PeerNetwork, PeerNetworkOptions
 from .world import WALL_CLOCK_OFFSET_SECONDS, Host, Watcher, World
 
-__all__ = ["ClusterOptions", "ClusterWorld", "Server"]
+__all__ = ["Topology", "ClusterWorld", "Server"]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterOptions:
+class Topology:
     """What the brokers of a world have in common."""
 
     replicas: int = 2
@@ -120,7 +120,7 @@ class ClusterWorld(World):
     def __init__(
         self,
         seed: int,
-        options: ClusterOptions,
+        options: Topology,
         watchers: Sequence[Watcher],
         failed: Callable[[str, HeadgateError], None],
     ) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from typing import Any, Protocol
 
 from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received
@@ -330,6 +331,11 @@ class Network:
         link = self.next_link()
         connection = self.connections[link] = Connection(self, host, client, link)
         return connection
+
+    def any_connection(self, random: Random) -> Connection | None:
+        """One of those that are there."""
+        connections = list(self.connections.values())
+        return random.choice(connections) if connections else None
 
     def next_link(self) -> int:
         """A number for a link."""

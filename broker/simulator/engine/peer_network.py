@@ -14,9 +14,10 @@ A pipe whose reader is slow fills up; over a bound the writer's Host hears LinkP
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Any
 
 from headgate.broker.core.inputs import DialFailed, LinkDown, LinkPaused, LinkResumed, PeerUp, Received
@@ -239,6 +240,20 @@ class PeerNetwork:
         """All ways are open again."""
         self._blocked.clear()
         self._look_at_roads()
+
+    def isolate(self, one: str, others: Iterable[str]) -> None:
+        """Nothing goes between this broker and the others."""
+        for other in others:
+            if other != one:
+                self._blocked[one, other] = self._blocked[other, one] = None
+        self._look_at_roads()
+
+    def cut_any(self, random: Random) -> bool:
+        """Break some link, if there is one."""
+        links = list(self.links)
+        if links:
+            random.choice(links).cut()
+        return bool(links)
 
     def between(self, one: str, other: str) -> list[PeerLink]:
         """Links of these two brokers."""

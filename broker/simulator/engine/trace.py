@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from headgate.broker.core.effects import Effect
-from headgate.broker.core.inputs import Input
 from headgate.protocol.data import Batch, Portion
 
 from ..limits import TRACE_VALUE_LENGTH_MAX
@@ -45,25 +43,37 @@ def as_text(value: Any) -> str:
     return text
 
 
-class Trace:
-    """Lines into a digest, and to whoever wants to read them."""
+def _shape(what: Any) -> str:
+    """The name of what happened or was done, and of what was said with it."""
+    said = getattr(what, "messages", None) or [getattr(what, "message", None) or getattr(what, "letter", None)]
+    said = [getattr(one, "body", one) if type(one).__name__ == "Letter" else one for one in said if one is not None]
+    return " ".join(type(one).__name__ for one in (what, *said))
 
-    def __init__(self, write: Callable[[str], object] | None = None) -> None:
+
+class Trace:
+    """Lines to whoever wants to read them, and into a digest: whole, or the time and shape of each step."""
+
+    def __init__(self, write: Callable[[str], object] | None = None, whole: bool = True) -> None:
         self._hash = hashlib.sha256()
         self._write = write
-        self.lines = 0
+        self._whole = whole
 
-    def step(self, now: float, node: str, happened: Input, effects: Sequence[Effect]) -> None:
+    def step(self, now: float, node: str, happened: Any, effects: Sequence[Any]) -> None:
         """One input of one node with everything that it led to."""
-        self.line(f"{now:.6f} {node} < {as_text(happened)}")
-        for effect in effects:
-            self.line(f"{now:.6f} {node} > {as_text(effect)}")
+        if self._whole or self._write is not None:
+            lines = [f"{now:.6f} {node} < {as_text(happened)}"]
+            lines += [f"{now:.6f} {node} > {as_text(effect)}" for effect in effects]
+            for line in lines:
+                if self._write is not None:
+                    self._write(f"{line}\n")
+                if self._whole:
+                    self._hash.update(line.encode())
+        if not self._whole:
+            self._hash.update(f"{now:.9f} {node} {' '.join(map(_shape, (happened, *effects)))}\n".encode())
 
     def line(self, text: str) -> None:
         """One line, without its line feed."""
-        self.lines += 1
-        self._hash.update(text.encode())
-        self._hash.update(b"\n")
+        self._hash.update(f"{text}\n".encode())
         if self._write is not None:
             self._write(text + "\n")
 

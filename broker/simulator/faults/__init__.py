@@ -1,32 +1,34 @@
-"""What goes wrong in a run: one nemesis for each kind, with rates drawn from the seed, which heals all in the end.
+"""What goes wrong in a run: a nemesis strikes at rates drawn from the seed, and heals all in the end.
 
-    broker     FAULTS of clients' connections: FaultOptions, Nemesis, parse_faults
-    cluster    CLUSTER_FAULTS of brokers and their links: ClusterFaultOptions, ClusterNemesis, parse_cluster_faults
+    nemesis    Nemesis, the base of all; kinds_of reads the names of faults
+    clients    FAULTS of clients' connections: ClientFaults, ClientNemesis
+    cluster    CLUSTER_FAULTS of brokers and their links: ClusterFaults, ClusterNemesis
     log        LOG_FAULTS of brokers and disks, and NAMED_FAULTS that are asked for by name: LogFaults, LogNemesis
-    ring       churn and storms of the bare ring: RingFaultOptions, RingNemesis; may_crash asks the ring's assumptions
+    ring       churn and storms of the bare ring: RingFaults, RingNemesis; may_crash asks the ring's assumptions
 
 A run draws its own rates: a swarm of runs finds more than one average would.
 """
 
-from .broker import FAULTS, FaultOptions, Nemesis, parse_faults
-from .cluster import CLUSTER_FAULTS, ClusterFaultOptions, ClusterNemesis, parse_cluster_faults
+from .clients import FAULTS, ClientFaults, ClientNemesis
+from .cluster import CLUSTER_FAULTS, ClusterFaults, ClusterNemesis
 from .log import LOG_FAULTS, NAMED_FAULTS, LogFaults, LogNemesis
-from .ring import RingFaultOptions, RingNemesis, may_crash
+from .nemesis import Nemesis, kinds_of
+from .ring import RingFaults, RingNemesis, may_crash
 
 __all__ = [
     "CLUSTER_FAULTS",
     "FAULTS",
     "LOG_FAULTS",
     "NAMED_FAULTS",
-    "ClusterFaultOptions",
+    "ClientFaults",
+    "ClientNemesis",
+    "ClusterFaults",
     "ClusterNemesis",
-    "FaultOptions",
     "LogFaults",
     "LogNemesis",
     "Nemesis",
-    "RingFaultOptions",
+    "RingFaults",
     "RingNemesis",
+    "kinds_of",
     "may_crash",
-    "parse_cluster_faults",
-    "parse_faults",
 ]

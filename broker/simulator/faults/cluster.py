@@ -1,4 +1,4 @@
-"""Faults of a cluster, and the one who makes them happen.
+"""Faults of a cluster and its brokers.
 
     crash      a broker dies, killed or without power, and comes back later in a new life with what it had stored
     pause      a broker stands still, for a moment or longer than it takes to be given up
@@ -17,8 +17,7 @@ while longer, until its neighbours have made good what it held. Every run draws 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -26,27 +25,26 @@ from random import Random
 from ..engine import ClusterWorld, Server
 from ..limits import APART_SECONDS, LOST_WITH_STUCK_SECONDS, REPAIR_SECONDS
 from ..workloads import ClusterHistory
+from .nemesis import NEVER, Nemesis
 
-__all__ = ["CLUSTER_FAULTS", "ClusterFaultOptions", "ClusterNemesis", "parse_cluster_faults"]
+__all__ = ["CLUSTER_FAULTS", "ClusterFaults", "ClusterNemesis"]
 
 CLUSTER_FAULTS = ("crash", "pause", "partition", "join", "leave", "link", "cut", "disaster", "slow")
 
-_NEVER = float("inf")
-
 
 @dataclass(frozen=True, slots=True)
-class ClusterFaultOptions:
+class ClusterFaults:
     """Mean seconds between faults of each kind; infinity means never."""
 
-    crash: float = _NEVER
-    pause: float = _NEVER
-    partition: float = _NEVER
-    join: float = _NEVER
-    leave: float = _NEVER
-    link: float = _NEVER
-    cut: float = _NEVER
-    disaster: float = _NEVER
-    slow: float = _NEVER
+    crash: float = NEVER
+    pause: float = NEVER
+    partition: float = NEVER
+    join: float = NEVER
+    leave: float = NEVER
+    link: float = NEVER
+    cut: float = NEVER
+    disaster: float = NEVER
+    slow: float = NEVER
     """Not a rate: the share of slow clients, if it is finite."""
     down_seconds_max: float = 5.0
     pause_seconds_max: float = 5.0
@@ -55,7 +53,7 @@ class ClusterFaultOptions:
     """So many brokers may be in trouble at a time."""
 
     @classmethod
-    def drawn(cls, random: Random, kinds: Sequence[str], together_max: int) -> ClusterFaultOptions:
+    def drawn(cls, random: Random, kinds: Sequence[str], together_max: int) -> ClusterFaults:
         """The rates of one run, for these kinds of faults."""
         rates = {
             "crash": random.choice((3.0, 8.0, 20.0)),
@@ -66,7 +64,7 @@ class ClusterFaultOptions:
             "link": random.choice((0.5, 2.0, 8.0)),
             "cut": random.choice((1.0, 5.0)),
             "disaster": random.choice((10.0, 30.0)),
-            "slow": random.choice((_NEVER, 0.3, 1.0)),
+            "slow": random.choice((NEVER, 0.3, 1.0)),
         }
         down = random.choice((0.5, 3.0, 15.0))
         still = random.choice((0.5, 3.0, 15.0))
@@ -78,7 +76,7 @@ class ClusterFaultOptions:
         )
 
     def __str__(self) -> str:
-        rates = {kind: getattr(self, kind) for kind in CLUSTER_FAULTS if getattr(self, kind) < _NEVER}
+        rates = {kind: getattr(self, kind) for kind in CLUSTER_FAULTS if getattr(self, kind) < NEVER}
         kinds = [f"{kind} every {rate:g} s" if kind != "slow" else f"{rate:g} slow" for kind, rate in rates.items()]
         spans = f"down up to {self.down_seconds_max:g} s, still up to {self.pause_seconds_max:g} s"
         return (
@@ -86,48 +84,36 @@ class ClusterFaultOptions:
         )
 
 
-def parse_cluster_faults(text: str) -> tuple[str, ...]:
-    """`crash,pause` -> the kinds; `none` -> (), `all` -> all. Raises ValueError."""
-    if text == "all":
-        return CLUSTER_FAULTS
-    kinds = tuple(kind for kind in text.split(",") if kind and kind != "none")
-    for kind in kinds:
-        if kind not in CLUSTER_FAULTS:
-            raise ValueError(f"no such fault: {kind}; there are {', '.join(CLUSTER_FAULTS)}, all and none")
-    return kinds
+class ClusterNemesis(Nemesis):
+    """Strikes brokers, their links and clients' connections, not more of them at a time than the cluster survives."""
 
-
-class ClusterNemesis:
-    """Makes faults happen until it is told to stop; then everything heals and every broker runs."""
-
-    def __init__(self, world: ClusterWorld, history: ClusterHistory, options: ClusterFaultOptions) -> None:
+    def __init__(self, world: ClusterWorld, history: ClusterHistory, options: ClusterFaults) -> None:
+        super().__init__(world)
         self._world = world
         self._history = history
         self._options = options
-        self._active = True
         self._troubled: dict[str, float] = {}
         """Broker -> until when it counts as in trouble; infinity while it is."""
         self._gone: dict[str, None] = {}
         self._apart_since = 0.0
         self._apart: tuple[Server, ...] = ()
         self._joins_left = 3
-        self.done: Counter[str] = Counter()
         actions = {
             "crash": self._crash,
             "pause": self._pause,
             "partition": self._partition,
             "join": self._join,
             "leave": self._leave,
-            "link": self._link,
+            "link": lambda: world.peers.cut_any(self.random),
             "cut": self._cut,
             "disaster": self._disaster,
         }
         for kind, action in actions.items():
-            self._later(getattr(options, kind), kind, action)
+            self.every(getattr(options, kind), kind, action)
 
     def stop(self) -> None:
         """No more faults: all heals, who stands still goes on, who is down comes back."""
-        self._active = False
+        super().stop()
         self._heal()
         for server in self._world.servers.values():
             if server.host is not None:
@@ -135,17 +121,10 @@ class ClusterNemesis:
             elif server.name not in self._gone:
                 server.start()
 
-    def _later(self, interval_seconds: float, kind: str, action: Callable[[], bool]) -> None:
-        if interval_seconds == _NEVER:
-            return
-
-        def strike() -> None:
-            if self._active:
-                self._history.incidents.any = True
-                self.done[kind] += action()
-                self._later(interval_seconds, kind, action)
-
-        self._world.after(self._world.random.expovariate(1.0 / interval_seconds), strike)
+    def may_strike(self) -> bool:
+        """Always; from now on something happened."""
+        self._history.incidents.any = True
+        return True
 
     def _victim(self) -> Server | None:
         """A broker that may get into trouble now."""
@@ -155,10 +134,10 @@ class ClusterNemesis:
         well = [server for server in self._world.serving() if server.name not in self._troubled]
         if len(self._troubled) >= self._options.together or len(well) < 2:
             return None
-        return self._world.random.choice(well)
+        return self.random.choice(well)
 
     def _in_trouble(self, server: Server) -> None:
-        self._troubled[server.name] = _NEVER
+        self._troubled[server.name] = NEVER
 
     def _well_again(self, server: Server) -> None:
         self._troubled[server.name] = self._world.now + REPAIR_SECONDS
@@ -169,12 +148,12 @@ class ClusterNemesis:
             return False
         self._in_trouble(server)
         self._history.died(server.host)
-        server.crash(self._world.random.random() < self._options.silent_probability)
-        self._world.after(self._world.random.uniform(0.1, self._options.down_seconds_max), lambda: self._start(server))
+        server.crash(self.random.random() < self._options.silent_probability)
+        self._world.after(self.random.uniform(0.1, self._options.down_seconds_max), lambda: self._start(server))
         return True
 
     def _disaster(self) -> bool:
-        random, living = self._world.random, [one for one in self._world.living() if not one.leaving]
+        random, living = self.random, [one for one in self._world.living() if not one.leaving]
         if self._history.incidents.is_apart(self._world.now) or len(living) < 2:
             return False
         struck = random.sample(living, random.randint(2, len(living)))
@@ -205,7 +184,7 @@ class ClusterNemesis:
             host.resume()
             self._well_again(server)
 
-        self._world.after(self._world.random.uniform(0.1, self._options.pause_seconds_max), go_on)
+        self._world.after(self.random.uniform(0.1, self._options.pause_seconds_max), go_on)
         return True
 
     def _leave(self) -> bool:
@@ -216,11 +195,11 @@ class ClusterNemesis:
         self._history.left(server.host)
         server.leave()
         living = len(self._world.serving())
-        if living > self._world.options.replicas + 1 and self._world.random.random() < 0.3:
+        if living > self._world.options.replicas + 1 and self.random.random() < 0.3:
             self._gone[server.name] = None
             self._well_again(server)
         else:
-            self._world.after(self._world.random.uniform(2.0, 5.0), lambda: self._start(server))
+            self._world.after(self.random.uniform(2.0, 5.0), lambda: self._start(server))
         return True
 
     def _join(self) -> bool:
@@ -231,22 +210,16 @@ class ClusterNemesis:
         self._world.add().start()
         return True
 
-    def _link(self) -> bool:
-        links = list(self._world.peers.links)
-        if links:
-            self._world.random.choice(links).cut()
-        return bool(links)
-
     def _cut(self) -> bool:
-        connections = list(self._world.clients.connections.values())
-        if connections:
-            self._world.random.choice(connections).cut()
-        return bool(connections)
+        connection = self._world.clients.any_connection(self.random)
+        if connection is not None:
+            connection.cut()
+        return connection is not None
 
     def _partition(self) -> bool:
         if self._apart or self._victim() is None:
             return False
-        random, servers = self._world.random, list(self._world.servers.values())
+        random, servers = self.random, list(self._world.servers.values())
         count = random.choice((1, random.randint(1, max(1, len(servers) // 2))))
         self._apart = tuple(random.sample(servers, count))
         self._apart_since = self._world.now

@@ -1,4 +1,4 @@
-"""Faults of a cluster that keeps logs, and the one who makes them happen.
+"""Faults of a cluster that keeps logs: brokers, links, producers' connections and disks.
 
     crash     a broker dies, in the middle of a transaction or not, and comes back with what its disk has synced
     pause     a broker stands still
@@ -20,7 +20,6 @@ was never in company has the only copy, so its disk is left alone.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +29,7 @@ from typing import Any
 from ..engine import ClusterWorld, Server
 from ..limits import CALM_AFTER_HARM_SECONDS
 from ..workloads import LogHistory
+from .nemesis import Nemesis
 
 __all__ = ["LOG_FAULTS", "LogFaults", "LogNemesis", "NAMED_FAULTS"]
 
@@ -37,7 +37,6 @@ LOG_FAULTS = ("crash", "pause", "link", "cut", "apart", "slow", "full", "failing
 NAMED_FAULTS = ("brim", "follower")
 """Those that happen only where they are asked for by name."""
 
-_NEVER = float("inf")
 _HARMS = ("all", "newest", "rot", "backup", "backup")
 _BACKUP_SECONDS = 2.0
 _HARMLESS_SECONDS = 4.0
@@ -65,23 +64,22 @@ class LogFaults:
         return ", ".join(f"{kind} every {rate:g} s" for kind, rate in self.rates.items()) or "no faults"
 
 
-class LogNemesis:
-    """Makes faults happen until it is told to stop; then everything heals and every broker runs."""
+class LogNemesis(Nemesis):
+    """Strikes brokers and disks one at a time, and harms one disk when all is well."""
 
     def __init__(self, world: ClusterWorld, history: LogHistory, faults: LogFaults, look: Callable[[], None]) -> None:
+        super().__init__(world)
         self._world = world
         self._history = history
         self._faults = faults
         self._look = look
-        self._active = True
         self._busy_until = self._calm_until = 0.0
         self._harmed = False
         self._backups: dict[str, Any] = {}
-        self.done: Counter[str] = Counter()
         actions: dict[str, Callable[[], bool]] = {
             "crash": self._crash,
             "pause": self._pause,
-            "link": self._link,
+            "link": lambda: world.peers.cut_any(self.random),
             "cut": self._cut,
             "apart": self._apart,
             "slow": self._slow,
@@ -92,7 +90,7 @@ class LogNemesis:
             "harm": self._harm,
         }
         for kind, rate in faults.rates.items():
-            self._later(rate, kind, actions[kind])
+            self.every(rate, kind, actions[kind])
         self._began = world.now
         if "harm" in faults.rates:
             for server in world.servers.values():
@@ -100,7 +98,7 @@ class LogNemesis:
 
     def stop(self) -> None:
         """All is well from now on."""
-        self._active = False
+        super().stop()
         self._world.peers.heal()
         for server in self._world.servers.values():
             self._mend(server)
@@ -109,13 +107,9 @@ class LogNemesis:
             else:
                 server.start()
 
-    def _later(self, interval_seconds: float, kind: str, action: Callable[[], bool]) -> None:
-        def strike() -> None:
-            if self._active:
-                self.done[kind] += self._world.now >= self._calm_until and action()
-                self._later(interval_seconds, kind, action)
-
-        self._world.after(self._world.random.expovariate(1.0 / interval_seconds), strike)
+    def may_strike(self) -> bool:
+        """Nothing else happens while copies of a harmed disk are made good."""
+        return self._world.now >= self._calm_until
 
     def _victim(self, seconds: float) -> Server | None:
         """A broker that may get into trouble now, for so long."""
@@ -123,23 +117,23 @@ class LogNemesis:
         serving = world.serving()
         if world.now < self._busy_until or len(serving) < len(world.servers):
             return None
-        self._busy_until = world.now + seconds + self._world.random.uniform(0.2, 3.0)
+        self._busy_until = world.now + seconds + self.random.uniform(0.2, 3.0)
         return world.random.choice(serving)
 
     def _down(self) -> float:
-        return self._world.random.uniform(0.1, self._faults.down_seconds_max)
+        return self.random.uniform(0.1, self._faults.down_seconds_max)
 
     def _crash(self) -> bool:
         seconds = self._down()
         server = self._victim(seconds)
         if server is None:
             return False
-        server.crash(self._world.random.random() < 0.5)
+        server.crash(self.random.random() < 0.5)
         self._world.after(seconds, lambda: self._start(server))
         return True
 
     def _start(self, server: Server) -> None:
-        if server.host is None and self._active:
+        if server.host is None and self.active:
             server.start()
 
     def _pause(self) -> bool:
@@ -152,58 +146,49 @@ class LogNemesis:
         self._world.after(seconds, host.resume)
         return True
 
-    def _link(self) -> bool:
-        links = list(self._world.peers.links)
-        if links:
-            self._world.random.choice(links).cut()
-        return bool(links)
-
     def _cut(self) -> bool:
-        connections = list(self._world.clients.connections.values())
-        if connections:
-            self._world.random.choice(connections).cut()
-        return bool(connections)
+        connection = self._world.clients.any_connection(self.random)
+        if connection is not None:
+            connection.cut()
+        return connection is not None
 
     def _apart(self) -> bool:
-        seconds = self._world.random.uniform(0.5, 8.0)
+        seconds = self.random.uniform(0.5, 8.0)
         server = self._victim(seconds)
         if server is None:
             return False
-        for other in self._world.servers.values():
-            if other is not server:
-                self._world.peers.block(server.name, other.name)
-                self._world.peers.block(other.name, server.name)
+        self._world.peers.isolate(server.name, self._world.servers)
         self._world.after(seconds, self._world.peers.heal)
         return True
 
     def _slow(self) -> bool:
-        server = self._world.random.choice(list(self._world.servers.values()))
+        server = self.random.choice(list(self._world.servers.values()))
         log = server.log
         if log is None:
             return False
-        log.slowness = self._world.random.choice((10.0, 100.0, 300.0))
-        self._world.after(self._world.random.uniform(0.5, 6.0), lambda: setattr(log, "slowness", 1.0))
+        log.slowness = self.random.choice((10.0, 100.0, 300.0))
+        self._world.after(self.random.uniform(0.5, 6.0), lambda: setattr(log, "slowness", 1.0))
         return True
 
     def _full(self) -> bool:
-        server = self._world.random.choice(list(self._world.servers.values()))
+        server = self.random.choice(list(self._world.servers.values()))
         server.disk.full = True
-        self._world.after(self._world.random.uniform(0.1, 6.0), lambda: self._mend(server))
+        self._world.after(self.random.uniform(0.1, 6.0), lambda: self._mend(server))
         return True
 
     def _brim(self) -> bool:
-        server = self._world.random.choice(list(self._world.servers.values()))
-        server.disk.brim = Random(self._world.random.getrandbits(32))
-        self._world.after(self._world.random.uniform(0.5, 6.0), lambda: self._mend(server))
+        server = self.random.choice(list(self._world.servers.values()))
+        server.disk.brim = Random(self.random.getrandbits(32))
+        self._world.after(self.random.uniform(0.5, 6.0), lambda: self._mend(server))
         return True
 
     def _follower(self) -> bool:
         servers = list(self._world.servers.values())
         if any(server.disk.full for server in servers):
             return False
-        server = self._world.random.choice(servers)
+        server = self.random.choice(servers)
         server.disk.full = True
-        self._world.after(self._world.random.uniform(6.0, 12.0), lambda: self._mend(server))
+        self._world.after(self.random.uniform(6.0, 12.0), lambda: self._mend(server))
         return True
 
     def _failing(self) -> bool:
@@ -228,12 +213,12 @@ class LogNemesis:
 
     def _back_up(self, server: Server) -> None:
         self._backups[server.name] = server.disk.copy()
-        if self._active and not self._harmed:
-            self._world.after(self._world.random.uniform(1.0, 4.0) * _BACKUP_SECONDS, lambda: self._back_up(server))
+        if self.active and not self._harmed:
+            self._world.after(self.random.uniform(1.0, 4.0) * _BACKUP_SECONDS, lambda: self._back_up(server))
 
     def _harm(self) -> bool:
         """Once, and only when nobody is in trouble: who comes back with an old disk is told so by its siblings."""
-        random, nodes = self._world.random, self._world.nodes()
+        random, nodes = self.random, self._world.nodes()
         early = self._world.now < self._began + _HARMLESS_SECONDS
         if len(self._world.servers) < 2 or self._harmed or early or not all(node.log.vouched for node in nodes):
             return False

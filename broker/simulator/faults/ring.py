@@ -1,4 +1,4 @@
-"""Faults of the ring world, and the one who makes them happen.
+"""Faults of the ring world.
 
     churn        brokers crash, come back in a new incarnation, and new ones join. Before a crash the snapshot is asked:
                  what would break assumptions A3 or A4 is refused and counted, so the invariant must hold at all times
@@ -10,39 +10,36 @@ Every run draws its own rates.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
 from headgate.broker.core.membership import Snapshot, invariant
 
 from ..engine import RingHost, RingWorld
+from .nemesis import NEVER, Nemesis
 
-__all__ = ["RingFaultOptions", "RingNemesis", "may_crash"]
-
-_NEVER = float("inf")
+__all__ = ["RingFaults", "RingNemesis", "may_crash"]
 
 
 @dataclass(frozen=True, slots=True)
-class RingFaultOptions:
+class RingFaults:
     """Mean seconds between faults of a kind; infinity means never."""
 
-    churn_seconds: float = _NEVER
-    pause_seconds: float = _NEVER
-    partition_seconds: float = _NEVER
+    churn_seconds: float = NEVER
+    pause_seconds: float = NEVER
+    partition_seconds: float = NEVER
     within_assumptions: bool = True
     sees_answers: bool = True
     """Whether the nemesis spares lists under way as well; without, A3 is read for the members' own lists only."""
 
     @classmethod
-    def churn(cls, random: Random, within_assumptions: bool = True, sees_answers: bool = True) -> RingFaultOptions:
+    def churn(cls, random: Random, within_assumptions: bool = True, sees_answers: bool = True) -> RingFaults:
         """Joins, crashes and restarts, from calm to wild."""
         seconds = random.choice((0.05, 0.15, 0.5))
         return cls(churn_seconds=seconds, within_assumptions=within_assumptions, sees_answers=sees_answers)
 
     @classmethod
-    def storm(cls, random: Random) -> RingFaultOptions:
+    def storm(cls, random: Random) -> RingFaults:
         """Everything at once."""
         return cls(random.choice((0.5, 2.0, 8.0)), random.choice((2.0, 8.0)), random.choice((4.0, 12.0)), False)
 
@@ -57,23 +54,21 @@ def may_crash(snapshot: Snapshot, host: RingHost, list_length: int, sees_answers
     return not invariant(Snapshot(others, answers), list_length)
 
 
-class RingNemesis:
-    """Makes faults happen until it is told to stop."""
+class RingNemesis(Nemesis):
+    """Crashes, restarts and adds brokers; in a storm it pauses them and cuts the ring in two."""
 
-    def __init__(self, world: RingWorld, options: RingFaultOptions) -> None:
+    def __init__(self, world: RingWorld, options: RingFaults) -> None:
+        super().__init__(world, Random(f"{world.seed}/faults"))
         self.world = world
         self.options = options
-        self.counts: Counter[str] = Counter()
-        self._random = Random(f"{world.seed}/faults")
-        self._active = True
         self._size = len(world.brokers)
-        self._later(options.churn_seconds, self._churn)
-        self._later(options.pause_seconds, self._pause)
-        self._later(options.partition_seconds, self._partition)
+        self.every(options.churn_seconds, "churn", self._churn)
+        self.every(options.pause_seconds, "pauses", self._pause)
+        self.every(options.partition_seconds, "partitions", self._partition)
 
     def stop(self) -> None:
         """No more faults; partitions heal, and who was paused goes on."""
-        self._active = False
+        super().stop()
         self.world.cut.clear()
         for host in self.world.living():
             host.resume()
@@ -81,47 +76,42 @@ class RingNemesis:
             if self.world.brokers[address].machine is None:
                 self._bring_back(self.world.brokers[address])
 
-    def _later(self, mean_seconds: float, action: Callable[[], None]) -> None:
-        if mean_seconds < _NEVER:
-            self.world.after(self._random.expovariate(1.0 / mean_seconds), action)
-
-    def _churn(self) -> None:
-        if self._active:
-            self._random.choice((self._crash, self._crash, self._restart, self._join))()
-            self._later(self.options.churn_seconds, self._churn)
+    def _churn(self) -> bool:
+        self.random.choice((self._crash, self._crash, self._restart, self._join))()
+        return True
 
     def _crash(self) -> None:
         living = self.world.living()
         if not living:
             return
-        host = self._random.choice(living)
+        host = self.random.choice(living)
         snapshot, options = self.world.snapshot(), self.options
         allowed = may_crash(snapshot, host, self.world.config.list_length, options.sees_answers)
         if options.within_assumptions and not allowed:
-            self.counts["refused"] += 1
+            self.done["refused"] += 1
             return
-        self.counts["crashes"] += 1
+        self.done["crashes"] += 1
         host.crash()
         self._done()
 
     def _restart(self) -> None:
         dead = [host for host in self.world.brokers.values() if host.machine is None]
         if dead:
-            self.counts["restarts"] += 1
-            self._bring_back(self._random.choice(dead))
+            self.done["restarts"] += 1
+            self._bring_back(self.random.choice(dead))
             self._done()
 
     def _bring_back(self, host: RingHost) -> None:
         """Start it with some living contacts: a broker stores those it had, or the dead seeds alone open a new ring."""
         living = [host.address for host in self.world.living()]
-        host.seeds = (*self.world.first, *self._random.sample(living, min(3, len(living))))
+        host.seeds = (*self.world.first, *self.random.sample(living, min(3, len(living))))
         host.start()
 
     def _join(self) -> None:
         living = [host.address for host in self.world.living()]
         if living and len(living) < 2 * self._size:
-            self.counts["joins"] += 1
-            seeds = [*self.world.first, *self._random.sample(living, min(3, len(living)))]
+            self.done["joins"] += 1
+            seeds = [*self.world.first, *self.random.sample(living, min(3, len(living)))]
             self.world.add(f"broker-{len(self.world.brokers)}", seeds).start()
             self._done()
 
@@ -129,28 +119,24 @@ class RingNemesis:
         self.world.changed = True
         self.world.steps_done += 1
 
-    def _pause(self) -> None:
-        if self._active:
-            living = self.world.living()
-            if living:
-                host = self._random.choice(living)
-                self.counts["pauses"] += 1
-                host.pause()
-                self.world.after(self._random.uniform(0.1, 8.0), host.resume)
-            self._later(self.options.pause_seconds, self._pause)
+    def _pause(self) -> bool:
+        living = self.world.living()
+        if living:
+            host = self.random.choice(living)
+            host.pause()
+            self.world.after(self.random.uniform(0.1, 8.0), host.resume)
+        return bool(living)
 
-    def _partition(self) -> None:
+    def _partition(self) -> bool:
         """Cut the brokers in two, both ways or one, for a while."""
-        if not self._active:
-            return
-        one_side = {host for host in self.world.brokers if self._random.random() < 0.5}
-        both_ways = self._random.random() < 0.6
-        self.counts["partitions" if both_ways else "one-way partitions"] += 1
+        one_side = {host for host in self.world.brokers if self.random.random() < 0.5}
+        both_ways = self.random.random() < 0.6
+        self.done["one-way partitions"] += not both_ways
         for low in self.world.brokers:
             for high in self.world.brokers:
                 if low in one_side and high not in one_side:
                     self.world.cut[low, high] = None
                     if both_ways:
                         self.world.cut[high, low] = None
-        self.world.after(self._random.uniform(0.5, 10.0), self.world.cut.clear)
-        self._later(self.options.partition_seconds, self._partition)
+        self.world.after(self.random.uniform(0.5, 10.0), self.world.cut.clear)
+        return True

@@ -1,22 +1,26 @@
-"""The kinds of runs: a topology, its workload, its faults, its checkers and its phases, all from one seed.
+"""The kinds of runs: each a topology, its workloads, its faults, its checkers and its phases, all from one seed.
 
-    broker     one broker with its clients: Options, Run, Verdict, run_seed
-    cluster    brokers that come and go: ClusterRunOptions, ClusterRun, ClusterVerdict, run_cluster
-    log        brokers that keep logs, on disks that fail: LogRunOptions, LogRun, LogVerdict, run_log
-    ring       the ring of brokers alone, in several KINDS: RingOptions, RingRun, RingVerdict, run_ring
+    scenario   Options -> Scenario -> Verdict: `play` plays one seed, `campaign` many, added up in a Summary; command_of
+               says what to type to see a run again; PROGRAM, flags and within are what a command
+               line is read by
+    broker     one broker with its clients: BrokerOptions, BrokerScenario
+    cluster    brokers that come and go: ClusterOptions, ClusterScenario
+    log        brokers that keep logs, on disks that fail: LogOptions, LogScenario
+    ring       the ring of brokers alone, in several KINDS and VARIANTS of the protocol: RingOptions, RingScenario
 
 Each has its ablations, one safeguard switched off: ABLATIONS and ablate, CLUSTER_ABLATIONS and ablate_cluster,
 LOG_ABLATIONS and DISK_ABLATIONS, RING_ABLATIONS and ablate_ring.
 """
 
 from .ablations import ABLATIONS, ablate
-from .broker import Options, Run, Verdict, run_seed
-from .cluster import ClusterRun, ClusterRunOptions, ClusterVerdict, run_cluster
+from .broker import BrokerOptions, BrokerScenario
+from .cluster import ClusterOptions, ClusterScenario
 from .cluster_ablations import CLUSTER_ABLATIONS, ablate_cluster
-from .log import LogRun, LogRunOptions, LogVerdict, run_log
+from .log import LogOptions, LogScenario
 from .log_ablations import DISK_ABLATIONS, LOG_ABLATIONS
-from .ring import KINDS, RingOptions, RingRun, RingVerdict, run_ring
+from .ring import KINDS, VARIANTS, RingOptions, RingScenario
 from .ring_ablations import RING_ABLATIONS, ablate_ring
+from .scenario import PROGRAM, Options, Scenario, Summary, Verdict, campaign, command_of, flags, play, within
 
 __all__ = [
     "ABLATIONS",
@@ -24,24 +28,27 @@ __all__ = [
     "DISK_ABLATIONS",
     "KINDS",
     "LOG_ABLATIONS",
+    "PROGRAM",
     "RING_ABLATIONS",
-    "ClusterRun",
-    "ClusterRunOptions",
-    "ClusterVerdict",
-    "LogRun",
-    "LogRunOptions",
-    "LogVerdict",
+    "VARIANTS",
+    "BrokerOptions",
+    "BrokerScenario",
+    "ClusterOptions",
+    "ClusterScenario",
+    "LogOptions",
+    "LogScenario",
     "Options",
     "RingOptions",
-    "RingRun",
-    "RingVerdict",
-    "Run",
+    "RingScenario",
+    "Scenario",
+    "Summary",
     "Verdict",
     "ablate",
     "ablate_cluster",
     "ablate_ring",
-    "run_cluster",
-    "run_log",
-    "run_ring",
-    "run_seed",
+    "campaign",
+    "command_of",
+    "flags",
+    "play",
+    "within",
 ]

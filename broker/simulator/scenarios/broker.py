@@ -1,4 +1,4 @@
-"""One run: a seed becomes a world, a safety phase with faults, a quiet phase without, a farewell, and a verdict.
+"""One broker with its clients.
 
 safety     clients act, the nemesis strikes; nothing may ever be wrong
 quiet      no more faults, nobody acts: everything must be answered, delivered or announced
@@ -10,69 +10,61 @@ got everything, or has heard a GAP.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
 from headgate.broker.core import NodeConfig
-from headgate.broker.core.effects import Effect
-from headgate.broker.core.inputs import Drain, Input, WallClock
-from headgate.protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
+from headgate.broker.core.inputs import Drain, WallClock
+from headgate.protocol.errors import ErrorCode
 
-from ..checkers import CHECKERS, Checker, NothingLost
-from ..engine import WALL_CLOCK_OFFSET_SECONDS, Host, Network, NetworkOptions, Trace, Violation, World
-from ..faults import FAULTS, FaultOptions, Nemesis
-from ..limits import QUIET_SECONDS
+from ..checkers import CHECKERS, NothingLost
+from ..engine import WALL_CLOCK_OFFSET_SECONDS, Host, Network, NetworkOptions, Violation, World
+from ..faults import FAULTS, ClientFaults, ClientNemesis, kinds_of
+from ..limits import CLIENTS_MAX, QUIET_SECONDS, STEPS_MAX
 from ..workloads import Client, History, Traits, Workload
-from .ablations import ablate
+from .ablations import ABLATIONS, ablate
+from .scenario import Options, Scenario, Write, option, within
 
-__all__ = ["Options", "Run", "Verdict", "run_seed"]
+__all__ = ["BrokerOptions", "BrokerScenario"]
 
 _SHUTDOWN_EVERY = 4
-_ENDINGS = (ErrorCode.TIMEOUT, ErrorCode.REPLACED, ErrorCode.SLOW_CONSUMER, ErrorCode.SHUTTING_DOWN)
 _OF_PEERS = "gone"
 """A drop that a broker without peers cannot have: what it matched for another broker that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a run is made from; everything else is drawn from the seed."""
+class BrokerOptions(Options):
+    """The kind that is meant when nothing else is said."""
 
-    seed: int
-    steps: int = 2_000
-    clients: int = 6
-    faults: tuple[str, ...] = FAULTS
-    checked: bool = True
-    ablation: str = ""
+    about = "Run the broker in virtual time under faults, and check every promise it makes."
 
+    steps: int = option(2_000, "events of the safety phase (2000)", within(1, STEPS_MAX))
+    clients: int = option(6, "how many (6)", within(1, CLIENTS_MAX))
+    faults: tuple[str, ...] = option(FAULTS, f"comma-separated of {', '.join(FAULTS)}; or none (all)", kinds_of(FAULTS))
+    ablation: str = option("", "switch off one safeguard", flag="--ablate", choices=sorted(ABLATIONS))
+    fast: bool = option(False, "pass message objects instead of bytes")
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How a run ended. `failure` is empty when it went well."""
-
-    options: Options
-    digest: str
-    failure: str
-    details: str
-    seconds: float
-    counts: dict[str, int]
+    def scenario(self, write: Write | None) -> BrokerScenario:
+        """A broker, and clients."""
+        return BrokerScenario(self, write)
 
 
-class Run:
-    """The parts of one run; `play` plays it."""
+class BrokerScenario(Scenario):
+    """One Host, which is there from the beginning to the end."""
 
-    def __init__(self, options: Options, write: Callable[[str], object] | None = None) -> None:
+    endings = (ErrorCode.TIMEOUT, ErrorCode.REPLACED, ErrorCode.SLOW_CONSUMER, ErrorCode.SHUTTING_DOWN)
+
+    def __init__(self, options: BrokerOptions, write: Write | None = None) -> None:
+        super().__init__(options, write, whole=True)
         self.options = options
-        self.trace = Trace(write)
         self.history = History()
         self.world = World(options.seed)
         random = self.world.random
-        faults = FaultOptions.drawn(random, options.faults)
-        self.network = Network(self.world, NetworkOptions(checked=options.checked), self._session_failed)
-        self.checkers: list[Checker] = [kind(self.history) for kind in CHECKERS]
-        watchers = (self._to_trace, self.history, self._to_checkers)
-        self.host = Host(self.world, _config(random, "slow" in options.faults), watchers)
+        self.faults = ClientFaults.drawn(random, options.faults)
+        self.network = Network(self.world, NetworkOptions(checked=not options.fast), self.session_failed)
+        self.checkers = [kind(self.history) for kind in CHECKERS]
+        self.host = Host(self.world, _config(random, "slow" in options.faults), (self.history, self.watch))
         ablate(self.host.node, options.ablation)
         workload = Workload(random)
         self.clients = [
@@ -83,15 +75,21 @@ class Run:
                 self.history,
                 self.checkers,
                 workload,
-                Traits.drawn(random, faults.slow_probability),
+                Traits.drawn(random, self.faults.slow_probability),
             )
             for number in range(options.clients)
         ]
-        self.nemesis = Nemesis(self.world, self.network, faults)
-        self.trace.line(f"{options} {self.host.node.config} {faults}")
+        self.swarm = str(self.faults)
+        self.trace.line(f"{self.host.node.config} {self.faults}")
 
-    def play(self) -> None:
-        """All phases. Raises Violation."""
+    def phases(self) -> Sequence[Callable[[], None]]:
+        """Safety, then quiet or a shutdown, and the farewell."""
+        shutdown = self.options.seed % _SHUTDOWN_EVERY == 0
+        return (self.safety, self.shutdown if shutdown else self.quiet, self.farewell)
+
+    def safety(self) -> None:
+        """Clients act, the nemesis strikes."""
+        self.nemesis = ClientNemesis(self.world, self.network, self.faults)
         self.host.feed(WallClock(WALL_CLOCK_OFFSET_SECONDS))
         for client in self.clients:
             self.world.after(self.world.random.uniform(0.0, 1.0), client.dial)
@@ -101,18 +99,15 @@ class Run:
         self.nemesis.stop()
         for client in self.clients:
             client.active = False
-        if self.options.seed % _SHUTDOWN_EVERY == 0:
-            self._shutdown()
-        else:
-            self._quiet()
-        self._farewell()
 
-    def _quiet(self) -> None:
+    def quiet(self) -> None:
+        """Everything is answered, delivered or announced."""
         self.world.run_for(QUIET_SECONDS)
         for checker in self.checkers:
             checker.finish(self.clients)
 
-    def _shutdown(self) -> None:
+    def shutdown(self) -> None:
+        """Whoever heard the broker's goodbye lost nothing unheard."""
         self.host.feed(Drain())
         self.world.run_for(QUIET_SECONDS)
         dismissed = [client for client in self.clients if client.dismissed]
@@ -120,7 +115,8 @@ class Run:
             if isinstance(checker, NothingLost):
                 checker.finish(dismissed)
 
-    def _farewell(self) -> None:
+    def farewell(self) -> None:
+        """All leave, and the broker is empty."""
         for client in self.clients:
             client.leave()
         self.world.run_for(QUIET_SECONDS)
@@ -134,47 +130,17 @@ class Run:
             raise Violation("EmptyAtTheEnd", f"everybody left, and {publishers} publishers are remembered")
 
     def counts(self) -> dict[str, int]:
-        """What happened, for the report: a campaign that never cut a connection proves nothing about cuts."""
+        """What the broker and its clients counted."""
         statistics = self.host.node.statistics(self.world.now)
+        logs = [log for client in self.clients for log in (*client.over, *client.subscriptions.values())]
         return {
-            "steps": self.world.steps,
+            **super().counts(),
             "events": statistics.events_received,
-            "deliveries": sum(
-                len(log.delivered) for client in self.clients for log in (*client.over, *client.subscriptions.values())
-            ),
+            "deliveries": sum(len(log.delivered) for log in logs),
             "duplicates": statistics.events_duplicate,
             "refused": statistics.events_refused,
-            "cuts": self.nemesis.cuts,
-            "pauses": self.nemesis.pauses,
             "unknown": sum(client.unknown_outcomes for client in self.clients),
         } | {f"dropped {reason}": count for reason, count in statistics.drops.items() if count or reason != _OF_PEERS}
-
-    def _to_trace(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        self.trace.step(self.world.now, host.node.config.name, happened, effects)
-
-    def _to_checkers(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        for checker in self.checkers:
-            checker.step(host, happened, effects)
-
-    def _session_failed(self, side: str, failure: HeadgateError) -> None:
-        """No end may ever find fault with what the other one says; an ERROR that was received is judged elsewhere."""
-        code = failure.code if isinstance(failure, ProtocolViolation) else ErrorCode.PROTOCOL
-        if code not in _ENDINGS:
-            raise Violation("CleanProtocol", f"the {side} refused what it was sent: {failure}")
-
-
-def run_seed(options: Options, write: Callable[[str], object] | None = None) -> Verdict:
-    """Play one run to its verdict; whatever the Node raises is a verdict as well."""
-    run = Run(options, write)
-    failure = details = ""
-    try:
-        run.play()
-    except Violation as violation:
-        failure = str(violation)
-    except Exception as error:  # a crash of the Node is what a simulator is there to find
-        failure = f"Crash: {type(error).__name__}: {error}"
-        details = "".join(traceback.format_exception(error))
-    return Verdict(options, run.trace.digest, failure, details, run.world.now, run.counts())
 
 
 def _config(random: Random, slow: bool) -> NodeConfig:

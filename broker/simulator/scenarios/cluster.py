@@ -1,4 +1,4 @@
-"""One run of a cluster: a seed becomes a world, a safety phase with faults, a quiet one without, and a verdict.
+"""A cluster of brokers that come and go, with clients that are connected to any of them.
 
 start     brokers come up, and clients connect to any of them
 safety    clients act, the nemesis strikes; nothing may ever be wrong
@@ -8,132 +8,123 @@ probe     every client publishes and gets what it asked for, exactly: the cluste
 
 from __future__ import annotations
 
-import hashlib
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
 from headgate.broker.core.effects import Effect, Send
-from headgate.broker.core.inputs import Input, Received
-from headgate.protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
+from headgate.broker.core.inputs import Input
+from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Suback
 
 from ..checkers import CLUSTER_CHECKERS, STATE_CHECKERS, Checker, RingKept
-from ..engine import ClusterOptions, ClusterWorld, Host, PeerNetworkOptions, Trace, Violation
-from ..faults import ClusterFaultOptions, ClusterNemesis
-from ..limits import LOOK_SECONDS, PROBE_SECONDS, SETTLE_SECONDS, START_SECONDS
+from ..engine import ClusterWorld, Host, PeerNetworkOptions, Topology, Violation
+from ..faults import CLUSTER_FAULTS, ClusterFaults, ClusterNemesis, kinds_of
+from ..limits import CLIENTS_MAX, LOOK_SECONDS, NODES_MAX, PROBE_SECONDS, SETTLE_SECONDS, START_SECONDS
 from ..workloads import ClusterClient, ClusterHistory, Traits, Workload
-from .cluster_ablations import ablate_cluster
+from .broker import BrokerScenario
+from .cluster_ablations import CLUSTER_ABLATIONS, ablate_cluster
+from .scenario import Options, Scenario, Write, option, within
 
-__all__ = ["ClusterRun", "ClusterRunOptions", "ClusterVerdict", "run_cluster"]
+__all__ = ["ClusterOptions", "ClusterScenario"]
 
 _PROBES = 3
-_SOUND_EVERY = 64
-"""Asking a Node whether it is sound takes longer than most steps; these are enough to find it early."""
-
-_ENDINGS = (
-    ErrorCode.TIMEOUT,
-    ErrorCode.REPLACED,
-    ErrorCode.SLOW_CONSUMER,
-    ErrorCode.SHUTTING_DOWN,
-    ErrorCode.GOODBYE,
-    ErrorCode.DUPLICATE,
-)
+_PLACEMENTS = ("anchored", "counting")
+"""What a stream's setting may be, the default first."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterRunOptions:
-    """What a run is made from; everything else is drawn from the seed."""
+class ClusterOptions(Options):
+    """The kind that `--nodes` asks for."""
 
-    seed: int
-    nodes: int = 3
-    seconds: float = 20.0
-    clients: int = 6
-    faults: tuple[str, ...] = ()
-    ablation: str = ""
-    placement: str = "anchored"
+    about = "Run a cluster in virtual time under faults, and check every promise it makes."
+
+    nodes: int = option(3, "brokers at the start", within(1, NODES_MAX))
+    seconds: float = option(20.0, "virtual seconds of the safety phase (20)", within(0.001, 1e9, float))
+    clients: int = option(6, "how many (6)", within(1, CLIENTS_MAX))
+    faults: tuple[str, ...] = option(
+        (), f"comma-separated of {', '.join(CLUSTER_FAULTS)}; or none, or all (all)", kinds_of(CLUSTER_FAULTS),
+        unsaid=CLUSTER_FAULTS,
+    )  # fmt: skip
+    ablation: str = option("", "switch off one safeguard", flag="--ablate", choices=sorted(CLUSTER_ABLATIONS))
+    placement: str = option(
+        _PLACEMENTS[0],
+        "how subscriptions are put where events pass: the setting of every stream (anchored)",
+        choices=_PLACEMENTS,
+    )
+
+    def scenario(self, write: Write | None) -> ClusterScenario:
+        """Brokers, and clients."""
+        return ClusterScenario(self, write)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterVerdict:
-    """How a run ended. `failure` is empty when it went well."""
+class ClusterScenario(Scenario):
+    """Brokers that nobody promised to keep alive, and an oracle that looks into all of them."""
 
-    options: ClusterRunOptions
-    swarm: str
-    digest: str
-    failure: str
-    details: str
-    seconds: float
-    counts: dict[str, int]
+    world: ClusterWorld
 
+    endings = (*BrokerScenario.endings, ErrorCode.GOODBYE, ErrorCode.DUPLICATE)
 
-class ClusterRun:
-    """The parts of one run; `play` plays it."""
-
-    def __init__(self, options: ClusterRunOptions, write: Callable[[str], object] | None = None) -> None:
+    def __init__(self, options: ClusterOptions, write: Write | None = None) -> None:
+        super().__init__(options, write)
         self.options = options
-        self.trace = Trace(write)
-        self._writes = write is not None
-        self._digest = hashlib.sha256()
         self.history = ClusterHistory()
-        watchers = (self._to_trace, self.history, self._to_checkers)
         chance = Random(f"{options.seed}/options")
-        drawn = _drawn(chance)
-        self.faults = ClusterFaultOptions.drawn(chance, options.faults, min(drawn.replicas, options.nodes - 1))
+        topology = _drawn(chance)
+        self.faults = ClusterFaults.drawn(chance, options.faults, min(topology.replicas, options.nodes - 1))
         if self.faults.slow < float("inf"):
-            drawn = replace(drawn, outbox_bytes=chance.choice((4_000, 20_000)))
-        self.world = ClusterWorld(options.seed, drawn, watchers, self._session_failed)
+            topology = replace(topology, outbox_bytes=chance.choice((4_000, 20_000)))
+        self.world = ClusterWorld(options.seed, topology, (self.history, self.watch), self.session_failed)
         self.world.prepare = lambda node: ablate_cluster(node, options.ablation)
-        self.checkers: list[Checker] = [kind(self.history) for kind in CLUSTER_CHECKERS]
-        random = self.world.random
         self.ring = RingKept(self.world, self.history)
-        self.state_checkers = [*(kind(self.world, self.history) for kind in STATE_CHECKERS), self.ring]
-        self.nemesis: ClusterNemesis | None = None
+        self.of_clients = [kind(self.history) for kind in CLUSTER_CHECKERS]
+        of_state = [kind(self.world, self.history) for kind in STATE_CHECKERS]
+        self.checkers: Sequence[Checker] = (*self.of_clients, *of_state, self.ring)
+        random = self.world.random
         workload = Workload(random)
         self.clients = [
             ClusterClient(
                 f"client-{number}",
                 self.world,
                 self.history,
-                self.checkers,
+                self.of_clients,
                 workload,
                 self._traits(random),
                 options.placement,
             )
             for number in range(options.clients)
         ]
-        self._steps = 0
+        self.swarm = f"{self.faults}; {topology}"
 
-    def play(self) -> None:
-        """All phases. Raises Violation."""
-        world, random = self.world, self.world.random
+    def phases(self) -> Sequence[Callable[[], None]]:
+        """Start, safety, quiet and the probe."""
+        return (self.start, self.safety, self.quiet, self.probe)
+
+    def start(self) -> None:
+        """Brokers come up."""
         for _ in range(self.options.nodes):
-            world.after(random.uniform(0.0, 1.0), world.add().start)
-        world.run_for(START_SECONDS)
+            self.world.after(self.world.random.uniform(0.0, 1.0), self.world.add().start)
+        self.world.run_for(START_SECONDS)
+
+    def safety(self) -> None:
+        """Clients act, the nemesis strikes, the oracle looks."""
+        world, random = self.world, self.world.random
         for client in self.clients:
             world.after(random.uniform(0.0, 1.0), client.dial)
             world.after(random.uniform(0.0, 1.0), client.think)
         world.after(0.0, self._look)
         self.nemesis = ClusterNemesis(world, self.history, self.faults)
         world.run_for(self.options.seconds)
+
+    def quiet(self) -> None:
+        """All heals, and nobody acts."""
+        assert self.nemesis is not None
         for client in self.clients:
             client.active = False
         self.nemesis.stop()
-        world.run_for(SETTLE_SECONDS)
-        self._probe()
-        for state_checker in self.state_checkers:
-            state_checker.rest()
+        self.world.run_for(SETTLE_SECONDS)
 
-    def _look(self) -> None:
-        self._look_once()
-        self.world.after(LOOK_SECONDS, self._look)
-
-    def _look_once(self) -> None:
-        for checker in self.state_checkers:
-            checker.look()
-
-    def _probe(self) -> None:
+    def probe(self) -> None:
         """The cluster lives: who publishes now is heard by all who asked for it."""
         since = self.world.now
         for _ in range(_PROBES):
@@ -148,35 +139,24 @@ class ClusterRun:
                 for name in log.expected:
                     if self.history.events[name].accepted_at >= since and name not in log.delivered:
                         raise Violation("Liveness", f"{client.name}, subscription {log.number}, misses {name}")
-        self._finish()
-
-    def _traits(self, random: Random) -> Traits:
-        """A client that leaves time for many brokers."""
-        slow = self.faults.slow if self.faults.slow < float("inf") else 0.0
-        drawn = Traits.drawn(random, slow)
-        return replace(drawn, think_seconds=random.choice((0.1, 0.3, 1.0)), batch_events_max=random.choice((1, 4, 12)))
-
-    def _finish(self) -> None:
-        """What the checkers of clients say at the end."""
+        for server in self.world.living():
+            assert server.host is not None
+            self.look_closely(server.host)
         for checker in self.checkers:
             checker.finish(self.clients)
-        for server in self.world.living():
-            self._sound(server.host)
 
-    def _sound(self, host: Host | None) -> None:
-        try:
-            if host is not None:
-                host.node.validate()
-        except AssertionError as error:
-            text = traceback.format_exception(error)[-2].strip()
-            raise Violation("SoundNode", f"{host.node.config.name if host else ''}: {text} {error}") from error
+    def watch(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """As any scenario; when a SUBACK goes out the oracle looks at once."""
+        super().watch(host, happened, effects)
+        if any(isinstance(effect, Send) and isinstance(effect.message, Suback) for effect in effects):
+            self.world.after(0.0, self._look_once)
 
     def counts(self) -> dict[str, int]:
-        """What happened, for the report."""
+        """What brokers, clients and the oracle of the ring counted."""
         nodes = self.world.nodes()
         logs = [log for client in self.clients for log in (*client.over, *client.subscriptions.values())]
         return {
-            "steps": self.world.steps,
+            **super().counts(),
             "events": self.history.accepted_events,
             "deliveries": sum(len(log.delivered) for log in logs),
             "forwarded": sum(node.forwarding.forwarded for node in nodes),
@@ -186,41 +166,31 @@ class ClusterRun:
             "ring changes judged": self.ring.checked,
             "ring changes excused": self.ring.excused,
             "deaths in a judged ring": self.ring.outlived,
-        } | (dict(self.nemesis.done) if self.nemesis is not None else {})
+        }
 
-    @property
     def digest(self) -> str:
-        """Of every step's time and shape, and of what every client got: the same in every run of a seed."""
-        digest = self._digest.copy()
+        """Of every step's time and shape, and of what every client got."""
         for client in self.clients:
             for log in (*client.over, *client.subscriptions.values()):
-                digest.update(f"{log.client} {log.request} {log.gap} {' '.join(log.delivered)}\n".encode())
-        return digest.hexdigest()
+                self.trace.line(f"{log.client} {log.request} {log.gap} {' '.join(log.delivered)}")
+        return self.trace.digest
 
-    def _to_trace(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        name = host.node.config.name
-        if self._writes:
-            self.trace.step(self.world.now, name, happened, effects)
-        messages = happened.messages if isinstance(happened, Received) else ()
-        said = [effect.message if isinstance(effect, Send) else effect for effect in effects]
-        shape = " ".join(type(one).__name__ for one in (happened, *messages, *said))
-        self._digest.update(f"{self.world.now:.9f} {name} {shape}\n".encode())
+    def _look(self) -> None:
+        self._look_once()
+        self.world.after(LOOK_SECONDS, self._look)
 
-    def _to_checkers(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        self._steps += 1
-        self.ring.step(host, effects)
-        if any(isinstance(effect, Send) and isinstance(effect.message, Suback) for effect in effects):
-            self.world.after(0.0, self._look_once)
-        if self._steps % _SOUND_EVERY == 0:
-            self._sound(host)
+    def _look_once(self) -> None:
+        for checker in self.checkers:
+            checker.look()
 
-    def _session_failed(self, side: str, failure: HeadgateError) -> None:
-        code = failure.code if isinstance(failure, ProtocolViolation) else ErrorCode.PROTOCOL
-        if code not in _ENDINGS:
-            raise Violation("CleanProtocol", f"the {side} refused what it was sent: {failure}")
+    def _traits(self, random: Random) -> Traits:
+        """A client that leaves time for many brokers."""
+        slow = self.faults.slow if self.faults.slow < float("inf") else 0.0
+        drawn = Traits.drawn(random, slow)
+        return replace(drawn, think_seconds=random.choice((0.1, 0.3, 1.0)), batch_events_max=random.choice((1, 4, 12)))
 
 
-def _drawn(random: Random) -> ClusterOptions:
+def _drawn(random: Random) -> Topology:
     """What brokers and their links are like in this run."""
     peers = PeerNetworkOptions(
         latency_seconds_max=random.choice((0.003, 0.01, 0.05)),
@@ -228,21 +198,4 @@ def _drawn(random: Random) -> ClusterOptions:
         pipe_high=random.choice((4 * 1024, 64 * 1024)),
         pipe_low=1024,
     )
-    return ClusterOptions(replicas=random.choice((1, 2, 2, 2, 3)), peers=peers)
-
-
-def run_cluster(options: ClusterRunOptions, write: Callable[[str], object] | None = None) -> ClusterVerdict:
-    """Play one run to its verdict; whatever a Node raises is a verdict as well."""
-    run = ClusterRun(options, write)
-    failure = details = ""
-    try:
-        run.play()
-    except Violation as violation:
-        failure = str(violation)
-        details = "".join(traceback.format_exception(violation))
-    except Exception as error:  # a crash of a Node is what a simulator is there to find
-        failure = f"Crash: {type(error).__name__}: {error}"
-        details = "".join(traceback.format_exception(error))
-    return ClusterVerdict(
-        options, f"{run.faults}; {run.world.options}", run.digest, failure, details, run.world.now, run.counts()
-    )
+    return Topology(replicas=random.choice((1, 2, 2, 2, 3)), peers=peers)

@@ -1,4 +1,4 @@
-"""One run of the ring world: a seed, its faults, its checkers, its verdict.
+"""The ring of brokers alone: membership machines under faults, and the invariant at every change.
 
 A run has a **safety phase**, of so many steps of the protocol and faults, in which the checkers look at every change;
 then everything heals and a **liveness phase**, in which the ring must become ideal within a bound of time. What must
@@ -12,71 +12,80 @@ hold depends on the kind of run:
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 
-from headgate.broker.core.membership import ChordConfig, ChordEffect, ChordInput, Heard, ideal_complaints
+from headgate.broker.core.membership import ChordConfig, ChordEffect, ChordInput, ideal_complaints
 
 from ..checkers import RING_CHECKERS, STORM_CHECKERS, InvariantHolds, OneQuery, RingChecker
-from ..engine import RingHost, RingNetworkOptions, RingWorld, Trace, Violation
-from ..faults import RingFaultOptions, RingNemesis
-from .ring_ablations import ablate_ring
+from ..engine import RingHost, RingNetworkOptions, RingWorld, Violation
+from ..faults import RingFaults, RingNemesis
+from ..limits import NODES_MAX, STEPS_MAX
+from .ring_ablations import RING_ABLATIONS, ablate_ring
+from .scenario import Options, Scenario, Write, option, within
 
-__all__ = ["KINDS", "RingOptions", "RingRun", "RingVerdict", "run_ring"]
+__all__ = ["KINDS", "VARIANTS", "RingOptions", "RingScenario"]
 
 KINDS = ("churn", "storm", "start", "partition")
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "corrected, r=2": {},
+    "corrected, r=3": {"list_length": 3},
+    "dead head dropped, no padding": {"ablation": "padding"},
+    "pad by repeating the last entry": {"ablation": "repeat-last"},
+    "join with one successor, no list": {"ablation": "one-successor"},
+    "adopt new successor unchecked": {"ablation": "unchecked"},
+    "no notify after a dead new successor": {"ablation": "notify"},
+    "initial ring of 2 with r=2": {"ablation": "round", "nodes": 2},
+    "failures not limited by A3/A4": {"unlimited": True, "only_invariant": True},
+    "busy rule on, answers not spared": {"answers_not_spared": True, "only_invariant": True},
+    "busy rule off, answers not spared": {"answers_not_spared": True, "ablation": "busy", "only_invariant": True},
+}
+"""Rows of the table of reliability 1.5: what is different from the corrected protocol with two successors."""
 
 _CALM_SECONDS = {"churn": 120.0, "storm": 240.0, "start": 120.0, "partition": 240.0}
 """Virtual seconds from the end of all faults to the ideal ring; far more than was ever needed."""
 
 
 @dataclass(frozen=True, slots=True)
-class RingOptions:
-    """What decides a run, besides the code."""
+class RingOptions(Options):
+    """The kind that the word `ring` asks for."""
 
-    seed: int
-    steps: int = 300
-    nodes: int = 8
-    list_length: int = 2
-    kind: str = "churn"
-    ablation: str = ""
-    limited: bool = True
-    """Failures respect A3 and A4."""
-    sees_answers: bool = True
-    """They respect them for lists in answers under way as well."""
+    words = ("ring",)
+    about = "Run the ring of brokers in virtual time under faults, and check its invariant at every change."
+
+    steps: int = option(300, "protocol steps and faults of a run (300)", within(1, STEPS_MAX))
+    nodes: int = option(8, "brokers at the beginning (8)", within(1, NODES_MAX))
+    list_length: int = option(2, "successors a member (2)", within(2, 16))
+    kind: str = option("churn", "what happens to the ring (churn)", choices=KINDS)
+    ablation: str = option("", "switch off one safeguard", flag="--ablate", choices=RING_ABLATIONS)
+    unlimited: bool = option(False, "crash whoever comes up, whatever A3 and A4 say")
+    answers_not_spared: bool = option(False, "read A3 for members' own lists only, not for answers")
+    churn_seconds: float = option(0.0, "mean time between faults (drawn)", float)
     only_invariant: bool = False
     """Check nothing but R1: for comparing with published counts."""
     calm: bool = True
     """Have a liveness phase."""
-    churn_seconds: float = 0.0
-    """Mean time between faults of a churn; 0 means drawn."""
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
             raise ValueError(f"nodes is {self.nodes}; a world needs at least 1 broker")
 
-
-@dataclass(frozen=True, slots=True)
-class RingVerdict:
-    """What came of it; `failure` is empty when all promises were kept."""
-
-    options: RingOptions
-    digest: str
-    failure: str
-    details: str
-    seconds: float
-    settle_seconds: float
-    counts: dict[str, int] = field(default_factory=dict)
+    def scenario(self, write: Write | None) -> RingScenario:
+        """Membership machines."""
+        return RingScenario(self, write)
 
 
-class RingRun:
-    """Makes the world, plays it, judges it."""
+class RingScenario(Scenario):
+    """Machines that say letters to each other, and the oracle of their ring."""
 
-    def __init__(self, options: RingOptions, write: Callable[[str], object] | None = None) -> None:
+    world: RingWorld
+    checkers: Sequence[RingChecker]
+
+    def __init__(self, options: RingOptions, write: Write | None = None) -> None:
+        super().__init__(options, write)
         self.options = options
-        self.trace = Trace(write)
         random = Random(f"{options.seed}/options")
         config, network = _drawn(random, options)
         self.world = world = RingWorld(options.seed, config, network)
@@ -93,22 +102,25 @@ class RingRun:
             kinds = (InvariantHolds,)  # a harmed machine is judged by what becomes of the ring
         if options.ablation == "busy" and not options.only_invariant:
             kinds = (InvariantHolds, OneQuery)  # what it does is seen at once, what comes of it in few seeds
-        self.checkers: list[RingChecker] = [kind(world) for kind in kinds]
+        self.checkers = [kind(world) for kind in kinds]
         for checker in self.checkers:
             if isinstance(checker, InvariantHolds):
-                checker.sees_answers = options.sees_answers
-        self.nemesis: RingNemesis | None = None
-        self.trace.line(f"{options} {config} {network} {self.faults}")
+                checker.sees_answers = not options.answers_not_spared
+        self.swarm = f"{config} {network} {self.faults}"
 
-    def _drawn_faults(self, random: Random) -> RingFaultOptions:
+    def phases(self) -> Sequence[Callable[[], None]]:
+        """Safety and liveness."""
+        return (self.safety, self.liveness) if self.options.calm else (self.safety,)
+
+    def _drawn_faults(self, random: Random) -> RingFaults:
         options = self.options
         if options.kind == "churn":
-            drawn = RingFaultOptions.churn(random, options.limited, options.sees_answers)
+            drawn = RingFaults.churn(random, not options.unlimited, not options.answers_not_spared)
             return replace(drawn, churn_seconds=options.churn_seconds) if options.churn_seconds else drawn
-        return RingFaultOptions.storm(random) if options.kind == "storm" else RingFaultOptions()
+        return RingFaults.storm(random) if options.kind == "storm" else RingFaults()
 
-    def play(self) -> None:
-        """Both phases. Raises Violation."""
+    def safety(self) -> None:
+        """The checkers look at every change."""
         world, options = self.world, self.options
         if options.kind == "partition":
             self._halves()
@@ -118,10 +130,11 @@ class RingRun:
         self.nemesis.stop()
         if world.network.loss_probability:
             world.network = RingNetworkOptions(world.network.latency_seconds_min, world.network.latency_seconds_max)
-        if options.calm:
-            self._become_ideal(
-                list(world.brokers) if options.kind == "start" else [one.address for one in world.living()]
-            )
+
+    def liveness(self) -> None:
+        """One ideal ring comes of all who live."""
+        slow = self.options.kind == "start"
+        self._become_ideal(list(self.world.brokers) if slow else [one.address for one in self.world.living()])
 
     def _start_slowly(self) -> None:
         addresses = [f"broker-{number}" for number in range(self.options.nodes)]
@@ -177,30 +190,19 @@ class RingRun:
         return [f"{one.me} knows {one.members()}" for one in machines if sorted(one.members()) != everybody]
 
     def _watch(self, host: RingHost, happened: ChordInput, effects: Sequence[ChordEffect]) -> None:
-        cause = type(happened.letter.body).__name__ if isinstance(happened, Heard) else "Tick"
-        self.trace.line(f"{self.world.now:.6f} {host.address} {cause} {len(effects)}")
+        self.trace.step(self.world.now, host.address, happened, effects)
         for checker in self.checkers:
             checker.step(host, happened, effects)
 
     def counts(self) -> dict[str, int]:
         """What happened."""
-        counts = {"steps": self.world.steps_done, "letters": self.world.letters, "lost": self.world.lost_letters}
-        return counts | dict(sorted(self.nemesis.counts.items()) if self.nemesis is not None else {})
+        letters = {"letters": self.world.letters, "lost": self.world.lost_letters}
+        return super().counts() | {"steps": self.world.steps_done} | letters
 
-
-def run_ring(options: RingOptions, write: Callable[[str], object] | None = None) -> RingVerdict:
-    """Play one run to its verdict; whatever a machine raises is a verdict as well."""
-    run = RingRun(options, write)
-    failure = details = ""
-    try:
-        run.play()
-    except Violation as violation:
-        failure = str(violation)
-    except Exception as error:  # a crash of the machine is what a simulator is there to find
-        failure = f"Crash: {type(error).__name__}: {error}"
-        details = "".join(traceback.format_exception(error))
-    run.trace.line(f"{run.world.snapshot()}")
-    return RingVerdict(options, run.trace.digest, failure, details, run.world.now, run.settle_seconds, run.counts())
+    def digest(self) -> str:
+        """Of every step, and of the ring in the end."""
+        self.trace.line(f"{self.world.snapshot()}")
+        return self.trace.digest
 
 
 def _drawn(random: Random, options: RingOptions) -> tuple[ChordConfig, RingNetworkOptions]:

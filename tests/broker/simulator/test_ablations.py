@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from headgate.broker.core import Node
-from headgate.broker.simulator.scenarios import ABLATIONS, Options, ablate, run_seed
+from headgate.broker.simulator.scenarios import ABLATIONS, BrokerOptions, ablate, play
 from tests.support.node_world import NodeWorld
 
 FOUND_BY = {
@@ -35,7 +35,7 @@ RARE = ("second-answer", "second-gap")
 
 def first_failure(ablation: str) -> str:
     for seed in range(1, SEEDS + 1):
-        verdict = run_seed(Options(seed, steps=1_500, ablation=ablation))
+        verdict = play(BrokerOptions(seed, steps=1_500, ablation=ablation))
         if verdict.failure:
             return verdict.failure
     return ""
@@ -55,7 +55,7 @@ def test_without_a_safeguard_some_seed_fails_as_it_should(ablation: str) -> None
 
 def test_the_unharmed_node_passes_the_first_of_the_same_seeds() -> None:
     for seed in range(1, 5):
-        assert run_seed(Options(seed, steps=1_500)).failure == ""
+        assert play(BrokerOptions(seed, steps=1_500)).failure == ""
 
 
 def test_an_ablation_harms_one_node_only() -> None:

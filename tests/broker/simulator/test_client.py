@@ -38,7 +38,7 @@ class Setting:
             self.heard += happened.messages
 
     def _client(self, name: str, traits: Traits) -> Client:
-        watchers = [Checker(self.history)]
+        watchers = [Checker()]
         return Client(name, self.host, self.network, self.history, watchers, Workload(self.world.random), traits)
 
     def _failed(self, side: str, error: Exception) -> None:

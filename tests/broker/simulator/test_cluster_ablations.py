@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.broker.simulator.scenarios import CLUSTER_ABLATIONS, ClusterRunOptions, ablate_cluster, run_cluster
+from headgate.broker.simulator.scenarios import CLUSTER_ABLATIONS, ClusterOptions, ablate_cluster, play
 from tests.broker.simulator.test_cluster_world import new_world
 
 FIND = {
-    "allowing": ClusterRunOptions(1, 5, 5.0, ablation="allowing"),
-    "checking": ClusterRunOptions(1, 5, 5.0, ablation="checking", placement="counting"),
-    "summary": ClusterRunOptions(3, 5, 5.0, ablation="summary"),
-    "ring-repeat-last": ClusterRunOptions(6, 8, 15.0, faults=("crash",), ablation="ring-repeat-last"),
-    "withdrawal": ClusterRunOptions(1, 5, 8.0, ablation="withdrawal"),
+    "allowing": ClusterOptions(1, 5, 5.0, ablation="allowing"),
+    "checking": ClusterOptions(1, 5, 5.0, ablation="checking", placement="counting"),
+    "summary": ClusterOptions(3, 5, 5.0, ablation="summary"),
+    "ring-repeat-last": ClusterOptions(6, 8, 15.0, faults=("crash",), ablation="ring-repeat-last"),
+    "withdrawal": ClusterOptions(1, 5, 8.0, ablation="withdrawal"),
 }
 """Quick ones; the rest in the campaign below."""
 
@@ -28,7 +28,7 @@ def test_a_run_without_it_fails_soon(name: str) -> None:
     """One of three seeds is enough: which one it is changes with every word that brokers say."""
     options, promise = FIND[name], "RingKept" if name.startswith("ring-") else ""
     seeds = range(options.seed, options.seed + 3)
-    failures = (run_cluster(replace(options, seed=seed)).failure for seed in seeds)
+    failures = (play(replace(options, seed=seed)).failure for seed in seeds)
     assert any(failure and failure.startswith(promise) for failure in failures)
 
 
@@ -55,7 +55,7 @@ def test_some_seed_fails_without_each(name: str) -> None:
     if name.startswith("ring-"):  # a ring that bears a death
         kinds, nodes, seconds = ("join", "leave", "crash"), 8, 15.0
     failures = (
-        run_cluster(ClusterRunOptions(seed, nodes, seconds, 6, kinds, name, placement)).failure
+        play(ClusterOptions(seed, nodes, seconds, 6, kinds, name, placement)).failure
         for seed in range(FIRST.get(name, 1), FIRST.get(name, 1) + 240)  # the rarest is found in one of 250
     )
     assert any(failures)

@@ -19,7 +19,7 @@ def judged(count: int) -> tuple[ClusterWorld, RingKept]:
     """So many brokers in a ring, and the checker in the strict mood."""
     world = new_world(count, 12.0)
     checker = RingKept(world, ClusterHistory())
-    world.watchers = [lambda host, happened, effects: checker.step(host, effects)]
+    world.watchers = [lambda host, happened, effects: checker.step(host, happened, effects)]
     for server in world.living():
         assert server.host is not None
         server.host._watchers = world.watchers
@@ -61,7 +61,7 @@ def test_a_large_ring_bears_a_death_and_a_newcomer_and_is_judged_all_the_while()
     world.add().start()
     watch(world, checker, 10.0)
     assert checker.strict and checker.excused == 0 and checker.outlived == 1
-    checker.rest()
+    checker.finish()
 
 
 def test_with_the_fifth_of_five_the_assumptions_are_exceeded_and_a_mesh_comes_of_it() -> None:
@@ -69,11 +69,11 @@ def test_with_the_fifth_of_five_the_assumptions_are_exceeded_and_a_mesh_comes_of
     world.servers["broker-3"].crash()
     watch(world, checker, 10.0)
     assert not checker.strict and checker.excused
-    checker.rest()
+    checker.finish()
     world.servers["broker-3"].start()
     watch(world, checker, 20.0)
     assert checker.strict, "a ring again, and judged again"
-    checker.rest()
+    checker.finish()
 
 
 def test_who_leaves_in_order_is_dead_from_then_on() -> None:
@@ -92,7 +92,7 @@ def test_who_is_buried_alive_is_one_that_the_proof_does_not_know() -> None:
     assert not checker.strict
     watch(world, checker, 25.0)
     assert checker.strict, "it came back as another member"
-    checker.rest()
+    checker.finish()
 
 
 def test_nobody_is_judged_while_somebody_stands_still_or_a_partition_is_fresh() -> None:
@@ -133,16 +133,16 @@ def test_at_rest_a_pointer_that_is_not_ideal_is_seen_and_so_is_a_mesh_that_does_
     assert ring is not None
     ring.predecessor = ring.successors[0]
     with pytest.raises(Violation, match="should be"):
-        checker.rest()
+        checker.finish()
     small = new_world(3)
     checker = RingKept(small, ClusterHistory())
-    checker.rest()
+    checker.finish()
     mesh = chord_of(small, "broker-2").mesh
     assert mesh is not None
     mesh.known.popitem()
     with pytest.raises(Violation, match="knows"):
-        checker.rest()
-    RingKept(new_world(0), ClusterHistory()).rest()
+        checker.finish()
+    RingKept(new_world(0), ClusterHistory()).finish()
 
 
 def test_who_said_farewell_ends_a_ring_of_five_in_one_moment() -> None:

@@ -37,7 +37,7 @@ def subscribed() -> tuple[ClusterWorld, ClusterHistory, Node]:
 def complaint(kind: type[StateChecker], world: ClusterWorld, history: ClusterHistory, at_rest: bool = False) -> str:
     checker = kind(world, history)
     with pytest.raises(Violation) as caught:
-        checker.rest() if at_rest else checker.look()
+        checker.finish() if at_rest else checker.look()
     return caught.value.text
 
 
@@ -50,7 +50,7 @@ def test_a_sound_cluster_has_no_complaints() -> None:
     for kind in STATE_CHECKERS:
         checker = kind(world, history)
         checker.look()
-        checker.rest()
+        checker.finish()
     assert all(scope_of(node, world.now).everything for node in world.nodes())
 
 

@@ -1,19 +1,34 @@
-"""The command: seeds in, digest and verdict out, and the same under every hash seed."""
+"""The command line: each kind of run is asked for, tells how it ended, and says what to type to see it again."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from argparse import ArgumentTypeError
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from headgate.broker.simulator import main
-from headgate.broker.simulator.report import command_of
-from headgate.broker.simulator.scenarios import ABLATIONS, Options, run_seed
+from headgate.broker.simulator import main, parsers
+from headgate.broker.simulator.scenarios import (
+    ABLATIONS,
+    VARIANTS,
+    BrokerOptions,
+    ClusterOptions,
+    LogOptions,
+    Options,
+    RingOptions,
+    command_of,
+    play,
+    within,
+)
 
-ROOT = Path(__file__).resolve().parents[3]
+QUICK: tuple[Options, ...] = (
+    BrokerOptions(2, steps=100, clients=2, faults=("cuts",), fast=True),
+    ClusterOptions(7, 3, 3.0, 3, ("crash",)),
+    ClusterOptions(7, 3, 3.0, 3, ("crash",), placement="counting"),
+    LogOptions(7, 1, 2.5, 1, ("cut",)),
+    RingOptions(3, steps=60, list_length=3, unlimited=True),
+)
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -21,68 +36,98 @@ def run(*arguments: str) -> tuple[int, str]:
     return main(arguments, lines.append), "".join(lines)
 
 
-def test_one_seed_prints_its_digest_and_verdict() -> None:
-    code, text = run("--seed", "7", "--steps", "300")
-    assert code == 0
-    assert run_seed(Options(7, steps=300)).digest in text
-    assert "every promise was kept" in text
+@pytest.mark.parametrize("options", QUICK, ids=command_of)
+def test_the_command_that_a_run_prints_runs_the_same(options: Options, tmp_path: Path) -> None:
+    verdict = play(options)
+    assert verdict.lines()[0] == command_of(options)
+    words = command_of(options).split()
+    assert words[:3] == ["python", "-m", "headgate.broker.simulator"]
+    trace = tmp_path / "trace"
+    code, text = run(*words[3:], "--trace", str(trace))
+    assert code == bool(verdict.failure) and text == "".join(f"{line}\n" for line in verdict.lines())
+    assert verdict.digest in text and trace.stat().st_size > 1_000
 
 
-def test_a_broken_promise_is_exit_code_one() -> None:
-    code, text = run("--seed", "1", "--steps", "600", "--ablate", "grace", "--faults", "cuts")
-    assert code == 1
-    assert "AllAnswered" in text
-
-
-def test_a_campaign_prints_a_line_for_each_failing_seed_and_the_sums() -> None:
-    code, text = run("--campaign", "3", "--first-seed", "5", "--steps", "300")
-    assert (code, text.splitlines()[0]) == (0, "3 seeds, 0 failed")
-    code, text = run("--campaign", "3", "--steps", "600", "--ablate", "grace", "--faults", "cuts")
-    assert code == 1
-    assert "--seed 1 --steps 600" in text
-    assert "3 seeds, 3 failed" in text
-
-
-def test_the_command_that_a_report_prints_is_understood() -> None:
-    options = Options(2, steps=100, clients=2, faults=("cuts",), checked=False)
-    verdict = run_seed(options)
-    code, text = run(*command_of(verdict).split()[3:])
-    assert code == 0
-    assert verdict.digest in text
-
-
-def test_a_trace_is_written_where_it_was_asked_for(tmp_path: Path) -> None:
-    file = tmp_path / "trace.txt"
-    assert run("--seed", "1", "--steps", "100", "--trace", str(file))[0] == 0
-    assert "broker-1 < WallClock" in file.read_text(encoding="utf-8")
+def test_what_to_type_names_everything() -> None:
+    text = command_of(LogOptions(7, 5, 3.5, 2, ("crash", "cut"), "epoch"))
+    program = "python -m headgate.broker.simulator"
+    rest = "--nodes 5 --seconds 3.5 --producers 2 --faults crash,cut --ablate epoch"
+    assert text == f"{program} --log --seed 7 {rest}"
+    options = BrokerOptions(3, steps=50, clients=2, faults=(), fast=True, ablation="gap")
+    assert command_of(options) == f"{program} --seed 3 --steps 50 --clients 2 --faults none --ablate gap --fast"
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("--faults", "fire"), ("--steps", "0"), ("--clients", "1001"), ("--ablate", "all"), ("--seed", "x"), ("--what",)],
+    ("line", "promise"),
+    [
+        ("--seed 1 --steps 600 --ablate grace --faults cuts", "AllAnswered"),
+        ("--nodes=5 --seed 1 --seconds 5 --faults none --ablate allowing", "NoDuplicates"),
+        ("--log --seconds 2 --producers 1 --ablate sync", "OnEnoughDisks"),
+        ("ring --seed 7 --ablate repeat-last", "InvariantHolds"),
+    ],
 )
-def test_a_wrong_command_line_is_exit_code_two(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_promise_is_exit_code_one(line: str, promise: str) -> None:
+    code, text = run(*line.split())
+    assert code == 1 and f"verdict  {promise}" in text
+    code, text = run(*line.split(), "--campaign", "2")
+    assert code == 1 and text.startswith(promise) and "2 seeds, 2 failed" in text and "--ablate" in text
+
+
+def test_a_campaign_says_what_happened() -> None:
+    code, text = run("--campaign", "3", "--first-seed", "5", "--steps", "300")
+    assert (code, text.splitlines()[0]) == (0, "3 seeds, 0 failed")
+    assert "happened: " in text
+
+
+def test_the_table_has_a_row_for_each_variant_of_the_ring() -> None:
+    code, text = run("ring", "--seeds", "1", "--steps", "20", "--table")
+    assert code == 0
+    assert [line.split("  ")[0] for line in text.splitlines()[1:]] == list(VARIANTS)
+
+
+@pytest.mark.parametrize("kind", ["", "--nodes 3", "--log", "ring"])
+@pytest.mark.parametrize("line", ["--ablate everything", "--seed x", "--what", "--campaign 0"])
+def test_a_wrong_command_line_is_exit_code_two(kind: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
-        run(*arguments)
+        run(*kind.split(), *line.split())
     assert stopped.value.code == 2
     assert "usage" in capsys.readouterr().err
 
 
-def test_help_names_every_ablation_and_fault(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("--faults fire", "--steps 0", "--clients 1001", "--nodes 0", "--nodes 3 --faults fire"),
+        *("--nodes 3 --seconds 0", "--nodes 3 --placement x", "--log --faults fire", "--log --nodes 0"),
+        *("ring --kind rain", "ring --list-length 1"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(line: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run(*line.split())
+    assert stopped.value.code == 2
+
+
+def test_help_names_every_ablation_and_fault_and_the_other_kinds(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run("--help")
     text = capsys.readouterr().out
-    assert all(name in text for name in (*ABLATIONS, "cuts", "pauses", "slow"))
+    assert all(name in text for name in (*ABLATIONS, "cuts", "pauses", "slow", "--log --help"))
+    assert [parser.prog for parser in parsers("sim")] == ["sim", "sim --nodes N", "sim --log", "sim ring"]
 
 
-def test_two_hash_seeds_give_one_digest() -> None:
-    texts = []
-    for hash_seed in ("1", "2"):
-        command = [sys.executable, "-m", "headgate.broker.simulator", "--seed", "9", "--steps", "1500"]
-        environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-        ended = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True
-        )
-        texts.append(ended.stdout)
-    assert texts[0] == texts[1]
-    assert "digest" in texts[0]
+def test_a_cluster_has_all_faults_unless_something_else_is_said() -> None:
+    _, text = run("--nodes", "1", "--seconds", "0.1", "--clients", "1")
+    assert "--faults crash,pause,partition" in text
+    assert command_of(replace(QUICK[1], seed=1)).endswith("--faults crash")
+
+
+@pytest.mark.parametrize("text", ["1", "3"])
+def test_both_ends_are_inside(text: str) -> None:
+    assert within(1, 3)(text) == int(text)
+
+
+@pytest.mark.parametrize("text", ["0", "4", "-1"])
+def test_what_is_outside_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=f"from 1 to 3, not {text}"):
+        within(1, 3)(text)

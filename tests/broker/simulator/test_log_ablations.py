@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.broker.simulator.scenarios import DISK_ABLATIONS, LOG_ABLATIONS, LogRunOptions, run_log
+from headgate.broker.simulator.scenarios import DISK_ABLATIONS, LOG_ABLATIONS, LogOptions, play
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),
@@ -27,22 +27,22 @@ def test_there_is_a_seed_for_each() -> None:
     assert SEEDS.keys() == LOG_ABLATIONS.keys() | DISK_ABLATIONS.keys()
 
 
-def options_of(name: str) -> LogRunOptions:
+def options_of(name: str) -> LogOptions:
     seed, _ = SEEDS[name]
     if name == "tails":
-        return LogRunOptions(seed, nodes=2)
+        return LogOptions(seed, nodes=2)
     if name == "promises":
-        return LogRunOptions(seed, nodes=5, faults=("apart", "link", "slow", "cut", "pause"))
+        return LogOptions(seed, nodes=5, faults=("apart", "link", "slow", "cut", "pause"))
     if name == "room":
-        return LogRunOptions(seed, faults=("follower",))
+        return LogOptions(seed, faults=("follower",))
     if name == "heard":
-        return LogRunOptions(seed, faults=("brim",))
-    return LogRunOptions(seed, faults=("harm",) if name == "epoch" else LogRunOptions(seed).faults)
+        return LogOptions(seed, faults=("brim",))
+    return LogOptions(seed, faults=("harm",) if name == "epoch" else LogOptions(seed).faults)
 
 
 @pytest.mark.parametrize("name", SEEDS)
 def test_without_this_safeguard_a_promise_is_broken(name: str) -> None:
-    failure = run_log(replace(options_of(name), ablation=name)).failure
+    failure = play(replace(options_of(name), ablation=name)).failure
     assert failure
     assert failure.startswith(SEEDS[name][1])
 
@@ -50,4 +50,4 @@ def test_without_this_safeguard_a_promise_is_broken(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SEEDS)
 def test_with_it_the_same_seed_is_well(name: str) -> None:
-    assert run_log(options_of(name)).failure == ""
+    assert play(options_of(name)).failure == ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.simulator.engine import Violation
-from headgate.broker.simulator.scenarios import LogRun, LogRunOptions
+from headgate.broker.simulator.scenarios import LogOptions, LogScenario
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Error, Goodbye, Puback, Publish, Scope
 
 
-def run_of(seconds: float = 4.0) -> LogRun:
-    run = LogRun(LogRunOptions(1, nodes=2, seconds=seconds, producers=1, faults=()))
+def run_of(seconds: float = 4.0) -> LogScenario:
+    run = LogScenario(LogOptions(1, nodes=2, seconds=seconds, producers=1, faults=()))
     run.play()
     return run
 

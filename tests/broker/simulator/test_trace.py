@@ -54,8 +54,20 @@ def test_every_line_counts_for_the_digest_and_reaches_the_reader() -> None:
     trace, other = Trace(lines.append), Trace()
     trace.step(1.5, "broker-1", Received(1, [Ask(1, "status", {})]), [Send(1, Puback(2))])
     assert [line.split(" ", 3)[:3] for line in lines] == [["1.500000", "broker-1", "<"], ["1.500000", "broker-1", ">"]]
-    assert trace.lines == 2
     other.step(1.5, "broker-1", Received(1, [Ask(1, "status", {})]), [Send(1, Puback(3))])
     assert len(trace.digest) == 64
     assert trace.digest != other.digest
     assert trace.digest == trace.digest
+
+
+def test_the_shape_alone_is_of_time_and_kinds_and_is_written_whole() -> None:
+    def digest(time: float, *messages: Any) -> str:
+        trace = Trace(whole=False)
+        trace.step(time, "broker-1", Received(1, list(messages)), [Send(1, Puback(2))])
+        return trace.digest
+
+    assert digest(1.5, Ping(1)) == digest(1.5, Ping(2))
+    assert len({digest(1.5, Ping(1)), digest(1.6, Ping(1)), digest(1.5, Ping(1), Ping(1)), digest(1.5, Puback(1))}) == 4
+    lines: list[str] = []
+    Trace(lines.append, whole=False).step(1.5, "broker-1", Received(1, [Ping(7)]), [])
+    assert lines[0].startswith("1.500000 broker-1 < Received(link=1 messages=[Ping(token=7)]")

@@ -1,0 +1,57 @@
+"""The checker: hooks for all that happens in a run, which do nothing; each promise overrides those that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from headgate.protocol.data import LogName, Portion, Row
+from headgate.protocol.messages import Error, Gap, Goodbye, Message
+
+from ..engine import Entry, Server, Violation, World
+from ..workloads import Client, Delivery, SubscriptionLog
+
+__all__ = ["Checker"]
+
+
+class Checker:
+    """One promise. The first that fails ends the run."""
+
+    world: World | None = None
+
+    def fail(self, text: str) -> NoReturn:
+        """Raises Violation."""
+        raise Violation(type(self).__name__, text if self.world is None else f"at {self.world.now:.4f}: {text}")
+
+    def step(self, host: Any, happened: Any, effects: Sequence[Any]) -> None:
+        """One input of one host, before its effects are carried out."""
+
+    def look(self) -> None:
+        """In the middle of everything: every now and then, and when something was confirmed."""
+
+    def settled(self) -> None:
+        """Somebody's pointers in the ring changed, or somebody died or began."""
+
+    def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
+        """A row that was not on that disk before."""
+
+    def portion(self, client: Client, portion: Portion) -> None:
+        """A DELIVER reached a client, and its events are not counted yet."""
+
+    def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
+        """One event reached one subscription; no log: the client knows no such subscription."""
+
+    def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
+        """A GAP reached a client; no log and number 0: the session as a whole."""
+
+    def refused(self, client: Client, request: Message | None, error: Error) -> None:
+        """A request was refused; none: the client asked nothing of that number."""
+
+    def acknowledged(self, client: Client, sequence: int) -> None:
+        """A PUBACK reached a client."""
+
+    def turned_away(self, client: Client, error: Error | Goodbye) -> None:
+        """The broker ended a connection."""
+
+    def finish(self, clients: Sequence[Client] = ()) -> None:
+        """All is healed and quiet."""

@@ -1,0 +1,241 @@
+"""A scenario: one world with its workloads, faults and checkers, played in phases, from one seed to one verdict.
+
+Options     what a run is made from; everything else is drawn from its seed. Each kind has its own, and its command
+            line is read from their fields
+Scenario    the parts of one run: the presets of the four kinds fill them in
+play        one run to its verdict: a broken promise is one, and so is whatever the product raises
+campaign    many seeds of one kind, added up in a Summary
+"""
+
+from __future__ import annotations
+
+import traceback
+from argparse import ArgumentTypeError
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeVar
+
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.inputs import Input
+from headgate.protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
+
+from ..checkers import Checker
+from ..engine import Host, Trace, Violation, World
+from ..faults import Nemesis
+from ..limits import REPORTED_FAILURES_MAX
+
+__all__ = [
+    "PROGRAM",
+    "Options",
+    "Scenario",
+    "Summary",
+    "Verdict",
+    "Write",
+    "campaign",
+    "command_of",
+    "flags",
+    "option",
+    "play",
+    "within",
+]
+
+Write = Callable[[str], object]
+_T = TypeVar("_T")
+
+PROGRAM = "python -m headgate.broker.simulator"
+_SOUND_EVERY = 64
+"""Asking a Node whether it is sound takes longer than most steps; these are enough to find it early."""
+
+
+def option(default: _T, text: str, read: Callable[[str], Any] = str, flag: str = "", **more: Any) -> _T:
+    """A field of Options that is an argument of the command line: its help, and how its text is read."""
+    value: Any = field(default=default, metadata={"help": text, "read": read, "flag": flag, **more})
+    return value  # type: ignore[no-any-return]  # the class turns it into the default
+
+
+def within(low: float, high: float, number: Callable[[str], Any] = int) -> Callable[[str], Any]:
+    """The type of an argument that is a number in this range."""
+
+    def read(text: str) -> Any:
+        value = number(text)
+        if not low <= value <= high:
+            raise ArgumentTypeError(f"a number from {low:g} to {high:g}, not {text}")
+        return value
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What decides a run, besides the code."""
+
+    words: ClassVar[tuple[str, ...]] = ()
+    """What says on the command line that this kind is meant."""
+    about: ClassVar[str] = ""
+
+    seed: int = option(1, "everything in a run follows from it (1)", int)
+
+    def scenario(self, write: Write | None) -> Scenario:
+        """A fresh scenario of this kind."""
+        raise NotImplementedError
+
+
+def flags(kind: type[Options] | Options) -> Iterator[tuple[str, Any]]:
+    """(flag, field) of everything that the command line can say about a kind."""
+    for one in fields(kind):
+        if "help" in one.metadata:
+            yield one.metadata["flag"] or f"--{one.name.replace('_', '-')}", one
+
+
+def command_of(options: Options) -> str:
+    """What to type to see this run again."""
+    words = [PROGRAM, *options.words]
+    for flag, one in flags(options):
+        value = getattr(options, one.name)
+        if isinstance(value, bool):
+            words += [flag] if value else []
+        elif isinstance(value, tuple):
+            words.append(f"{flag} {','.join(value) or 'none'}")
+        elif value != one.default or "choices" not in one.metadata:
+            words.append(f"{flag} {value:g}" if isinstance(value, float) else f"{flag} {value}")
+    return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a run ended. `failure` is empty when it went well."""
+
+    options: Options
+    swarm: str
+    digest: str
+    failure: str
+    details: str
+    seconds: float
+    counts: dict[str, int]
+
+    def lines(self) -> list[str]:
+        """For people."""
+        return [
+            command_of(self.options),
+            f"swarm    {self.swarm}",
+            f"happened {_listed(self.counts)}; {self.seconds:.1f} virtual seconds",
+            f"digest   {self.digest}",
+            f"verdict  {self.failure or 'every promise was kept'}",
+            *self.details.splitlines(),
+        ]
+
+
+class Scenario:
+    """The parts of one run. A preset makes them in its `__init__` and says in `phases` what is played with them."""
+
+    endings: ClassVar[tuple[ErrorCode, ...]] = tuple(ErrorCode)
+    """Codes with which a session may end without any end having found fault with the other."""
+
+    world: World
+    checkers: Sequence[Checker] = ()
+    nemesis: Nemesis | None = None
+
+    def __init__(self, options: Options, write: Write | None = None, whole: bool = False) -> None:
+        self.trace = Trace(write, whole)
+        self.swarm = ""
+        self.steps = 0
+        self.trace.line(f"{options}")
+
+    def phases(self) -> Sequence[Callable[[], None]]:
+        """What is played, in order."""
+        raise NotImplementedError
+
+    def play(self) -> None:
+        """All phases. Raises Violation."""
+        for phase in self.phases():
+            phase()
+
+    def counts(self) -> dict[str, int]:
+        """What happened, for the report: a campaign that never cut a connection proves nothing about cuts."""
+        return {"steps": self.world.steps} | (dict(self.nemesis.done) if self.nemesis is not None else {})
+
+    def digest(self) -> str:
+        """The same in every run of a seed, whatever the hash seed, the machine or the day."""
+        return self.trace.digest
+
+    # --- For the world of a preset -----------------------------------------------------------------------------------
+
+    def watch(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """Trace one step of a Host, and show it to the checkers."""
+        self.trace.step(self.world.now, host.node.config.name, happened, effects)
+        for checker in self.checkers:
+            checker.step(host, happened, effects)
+        self.steps += 1
+        if self.steps % _SOUND_EVERY == 0:
+            self.look_closely(host)
+
+    def look_closely(self, host: Host) -> None:
+        """Ask a Node whether it is sound."""
+        try:
+            host.node.validate()
+        except AssertionError as error:
+            where = traceback.format_exception(error)[-2].strip()
+            raise Violation("SoundNode", f"{host.node.config.name}: {where} {error}") from error
+
+    def session_failed(self, side: str, failure: HeadgateError) -> None:
+        """No end may ever find fault with what the other one says; an ERROR that was received is judged elsewhere."""
+        code = failure.code if isinstance(failure, ProtocolViolation) else ErrorCode.PROTOCOL
+        if code not in self.endings:
+            raise Violation("CleanProtocol", f"the {side} refused what it was sent: {failure}")
+
+
+def play(options: Options, write: Write | None = None) -> Verdict:
+    """Play one run to its verdict."""
+    scenario = options.scenario(write)
+    failure = details = ""
+    try:
+        scenario.play()
+    except Violation as violation:
+        failure, details = str(violation), "".join(traceback.format_exception(violation))
+    except Exception as error:  # a crash of the product is what a simulator is there to find
+        failure = f"Crash: {type(error).__name__}: {error}"
+        details = "".join(traceback.format_exception(error))
+    return Verdict(options, scenario.swarm, scenario.digest(), failure, details, scenario.world.now, scenario.counts())
+
+
+class Summary:
+    """What a campaign came to."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.failures: list[Verdict] = []
+        self.broken: Counter[str] = Counter()
+        """Promise -> seeds that broke it."""
+        self.counts: Counter[str] = Counter()
+
+    def add(self, verdict: Verdict) -> None:
+        """One more run."""
+        self.runs += 1
+        self.counts.update(verdict.counts)
+        if verdict.failure:
+            self.failures.append(verdict)
+            self.broken[verdict.failure.partition(":")[0]] += 1
+
+    def lines(self) -> list[str]:
+        """The sums, and what never happened."""
+        happened = _listed({name: count for name, count in self.counts.items() if count})
+        lines = [f"{self.runs} seeds, {len(self.failures)} failed", f"happened: {happened}"]
+        never = ", ".join(name for name, count in self.counts.items() if not count)
+        lines += [f"never happened: {never}"] if never else []
+        return lines + ([f"broken: {_listed(self.broken)}"] if self.broken else [])
+
+
+def campaign(options: Options, seeds: Sequence[int], write: Write = lambda text: None) -> Summary:
+    """Run many seeds; each failure is told at once."""
+    summary = Summary()
+    for seed in seeds:
+        verdict = play(replace(options, seed=seed))
+        summary.add(verdict)
+        if verdict.failure and len(summary.failures) <= REPORTED_FAILURES_MAX:
+            write(f"{verdict.failure.splitlines()[0][:300]}\n    {command_of(verdict.options)}\n")
+    return summary
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
