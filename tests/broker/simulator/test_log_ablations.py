@@ -10,17 +10,23 @@ from headgate.broker.simulator.scenarios import DISK_ABLATIONS, LOG_ABLATIONS, L
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies": (1, "OnEnoughDisks"),
-    "dedupe": (8, "OnlyOnce"),
-    "epoch": (1, "PositionsStand"),
+    "dedupe": (5, "OnlyOnce"),
+    "epoch": (3, "PositionsStand"),
     "heard": (1, "Crash: AssertionError"),
     "promises": (7098, "OnlyOnce"),
     "rollback": (2, ""),
     "room": (1, "StoredElsewhere"),
-    "safe": (1, "OnEnoughDisks"),
+    "safe": (5, "OnEnoughDisks"),
     "sync": (1, "OnEnoughDisks"),
-    "tails": (37, "OnlyOnce"),
+    "tails": (18, "OnlyOnce"),
 }
-"""Ablation -> a seed that fails with it, and the promise that is broken."""
+"""Ablation -> where to begin to look for a seed that fails with it, and the promise that is broken."""
+
+TRIES = 4
+"""Seeds that are looked at: which of them fails changes with every word that brokers say."""
+
+RARE = {"promises": 400}
+"""Seen by one seed in hundreds: these take minutes."""
 
 
 def test_there_is_a_seed_for_each() -> None:
@@ -40,11 +46,13 @@ def options_of(name: str) -> LogOptions:
     return LogOptions(seed, faults=("harm",) if name == "epoch" else LogOptions(seed).faults)
 
 
-@pytest.mark.parametrize("name", SEEDS)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one in RARE)) for one in SEEDS])
 def test_without_this_safeguard_a_promise_is_broken(name: str) -> None:
-    failure = play(replace(options_of(name), ablation=name)).failure
-    assert failure
-    assert failure.startswith(SEEDS[name][1])
+    first, promise = SEEDS[name]
+    tries = range(first, first + RARE.get(name, TRIES))
+    failures = (play(replace(options_of(name), seed=seed, ablation=name)).failure for seed in tries)
+    assert any(failure and failure.startswith(promise) for failure in failures)
 
 
 @pytest.mark.slow
