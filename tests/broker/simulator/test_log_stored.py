@@ -21,7 +21,7 @@ class Bench:
         self.stage = LogStage()
         self.checker = self.stage.checker(OnEnoughDisks)
         self.host = Host(World(1), NodeConfig("broker-1", 1), ())
-        self.host.node.cluster.acquaintances.remember(["elsewhere:1"])
+        self.host.node.log.needed = 1
         self.host.feed(Received(1, [Hello(name="p")]))
 
     def publish(self, sequence: int, *names: str, mode: Mode = Mode.STORED) -> None:
@@ -53,7 +53,7 @@ def test_two_disks_are_enough_and_one_is_not() -> None:
 
 def test_a_broker_that_never_had_company_promised_one_disk() -> None:
     bench = Bench()
-    bench.host.node.cluster.acquaintances.remember([])
+    bench.host.node.log.needed = 0
     bench.publish(1, "a")
     bench.stage.write(0, 0, "a")
     bench.say(Puback(1))
