@@ -93,14 +93,15 @@ def _logs(client: LogFinding, options: ReadOptions) -> tuple[dict[str, LogInfo],
     Raises NotKept.
     """
     logs: list[LogInfo] = []
-    missing: tuple[str, ...] = ()
+    missing: dict[str, None] = {}
     for stream in options.patterns:
         survey = client.survey_logs(stream, options.kind)
-        missing = survey.away if len(survey.away) >= survey.copies else ()
-        if not survey.logs and not survey.stored and not missing:
+        away = survey.away if len(survey.away) >= survey.copies else ()
+        if not survey.logs and not survey.stored and not away:
             raise NotKept(stream, options.kind)
         logs += survey.logs
-    return by_partition(logs, len(options.patterns) > 1), missing
+        missing |= dict.fromkeys(away)
+    return by_partition(logs, len(options.patterns) > 1), tuple(missing)
 
 
 def _first(options: ReadOptions) -> str:

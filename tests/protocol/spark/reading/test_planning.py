@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.protocol.client import Survey
 from headgate.protocol.data import LogKind
 from headgate.protocol.spark.errors import BadOffsets, LogsUnreachable, NotKept
 from headgate.protocol.spark.options import ReadOptions, read_options
@@ -77,6 +78,21 @@ def test_a_batch_read_does_not_leave_out_a_log_in_silence(logs: FakeLogs, caplog
         planned(logs)
     assert planned(logs, failOnDataLoss="false") == [("ann@9", 0, 0, 6)]
     assert "bob" in caplog.text
+
+
+def test_of_several_streams_none_may_lack_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that the others have forgotten is known from the logs that it wrote, and those are of one stream."""
+    logs, survey = FakeLogs(), FakeLogs.survey_logs
+    logs.away = ("bob",)
+
+    def survey_logs(self: FakeLogs, stream: str, kind: str) -> Survey:
+        return survey(self, "q", kind) if stream == "q" else Survey([], (), 1, True)
+
+    monkeypatch.setattr(FakeLogs, "survey_logs", survey_logs)
+    for topics in ("q,r", "r,q"):
+        with pytest.raises(LogsUnreachable, match="bob cannot be reached"):
+            planned(logs, topic=topics)
+    assert planned(logs, topic="r") == []
 
 
 def test_a_broker_may_be_away_while_others_have_its_copies(logs: FakeLogs) -> None:
