@@ -15,8 +15,8 @@ from collections.abc import Callable, Hashable
 from random import Random
 from typing import Any
 
-from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Goodbye, Hello, Puback, Publish
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.messages import Ask, Goodbye, Hello, Puback, Publish
 
 from .clients import (
     AUDIT_ACKS,
@@ -24,14 +24,16 @@ from .clients import (
     INQUIRIES,
     AuditLog,
     Clients,
+    Inquire,
     Inquiries,
     Publishers,
     answer_of,
     ask,
 )
+from .clock import Clock
 from .cluster import Cluster
 from .config import NodeConfig
-from .delivery import DRAINING, GRACE, Dissemination, Streams, StreamSettings, Subscribers
+from .delivery import DRAINING, GRACE, ClientSession, Dissemination, Streams, Subscribers
 from .effects import Close, Effect, Note, Send
 from .forwarding import BACKLOG, GATHERING, Forwarding
 from .inputs import (
@@ -95,6 +97,7 @@ class Node:
         self.streams = Streams()
         self.subscribers = Subscribers(config, self.effects, self.timers)
         self.dissemination = Dissemination(self.subscribers, config.origin)
+        self.clock = Clock()
         self.cluster = Cluster(config, random, self.effects, self.timers, now)
         self.rendezvous = Rendezvous(
             config, self.effects, self.streams, self.subscribers, self.cluster, self.timers, now
@@ -119,15 +122,15 @@ class Node:
     def _make_log(self, config: NodeConfig, now: float) -> None:
         timers = self.timers
         self.log = Log(config.name, self.effects, timers)
-        self.producers = Producers(self.log, self.cluster, config.log_copies, timers, now)
+        self.producers = Producers(self.log, self.cluster, config.log_copies, timers, self.clock, now)
         self.producer_lists = ProducerLists(self.log, self.cluster, self.producers, config.log_copies, timers)
         self.claims = claims = Claims(config.name, self.log, self.cluster, self.producers)
         self.tails = Tails(config.name, self.effects, self.log, self.cluster, self.producers, claims, timers)
         self.copies = Copies(config, self.effects, self.log, self.cluster, self.producers, self.tails, timers)
         self.holder = Holder(self.log, self.cluster, self.producers, claims)
-        self.retention = Retention(self.log, self.streams, timers)
+        self.retention = Retention(self.log, self.streams, timers, self.clock)
         self.log_reading = LogReading(self.log, self.effects)
-        self.audit = AuditLog(config.origin, self.effects, self.log, self.streams, self.subscribers, timers)
+        self.audit = AuditLog(config.origin, self.effects, self.log, self.streams, self.subscribers, timers, self.clock)
 
     def _make_clients(self, config: NodeConfig, random: Random) -> None:
         self.publishers = Publishers(
@@ -138,6 +141,8 @@ class Node:
             self.forwarding,
             self.log,
             self.producers,
+            self.cluster,
+            self.clock,
         )
         self.clients = Clients(
             config,
@@ -150,11 +155,10 @@ class Node:
             self.publishers,
             self.log_reading,
             self.audit,
-            lambda verb, arguments, now: ask(self, verb, arguments, now),
         )
-        self.inquiries = Inquiries(
-            self.cluster, lambda verb, arguments, now: answer_of(self, verb, arguments, now), self.timers
-        )
+        self.clients.table[Ask] = self._asked
+        self.inquiries = Inquiries(self.cluster, self.timers)
+        self.cluster.take_controls({Inquire: self._inquired})
 
     def _make_tables(self) -> None:
         self._of_the_disk: dict[type, Callable[[Any, float], None]] = {
@@ -162,8 +166,8 @@ class Node:
             Stored: self.log.stored,
             NotStored: self.log.not_stored,
             Trimmed: lambda happened, now: self.log.trimmed(happened),
-            RowsRead: self.log.rows_read,
-            Found: self.log.found,
+            RowsRead: lambda happened, now: self.log.take_lookup(happened.ticket)(happened, now),
+            Found: lambda happened, now: self.log.take_lookup(happened.ticket)(happened.value, now),
         }
         self._inputs: dict[type, Callable[[Any, float], None]] = {
             Received: self._received,
@@ -205,10 +209,7 @@ class Node:
         cluster, rendezvous, forwarding = self.cluster, self.rendezvous, self.forwarding
         cluster.added, cluster.removed, cluster.placed = rendezvous.added, rendezvous.removed, rendezvous.placed
         cluster.changed, cluster.came_to_rest = forwarding.go_on, rendezvous.usage.settle
-        self.streams.settings_changed = self._settings_changed
-        self.producers.wall_us = self.audit.wall_us = self.retention.wall_us = self.publishers.wall_us
         rendezvous.usage.changed = self.publishers.interest_changed
-        self.publishers.knows_streams, self.publishers.shut_out = cluster.knows_streams, cluster.shut_out
         hooks = PeerHooks(
             up=self._broker_up,
             down=self._broker_down,
@@ -224,13 +225,14 @@ class Node:
         self.peers = cluster.peers = Peers(
             self.config, self.effects, self.subscribers, hooks, cluster.random, self.timers.below("links")
         )
-        self.inquiries.begin()
         cluster.start(now)
 
     def handle(self, happened: Input, now: float) -> list[Effect]:
         """The one mutator: what the host must do because of this input."""
         self.audit.now = now
         self._inputs[type(happened)](happened, now)
+        if self.streams.changes:
+            self._settings_changed()
         effects = self.effects[:]
         self.effects.clear()
         return effects
@@ -280,7 +282,10 @@ class Node:
             elif session.link != link:
                 break  # it said goodbye or broke the protocol: what came after that was not said
             else:
-                self.clients.table[kind](session, message, now)
+                try:
+                    self.clients.table[kind](session, message, now)
+                except ProtocolViolation as violation:
+                    self.clients.violated(session, violation, now)
         self.dissemination.settle()
         if session is not None and session.accepted != accepted and session.link == link and not session.closing:
             if not session.unstored:
@@ -302,11 +307,30 @@ class Node:
         self.cluster.begin(happened.address, happened.client_address, now)
         self._after_peers(now)
 
-    def _settings_changed(self, stream: str, before: StreamSettings, after: StreamSettings) -> None:
-        if after.audit and not before.audit:
-            self.audit.begin(stream)
-        elif before.audit and not after.audit:
-            self.audit.end(stream)
+    def _settings_changed(self) -> None:
+        for stream, before, after in self.streams.take_changes():
+            if after.audit and not before.audit:
+                self.audit.begin(stream)
+            elif before.audit and not after.audit:
+                self.audit.end(stream)
+
+    def _asked(self, session: ClientSession, message: Ask, now: float) -> None:
+        """A client has a question."""
+        try:
+            self.clients.check_asking(session)
+            answer = ask(self, message.verb, message.arguments, now)
+        except Refused as refused:
+            answer = refused
+        self.clients.answer(session, message.request, answer)
+
+    def _inquired(self, info: PeerInfo, inquiry: Inquire, now: float) -> None:
+        """Another broker has one, for a client of its own."""
+        try:
+            self.inquiries.check(info, inquiry.verb)
+            answer = answer_of(self, inquiry.verb, inquiry.arguments, now)
+        except Refused as refused:
+            answer = refused
+        self.inquiries.answer(info, inquiry.number, answer, now)
 
     def _broker_up(self, info: PeerInfo, now: float) -> None:
         self.forwarding.losses.link_up(info, now)
@@ -368,7 +392,7 @@ class Node:
             self.clients.end(session, "expired", now)
 
     def _wall_clock(self, happened: WallClock, now: float) -> None:
-        self.publishers.wall_offset = self.rendezvous.schemas.wall_offset = happened.offset_seconds
+        self.clock.offset = self.rendezvous.schemas.wall_offset = happened.offset_seconds
         self.audit.begin_life()
 
     def _loaded(self, happened: Loaded, now: float) -> None:

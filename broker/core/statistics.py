@@ -114,7 +114,7 @@ def _of_cluster(node: Node, now: float) -> dict[str, Any]:
         "waiting_events": forwarding.waiting_events,
         "events_forwarded": forwarding.forwarded,
         "events_relayed": forwarding.relayed,
-        "events_lost": forwarding.lost,
+        "events_lost": forwarding.losses.events,
         "peer_reconnects": cluster.reconnects,
     }
 

@@ -5,8 +5,8 @@ of topics, columns and bodies, `join_batches` puts several together. `Batch.port
 connection, a `Portion`, encoded once however many connections get it. `join_u32` and `split_u32` carry lengths and
 places as little-endian integers.
 
-**A match column** is the values of one attribute for all events: `encode_column`, `decode_column`. Values are `Scalar`,
-of the types in `SCALAR_TYPES`.
+**A match column** is the values of one attribute for all events: `encode_column`, `decode_column`. `Columns` shows
+those of a batch, each decoded when it is first asked for. Values are `Scalar`, of the types in `SCALAR_TYPES`.
 
 **A record** is one event's attributes and body, encoded by its publisher (`pack_record`) and opened by its subscriber
 (`decode_record`); brokers join records and do not open them. `flatten` makes dotted names of nested attributes.
@@ -19,13 +19,14 @@ Whatever cannot be read raises ProtocolViolation; what cannot be written raises 
 Order of reading: `batch`, `columns`, `records`, `log_rows`.
 """
 
-from .batch import Batch, Portion, join_batches, join_u32, make_batch, split_u32
+from .batch import Batch, Columns, Portion, join_batches, join_u32, make_batch, split_u32
 from .columns import SCALAR_TYPES, Scalar, decode_column, encode_column
 from .log_rows import LogKind, LogName, Row, cut_row, decode_row, encode_row, row_batch
 from .records import decode_record, flatten, pack_record
 
 __all__ = [
     "Batch",
+    "Columns",
     "LogKind",
     "LogName",
     "Portion",

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
@@ -31,7 +31,7 @@ from ..limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGT
 from .columns import SCALAR_TYPES, Scalar, decode_column, encode_column
 from .records import decode_record, encode_record, pack_record
 
-__all__ = ["Batch", "Portion", "join_batches", "join_u32", "make_batch", "split_u32"]
+__all__ = ["Batch", "Columns", "Portion", "join_batches", "join_u32", "make_batch", "split_u32"]
 
 _SWAP = sys.byteorder == "big"
 
@@ -327,6 +327,27 @@ def _is_plain(attributes: Mapping[str, Sequence[Scalar]], bodies: Sequence[bytes
     return all(SCALAR_TYPES.issuperset(map(type, values)) for values in columns) and {bytes}.issuperset(
         map(type, bodies)
     )
+
+
+class Columns(Mapping[str, Sequence[Scalar]]):
+    """Shows the match columns of a batch, each decoded when it is first asked for."""
+
+    __slots__ = ("_batch",)
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+
+    def __getitem__(self, name: str) -> Sequence[Scalar]:
+        column = self._batch.column(name)
+        if column is None:
+            raise KeyError(name)
+        return column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._batch.columns)
+
+    def __len__(self) -> int:
+        return len(self._batch.columns)
 
 
 def join_batches(batches: Sequence[Batch]) -> Batch:

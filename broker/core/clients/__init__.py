@@ -2,7 +2,7 @@
 
     Clients      what a client says, one method a message: HELLO, SUBSCRIBE, CREDIT, ASK, ...
     Publishers   PUBLISH: checks, numbers, the log, and the one PUBACK for all that one read brought
-    Inquiries    questions that one broker asks another for a client, so that one connection sees the whole cluster
+    Inquiries    questions that one broker asks another for a client (`Inquire`), to see the whole cluster
     AuditLog     what was delivered to whom and when, and who wanted what, for streams that are audited
 
 `ask` answers a verb of ASK for one of our clients, wherever the answer is; `answer_of` answers for this broker alone.
@@ -24,6 +24,7 @@ from . import clients, inquiries, pages, questions
 from .audit import AUDIT_ACKS, AUDIT_LINES, AuditLog
 from .clients import Clients
 from .inquiries import INQUIRIES, Inquiries
+from .messages import Inquire
 from .publishers import Publishers
 from .questions import answer_of, ask
 
@@ -33,6 +34,7 @@ __all__ = [
     "AuditLog",
     "Clients",
     "INQUIRIES",
+    "Inquire",
     "Inquiries",
     "Publishers",
     "answer_of",

@@ -38,6 +38,7 @@ from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.limits import BATCH_EVENTS_MAX, LOG_CHUNK_BYTES_MAX, RECORD_LENGTH_MAX, TEXT_LENGTH_MAX
 from headgate.protocol.messages import Credit, Deliver, Ping
 
+from ..clock import Clock
 from ..delivery import ClientSession, Streams, Subscribers, Subscription
 from ..effects import Effect, Note, Send
 from ..inputs import RowsRead
@@ -144,6 +145,7 @@ class AuditLog:
         streams: Streams,
         subscribers: Subscribers,
         timers: Timers,
+        clock: Clock,
     ) -> None:
         self._origin = origin
         self._effects = effects
@@ -161,7 +163,7 @@ class AuditLog:
         self._timers = timers
         self._alive = False
         self.now = 0.0
-        self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
+        self.clock = clock
         self.missing = 0
 
     # --- which streams -----------------------------------------------------------------------------------------------
@@ -226,13 +228,13 @@ class AuditLog:
 
     def _end_former(self, held: HeldLog, left: dict[tuple[str, int], tuple[int | str | bool, ...]]) -> None:
         for (origin, _), line in left.items():
-            ended = (*line[:6], "unsubscribe", self.wall_us(self.now), "broker restarted")
+            ended = (*line[:6], "unsubscribe", self.clock.us(self.now), "broker restarted")
             self._changes.setdefault((held.name.stream, origin), []).append(ended)
             self._is_due()
 
     def _tell_hole(self, stream: str, text: str) -> None:
         """Lines of the audit are missing."""
-        line = (0, "", "", False, "", "", "damaged", self.wall_us(self.now), text)
+        line = (0, "", "", False, "", "", "damaged", self.clock.us(self.now), text)
         self._changes.setdefault((stream, self._origin), []).append(line)
         self._is_due()
 
@@ -245,7 +247,7 @@ class AuditLog:
             subscription.condition,
             _spark(subscription.condition),
             action,
-            self.wall_us(self.now),
+            self.clock.us(self.now),
             reason,
         )
         self._changes.setdefault((subscription.stream, self._origin), []).append(line)
@@ -340,10 +342,10 @@ class AuditLog:
         count = len(flight.sequences)
         lines.subscription += flight.subscriptions
         lines.sequence += flight.sequences
-        lines.sent_at.extend([self.wall_us(flight.sent)] * count)
+        lines.sent_at.extend([self.clock.us(flight.sent)] * count)
         lines.published_at.extend([flight.published_at] * count)
         lines.outcome.extend([outcome] * count)
-        lines.acked_at.extend([self.wall_us(self.now) if outcome == ACKNOWLEDGED else 0] * count)
+        lines.acked_at.extend([self.clock.us(self.now) if outcome == ACKNOWLEDGED else 0] * count)
         self._is_due()
 
     # --- to the log --------------------------------------------------------------------------------------------------
@@ -360,7 +362,7 @@ class AuditLog:
             return
         rows = list(self._again)
         self._again.clear()
-        time_us = self.wall_us(now)
+        time_us = self.clock.us(now)
         for (stream, origin), changes in self._changes.items():
             rows += [(LogKind.SUBSCRIPTIONS, stream, row) for row in _rows_of_changes(changes, origin, time_us)]
         for (stream, origin), lines in self._lines.items():

@@ -21,12 +21,11 @@ from headgate.matching import (
     to_text,
 )
 from headgate.matching.limits import CONDITION_BYTES_MAX
-from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT
 from headgate.protocol.messages import (
     VERSION,
     Answer,
-    Ask,
     Credit,
     Error,
     Goodbye,
@@ -67,7 +66,7 @@ _OPTIONS = ("credit", "durable", "exact", "from", "ordered")
 
 
 class Clients:
-    """The broker's side of every conversation with a client."""
+    """The broker's side of every conversation with a client. What is in `table` may raise ProtocolViolation."""
 
     def __init__(
         self,
@@ -81,7 +80,6 @@ class Clients:
         publishers: Publishers,
         reading: LogReading,
         audit: AuditLog,
-        answer: Callable[[str, dict[str, Any], float], Any],
     ) -> None:
         self._config = config
         self._random = random
@@ -92,16 +90,13 @@ class Clients:
         self._rendezvous = rendezvous
         self._publishers = publishers
         self._audit = audit
-        self._answer = answer
         self.draining = False
-        publishers.violated = self._violated
         self.table: dict[type, Callable[[ClientSession, Any, float], None]] = {
             Publish: publishers.publish,
             Credit: self._credit,
             Hold: self._hold,
             Subscribe: self._subscribe,
             Unsubscribe: self._unsubscribe,
-            Ask: self._ask,
             ReadLog: reading.read,
             Goodbye: self._goodbye,
             Error: self._client_error,
@@ -171,8 +166,7 @@ class Clients:
     def _credit(self, session: ClientSession, message: Credit, now: float) -> None:
         if not session.received <= message.received <= session.sent or message.allowed > CREDIT_MAX:
             text = f"CREDIT: received {message.received} is not between {session.received} and {session.sent}"
-            self._violated(session, ErrorCode.PROTOCOL, text, now)
-            return
+            raise ProtocolViolation(text)
         session.received = message.received
         session.allowed = max(session.allowed, message.allowed)
         session.room_bytes += max(0, message.allowed_bytes - session.allowed_bytes)
@@ -278,24 +272,23 @@ class Clients:
         del self._subscribers.by_identity[subscription.identity]
         self._say(session, Unsuback(message.request, message.subscription))
 
-    def _ask(self, session: ClientSession, message: Ask, now: float) -> None:
-        try:
-            if session.asking >= ASKS_PER_SESSION_MAX:
-                text = f"a session waits for at most {ASKS_PER_SESSION_MAX} answers at a time: wait for one of them"
-                raise Refused(ErrorCode.LIMIT, text)
-            value = self._answer(message.verb, message.arguments, now)
-        except Refused as error:
-            self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
-            return
-        if isinstance(value, Later):
-            session.asking += 1
-            value.tell = lambda answer: self._answer_later(session, message.request, answer)
-            return
-        self._say(session, Answer(message.request, value))
+    def check_asking(self, session: ClientSession) -> None:
+        """Raises Refused when it waits for as many answers as it may."""
+        if session.asking >= ASKS_PER_SESSION_MAX:
+            text = f"a session waits for at most {ASKS_PER_SESSION_MAX} answers at a time: wait for one of them"
+            raise Refused(ErrorCode.LIMIT, text)
 
-    def _answer_later(self, session: ClientSession, request: int, answer: Any) -> None:
-        session.asking -= 1
-        if isinstance(answer, Refused):
+    def answer(self, session: ClientSession, request: int, answer: Any) -> None:
+        """Say what the answer to its question is, or why there is none (Refused), as soon as that is known."""
+        if isinstance(answer, Later):
+            session.asking += 1
+
+            def tell(known: Any) -> None:
+                session.asking -= 1
+                self.answer(session, request, known)
+
+            answer.tell = tell
+        elif isinstance(answer, Refused):
             self._refuse(session, answer.code, Scope.REQUEST, request, answer.text)
         else:
             self._say(session, Answer(request, answer))
@@ -321,11 +314,12 @@ class Clients:
         self._rendezvous.withdraw(subscriptions, now)
         self._dissemination.forget_plans()
 
-    def _violated(self, session: ClientSession, code: ErrorCode, text: str, now: float) -> None:
+    def violated(self, session: ClientSession, violation: ProtocolViolation, now: float) -> None:
+        """It said what the protocol does not allow: it loses its connection."""
         if session.link is not None:
-            self._effects.append(Send(session.link, Error(code, Scope.CONNECTION, 0, text)))
+            self._effects.append(Send(session.link, Error(violation.code, Scope.CONNECTION, 0, violation.text)))
             self._effects.append(Close(session.link))
-            self._effects.append(Note("connection ended", {"client": session.name, "reason": text}))
+            self._effects.append(Note("connection ended", {"client": session.name, "reason": violation.text}))
             self._subscribers.detach(session, now)
 
     def _refuse(self, session: ClientSession, code: int, scope: Scope, reference: int, text: str) -> None:

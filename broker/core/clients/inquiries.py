@@ -10,7 +10,6 @@ on: what is under way to one broker is bounded on both sides by INQUIRIES_PER_BR
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,19 +42,15 @@ class _Inquiry:
 
 
 class Inquiries:
-    """See the head of this file. `answer` answers a question for this broker itself, or raises Refused."""
+    """Keeps what one broker asks another, until it is answered."""
 
-    def __init__(self, cluster: Cluster, answer: Callable[[str, dict[str, Any], float], Any], timers: Timers) -> None:
+    def __init__(self, cluster: Cluster, timers: Timers) -> None:
         self._cluster = cluster
+        cluster.take_controls({Answered: self._answered})
         self._timers = timers
-        self._answer = answer
         self._open: dict[int, _Inquiry] = {}  # in the order of asking, and so of their deadlines
         self._answering: dict[int, int] = {}  # link -> inquiries that came on it and wait here
         self._numbers = 0
-
-    def begin(self) -> None:
-        """Other brokers may ask from now on."""
-        self._cluster.take_controls({Inquire: self._asked, Answered: self._answered})
 
     def ask(self, broker: Any, verb: str, arguments: dict[str, Any], now: float) -> Later:
         """Ask another broker; what it answers. Raises Refused when it cannot be asked."""
@@ -113,18 +108,18 @@ class Inquiries:
         del self._open[answer.number]
         self._say(one, Refused(answer.code, str(answer.value)) if answer.code else answer.value)
 
-    def _asked(self, info: PeerInfo, inquiry: Inquire, now: float) -> None:
-        number, verb = inquiry.number, inquiry.verb
+    def check(self, info: PeerInfo, verb: str) -> None:
+        """Raises Refused unless another broker may ask this now."""
+        if verb not in INQUIRED:
+            raise Refused(ErrorCode.BAD_REQUEST, f"{verb} is not asked of another broker; connect to that broker")
+        if info.link is None or self._answering.get(info.link, 0) >= INQUIRIES_PER_BROKER_MAX:
+            raise Refused(ErrorCode.LIMIT, f"{INQUIRIES_PER_BROKER_MAX} questions wait already: try again")
+
+    def answer(self, info: PeerInfo, number: int, value: Any, now: float) -> None:
+        """Tell the broker that asked what the answer is, or why there is none (Refused), as soon as that is known."""
         link = info.link
-        assert link is not None
-        try:
-            if verb not in INQUIRED:
-                raise Refused(ErrorCode.BAD_REQUEST, f"{verb} is not asked of another broker; connect to that broker")
-            if self._answering.get(link, 0) >= INQUIRIES_PER_BROKER_MAX:
-                raise Refused(ErrorCode.LIMIT, f"{INQUIRIES_PER_BROKER_MAX} questions wait already: try again")
-            value = self._answer(verb, inquiry.arguments, now)
-        except Refused as error:
-            value = error
+        if link is None:
+            return
         if not isinstance(value, Later):
             self._tell(info, number, value, now)
             return

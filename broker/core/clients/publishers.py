@@ -22,6 +22,8 @@ from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import PUBLISH_WINDOW_DEFAULT
 from headgate.protocol.messages import Error, Interest, Message, Mode, Puback, Publish, Scope, Stamp
 
+from ..clock import Clock
+from ..cluster import Cluster
 from ..delivery import ClientSession, Dissemination, Stream, Streams
 from ..effects import Effect, Send
 from ..forwarding import Forwarding
@@ -35,7 +37,7 @@ _IDS = "ids"
 
 
 class Publishers:
-    """See the head of this file. `violated` ends the connection of whoever breaks the protocol."""
+    """Takes the batches of this broker's clients, and answers each."""
 
     def __init__(
         self,
@@ -46,6 +48,8 @@ class Publishers:
         forwarding: Forwarding,
         log: Log,
         producers: Producers,
+        cluster: Cluster,
+        clock: Clock,
     ) -> None:
         self._origin = origin
         self._effects = effects
@@ -55,20 +59,18 @@ class Publishers:
         self._log = log
         self._producers = producers
         self._answered: dict[bytes, ClientSession] = {}
-        self.violated: Callable[[ClientSession, ErrorCode, str, float], None]
-        self.knows_streams: Callable[[float], bool] = lambda now: True
-        self.shut_out: Callable[[float], str] = lambda now: ""
+        self._cluster = cluster
+        self._clock = clock
         self._early: deque[tuple[ClientSession, Publish, Stream]] = deque()
         self._waiting: list[Callable[[str, float], None]] = []
         self._early_bytes = 0
         self._knows = False
-        self.wall_offset = 0.0
         self.batches = self.events = self.duplicates = self.refused = 0
 
     # --- batches -----------------------------------------------------------------------------------------------------
 
     def publish(self, session: ClientSession, message: Publish, now: float) -> None:
-        """A client says PUBLISH."""
+        """A client says PUBLISH. Raises ProtocolViolation when its numbers have a hole."""
         batch, sequence = message.batch, message.sequence
         if message.mode != Mode.FIRE:
             if sequence <= session.accepted:
@@ -76,8 +78,7 @@ class Publishers:
                 return
             if sequence != session.accepted + 1:
                 text = f"PUBLISH {sequence} came after {session.accepted}: sequences have no holes"
-                self.violated(session, ErrorCode.SEQUENCE_GAP, text, now)
-                return
+                raise ProtocolViolation(text, ErrorCode.SEQUENCE_GAP)
             session.accepted = sequence
             if session.unheard:
                 session.unheard.clear()
@@ -91,7 +92,7 @@ class Publishers:
                     return
                 if message.mode == Mode.STORED:
                     raise _not_stored_here(stream.name)
-                self._forwarding.publish(stream, batch, int((now + self.wall_offset) * 1e6), now)
+                self._forwarding.publish(stream, batch, int((now + self._clock.offset) * 1e6), now)
             else:
                 self._publish_with_settings(session, message, stream, now)
             self.events += batch.count
@@ -100,13 +101,13 @@ class Publishers:
 
     def knows(self, now: float) -> bool:
         """Whether this broker knows which streams are stored; once it does, it hears of every change."""
-        self._knows = self._knows or self.knows_streams(now)
+        self._knows = self._knows or self._cluster.knows_streams(now)
         return self._knows
 
     def _wait_for_cluster(self, session: ClientSession, message: Publish, stream: Stream, now: float) -> None:
         """Keep it until this broker knows its streams. Raises Refused when that is too much, or never to be."""
         size = len(message.batch.records)
-        shut_out = self.shut_out(now)
+        shut_out = self._cluster.shut_out(now)
         if shut_out or self._early_bytes + size > EARLY_BYTES_MAX:
             raise _has_no_place(message, shut_out)
         self._early.append((session, message, stream))
@@ -123,7 +124,7 @@ class Publishers:
         known = self.knows(now)
         if not self._early and not self._waiting:
             return
-        shut_out = "" if known else self.shut_out(now)
+        shut_out = "" if known else self._cluster.shut_out(now)
         if not (known or shut_out):
             return
         waiting, self._waiting = self._waiting, []
@@ -138,7 +139,7 @@ class Publishers:
                 if stream.plain:
                     if message.mode == Mode.STORED:
                         raise _not_stored_here(stream.name)
-                    self._forwarding.publish(stream, message.batch, self.wall_us(now), now)
+                    self._forwarding.publish(stream, message.batch, self._clock.us(now), now)
                 else:
                     self._publish_with_settings(session, message, stream, now)
             except (TopicError, ProtocolViolation, Refused) as error:
@@ -168,7 +169,7 @@ class Publishers:
         if not stream.settings.stored:
             if message.mode == Mode.STORED:
                 raise _not_stored_here(stream.name)
-            self._forwarding.publish(stream, message.batch, self.wall_us(now), now)
+            self._forwarding.publish(stream, message.batch, self._clock.us(now), now)
         elif self._log.vouched:
             self._store(session, message, stream, now)
         else:
@@ -205,7 +206,7 @@ class Publishers:
             log.wait(needs, lambda refused, now: self._answer(session, sequence, refused), now, batch=True)
 
     def _append(self, batch: Batch, stamp: Stamp | None, stream: Stream, now: float) -> tuple[HeldLog, int]:
-        held, time_us = self._log.own(LogKind.EVENTS, stream.name), self.wall_us(now)
+        held, time_us = self._log.own(LogKind.EVENTS, stream.name), self._clock.us(now)
         base = self._dissemination.take_sequence(batch.count)
         row = Row(
             held.assigned,
@@ -236,10 +237,6 @@ class Publishers:
         if stamp is not None:
             self._producers.ends_at(stamp, held, end)
         return held, end
-
-    def wall_us(self, now: float) -> int:
-        """The time in microseconds since 1970."""
-        return int((now + self.wall_offset) * 1e6)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 

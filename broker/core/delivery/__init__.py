@@ -7,7 +7,7 @@
 **A batch's way.** `Dissemination.carry` matches a batch and gathers it with others of its turn; `settle` sorts the
 rows by session and puts each session's portion into its outbox, from where it goes out as far as credit and the
 connection allow. `plans_of` and `relay` are the same two steps for a batch that is matched here in part, or whose
-events got their numbers at another broker. `Columns` is what the index reads a batch's match columns through.
+events got their numbers at another broker.
 
 **Contract.** Events of one stream reach a session in the order of `carry` and `relay`. An event that was matched for a
 session is sent on its link, waits in its outbox, or is counted in a GAP of the session: never less than was lost, and
@@ -25,13 +25,12 @@ Order of reading: `streams`, `dissemination`, `subscribers`.
 """
 
 from . import dissemination, streams
-from .dissemination import Columns, Dissemination
+from .dissemination import Dissemination
 from .streams import SETTINGS, Plan, Stream, Streams, StreamSettings, check_settings, read_settings, stream_of
 from .subscribers import DRAINING, GRACE, ClientSession, Subscribers, Subscription
 
 __all__ = [
     "ClientSession",
-    "Columns",
     "DRAINING",
     "Dissemination",
     "GRACE",

@@ -23,8 +23,7 @@ from itertools import accumulate, chain, repeat
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from headgate.matching import Value
-from headgate.protocol.data import Batch, Portion, join_batches, join_u32
+from headgate.protocol.data import Batch, Columns, Portion, join_batches, join_u32
 from headgate.protocol.limits import BATCH_EVENTS_MAX
 
 from ..limits import (
@@ -38,7 +37,7 @@ from ..limits import (
 from .streams import Plan, Stream
 from .subscribers import ClientSession, Subscribers
 
-__all__ = ["Columns", "Dissemination", "Standing"]
+__all__ = ["Dissemination", "Standing"]
 
 Standing: TypeAlias = tuple[str, int, Sequence[int], int]
 """Where the events of a batch stand: whose sequence, from where on, the place of each after that, and their time."""
@@ -55,27 +54,6 @@ class _Gathered:
     size: int
     batches: list[Batch]
     plans: list[list[Plan]]  # of each batch: one for each of its rows, or one for all
-
-
-class Columns(Mapping[str, Sequence[Value]]):
-    """The match columns of a batch, each decoded when the index first asks for it."""
-
-    __slots__ = ("_batch",)
-
-    def __init__(self, batch: Batch) -> None:
-        self._batch = batch
-
-    def __getitem__(self, name: str) -> Sequence[Value]:
-        column = self._batch.column(name)
-        if column is None:
-            raise KeyError(name)
-        return column
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._batch.columns)
-
-    def __len__(self) -> int:
-        return len(self._batch.columns)
 
 
 Group: TypeAlias = tuple[tuple[int, ...], Sequence[int]]

@@ -217,7 +217,8 @@ class Streams:
         self._memory = TopicMemory(self._forget_topics)
         self.schemas: dict[str, Any] = {}
         self._settings: dict[str, StreamSettings] = {}
-        self.settings_changed: Callable[[str, StreamSettings, StreamSettings], None] = lambda name, before, after: None
+        self.changes: list[tuple[str, StreamSettings, StreamSettings]] = []
+        """Streams whose settings changed, with those of before and after; nobody was told of it yet."""
 
     def declare(self, name: str, schema: Any) -> None:
         """The stream has this schema from now on, and the settings in it."""
@@ -242,7 +243,12 @@ class Streams:
         if name in self.by_name:
             self.by_name[name].use(settings)
         if settings != before:
-            self.settings_changed(name, before, settings)
+            self.changes.append((name, before, settings))
+
+    def take_changes(self) -> list[tuple[str, StreamSettings, StreamSettings]]:
+        """Whoever asks tells others of them."""
+        changes, self.changes = self.changes, []
+        return changes
 
     def find(self, name: str) -> Stream | None:
         """The stream of that name, made if need be; None when there are too many."""

@@ -23,15 +23,15 @@ the other lists of those rows say is delivered all the same.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from headgate.protocol.data import Batch
+from headgate.protocol.data import Batch, Columns
 from headgate.protocol.errors import ProtocolViolation
 
 from ..cluster import HERE, WAIT, Cluster
-from ..delivery import Columns, Dissemination, Plan
+from ..delivery import Dissemination, Plan
 from ..effects import Effect, Note
 from ..keyspace import Shelf
 from ..limits import FORWARD_HOPS_MAX, WAITING_BYTES_MAX, WAITING_EVENTS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
@@ -39,6 +39,7 @@ from ..links import PeerInfo
 from ..placement import ASK_AGAIN_SECONDS, BATCHES_ASKING_MAX, Rendezvous, SubscriptionId, met, true_of
 from ..timers import NEVER, Timers
 from .backlog import Task
+from .losses import Losses
 from .messages import AskLists, Lists, Spot, ask_messages, list_messages
 
 __all__ = ["GATHERING", "Gathering"]
@@ -100,7 +101,7 @@ class _Gather:
 
 
 class Gathering:
-    """See the head of this file. `lose` is told of events that are lost: stream, how many, when."""
+    """Asks for the lists of each batch, and counts on how many of them each subscription is."""
 
     def __init__(
         self,
@@ -108,14 +109,14 @@ class Gathering:
         cluster: Cluster,
         rendezvous: Rendezvous,
         dissemination: Dissemination,
+        losses: Losses,
         timers: Timers,
-        lose: Callable[[str, int, float], None],
     ) -> None:
         self._effects = effects
         self._cluster = cluster
         self._rendezvous = rendezvous
         self._dissemination = dissemination
-        self._lose = lose
+        self._losses = losses
         self._lines: dict[str, deque[_Gather]] = {}
         self._by_number: dict[int, _Gather] = {}
         self._numbers = 0
@@ -265,7 +266,7 @@ class Gathering:
         self.events -= task.batch.count
         self.bytes -= len(task.batch.records)
         if not gather.complete:
-            self._lose(task.stream.name, gather.rows_without(), now)
+            self._losses.lose(task.stream.name, gather.rows_without(), now)
         try:
             plans = [self._plan(task.batch, row, found, now) for row, found in enumerate(gather.candidates())]
         except ProtocolViolation as error:

@@ -27,13 +27,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headgate.matching import TopicError
-from headgate.protocol.data import Batch
+from headgate.protocol.data import Batch, Columns
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import CONTROL_LENGTH_MAX, SHELVES_MAX
 from headgate.protocol.messages import Deliver, Forward, Gap
 
 from ..cluster import HERE, WAIT, Cluster
-from ..delivery import Columns, Dissemination, Stream, Streams, Subscribers, stream_of
+from ..delivery import Dissemination, Stream, Streams, Subscribers, stream_of
 from ..effects import Effect, Note
 from ..keyspace import Shelf, parse_shelf
 from ..limits import ALLOWED_MAX, FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
@@ -43,7 +43,6 @@ from ..timers import NEVER, Timers
 from .backlog import Task, Waiting
 from .counted import Gathering
 from .losses import Losses
-from .messages import Loss
 
 __all__ = [
     "Allowed",
@@ -131,17 +130,9 @@ class Forwarding:
         self._sent_under: dict[str, int] = {}  # stream -> epoch in which its last events went to other brokers
         self._timers = timers
         self._epoch = -1
-        self.forwarded = self.relayed = self.lost = 0
-        self.losses = Losses(cluster)
-        self.gathering = Gathering(
-            effects,
-            cluster,
-            rendezvous,
-            dissemination,
-            timers,
-            lambda stream, count, now: self._lose(stream, count, now),
-        )
-        cluster.take_controls({Loss: self._told_of_loss})
+        self.forwarded = self.relayed = 0
+        self.losses = Losses(cluster, effects, subscribers)
+        self.gathering = Gathering(effects, cluster, rendezvous, dissemination, self.losses, timers)
 
     @property
     def waiting_events(self) -> int:
@@ -213,7 +204,7 @@ class Forwarding:
         topics = batch.topic_list()
         stream = self._streams.find(topics[0].partition("/")[0])
         if stream is None:
-            self._lose(topics[0].partition("/")[0], batch.count, now)
+            self.losses.lose(topics[0].partition("/")[0], batch.count, now)
             return None
         try:
             stream.check_topics(topics)
@@ -267,16 +258,7 @@ class Forwarding:
 
     def lost_with(self, info: PeerInfo, stream: str, count: int, now: float) -> None:
         """Events that were handed over to a broker, and nobody knows whether it did anything with them."""
-        self._lose(stream, count, now)
-
-    def _lose(self, stream: str, count: int, now: float) -> None:
-        self.lost += count
-        self._effects.append(Note("events lost on the way", {"stream": stream, "count": count}, alarming=True))
-        self.losses.tell(stream, count, now)
-        self._subscribers.lost_in_stream(stream, count)
-
-    def _told_of_loss(self, info: PeerInfo, loss: Loss, now: float) -> None:
-        self._subscribers.lost_in_stream(loss.stream, loss.count)
+        self.losses.lose(stream, count, now)
 
     # --- the split -----------------------------------------------------------------------------------------------
 
@@ -307,7 +289,7 @@ class Forwarding:
             self._timers.by(BACKLOG, now + WAITING_RETRY_SECONDS)
             if task.source is not None and self._waiting.over():  # nobody can be refused: it is lost, and counted
                 self._waiting.drop_last(task)
-                self._lose(task.stream.name, task.batch.count, now)
+                self.losses.lose(task.stream.name, task.batch.count, now)
                 self._done(task, now)
 
     def _carry(self, task: Task, now: float, late: bool) -> bool:
@@ -316,7 +298,7 @@ class Forwarding:
         if not self._cluster.scope(now).stretches:
             # Whoever answers for no key may have missed what is in use of the stream, and so whom to hand it to.
             if late:
-                self._lose(task.stream.name, task.batch.count, now)
+                self.losses.lose(task.stream.name, task.batch.count, now)
                 self._done(task, now)
             return late
         if not late and task.wanted is None and self._overtakes(task.stream.name):
@@ -338,7 +320,7 @@ class Forwarding:
                     return False
                 lost.update(waits)
         if lost:
-            self._lose(task.stream.name, len(lost), now)
+            self.losses.lose(task.stream.name, len(lost), now)
         if not allowed.nothing:
             self._match(task, allowed)
         room = max(1, min(SHELVES_MAX, CONTROL_LENGTH_MAX // 2 // (4 * task.batch.count)))  # that it fits a frame
@@ -414,7 +396,7 @@ class Forwarding:
         info = self._cluster.peers.by_identifier.get(broker)
         rows = sorted({row for _, some in parts for row in some})
         if info is None or task.hops >= FORWARD_HOPS_MAX:
-            self._lose(task.stream.name, len(rows), now)
+            self.losses.lose(task.stream.name, len(rows), now)
             return
         batch = task.batch
         place_of = {row: place for place, row in enumerate(rows)}

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import deque
 
 from ..cluster import Cluster
+from ..delivery import Subscribers
+from ..effects import Effect, Note
 from ..limits import LOSSES_KEPT_MAX, ORPHAN_SECONDS
 from ..links import LOSS_SECONDS_MAX, PeerInfo
 from .messages import Loss
@@ -20,19 +22,29 @@ __all__ = ["Losses"]
 
 
 class Losses:
-    """See the head of this file."""
+    """Counts what got lost between brokers, and tells everybody."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, effects: list[Effect], subscribers: Subscribers) -> None:
         self._cluster = cluster
+        self._effects = effects
+        self._subscribers = subscribers
+        self.events = 0
+        cluster.take_controls({Loss: self._told_of})
         self._told: deque[tuple[float, str, int]] = deque()
         self._doubtful_since: dict[tuple[int, int], float] = {}  # broker and life without a link
 
-    def tell(self, stream: str, count: int, now: float) -> None:
-        """So many were lost."""
+    def lose(self, stream: str, count: int, now: float) -> None:
+        """So many events of a stream were lost here."""
+        self.events += count
+        self._effects.append(Note("events lost on the way", {"stream": stream, "count": count}, alarming=True))
         self._told.append((now, stream, count))
         while len(self._told) > LOSSES_KEPT_MAX or self._told[0][0] + ORPHAN_SECONDS < now:
             self._told.popleft()
         self._cluster.broadcast(Loss(stream, count), now)
+        self._subscribers.lost_in_stream(stream, count)
+
+    def _told_of(self, info: PeerInfo, loss: Loss, now: float) -> None:
+        self._subscribers.lost_in_stream(loss.stream, loss.count)
 
     def link_down(self, info: PeerInfo, now: float) -> None:
         """What was said to it a moment ago may be lost."""

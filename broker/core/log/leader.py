@@ -211,7 +211,7 @@ class Copies:
             facts = {"log": name.partition, "stream": name.stream, "ours": 0 if ours is None else ours.next}
             facts |= {"copy": end, "broker": info.name}
             self._effects.append(Note("log is older than its copy", facts, alarming=True))
-            self._log.begin_epoch(max(self._log.epoch + 1, self._producers.wall_us(now) // 1_000_000))
+            self._log.begin_epoch(max(self._log.epoch + 1, self._producers.clock.us(now) // 1_000_000))
             self._producers.doubt()
             self._go_on(now)
 
@@ -341,7 +341,7 @@ class Copies:
             if progress is not None:
                 progress.closed = True
         if held.name.epoch == self._log.epoch:
-            self._log.begin_epoch(max(self._log.epoch + 1, self._producers.wall_us(now) // 1_000_000))
+            self._log.begin_epoch(max(self._log.epoch + 1, self._producers.clock.us(now) // 1_000_000))
 
     def _from(self, info: PeerInfo, place: CopyPlace, now: float) -> None:
         """A sibling says from where to go on."""

@@ -49,7 +49,7 @@ from ..effects import (
     TrimLog,
     WriteOn,
 )
-from ..inputs import Found, NotStored, Opened, RowsRead, Stored, Trimmed
+from ..inputs import NotStored, Opened, RowsRead, Stored, Trimmed
 from ..limits import LOG_PENDING_BYTES_MAX, LOG_WAITERS_MAX, STORE_SECONDS_MAX
 from ..log_state import LogState, ProducerState
 from ..timers import NEVER, Timers
@@ -402,13 +402,9 @@ class Log:
         """Let go of the rows before that position."""
         self._effects.append(TrimLog(name, below))
 
-    def rows_read(self, happened: RowsRead, now: float) -> None:
-        """What `read_rows` asked for."""
-        self._lookups.pop(happened.ticket)(happened, now)
-
-    def found(self, happened: Found, now: float) -> None:
-        """What one of the others asked for."""
-        self._lookups.pop(happened.ticket)(happened.value, now)
+    def take_lookup(self, ticket: int) -> Callable[[Any, float], None]:
+        """What is to be done with the answer to one of these."""
+        return self._lookups.pop(ticket)
 
     def _next_lookup(self, then: Callable[[Any, float], None]) -> int:
         self._lookup += 1

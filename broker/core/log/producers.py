@@ -31,6 +31,7 @@ from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.limits import CREDIT_MAX
 from headgate.protocol.messages import Stamp
 
+from ..clock import Clock
 from ..cluster import Cluster
 from ..deferred import Later
 from ..effects import Append
@@ -240,7 +241,14 @@ class Producers:
     """See the head of this file."""
 
     def __init__(
-        self, log: Log, cluster: Cluster, copies: int, timers: Timers, now: float, limit: int = PRODUCERS_MAX
+        self,
+        log: Log,
+        cluster: Cluster,
+        copies: int,
+        timers: Timers,
+        clock: Clock,
+        now: float,
+        limit: int = PRODUCERS_MAX,
     ) -> None:
         self._log = log
         self._copies = copies
@@ -255,7 +263,7 @@ class Producers:
         self._request = 0
         self._blank = self._was_blank = self._lost = False
         self._owed: dict[LogName, int] = {}  # copies that an empty disk is given anew, and where they end
-        self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
+        self.clock = clock
         self._timers = timers
         self.duplicates = 0
         self.forgotten = 0
@@ -326,7 +334,7 @@ class Producers:
         producer.next += count
         producer.digest = stamp.digest
         producer.asked = producer.epoch, producer.next
-        return ProducerState(producer.name, producer.epoch, producer.next, producer.digest, self.wall_us(now))
+        return ProducerState(producer.name, producer.epoch, producer.next, producer.digest, self.clock.us(now))
 
     def ends_at(self, stamp: Stamp, held: HeldLog, end: int) -> None:
         """Its batch ends there."""
@@ -370,7 +378,7 @@ class Producers:
 
     def taken_back(self, name: str, number: int, others: tuple[int, bytes], now: float) -> ProducerState:
         """Its events from that number on are taken back here: what is to be kept of it."""
-        return self._producer(name).take_back(number, others, self.wall_us(now))
+        return self._producer(name).take_back(number, others, self.clock.us(now))
 
     def _needs(self, producer: KnownProducer) -> list[tuple[HeldLog, int]]:
         if self._recovered and self._log.is_safe(self._recovered):
@@ -428,12 +436,12 @@ class Producers:
         for name in names:
             self._producers[name] = KnownProducer(name)
             self.promises.end(name)
-            self._keep(ProducerState(name, 0, 0, b"", self.wall_us(now)))
+            self._keep(ProducerState(name, 0, 0, b"", self.clock.us(now)))
         shared = [self._producers[name] for job in self._jobs if job.startswith("*/") for name in self._jobs[job]]
         if shared:
             purged = self._producer(f"{stream}/*/purged")
             purged.epoch = max(producer.epoch for producer in shared)
-            self._keep(ProducerState(purged.name, purged.epoch, 0, b"", self.wall_us(now)))
+            self._keep(ProducerState(purged.name, purged.epoch, 0, b"", self.clock.us(now)))
         return len(names)
 
     def close(self, name: str, end: int, owner: str, now: float) -> int | None:
@@ -516,7 +524,7 @@ class Producers:
             producer.is_open = False  # it publishes there from now on
             if producer.epoch < epoch:
                 producer.epoch = epoch
-                state = ProducerState(name, epoch, producer.next, producer.digest, self.wall_us(now))
+                state = ProducerState(name, epoch, producer.next, producer.digest, self.clock.us(now))
                 self._keep(state)
 
         def tell(known: bool, after: int, digest: bytes, epoch: int, now: float) -> None:
@@ -567,7 +575,7 @@ class Producers:
         if opening.next > producer.next or producer.doubtful:
             producer.next, producer.digest = opening.next, opening.digest
             producer.doubtful = False
-        state = ProducerState(name, epoch, producer.next, producer.digest, self.wall_us(now))
+        state = ProducerState(name, epoch, producer.next, producer.digest, self.clock.us(now))
         answer = {"next": opening.next, "digest": opening.digest, "epoch": epoch}
 
         def kept(reason: str, now: float) -> None:

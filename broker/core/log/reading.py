@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.matching import ConditionError, Index, MatchingError, parse_condition, parse_pattern
-from headgate.protocol.data import LogKind, LogName, Row, decode_row, encode_row, join_u32, row_batch
+from headgate.protocol.data import Columns, LogKind, LogName, Row, decode_row, encode_row, join_u32, row_batch
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX, LOG_CHUNK_ROWS_MAX, LOG_ORIGINS_MAX
 from headgate.protocol.messages import Error, LogChunk, ReadLog, Scope
 
-from ..delivery import ClientSession, Columns
+from ..delivery import ClientSession
 from ..effects import Effect, Send
 from ..inputs import RowsRead
 from ..limits import ERROR_TEXT_LENGTH_MAX, LOG_FILTERS_MAX, READS_PER_SESSION_MAX

@@ -610,7 +610,7 @@ class Tails:
         going, held = self._round, doubted[0]
         assert going is not None
         if not going.epoch and (cut.rows or held.name.epoch == self._log.epoch):
-            going.epoch = max(self._log.epoch + 1, self._producers.wall_us(now) // 1_000_000)
+            going.epoch = max(self._log.epoch + 1, self._producers.clock.us(now) // 1_000_000)
         epoch = going.epoch or self._log.epoch
         to = self._log.hold(held.name._replace(epoch=epoch)) if cut.rows else held
         rows: list[Append] = []

@@ -9,9 +9,9 @@ the rows that are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from ..clock import Clock
 from ..delivery import Streams, StreamSettings
 from ..limits import RETENTION_PAUSE_SECONDS
 from ..timers import Timers
@@ -26,11 +26,11 @@ RETENTION = "retention"
 class Retention:
     """See the head of this file."""
 
-    def __init__(self, log: Log, streams: Streams, timers: Timers) -> None:
+    def __init__(self, log: Log, streams: Streams, timers: Timers, clock: Clock) -> None:
         self._log = log
         self._streams = streams
         self._asked: dict[HeldLog, None] = {}
-        self.wall_us: Callable[[float], int] = lambda now: int(now * 1e6)
+        self.clock = clock
         self._timers = timers
         self.trimmed = 0
 
@@ -44,7 +44,7 @@ class Retention:
         for held in list(self._log.logs.values()):
             settings = self._streams.settings_of(held.name.stream)
             if held not in self._asked and held.first < held.next:
-                self._look_at(held, settings, self.wall_us(now))
+                self._look_at(held, settings, self.clock.us(now))
 
     def _look_at(self, held: HeldLog, settings: StreamSettings, now_us: int) -> None:
         age, size = settings.retention_seconds, settings.retention_bytes

@@ -162,7 +162,7 @@ class ClusterScenario(Scenario):
             "forwarded": sum(node.forwarding.forwarded for node in nodes),
             "relayed": sum(node.forwarding.relayed for node in nodes),
             "lists asked for": sum(node.forwarding.gathering.asked for node in nodes),
-            "lost": sum(node.forwarding.lost for node in nodes),
+            "lost": sum(node.forwarding.losses.events for node in nodes),
             "ring changes judged": self.ring.checked,
             "ring changes excused": self.ring.excused,
             "deaths in a judged ring": self.ring.outlived,

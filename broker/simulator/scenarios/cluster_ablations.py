@@ -104,9 +104,9 @@ def _no_loss(node: Node) -> None:
     """What was lost on the way is not told to anybody."""
 
     def say_nothing(stream: str, count: int, now: float) -> None:
-        node.forwarding.lost += count
+        node.forwarding.losses.events += count
 
-    _replace(node.forwarding, "_lose", say_nothing)
+    _replace(node.forwarding.losses, "lose", say_nothing)
 
 
 def _no_withdrawal(node: Node) -> None:

@@ -201,7 +201,7 @@ async def test_a_drain_that_fails_is_logged(bench: Bench) -> None:
 async def test_the_wall_clock_is_told_as_its_distance(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time", lambda: 5000.0)
     bench.driver.tell_wall_clock()
-    assert bench.node.publishers.wall_offset == 4000.0
+    assert bench.node.clock.offset == 4000.0
 
 
 async def test_goodbye_closes_the_link_from_this_side_too(bench: Bench) -> None:

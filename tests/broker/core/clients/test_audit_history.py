@@ -36,10 +36,10 @@ def left_open(rows: list[bytes], chunk: int, damage: Any = ()) -> Left:
         effects.clear()
         at = asked.position
         if at in damage:
-            log.rows_read(RowsRead(asked.ticket, [], at + 1, "damaged"), 0.0)
+            log.take_lookup(asked.ticket)(RowsRead(asked.ticket, [], at + 1, "damaged"), 0.0)
         else:
             some = rows[at : at + chunk]
-            log.rows_read(RowsRead(asked.ticket, some, at + len(some)), 0.0)
+            log.take_lookup(asked.ticket)(RowsRead(asked.ticket, some, at + len(some)), 0.0)
     (left,) = told
     return left
 

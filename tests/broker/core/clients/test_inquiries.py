@@ -112,7 +112,7 @@ def test_a_broker_that_dies_is_no_longer_waited_for() -> None:
 def test_a_broker_that_never_answers_is_given_up_and_not_asked_on_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inquiries, "INQUIRIES_PER_BROKER_MAX", 2)
     cluster = NodeCluster(2)
-    monkeypatch.setattr(cluster.node("b1").inquiries, "_answer", lambda verb, arguments, now: Later())
+    monkeypatch.setattr("headgate.broker.core.node.answer_of", lambda node, verb, arguments, now: Later())
     client = cluster.connect("b0")
     before = cluster.now
     for _ in range(2):
@@ -132,7 +132,7 @@ def test_a_broker_that_never_answers_is_given_up_and_not_asked_on_and_on(monkeyp
 def test_an_answer_that_fits_no_message_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = NodeCluster(2)
     client = cluster.connect("b0")
-    monkeypatch.setattr(cluster.node("b1").inquiries, "_answer", lambda *_: [{"a": "x" * 2**20}])
+    monkeypatch.setattr("headgate.broker.core.node.answer_of", lambda *_: [{"a": "x" * 2**20}])
     error = ask(client, "subs", at="b1")
     assert isinstance(error, Error) and error.code == ErrorCode.LIMIT and "ask that broker itself" in error.text
 

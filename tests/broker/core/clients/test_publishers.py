@@ -267,18 +267,18 @@ def test_who_sends_something_new_has_heard_everything_before() -> None:
     assert pubacks(world.say(link, stored(2, topics="memory", mode=Mode.ACCEPTED))) == [2]
 
 
-def test_what_comes_before_a_broker_knows_its_streams_waits_until_it_does() -> None:
+def test_what_comes_before_a_broker_knows_its_streams_waits_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its disk may be new, and a stream that it never heard of a stored one."""
     world = LogWorld(prompt=True)
     subscriber, publisher = world.subscriber(("news", "")), world.connect()
     publishers = world.node.publishers
     publishers._knows = False
-    publishers.knows_streams = lambda now: False
+    monkeypatch.setattr(world.node.cluster, "knows_streams", lambda now: False)
     assert pubacks(world.say(publisher, stored(1, topics="news", mode=Mode.ACCEPTED))) == []
     assert pubacks(world.say(publisher, stored(2, topics="news"), stored(3, topics="quotes/a"))) == []
     world.sync()
     assert world.delivered(subscriber) == []
-    publishers.knows_streams = lambda now: True
+    monkeypatch.setattr(world.node.cluster, "knows_streams", lambda now: True)
     world.node.streams.declare("news", {"attributes": {}, "durability": "stored"})
     publishers.go_on(world.now)
     world.say(publisher, stored(4, topics="quotes/a"))
@@ -294,7 +294,7 @@ def test_what_comes_too_early_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     publisher = world.connect()
     monkeypatch.setattr("headgate.broker.core.clients.publishers.EARLY_BYTES_MAX", 10)
     world.node.publishers._knows = False
-    world.node.publishers.knows_streams = lambda now: False
+    monkeypatch.setattr(world.node.cluster, "knows_streams", lambda now: False)
     said = world.say(publisher, stored(1, "x" * 20, topics="news", mode=Mode.ACCEPTED))
     assert errors(said) == [(1, ErrorCode.UNAVAILABLE)]
     assert errors(world.say(publisher, stored(2, "x" * 20, topics="news"))) == [(2, ErrorCode.NOT_STORED)]

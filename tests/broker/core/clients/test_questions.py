@@ -310,8 +310,8 @@ def test_whoever_has_not_heard_of_the_schemas_yet_waits_and_merges_then(
     world, known, reason = NodeWorld(), [False], [""]
     publishers, link = world.node.publishers, world.connect()
     monkeypatch.setattr(publishers, "_knows", False)
-    monkeypatch.setattr(publishers, "knows_streams", lambda now: known[0])
-    monkeypatch.setattr(publishers, "shut_out", lambda now: reason[0])
+    monkeypatch.setattr(world.node.cluster, "knows_streams", lambda now: known[0])
+    monkeypatch.setattr(world.node.cluster, "shut_out", lambda now: reason[0])
     put = Ask(1, "schema.put", {"stream": "quotes", "schema": SCHEMA})
     assert world.say(link, put) == [] and world.node.streams.schemas == {}
     publishers.go_on(world.now)

@@ -81,8 +81,7 @@ def test_streams_come_into_being_by_use_up_to_their_number(monkeypatch: pytest.M
 
 
 def test_a_stream_has_the_settings_of_its_schema_whether_it_was_there_before_or_came_later() -> None:
-    streams, heard = Streams(), []
-    streams.settings_changed = lambda name, before, after: heard.append((name, before, after))
+    streams = Streams()
     quotes = streams.find("quotes")
     assert quotes is not None
     assert quotes.plain
@@ -98,7 +97,7 @@ def test_a_stream_has_the_settings_of_its_schema_whether_it_was_there_before_or_
     assert streams.settings_of("quotes") == DEFAULTS
     streams.validate()
     stored, verified = StreamSettings("stored"), StreamSettings(verify=True)
-    assert heard == [
+    assert streams.take_changes() == [
         ("quotes", DEFAULTS, stored),
         ("alerts", DEFAULTS, verified),
         ("quotes", stored, DEFAULTS),

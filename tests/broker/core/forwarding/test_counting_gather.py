@@ -213,7 +213,7 @@ def test_a_list_that_nobody_gives_makes_its_rows_lost_and_the_others_go_out() ->
     cluster.run(1.0)
     assert subscriber.bodies == [(2, "a"), (1, "b")]
     assert [gap.count for gap in subscriber.of(Gap)] == [1]
-    assert node.forwarding.lost == 1
+    assert node.forwarding.losses.events == 1
 
 
 def test_a_long_list_comes_in_pieces_and_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def test_after_fifteen_seconds_what_nobody_answers_for_is_lost_and_said_and_the_
         assert [(gap.subscription, gap.count) for gap in stage.subscriber.of(Gap)] == [(0, 2)]
         assert [(gap.subscription, gap.count) for gap in stage.publisher.of(Gap)] == [(0, 2)]
         assert stage.other.of(Gap) == []
-        assert stage.publisher.host.node.forwarding.lost == 2
+        assert stage.publisher.host.node.forwarding.losses.events == 2
     stage.publish("d")
     stage.cluster.run(0.1)
     assert stage.bodies == ["c", "d"]
