@@ -31,7 +31,7 @@ from .clients import (
     ask,
 )
 from .clock import Clock
-from .cluster import Cluster
+from .cluster import Cluster, Moved
 from .config import NodeConfig
 from .delivery import DRAINING, GRACE, ClientSession, Dissemination, Streams, Subscribers
 from .effects import Close, Effect, Note, Send
@@ -206,10 +206,7 @@ class Node:
 
     def _connect_parts(self, now: float) -> None:
         """Who hears what of whom; the parts themselves do not know each other."""
-        cluster, rendezvous, forwarding = self.cluster, self.rendezvous, self.forwarding
-        cluster.added, cluster.removed, cluster.placed = rendezvous.added, rendezvous.removed, rendezvous.placed
-        cluster.changed, cluster.came_to_rest = forwarding.go_on, rendezvous.usage.settle
-        rendezvous.usage.changed = self.publishers.interest_changed
+        cluster, forwarding = self.cluster, self.forwarding
         hooks = PeerHooks(
             up=self._broker_up,
             down=self._broker_down,
@@ -226,6 +223,7 @@ class Node:
             self.config, self.effects, self.subscribers, hooks, cluster.random, self.timers.below("links")
         )
         cluster.start(now)
+        self.carry_on(now)
 
     def handle(self, happened: Input, now: float) -> list[Effect]:
         """The one mutator: what the host must do because of this input."""
@@ -279,6 +277,7 @@ class Node:
                 if session is None:
                     return
                 accepted = session.accepted
+                self.carry_on(now)
             elif session.link != link:
                 break  # it said goodbye or broke the protocol: what came after that was not said
             else:
@@ -286,6 +285,8 @@ class Node:
                     self.clients.table[kind](session, message, now)
                 except ProtocolViolation as violation:
                     self.clients.violated(session, violation, now)
+                if kind is not Publish:
+                    self.carry_on(now)
         self.dissemination.settle()
         if session is not None and session.accepted != accepted and session.link == link and not session.closing:
             if not session.unstored:
@@ -293,8 +294,30 @@ class Node:
             elif session.answered > accepted:
                 self.effects.append(Send(link, Puback(session.answered)))
 
+    def carry_on(self, now: float) -> None:
+        """Take what the cluster and the registry say to the parts above them, until they say nothing more."""
+        while events := self.cluster.take_events(now):
+            moved = False
+            for event in events:
+                if isinstance(event, Moved):
+                    moved = True
+                else:
+                    self.rendezvous.handle(event, now)
+            for stream in self.rendezvous.usage.settle():
+                self.publishers.interest_changed(stream)
+            if moved:
+                self.forwarding.go_on(now)
+            self._say_in_force(now)
+        self._say_in_force(now)
+
+    def _say_in_force(self, now: float) -> None:
+        ended = self.rendezvous.events[:]
+        self.rendezvous.events.clear()
+        for event in ended:
+            self.clients.placed(event.subscription, event.done, now)
+
     def _after_peers(self, now: float) -> None:
-        self.cluster.settle(now)
+        self.carry_on(now)
         self.publishers.go_on(now)
         self._after_log(now)
 
@@ -380,7 +403,7 @@ class Node:
         for key in due:
             self._woken[key](now)
         if due:
-            self.cluster.settle(now)
+            self.carry_on(now)
             self.publishers.go_on(now)
         self._after_log(now)
 
@@ -403,6 +426,7 @@ class Node:
             elif kind == "contacts":
                 self.cluster.remember(value, now)
         self.copies.begin(now)
+        self.carry_on(now)
 
     def _records_room(self, happened: RecordsRoom, now: float) -> None:
         self.rendezvous.schemas.obstacle = happened.obstacle
@@ -443,6 +467,7 @@ class Node:
         self._leaves = False
         self.timers.at(LEAVE, NEVER)
         self.rendezvous.leave(now)
+        self.carry_on(now)
         self.cluster.leave(now)
         self.peers.drain(now)
         for session in list(self.subscribers.by_link.values()):
@@ -457,3 +482,4 @@ class Node:
                 self.effects.append(Close(session.link))
                 session.close()
         self.audit.flush(now)
+        self.carry_on(now)

@@ -204,17 +204,9 @@ class Clients:
         session.placing[message.subscription] = message
         self._subscribers.by_identity[subscription.identity] = subscription
         exact, ordered = (message.options.get(name, False) is True for name in ("exact", "ordered"))
-        self._rendezvous.place(
-            subscription,
-            condition,
-            message.condition,
-            exact,
-            ordered,
-            lambda done, now: self._placed(subscription, done, now),
-            now,
-        )
+        self._rendezvous.place(subscription, condition, message.condition, exact, ordered, now)
 
-    def _placed(self, subscription: Subscription, done: bool, now: float) -> None:
+    def placed(self, subscription: Subscription, done: bool, now: float) -> None:
         """It is in force, or the cluster could not be brought to take it."""
         session, number = subscription.session, subscription.number
         asked = session.placing.pop(number, None)

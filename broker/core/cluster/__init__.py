@@ -3,7 +3,8 @@
 **Contract.** `Cluster` is what the rooms above ask. `place_of(key)` is `HERE` (answered for by this broker), the
 identifier of a broker to hand it to, or `WAIT` (nobody can answer just now); it holds as long as `epoch` stays the
 same. `scope(now)` is what may be answered for here. `linked`, `broadcast` and `peers.tell` reach other brokers;
-`take_controls` says who handles which kind of control message. `settle` carries out what the store says.
+`take_controls` says who handles which kind of control message. What comes of an input for the parts above is a
+`ClusterEvent`, taken out with `take_events`: of the store, or `Moved`, when keys may have another place now.
 
 **How the parts meet.** Membership names the brokers before and after us; links reach them; both make the routing table
 and the `View` that the store works with. A message for a key travels hop by hop as ROUTE and becomes a message of the
@@ -18,11 +19,13 @@ rebirths.
 Order of reading: `cluster`, `serving`, `address_book`.
 """
 
-from .cluster import HERE, LIFE_SHIFT, WAIT, Cluster
+from .cluster import HERE, LIFE_SHIFT, WAIT, Cluster, ClusterEvent, Moved
 
 __all__ = [
     "Cluster",
+    "ClusterEvent",
     "HERE",
     "LIFE_SHIFT",
+    "Moved",
     "WAIT",
 ]

@@ -7,8 +7,8 @@ Here four machines meet that know nothing of each other:
     routing  the next hop of a key           from both: neighbours, and everybody whom we have a link to
     keyed    what lives at the keys          from the neighbours: which arc is ours, who holds our copies
 
-Whatever one of them says is carried to the others in `_settle`, until nobody has anything to say. A message for a key
-travels as ROUTE, hop by hop, and becomes an ordinary message of the store where the key lives.
+Whatever one of them says is carried to the others; what concerns the parts above is kept as events. A message for a
+key travels as ROUTE, hop by hop, and becomes an ordinary message of the store where the key lives.
 
 Brokers learn of each other by ROSTER: each tells one other, every second, whom it has links to. Up to
 MESH_BROKERS_MAX brokers everybody keeps a link to everybody.
@@ -20,8 +20,9 @@ can answer for the key at this moment. The answer holds as long as `epoch` stays
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from headgate.protocol.errors import ErrorCode, ProtocolViolation
 from headgate.protocol.messages import Control
@@ -30,7 +31,7 @@ from headgate.protocol.messages import Letter as WireLetter
 from ..config import NodeConfig
 from ..effects import Effect, Note, Store
 from ..keyspace import MESH_BROKERS_MAX, NOTHING, RING_SIZE, RoutingTable, Scope, Way, distance
-from ..kv import Added, Item, Keyed, KeyedConfig, Kind, Placed, Removed, Route, Tell, Unplaced, View
+from ..kv import Added, Keyed, KeyedConfig, Kind, Placed, Removed, Route, Tell, Unplaced, View
 from ..limits import HOMES_MAX, ROSTER_SECONDS, ROUTE_HOPS_MAX
 from ..links import PeerInfo, Peers
 from ..membership import Chord, Heard, Lost, Member, Post, Tick, from_wire, to_wire
@@ -40,7 +41,7 @@ from .address_book import Acquaintances
 from .messages import Roster
 from .serving import Standing
 
-__all__ = ["HERE", "LIFE_SHIFT", "WAIT", "Cluster"]
+__all__ = ["HERE", "LIFE_SHIFT", "WAIT", "Cluster", "ClusterEvent", "Moved"]
 
 HERE = -1
 """Place of a key that is answered for by this broker."""
@@ -55,8 +56,16 @@ _STORE, _ROUTE = 1, 2
 """Kinds of Control that carry a message of the store."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Event: links or neighbours changed, so keys may have another place now."""
+
+
+ClusterEvent: TypeAlias = Added | Removed | Placed | Unplaced | Moved
+
+
 class Cluster:
-    """See the head of this file."""
+    """Joins membership, links and the store, and says where a key is answered for."""
 
     def __init__(self, config: NodeConfig, random: Random, effects: list[Effect], timers: Timers, now: float) -> None:
         self.me = config.identifier
@@ -68,11 +77,8 @@ class Cluster:
         self.table = RoutingTable(self.me, None, ())
         self.address = self.client_address = ""
         self.epoch = 0
-        self.added: Callable[[Item, float], None]
-        self.removed: Callable[[Item, float], None]
-        self.placed: Callable[[int, bool, float], None]
-        self.changed: Callable[[float], None]
-        self.came_to_rest: Callable[[], None]
+        self.events: list[ClusterEvent] = []
+        """What came of it; whoever holds this takes them out (`take_events`)."""
         self.table_of_controls: dict[int | type[Any], Callable[[PeerInfo, Any, float], None]] = {}
         self.take_controls({_STORE: self._store_message, _ROUTE: self._routed, Roster: self._roster})
         self.random = random
@@ -83,7 +89,6 @@ class Cluster:
         self._scope = NOTHING
         self._scope_epoch, self._scope_table = -1, self.table
         self._places: dict[int, int] = {}
-        self._settling = False
         self.hops = 0
         self.lost_routes = 0
         self.woken: dict[Hashable, Callable[[float], None]] = {
@@ -260,19 +265,18 @@ class Cluster:
     # --- between the machines ------------------------------------------------------------------------------------
 
     def settle(self, now: float) -> None:
-        """Carry what the store says to where it belongs, until it says nothing more."""
-        if self._settling:
-            return
-        self._settling = True
-        try:
-            while self.keyed.effects:
-                effects = self.keyed.effects[:]
-                self.keyed.effects.clear()
-                for effect in effects:
-                    self._carry_out_store(effect, now)
-                self.came_to_rest()
-        finally:
-            self._settling = False
+        """Carry what the store says to other brokers, until it says nothing more."""
+        effects = self.keyed.effects
+        for effect in effects:  # which grows when one of its messages comes back to this broker
+            self._carry_out_store(effect, now)
+        effects.clear()
+
+    def take_events(self, now: float) -> list[ClusterEvent]:
+        """What came to rest here or rests here no more, which puts ended, and whether the places of keys moved."""
+        self.settle(now)
+        events = self.events[:]
+        self.events.clear()
+        return events
 
     def _carry_out_store(self, effect: Any, now: float) -> None:
         if isinstance(effect, Tell):
@@ -283,16 +287,10 @@ class Cluster:
                 self._route(effect.identifier, Way.NEAREST, 0, self.me, effect.kind, effect.body, now)
         elif isinstance(effect, Route):
             self._route(effect.key, Way.NEAREST, 0, self.me, effect.kind, effect.body, now)
-        elif isinstance(effect, Added):
-            self.added(effect.item, now)
-        elif isinstance(effect, Removed):
-            self.removed(effect.item, now)
-        elif isinstance(effect, Placed):
-            self.placed(effect.ticket, True, now)
-        elif isinstance(effect, Unplaced):
-            self.placed(effect.ticket, False, now)
-        else:
+        elif isinstance(effect, Note):
             self._effects.append(effect)
+        else:
+            self.events.append(effect)
 
     def _route(self, key: int, way: Way, hops: int, origin: int, kind: int, body: list[Any], now: float) -> None:
         step = self.table.step(key, way)
@@ -358,7 +356,7 @@ class Cluster:
                 wanted.setdefault(address, None)
         wanted.pop(self.address, None)
         self.peers.keep(list(wanted), now)
-        self.changed(now)
+        self.events.append(Moved())
 
     def _neighbours(self) -> tuple[int | None, list[int]]:
         """Identifiers before and after ours; None when the one before is not known."""
@@ -421,4 +419,4 @@ class Cluster:
         self.table.validate()
         self.keyed.validate()
         self.peers.validate()
-        assert not self.keyed.effects
+        assert not self.keyed.effects and not self.events

@@ -4,8 +4,8 @@
 condition asks for (`needs_of`, `precision_of`) and what a schema says of an attribute (`declared`). An event has one
 key in each dimension, so it visits the few keys of the dimensions in use and meets each subscription at most once. The
 life of a subscription is in `Rendezvous`, the registry of this broker (its timer is `REGISTRY`): plan, place (an item
-in `kv`), announce the dimension if it is the first of its kind, and answer SUBACK when all of that is confirmed: what
-is published after that, anywhere, is seen.
+in `kv`), announce the dimension if it is the first of its kind, and say `InForce` when all of that is confirmed: then
+it is answered with SUBACK, and what is published after that, anywhere, is seen.
 
 The *interest* of a stream is the sum of what all homes say is in use; every broker holds all of it (`interest`).
 Schemas and settings are kept the same way (`schemas`).
@@ -26,7 +26,7 @@ from .counting_check import Check, true_of
 from .counting_limits import ASK_AGAIN_SECONDS, BATCHES_ASKING_MAX, IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX
 from .counting_plan import Counted, CountedPart, Resting
 from .planner import Anchor, declared, needs_of, plan, precision_of
-from .registry import REGISTRY, Rendezvous
+from .registry import REGISTRY, InForce, Rendezvous
 
 __all__ = [
     "ASK_AGAIN_SECONDS",
@@ -36,6 +36,7 @@ __all__ = [
     "Counted",
     "CountedPart",
     "IDENTITIES_PER_MESSAGE_MAX",
+    "InForce",
     "KEYS_PER_MESSAGE_MAX",
     "REGISTRY",
     "Rendezvous",

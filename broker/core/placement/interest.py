@@ -9,24 +9,18 @@ for a while, and is never too small.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 
+from ..cluster import Cluster
 from ..delivery import Stream, Streams
 from ..keyspace import COUNT, RING_SIZE, KeyMemory, RowKeys, Shelf, ShelfPlaces, parse_shelf
 from ..kv import Item
 
-__all__ = ["Summary", "Then", "Usage"]
+__all__ = ["Summary", "Usage"]
 
 _ALL = (0, RING_SIZE - 1)
-
-Then = Callable[[bool, float], None]
-"""What to do when something was placed, or could not be."""
-
-Put = Callable[[list[Item], Then | None, float], int]
-"""Puts items; gives the ticket, or 0 when all was over at once."""
 
 
 @dataclass(slots=True)
@@ -66,22 +60,21 @@ class _Use:
     told: tuple[frozenset[Shelf], frozenset[str]] = (frozenset(), frozenset())
     ticket: int = 0  # of the put under way; 0 when it came to its end
     failed: bool = False  # the last one; what was told may have reached some and not others
-    waiting: list[Then] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)  # subscriptions
 
 
 class Usage:
-    """See the head of this file."""
+    """Says what our own clients use, and adds up what everybody's clients use."""
 
-    def __init__(self, home: int, life: int, streams: Streams, put: Put) -> None:
+    def __init__(self, home: int, life: int, streams: Streams, cluster: Cluster) -> None:
         self._me, self._life = home, life
         self._streams = streams
-        self._put = put
+        self._cluster = cluster
+        self._tickets: dict[int, str] = {}
+        """Put under way -> stream."""
         self.summaries: dict[str, Summary] = {}
         self.counting: dict[str, None] = {}
         """Streams of which anybody's subscriptions are counted."""
-        self.changed: Callable[[Stream], None]
-        self.address: Callable[[], str] = str
-        self.home_at: Callable[[int, int, str], None] = lambda home, life, address: None
         self._memory = KeyMemory()
         self._uses: dict[str, _Use] = {}
         self._touched: dict[str, None] = {}
@@ -93,41 +86,42 @@ class Usage:
         use = self._uses.get(stream)
         return Counter() if use is None else use.shelves
 
-    def use(self, stream: str, shelves: tuple[Shelf, ...], names: tuple[str, ...], then: Then, now: float) -> None:
-        """Count one more subscription there, and see to it that everybody knows."""
+    def use(self, stream: str, shelves: tuple[Shelf, ...], names: tuple[str, ...], number: int, now: float) -> bool:
+        """Count one more subscription there. Whether everybody knows already; else `placed` names it once they do."""
         use = self._uses.setdefault(stream, _Use())
         use.shelves.update(shelves)
         use.attributes.update(names)
         if use.failed or not use.told[0].issuperset(shelves) or not use.told[1].issuperset(names):
-            self._tell_use(stream, use, now, then)
-        elif use.ticket:
-            use.waiting.append(then)
-        else:
-            then(True, now)
+            use.waiting.append(number)
+            self._tell_use(stream, use, now)
+            return False
+        if use.ticket:
+            use.waiting.append(number)
+        return not use.ticket
 
-    def _tell_use(self, stream: str, use: _Use, now: float, then: Then | None) -> None:
+    def _tell_use(self, stream: str, use: _Use, now: float) -> None:
         use.version = self._version()
         use.shelves, use.attributes = +use.shelves, +use.attributes
-        if not use.shelves and then is None:  # whoever waits has let go
+        self._tickets.pop(use.ticket, None)  # nobody looks at a word that a newer one holds all of
+        if not use.shelves:  # whoever waits has let go
             del self._uses[stream]
-            self._put([Item(("use", self._me, self._life, stream), *_ALL, self._version(), None)], None, now)
+            gone = Item(("use", self._me, self._life, stream), *_ALL, self._version(), None)
+            self._cluster.keyed.put([gone], now)
             return
         use.told = frozenset(use.shelves), frozenset(use.attributes)
-        version = use.version
-        if then is not None:
-            use.waiting.append(then)
+        use.ticket = self._cluster.keyed.put([self._item(stream, use)], now)
+        self._tickets[use.ticket] = stream
 
-        def told(done: bool, now: float) -> None:
-            if use.version == version:
-                use.ticket = 0
-                use.failed = not done  # then the next one tries again
-                waiting, use.waiting = use.waiting, []
-                for one in waiting:
-                    one(done, now)
-
-        ticket = self._put([self._item(stream, use)], told, now)
-        if use.version == version:  # else it failed at once, and something else was told meanwhile
-            use.ticket = ticket
+    def placed(self, ticket: int, done: bool) -> list[int] | None:
+        """A put came to its end: which subscriptions waited for it; None when it was none of ours."""
+        stream = self._tickets.pop(ticket, None)
+        if stream is None:
+            return None
+        use = self._uses[stream]
+        use.ticket = 0
+        use.failed = not done  # then the next one tries again
+        waiting, use.waiting = use.waiting, []
+        return waiting
 
     def _version(self) -> int:
         self._versions += 1
@@ -135,7 +129,7 @@ class Usage:
 
     def _item(self, stream: str, use: _Use) -> Item:
         names = sorted(use.told[1])[: INTEREST_ATTRIBUTES_MAX + 1]  # with so many, publishers send whatever they have
-        value = [[shelf.wire() for shelf in sorted(use.told[0])], names, self.address()]
+        value = [[shelf.wire() for shelf in sorted(use.told[0])], names, self._cluster.address]
         return Item(("use", self._me, self._life, stream), *_ALL, use.version, value)
 
     def release(self, stream: str, shelves: tuple[Shelf, ...], names: tuple[str, ...]) -> None:
@@ -150,7 +144,7 @@ class Usage:
         """Tell what is used no more; nobody waits for that."""
         shrunk, self._shrunk = self._shrunk, {}
         for stream in shrunk:
-            self._tell_use(stream, self._uses[stream], now, None)
+            self._tell_use(stream, self._uses[stream], now)
 
     def refresh(self, now: float, anew: bool = False) -> None:
         """Tell it again, unchanged; `anew` makes it newer than what may have been dropped."""
@@ -160,7 +154,7 @@ class Usage:
                 use.version = self._version() if anew else use.version
                 items.append(self._item(stream, use))
         if items:
-            self._put(items, None, now)
+            self._cluster.keyed.put(items, now)
 
     # --- everybody's ------------------------------------------------------------------------------------------
 
@@ -170,7 +164,7 @@ class Usage:
         assert isinstance(home, int) and isinstance(life, int) and isinstance(name, str)
         assert item.value is not None
         shelves, names, address = item.value
-        self.home_at(home, life, str(address))
+        self._cluster.home_at(home, life, str(address))
         said = tuple(parse_shelf(one) for one in shelves), tuple(names)
         summary = self.summaries.setdefault(name, Summary(name, self._memory))
         summary.uses[home, life] = said
@@ -184,8 +178,9 @@ class Usage:
             summary.uses.pop((item.name[1], item.name[2]), None)  # type: ignore[arg-type]  # a `use` item's: home, life
             self._touched[name] = None
 
-    def settle(self) -> None:
-        """Everything that came at once has come: add up."""
+    def settle(self) -> list[Stream]:
+        """Everything that came at once has come: add up. The streams of which other attributes are in use now."""
+        changed = []
         touched, self._touched = self._touched, {}
         for name in touched:
             summary = self.summaries[name]
@@ -198,7 +193,8 @@ class Usage:
                 self.counting.pop(name, None)
             stream = self._streams.find(name)
             if stream is not None and stream.show_interest(summary.attributes):
-                self.changed(stream)
+                changed.append(stream)
+        return changed
 
     def validate(self) -> None:
         """Asserts what must always hold."""
@@ -207,3 +203,5 @@ class Usage:
             assert summary.uses and summary.stream == name
             assert bool(summary.counted) == (name in self.counting)
         assert self.counting.keys() <= self.summaries.keys()
+        assert self._tickets == {use.ticket: stream for stream, use in self._uses.items() if use.ticket}
+        assert all(use.ticket or not use.waiting for use in self._uses.values())

@@ -34,12 +34,12 @@ from headgate.matching import MatchingError, Pattern, Tree, attributes, parse_co
 from headgate.matching.limits import CONDITION_BYTES_MAX
 from headgate.protocol.errors import ProtocolViolation
 
-from ..cluster import Cluster
+from ..cluster import Cluster, ClusterEvent
 from ..config import NodeConfig
 from ..delivery import ClientSession, Streams, Subscribers, Subscription
 from ..effects import Effect, Note
 from ..keyspace import Shelf, parse_shelf
-from ..kv import Item
+from ..kv import Added, Item, Placed, Removed, Unplaced
 from ..limits import (
     ANEW_SECONDS,
     ORPHAN_SECONDS,
@@ -52,10 +52,10 @@ from ..limits import (
 from ..timers import Timers
 from .counting_home import COUNTED, CountingHome, counted_items
 from .counting_plan import Counted, Resting, plan_resting
-from .interest import Then, Usage
+from .interest import Usage
 from .schemas import Schemas
 
-__all__ = ["REGISTRY", "Rendezvous"]
+__all__ = ["REGISTRY", "InForce", "Rendezvous"]
 
 REGISTRY = "registry"
 """The timer of this room: when to put again what is ours, and to let go of what is nobody's."""
@@ -73,6 +73,16 @@ class _Mine:
     attributes: tuple[str, ...]
     meaning: tuple[Pattern, Tree | None] | None  # until it is in force, so that it need not be parsed twice
     long_bytes: int = 0
+    waits: int = 0
+    """For so many of: its items to be placed, and everybody to know what is in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """Event: a subscription of one of our clients is in force, or could not be placed."""
+
+    subscription: Subscription
+    done: bool
 
 
 @dataclass(slots=True)
@@ -86,7 +96,7 @@ class _Held:
 
 
 class Rendezvous:
-    """See the head of this file."""
+    """Keeps where subscriptions rest: our clients' wherever that is, and everybody's that rest here."""
 
     def __init__(
         self,
@@ -104,9 +114,10 @@ class Rendezvous:
         self._streams = streams
         self._subscribers = subscribers
         self._cluster = cluster
-        self.usage = Usage(self._me, self._life, streams, self._put)
-        self.usage.address, self.usage.home_at = (lambda: cluster.address), cluster.home_at
-        self.schemas = Schemas(effects, streams, cluster.keyed, self._put)
+        self.usage = Usage(self._me, self._life, streams, cluster)
+        self.schemas = Schemas(effects, streams, cluster.keyed)
+        self.events: list[InForce] = []
+        """What came of placing; whoever holds this takes them out."""
         self.shelf_of: dict[int, Shelf] = {}
         self.counting = CountingHome(self._me, self._life)
         self.identity = 0
@@ -114,7 +125,8 @@ class Rendezvous:
         """Of conditions above what they may have without IN lists."""
         self._mine: dict[int, _Mine] = {}
         self._held: dict[tuple[int, int, int], _Held] = {}
-        self._then: dict[int, list[Then]] = {}
+        self._tickets: dict[int, int] = {}
+        """Put under way -> the subscription that waits for it."""
         self._homes: dict[tuple[int, int], float] = {}
         self._refresh: deque[int] = deque()
         self._refresh_seconds = REFRESH_SECONDS
@@ -148,10 +160,9 @@ class Rendezvous:
         text: str,
         exact: bool,
         ordered: bool,
-        then: Then,
         now: float,
     ) -> None:
-        """Put it where its events pass; `then` hears when it is in force.
+        """Put it where its events pass; the event InForce says when it is in force.
 
         `text` is the condition as the client wrote it: that has a bound, and what is printed of it may be far longer.
         """
@@ -160,27 +171,26 @@ class Rendezvous:
         items = self._items(subscription, resting, exact, text if condition is not None else "")
         names = attributes(condition) if condition is not None else _UNKNOWN
         meaning = (pattern, condition)
-        self._mine[number] = _Mine(subscription, items, resting.shelves, names, meaning, _long(text))
+        mine = self._mine[number] = _Mine(subscription, items, resting.shelves, names, meaning, _long(text))
         self.long_bytes += _long(text)
         if isinstance(resting, Counted) and condition is not None:
             self.counting.enter(number, pattern, condition)
-        waiting = 2  # for its items, and for everybody to know what is in use
+        mine.waits = 0 if self.usage.use(pattern.stream, resting.shelves, names, number, now) else 1
+        if items:  # else nothing can ever match it
+            self._tickets[self._cluster.keyed.put(items, now)] = number
+            mine.waits += 1
+        if not mine.waits:
+            self._ended(number, True)
 
-        def one_more(done: bool, now: float) -> None:
-            nonlocal waiting
-            mine = self._mine.get(number)
-            if mine is None or waiting == 0:
-                return
-            waiting = waiting - 1 if done else 0
-            if not waiting:
-                mine.meaning = None
-                then(done, now)
-
-        self.usage.use(pattern.stream, resting.shelves, names, one_more, now)
-        if items:
-            self._put(items, one_more, now)
-        else:
-            one_more(True, now)  # nothing can ever match it
+    def _ended(self, number: int, done: bool) -> None:
+        """What a subscription waited for came to its end: with the last of it, or a failure, placing it is over."""
+        mine = self._mine.get(number)
+        if mine is None or mine.meaning is None:
+            return
+        mine.waits -= mine.waits > 0
+        if not mine.waits or not done:
+            mine.meaning = None
+            self.events.append(InForce(mine.subscription, done))
 
     def attributes_counted(self, number: int) -> int:
         """On the lists of how many attributes a subscription of ours is: its c3; 0 when it is not counted."""
@@ -209,7 +219,7 @@ class Rendezvous:
                 self.usage.release(subscription.stream, mine.shelves, mine.attributes)
                 self._rest_no_more(self._me, self._life, subscription.identity)  # now, whoever owns its keys
         if ended:
-            self._put(ended, None, now)
+            self._cluster.keyed.put(ended, now)
         self.usage.shrink(now)
 
     def leave(self, now: float) -> None:
@@ -217,16 +227,22 @@ class Rendezvous:
         if not self._cluster.alone:
             self.withdraw([mine.subscription for mine in self._mine.values()], now)
 
-    def _put(self, items: Iterable[Item], then: Then | None, now: float) -> int:
-        ticket = self._cluster.keyed.put(list(items), now)
-        self._then[ticket] = [] if then is None else [then]
-        self._cluster.settle(now)
-        return ticket if ticket in self._then else 0
+    # --- what the cluster says -----------------------------------------------------------------------------------
 
-    def placed(self, ticket: int, done: bool, now: float) -> None:
-        """A put came to its end."""
-        for then in self._then.pop(ticket, ()):
-            then(done, now)
+    def handle(self, happened: ClusterEvent, now: float) -> None:
+        """Something came to rest here, or rests here no more, or a put came to its end."""
+        if isinstance(happened, Added):
+            self.added(happened.item, now)
+        elif isinstance(happened, Removed):
+            self.removed(happened.item, now)
+        elif isinstance(happened, Placed | Unplaced):
+            done = isinstance(happened, Placed)
+            number = self._tickets.pop(happened.ticket, None)
+            waiting = self.usage.placed(happened.ticket, done) if number is None else [number]
+            if waiting is None:
+                self.schemas.placed(happened.ticket, done, now)
+            for one in waiting or ():
+                self._ended(one, done)
 
     # --- what rests here -----------------------------------------------------------------------------------------
 
@@ -380,7 +396,6 @@ class Rendezvous:
             self._cluster.peers.forget(*home)
             self._effects.append(Note("broker forgotten", {"broker": f"{home[0]:016x}", "life": home[1]}, True))
         self._cluster.keyed.drop_where(lambda name: len(name) > 3 and (name[1], name[2]) in ended, now)
-        self._cluster.settle(now)
 
     def _refresh_some(self, now: float) -> None:
         if not self._refresh:
@@ -397,7 +412,7 @@ class Rendezvous:
                 mine.items = tuple(item._replace(version=self._edition) for item in mine.items)
                 items += mine.items
         if items:
-            self._put(items, None, now)
+            self._cluster.keyed.put(items, now)
         if self._refresh:
             self._refresh_at = now + REFRESH_PAUSE_SECONDS
         else:

@@ -8,6 +8,7 @@ again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..delivery import Streams
@@ -15,19 +16,22 @@ from ..effects import Effect, Store
 from ..keyspace import RING_SIZE
 from ..kv import Item, Keyed
 from ..limits import SCHEMAS_DELETED_MAX
-from .interest import Put, Then
 
-__all__ = ["Schemas"]
+__all__ = ["Schemas", "Then"]
+
+Then = Callable[[bool, float], None]
+"""Answers whoever wrote a schema: whether every broker has it."""
 
 
 class Schemas:
-    """See the head of this file."""
+    """Writes schemas on the whole ring, and keeps those that come to be known here."""
 
-    def __init__(self, effects: list[Effect], streams: Streams, keyed: Keyed, put: Put) -> None:
+    def __init__(self, effects: list[Effect], streams: Streams, keyed: Keyed) -> None:
         self._effects = effects
         self._streams = streams
         self._keyed = keyed
-        self._put = put
+        self._answers: dict[int, Then] = {}
+        """Put under way -> who is told of its end."""
         self.wall_offset = 0.0
         self.obstacle = ""
         """Why a schema would be gone after a restart of this broker; empty when it would not."""
@@ -41,7 +45,13 @@ class Schemas:
         held = self._keyed.items.table.get(name)  # a deletion as well: its writer's clock may be ahead of ours
         last = max(0 if held is None else held.version, self._deleted.get(stream, 0))
         version = max(self._clock(now), last + 1)
-        self._put([Item(name, 0, RING_SIZE - 1, version, schema)], then, now)
+        self._answers[self._keyed.put([Item(name, 0, RING_SIZE - 1, version, schema)], now)] = then
+
+    def placed(self, ticket: int, done: bool, now: float) -> None:
+        """A put came to its end."""
+        answer = self._answers.pop(ticket, None)
+        if answer is not None:
+            answer(done, now)
 
     def load(self, stream: str, record: Any, now: float) -> None:
         """What an earlier life of this broker had on disk."""
@@ -54,14 +64,14 @@ class Schemas:
             return
         item = Item(("schema", stream), 0, RING_SIZE - 1, version, schema)
         self._keyed.items.merge(item, now)  # held from now on, so that a deletion we have missed takes it away
-        self._put([item], None, now)
+        self._keyed.put([item], now)
 
     def add(self, item: Item, now: float) -> None:
         """A schema came to be known here."""
         stream = str(item.name[1])
         deleted = self._deleted.get(stream, 0)
         if item.version <= deleted:  # of a broker that was away when it was deleted
-            self._put([item._replace(version=deleted, value=None)], None, now)
+            self._keyed.put([item._replace(version=deleted, value=None)], now)
             return
         self._deleted.pop(stream, None)
         self._streams.declare(stream, item.value)

@@ -10,7 +10,7 @@ from typing import Any
 from headgate.broker.core import Node
 from headgate.broker.core.forwarding import AskLists, list_messages
 from headgate.broker.core.keyspace import Stretch
-from headgate.broker.core.placement import Check
+from headgate.broker.core.placement import Check, InForce
 from headgate.matching import parse_condition, parse_pattern
 
 from .ring_ablations import ablate_ring
@@ -28,10 +28,9 @@ def _no_placing(node: Node) -> None:
     """SUBACK before the subscription has come to rest."""
     place: Callable[..., None] = node.rendezvous.place
 
-    def place_and_go_on(*arguments: Any) -> None:
-        *what, then, now = arguments
-        place(*what, lambda done, now: None, now)
-        then(True, now)
+    def place_and_go_on(subscription: Any, *what: Any) -> None:
+        place(subscription, *what)
+        node.rendezvous.events.append(InForce(subscription, True))
 
     _replace(node.rendezvous, "place", place_and_go_on)
 
@@ -40,9 +39,9 @@ def _no_summary(node: Node) -> None:
     """SUBACK before everybody knows what is in use."""
     use = node.rendezvous.usage.use
 
-    def use_and_go_on(stream: str, shelves: Any, names: Any, then: Any, now: float) -> None:
-        use(stream, shelves, names, lambda done, now: None, now)
-        then(True, now)
+    def use_and_go_on(*what: Any) -> bool:
+        use(*what)
+        return True
 
     _replace(node.rendezvous.usage, "use", use_and_go_on)
 

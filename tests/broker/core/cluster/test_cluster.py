@@ -266,7 +266,7 @@ def test_a_message_for_a_key_reaches_its_owner_from_anywhere_and_his_answer_come
         for key in KEYS[::9]:
             item = Item(("thing", name, key), key, key, 1, [key])
             host.node.cluster.keyed.put([item], cluster.now)
-            host.node.cluster.settle(cluster.now)
+            host.node.carry_on(cluster.now)
     cluster.run(0.5)
     assert [node.cluster.keyed.statistics().puts_waiting for node in cluster.nodes] == [0] * 5
     assert [node.cluster.lost_routes for node in cluster.nodes] == [0] * 5

@@ -240,7 +240,7 @@ def test_what_a_disaster_took_is_put_again_within_half_a_minute() -> None:
         for name in [name for name in node.cluster.keyed.items.table if name[0] in ("sub", "use")]:
             node.cluster.keyed.items.remove(name)
         node.cluster.keyed.tick(cluster.now)
-        node.cluster.settle(cluster.now)
+        node.carry_on(cluster.now)
     assert resting(cluster) == set()
     assert delivered(cluster, publisher, client, x=1) == []
     cluster.run(31.0)
@@ -332,7 +332,7 @@ def test_a_broker_that_stood_still_puts_what_is_its_own_anew() -> None:
     cluster.run(65.0)
     assert {name: item.version for name, item in held.items()} == before
     cluster.node("b1").rendezvous.go_on(cluster.now + 100.0)
-    cluster.node("b1").cluster.settle(cluster.now)
+    cluster.node("b1").carry_on(cluster.now)
     cluster.run(102.0)
     assert held.keys() == before.keys() and all(held[name].version > before[name] for name in before)
 
@@ -383,7 +383,7 @@ def test_what_is_not_understood_is_noted_and_left_alone(wrong: Item) -> None:
     cluster = NodeCluster(1)
     node = cluster.node("b0")
     node.cluster.keyed.put([wrong], cluster.now)
-    node.cluster.settle(cluster.now)
+    node.carry_on(cluster.now)
     assert [effect.event for effect in node.effects if hasattr(effect, "event")][-1] == "item not understood"
     assert node.rendezvous.shelf_of == {}
     node.effects.clear()

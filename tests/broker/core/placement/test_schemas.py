@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from headgate.broker.core.delivery import Streams
-from headgate.broker.core.effects import Effect, Store
+from headgate.broker.core.effects import Effect
+from headgate.broker.core.effects import Store as ToDisk
 from headgate.broker.core.keyspace import RING_SIZE
-from headgate.broker.core.kv import Added, Item, Keyed, KeyedConfig, Removed, View
-from headgate.broker.core.placement.interest import Then
+from headgate.broker.core.kv import Added, Item, Keyed, KeyedConfig, Placed, Removed, View
 from headgate.broker.core.placement.schemas import Schemas
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Ask, Error
@@ -20,33 +21,49 @@ ONE = {"attributes": {"price": {"type": "float", "min": 0, "max": 10, "precision
 TWO = {"attributes": {"price": {"type": "int"}}}
 
 
+class Store(Keyed):
+    """Remembers what was put."""
+
+    def __init__(self) -> None:
+        super().__init__(7, KeyedConfig(), 0.0)
+        self.put_items: list[Item] = []
+
+    def put(self, items: Iterable[Item], now: float) -> int:
+        listed = list(items)
+        self.put_items += listed
+        return super().put(listed, now)
+
+
 class Shelf:
     """Schemas over a store of their own, alone on the ring."""
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
         self.streams = Streams()
-        self.keyed = Keyed(7, KeyedConfig(), 0.0)
+        self.keyed = Store()
+        self.put = self.keyed.put_items
         self.keyed.view(View(7, 7, (), True, True), 0.0)
-        self.put: list[Item] = []
-        self.schemas = Schemas(self.effects, self.streams, self.keyed, self._put)
+        self.schemas = Schemas(self.effects, self.streams, self.keyed)
 
-    def _put(self, items: list[Item], then: Then | None, now: float) -> int:
-        self.put += items
-        self.keyed.put(items, now)
-        for effect in self.keyed.effects:
+    def load(self, stream: str, record: Any) -> None:
+        self.schemas.load(stream, record, 0.0)
+        self.carry_on(0.0)
+
+    def carry_on(self, now: float) -> None:
+        """What the Node does with what the store says."""
+        for effect in self.keyed.effects:  # which grows meanwhile
             if isinstance(effect, Added):
                 self.schemas.add(effect.item, now)
             elif isinstance(effect, Removed):
                 self.schemas.remove(effect.item, now)
+            elif isinstance(effect, Placed):
+                self.schemas.placed(effect.ticket, True, now)
         self.keyed.effects.clear()
-        if then is not None:
-            then(True, now)
-        return 0
 
     def write(self, schema: Any, now: float) -> list[bool]:
         done: list[bool] = []
         self.schemas.write("quotes", schema, lambda well, now: done.append(well), now)
+        self.carry_on(now)
         return done
 
 
@@ -56,7 +73,7 @@ def test_a_schema_is_an_item_on_the_whole_ring_whose_version_is_the_time() -> No
     assert shelf.write(ONE, 2.5) == [True]
     assert shelf.put == [Item(("schema", "quotes"), 0, RING_SIZE - 1, 1_002_500_000, ONE)]
     assert shelf.streams.schemas == {"quotes": ONE}
-    assert shelf.effects == [Store("schema/quotes", [1_002_500_000, ONE])]
+    assert shelf.effects == [ToDisk("schema/quotes", [1_002_500_000, ONE])]
 
 
 @pytest.mark.parametrize("later", [2.5, 1.0, -3.0])
@@ -66,7 +83,7 @@ def test_the_next_word_is_newer_whatever_the_clock_says(later: float) -> None:
     shelf.write(TWO, later)
     assert shelf.put[1].version > shelf.put[0].version
     assert shelf.streams.schemas == {"quotes": TWO}
-    assert shelf.effects[-1] == Store("schema/quotes", [shelf.put[1].version, TWO])
+    assert shelf.effects[-1] == ToDisk("schema/quotes", [shelf.put[1].version, TWO])
 
 
 def test_a_clock_before_the_epoch_still_makes_a_version() -> None:
@@ -80,45 +97,46 @@ def test_who_deletes_writes_and_the_disk_forgets() -> None:
     shelf.write(ONE, 1.0)
     shelf.write(None, 2.0)
     assert shelf.streams.schemas == {}
-    assert shelf.effects[-1] == Store("schema/quotes", [2_000_000, None])
+    assert shelf.effects[-1] == ToDisk("schema/quotes", [2_000_000, None])
     shelf.write(TWO, 1.5)
     assert shelf.streams.schemas == {"quotes": TWO}, "a clock that is behind the one that deleted"
 
 
 def test_a_schema_that_was_deleted_while_its_holder_was_away_does_not_come_back() -> None:
     shelf = Shelf()
-    shelf.schemas.load("quotes", [5, None], 0.0)
+    shelf.load("quotes", [5, None])
     old = Item(("schema", "quotes"), 0, RING_SIZE - 1, 5, ONE)
     shelf.schemas.add(old, 0.0)
     assert shelf.put == [old._replace(value=None)] and shelf.streams.schemas == {} and shelf.effects == []
     shelf.schemas.add(old._replace(version=6), 0.0)
     assert shelf.streams.schemas == {"quotes": ONE}
-    assert shelf.effects == [Store("schema/quotes", [6, ONE])]
+    assert shelf.effects == [ToDisk("schema/quotes", [6, ONE])]
 
 
 def test_what_is_on_disk_gives_way_to_a_deletion_that_it_missed() -> None:
     shelf = Shelf()
-    shelf.schemas.load("quotes", [5, ONE], 0.0)
+    shelf.load("quotes", [5, ONE])
     shelf.keyed.items.alone = False
     assert shelf.streams.schemas == {"quotes": ONE} and shelf.effects == [], "the disk has it"
-    shelf._put([Item(("schema", "quotes"), 0, RING_SIZE - 1, 9, None)], None, 0.0)
-    assert shelf.streams.schemas == {} and shelf.effects == [Store("schema/quotes", [9, None])]
+    shelf.keyed.put([Item(("schema", "quotes"), 0, RING_SIZE - 1, 9, None)], 0.0)
+    shelf.carry_on(0.0)
+    assert shelf.streams.schemas == {} and shelf.effects == [ToDisk("schema/quotes", [9, None])]
 
 
 def test_another_word_is_written_once() -> None:
     shelf = Shelf()
     shelf.write(ONE, 1.0)
     shelf.write(TWO, 2.0)
-    assert shelf.effects == [Store("schema/quotes", [1_000_000, ONE]), Store("schema/quotes", [2_000_000, TWO])]
+    assert shelf.effects == [ToDisk("schema/quotes", [1_000_000, ONE]), ToDisk("schema/quotes", [2_000_000, TWO])]
 
 
 def test_deletions_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.broker.core.placement.schemas.SCHEMAS_DELETED_MAX", 1)
     shelf = Shelf()
-    shelf.schemas.load("other", [7, None], 0.0)
+    shelf.load("other", [7, None])
     shelf.write(ONE, 1.0)
     shelf.write(None, 2.0)
-    assert shelf.effects[-2:] == [Store("schema/quotes", [2_000_000, None]), Store("schema/other", None)]
+    assert shelf.effects[-2:] == [ToDisk("schema/quotes", [2_000_000, None]), ToDisk("schema/other", None)]
 
 
 def test_a_schema_that_was_never_there_is_not_taken_from_disk() -> None:
@@ -130,7 +148,7 @@ def test_a_schema_that_was_never_there_is_not_taken_from_disk() -> None:
 @pytest.mark.parametrize("record", [[5, ONE], ONE])
 def test_what_an_earlier_life_stored_is_known_at_once_and_told(record: Any) -> None:
     shelf = Shelf()
-    shelf.schemas.load("quotes", record, 0.0)
+    shelf.load("quotes", record)
     assert shelf.streams.schemas == {"quotes": ONE}
     assert shelf.put == [Item(("schema", "quotes"), 0, RING_SIZE - 1, 1 if record is ONE else 5, ONE)]
 

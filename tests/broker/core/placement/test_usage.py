@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headgate.broker.core.delivery import Streams
 from headgate.broker.core.keyspace import RING_SIZE, Shelf, count_shelf, equal_shelf, parse_shelf, topic_shelf
 from headgate.broker.core.kv import Item
-from headgate.broker.core.placement.interest import Then, Usage
+from headgate.broker.core.placement.interest import Usage
 from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 from headgate.protocol.messages import Interest, Unsubscribe
 from tests.support.builders import quote_batch
@@ -22,42 +22,51 @@ LISTS = count_shelf("symbol"), count_shelf("price")
 
 
 class Desk:
-    """A Usage whose puts are held until the test answers them."""
+    """A Usage whose puts are held until the test answers them. It is its cluster, and that one's store, as well."""
+
+    address = "me:7401"
 
     def __init__(self) -> None:
         self.streams = Streams()
-        self.usage = Usage(7, 2, self.streams, self._put)
-        self.usage.changed = lambda stream: self.changed.append(stream.name)
+        self.keyed = self
+        self.usage = Usage(7, 2, self.streams, self)  # type: ignore[arg-type]  # what a Usage asks of a Cluster
         self.changed: list[str] = []
-        self.puts: list[tuple[list[Item], Then | None]] = []
+        self.puts: list[list[Item]] = []
+        self.homes: list[tuple[int, int, str]] = []
         self.heard: list[tuple[str, bool]] = []
-        self.at_once: bool | None = None
-        """Whether puts are answered before they return, and how."""
+        self._who: list[str] = []
 
-    def _put(self, items: list[Item], then: Then | None, now: float) -> int:
-        self.puts.append((items, then))
-        if self.at_once is None:
-            return len(self.puts)
-        if then is not None:
-            then(self.at_once, now)
-        return 0
+    def put(self, items: list[Item], now: float) -> int:
+        self.puts.append(items)
+        return len(self.puts)
+
+    def home_at(self, home: int, life: int, address: str) -> None:
+        self.homes.append((home, life, address))
+
+    def settle(self) -> None:
+        self.changed += [stream.name for stream in self.usage.settle()]
 
     def use(self, who: str, shelf: Shelf, *names: str, stream: str = "quotes") -> None:
-        self.usage.use(stream, (shelf,), names, lambda done, now: self.heard.append((who, done)), 0.0)
+        self.use_all(who, (shelf,), *names, stream=stream)
+
+    def use_all(self, who: str, shelves: tuple[Shelf, ...], *names: str, stream: str = "quotes") -> None:
+        self._who.append(who)
+        if self.usage.use(stream, shelves, names, len(self._who) - 1, 0.0):
+            self.heard.append((who, True))
+        self.usage.validate()
 
     def drop(self, shelf: Shelf, *names: str) -> None:
         self.usage.release("quotes", (shelf,), names)
         self.usage.shrink(0.0)
 
     def answer(self, done: bool = True, put: int = -1) -> None:
-        then = self.puts[put][1]
-        assert then is not None
-        then(done, 0.0)
+        waiting = self.usage.placed(range(1, len(self.puts) + 1)[put], done)
+        self.heard += [(self._who[number], done) for number in waiting or ()]
 
     @property
     def told(self) -> Item:
         """What was said last."""
-        return self.puts[-1][0][-1]
+        return self.puts[-1][-1]
 
 
 def said(item: Item) -> tuple[set[Shelf], set[str]] | None:
@@ -118,7 +127,7 @@ def test_streams_are_told_apart() -> None:
     desk = Desk()
     desk.use("a", SYMBOL, "symbol")
     desk.use("b", SYMBOL, "symbol", stream="trades")
-    assert [put[0][0].name[3] for put in desk.puts] == ["quotes", "trades"]
+    assert [put[0].name[3] for put in desk.puts] == ["quotes", "trades"]
 
 
 def test_what_is_used_no_more_is_left_out_and_nobody_waits() -> None:
@@ -165,18 +174,17 @@ def test_a_refresh_says_the_same_word_in_the_same_version() -> None:
     for put in (0, 1):
         desk.answer(put=put)
     desk.usage.refresh(1.0)
-    assert desk.puts[2] == ([desk.puts[0][0][0], desk.puts[1][0][0]], None)
+    assert desk.puts[2] == [desk.puts[0][0], desk.puts[1][0]]
 
 
 def test_a_counted_subscription_uses_several_shelves_and_all_of_them_are_known_before_it_hears_yes() -> None:
     desk = Desk()
     desk.use("a", LISTS[0], "symbol")
     desk.answer()
-    heard: list[bool] = []
-    desk.usage.use("quotes", LISTS, ("symbol", "price"), lambda done, now: heard.append(done), 0.0)
-    assert heard == [] and said(desk.told) == (set(LISTS), {"symbol", "price"})
+    desk.use_all("b", LISTS, "symbol", "price")
+    assert desk.heard == [("a", True)] and said(desk.told) == (set(LISTS), {"symbol", "price"})
     desk.answer()
-    assert heard == [True]
+    assert desk.heard[1:] == [("b", True)]
     assert desk.usage.shelves_used("quotes") == {LISTS[0]: 2, LISTS[1]: 1}
     desk.usage.release("quotes", LISTS, ("symbol", "price"))
     desk.usage.shrink(0.0)
@@ -214,25 +222,21 @@ def test_a_summary_is_never_too_small_after_a_failure() -> None:
     assert desk.heard == [("a", True), ("b", False)], "who comes now waits until everybody knows"
 
 
-def test_who_fails_at_once_and_lets_go_leaves_the_newer_word_under_way() -> None:
+def test_who_fails_and_lets_go_leaves_the_newer_word_under_way() -> None:
     desk = Desk()
     desk.use("a", SYMBOL, "symbol")
     desk.answer()
-
-    def let_go(done: bool, now: float) -> None:
-        desk.at_once = None  # the next put is under way for a while
-        desk.drop(PRICE)
-
-    desk.at_once = False
-    desk.usage.use("quotes", (PRICE,), (), let_go, 0.0)
+    desk.use("gone", PRICE)
+    desk.answer(False)
+    desk.drop(PRICE)
     assert said(desk.told) == ({SYMBOL}, {"symbol"})
     puts = len(desk.puts)
     desk.usage.refresh(0.0)
     assert len(desk.puts) == puts, "what is being told is not refreshed"
     desk.use("b", SYMBOL)
-    assert desk.heard == [("a", True)], "not before the newer word is known"
+    assert desk.heard == [("a", True), ("gone", False)], "not before the newer word is known"
     desk.answer()
-    assert desk.heard == [("a", True), ("b", True)]
+    assert desk.heard[2:] == [("b", True)]
 
 
 def test_as_many_attributes_as_clients_may_name_make_a_small_item() -> None:
@@ -244,7 +248,7 @@ def test_as_many_attributes_as_clients_may_name_make_a_small_item() -> None:
     names = desk.told.value[1]
     assert len(names) == INTEREST_ATTRIBUTES_MAX + 1, "more than publishers are told of, so they send all they have"
     desk.usage.add(desk.told, 0.0)
-    desk.usage.settle()
+    desk.settle()
     assert desk.streams.by_name["quotes"].interest is None
 
 
@@ -261,48 +265,45 @@ def test_the_summary_is_the_union_and_publishers_hear_of_a_change() -> None:
     desk.usage.add(word(1, [TOPIC], []), 0.0)
     desk.usage.add(word(2, [SYMBOL], ["symbol", "price"]), 0.0)
     desk.usage.add(word(2, [PRICE], ["price"], life=2), 0.0)
-    desk.usage.settle()
+    desk.settle()
     summary = desk.usage.summaries["quotes"]
     assert list(summary.shelves) == [TOPIC, SYMBOL, PRICE]
     assert summary.attributes == ("price", "symbol")
     assert desk.streams.by_name["quotes"].interest == ("price", "symbol")
     assert desk.changed == ["quotes"]
-    desk.usage.settle()
+    desk.settle()
     assert desk.changed == ["quotes"]
 
 
 def test_a_word_says_where_its_home_is_reached() -> None:
     desk = Desk()
-    desk.usage.address = lambda: "me:7401"
     desk.use("a", SYMBOL)
     assert desk.told.value is not None and desk.told.value[2] == "me:7401"
-    heard: list[tuple[int, int, str]] = []
-    desk.usage.home_at = lambda *where: heard.append(where)
     desk.usage.add(word(9, [SYMBOL], [], life=3), 0.0)
-    assert heard == [(9, 3, "b9:7401")]
-    desk.usage.settle()
+    assert desk.homes == [(9, 3, "b9:7401")]
+    desk.settle()
 
 
 def test_lists_are_kept_apart_from_shelves_where_events_are_matched() -> None:
     desk = Desk()
     desk.usage.add(word(1, [SYMBOL, *LISTS], ["symbol"]), 0.0)
     desk.usage.add(word(2, [TOPIC], [], stream="trades"), 0.0)
-    desk.usage.settle()
+    desk.settle()
     summary = desk.usage.summaries["quotes"]
     assert list(summary.shelves) == [SYMBOL] and list(summary.counted) == list(LISTS)
     assert desk.usage.counting == {"quotes": None}
     keys = summary.counted[LISTS[0]]
     assert keys.of(["quotes"], 1, {"symbol": ["OTE"]}) and desk.usage._memory.spent
     desk.usage.add(word(1, [SYMBOL, LISTS[0]], ["symbol"]), 0.0)
-    desk.usage.settle()
+    desk.settle()
     assert summary.counted == {LISTS[0]: keys}
     desk.usage.add(word(1, [SYMBOL], ["symbol"]), 0.0)
-    desk.usage.settle()
+    desk.settle()
     assert summary.counted == {} == desk.usage.counting and not desk.usage._memory.spent
     desk.usage.add(word(1, list(LISTS), ["symbol"]), 0.0)
-    desk.usage.settle()
+    desk.settle()
     desk.usage.remove(word(1, list(LISTS), ["symbol"]), 0.0)
-    desk.usage.settle()
+    desk.settle()
     assert desk.usage.counting == {}
     desk.usage.validate()
 
@@ -310,11 +311,11 @@ def test_lists_are_kept_apart_from_shelves_where_events_are_matched() -> None:
 def test_a_word_that_replaces_another_never_shows_nothing_between() -> None:
     desk = Desk()
     desk.usage.add(word(1, [SYMBOL], ["symbol"]), 0.0)
-    desk.usage.settle()
+    desk.settle()
     places = desk.usage.summaries["quotes"].shelves[SYMBOL]
     desk.usage.remove(word(1, [SYMBOL], ["symbol"]), 0.0)
     desk.usage.add(word(1, [SYMBOL, TOPIC], ["symbol"]), 0.0)
-    desk.usage.settle()
+    desk.settle()
     assert desk.changed == ["quotes"], "the attributes are the same"
     assert desk.usage.summaries["quotes"].shelves[SYMBOL] is places, "and so is what was remembered of the shelf"
 
@@ -322,13 +323,13 @@ def test_a_word_that_replaces_another_never_shows_nothing_between() -> None:
 def test_what_nobody_uses_any_more_is_forgotten() -> None:
     desk = Desk()
     desk.usage.add(word(1, [SYMBOL], ["symbol"]), 0.0)
-    desk.usage.settle()
+    desk.settle()
     places = desk.usage.summaries["quotes"].shelves[SYMBOL]
     assert places.of(["quotes"], 2, {"symbol": ["OTE", "IBM"]}, 1, lambda key: 5) == [5, 5]
     assert desk.usage._memory.spent
     desk.usage.remove(word(1, [SYMBOL], ["symbol"]), 0.0)
     desk.usage.remove(word(9, [SYMBOL], ["symbol"], stream="never heard of"), 0.0)
-    desk.usage.settle()
+    desk.settle()
     assert desk.usage.summaries == {} and not desk.usage._memory.spent
     assert desk.streams.by_name["quotes"].interest == ()
     assert desk.changed == ["quotes", "quotes"]
@@ -343,23 +344,21 @@ def test_whatever_comes_and_goes_the_word_under_way_is_at_least_what_is_in_force
     known: set[int] = set()
     open_puts: list[int] = []
 
-    def begin(number: int, shelf: Shelf, names: tuple[str, ...]) -> None:
-        def heard(done: bool, now: float) -> None:
+    def hear() -> None:
+        for who, done in desk.heard:
             if done:
-                known.add(number)
+                known.add(int(who))
             else:
-                del live[number]
+                shelf, names = live.pop(int(who))
                 desk.drop(shelf, *names)
-
-        live[number] = shelf, names
-        desk.usage.use("quotes", (shelf,), names, heard, 0.0)
+        desk.heard.clear()
 
     for number in range(30):
         before = len(desk.puts)
         match random.choice(["begin", "begin", "end", "answer", "refresh"]):
             case "begin":
-                names = tuple(random.sample("abc", random.randrange(3)))
-                begin(number, random.choice([TOPIC, SYMBOL, PRICE]), names)
+                live[number] = random.choice([TOPIC, SYMBOL, PRICE]), tuple(random.sample("abc", random.randrange(3)))
+                desk.use(str(number), live[number][0], *live[number][1])
             case "end" if known:
                 ended = random.choice(sorted(known))
                 known.remove(ended)
@@ -369,8 +368,10 @@ def test_whatever_comes_and_goes_the_word_under_way_is_at_least_what_is_in_force
                 desk.answer(random.random() < 0.7, open_puts.pop(random.randrange(len(open_puts))))
             case "refresh":
                 desk.usage.refresh(0.0)
-        open_puts += [put for put in range(before, len(desk.puts)) if desk.puts[put][1] is not None]
-        for items, _ in desk.puts[before:]:
+        hear()
+        desk.usage.validate()
+        open_puts += range(before, len(desk.puts))
+        for items in desk.puts[before:]:
             shelves, attributes = said(items[-1]) or (set(), set())
             assert all(live[one][0] in shelves and attributes.issuperset(live[one][1]) for one in known)
 
