@@ -34,7 +34,7 @@ BUDGETS = {
     "SUBSCRIBE-cluster": Budget(39, 12, messages=6, links=4),  # those of matching's range blocks alone
     "COPIED": Budget(11, 0),
     "CREDIT": Budget(5, 0),
-    "stored-PUBLISH": Budget(24, 0, messages=2, links=3),
+    "stored-PUBLISH": Budget(25, 0, messages=2, links=3),
     "replay": Budget(8, 0, links=0.5),
     "first-use-3": Budget(43, 0, messages=25, links=5),
     "first-use-5": Budget(43, 0, messages=37, links=7),
