@@ -116,6 +116,7 @@ class Pipe:
     def __init__(self, world: World, options: Reads, empty: Any, arrive: Callable[[Any], None]) -> None:
         self.waiting = empty
         self.stopped = False
+        self.delay_seconds = 0.0
         self._empty = empty
         self._world = world
         self._options = options
@@ -133,7 +134,7 @@ class Pipe:
             self._moving = True
             options = self._options
             latency = self._world.random.uniform(options.latency_seconds_min, options.latency_seconds_max)
-            self._world.after(latency, self._move)
+            self._world.after(latency + self.delay_seconds, self._move)
 
     def clear(self) -> None:
         """What is under way is lost."""

@@ -248,6 +248,12 @@ class PeerNetwork:
                 self._blocked[one, other] = self._blocked[other, one] = None
         self._look_at_roads()
 
+    def slow_down(self, one: str, other: str, seconds: float) -> None:
+        """What goes between these two takes so much longer from now on, over the links that there are."""
+        for link in self.between(one, other):
+            for end in link.ends:
+                end.incoming.delay_seconds = seconds
+
     def cut_any(self, random: Random) -> bool:
         """Break some link, if there is one."""
         links = list(self.links)

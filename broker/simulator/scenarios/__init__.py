@@ -7,8 +7,9 @@
     cluster    brokers that come and go: ClusterOptions, ClusterScenario
     log        brokers that keep logs, on disks that fail: LogOptions, LogScenario
     ring       the ring of brokers alone, in several KINDS and VARIANTS of the protocol: RingOptions, RingScenario
+    script     a story of a cluster as text, with its trace: Script, rewritten
 
-Each has its ablations, one safeguard switched off: ABLATIONS and ablate, CLUSTER_ABLATIONS and ablate_cluster,
+Each kind has its ablations, one safeguard switched off: ABLATIONS and ablate, CLUSTER_ABLATIONS and ablate_cluster,
 LOG_ABLATIONS and DISK_ABLATIONS, RING_ABLATIONS and ablate_ring.
 """
 
@@ -21,6 +22,7 @@ from .log_ablations import DISK_ABLATIONS, LOG_ABLATIONS
 from .ring import KINDS, VARIANTS, RingOptions, RingScenario
 from .ring_ablations import RING_ABLATIONS, ablate_ring
 from .scenario import PROGRAM, Options, Scenario, Summary, Verdict, campaign, command_of, flags, play, within
+from .script import Script, rewritten
 
 __all__ = [
     "ABLATIONS",
@@ -41,6 +43,7 @@ __all__ = [
     "RingOptions",
     "RingScenario",
     "Scenario",
+    "Script",
     "Summary",
     "Verdict",
     "ablate",
@@ -50,5 +53,6 @@ __all__ = [
     "command_of",
     "flags",
     "play",
+    "rewritten",
     "within",
 ]
