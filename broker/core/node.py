@@ -28,6 +28,7 @@ from .clients import (
     Inquiries,
     Publishers,
     answer_of,
+    answered_by,
     ask,
 )
 from .clock import Clock
@@ -291,14 +292,15 @@ class Node:
         if session is not None and session.accepted != accepted and session.link == link and not session.closing:
             if not session.unstored:
                 self.effects.append(Send(link, Puback(session.accepted)))
-            elif session.answered > accepted:
-                self.effects.append(Send(link, Puback(session.answered)))
+            elif answered_by(session) > accepted:
+                self.effects.append(Send(link, Puback(answered_by(session))))
 
     def carry_on(self, now: float) -> None:
         """Take what the cluster and the registry say to the parts above them, until they say nothing more."""
-        while events := self.cluster.take_events(now):
+        cluster = self.cluster
+        while cluster.events or cluster.keyed.effects:
             moved = False
-            for event in events:
+            for event in cluster.take_events(now):
                 if isinstance(event, Moved):
                     moved = True
                 else:
@@ -308,7 +310,8 @@ class Node:
             if moved:
                 self.forwarding.go_on(now)
             self._say_in_force(now)
-        self._say_in_force(now)
+        if self.rendezvous.events:
+            self._say_in_force(now)
 
     def _say_in_force(self, now: float) -> None:
         ended = self.rendezvous.events[:]
@@ -447,9 +450,11 @@ class Node:
         """What waited for the disk may have gone on."""
         if self.log.landed:
             self.copies.landed(self.log.take_landed(), now)
-        self.dissemination.settle()
+        if self.dissemination.gathered.count:
+            self.dissemination.settle()
         self.publishers.settle()
-        self.holder.settle(now)
+        if self.holder.to_tell or self.holder.to_refuse:
+            self.holder.settle(now)
         if self._leaves and self.log.idle:
             self._leave(now)
 

@@ -1,7 +1,7 @@
 """Serves clients: sessions and subscriptions, publishes and their acknowledgements, questions, and the audit.
 
     Clients      what a client says, one method a message: HELLO, SUBSCRIBE, CREDIT, ASK, ...
-    Publishers   PUBLISH: checks, numbers, the log, and the one PUBACK for all that one read brought
+    Publishers   PUBLISH: checks, numbers, the log, and one PUBACK for all that one read brought, up to `answered_by`
     Inquiries    questions that one broker asks another for a client (`Inquire`), to see the whole cluster
     AuditLog     what was delivered to whom and when, and who wanted what, for streams that are audited
 
@@ -25,7 +25,7 @@ from .audit import AUDIT_ACKS, AUDIT_LINES, AuditLog
 from .clients import Clients
 from .inquiries import INQUIRIES, Inquiries
 from .messages import Inquire
-from .publishers import Publishers
+from .publishers import Publishers, answered_by
 from .questions import answer_of, ask
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Inquiries",
     "Publishers",
     "answer_of",
+    "answered_by",
     "ask",
     "clients",
     "inquiries",

@@ -31,7 +31,7 @@ from ..limits import EARLY_BYTES_MAX, ERROR_TEXT_LENGTH_MAX, PUBLISHED_STREAMS_M
 from ..log import HeldLog, Log, Producers
 from ..log_state import ProducerState
 
-__all__ = ["Publishers"]
+__all__ = ["Publishers", "answered_by"]
 
 _IDS = "ids"
 
@@ -159,7 +159,7 @@ class Publishers:
             return
         if sequence in session.refusals:
             self._say(session, session.refusals[sequence])
-        self._say(session, Puback(session.answered))
+        self._say(session, Puback(answered_by(session)))
 
     def _publish_with_settings(self, session: ClientSession, message: Publish, stream: Stream, now: float) -> None:
         if stream.settings.verify:
@@ -271,14 +271,14 @@ class Publishers:
         again, and no PUBACK passes it before that.
         """
         session.unheard = dict.fromkeys(sorted(session.refusals))
-        return session.answered
+        return answered_by(session)
 
     def settle(self) -> None:
         """PUBACK to everybody who has answers."""
         if self._answered:
             answered, self._answered = self._answered, {}
             for session in answered.values():
-                self._say(session, Puback(session.answered))
+                self._say(session, Puback(answered_by(session)))
 
     # --- what publishers are told ------------------------------------------------------------------------------------
 
@@ -322,6 +322,15 @@ class Publishers:
     def _say(self, session: ClientSession, message: Message) -> None:
         if session.link is not None and not session.closing:
             self._effects.append(Send(session.link, message))
+
+
+def answered_by(session: ClientSession) -> int:
+    """Every batch up to this one has its answer, and PUBACK may say so."""
+    last = session.accepted
+    for open_ones in (session.unstored, session.unheard):
+        if open_ones:
+            last = min(last, next(iter(open_ones)) - 1)
+    return last
 
 
 def _interest(stream: Stream) -> Interest:

@@ -71,7 +71,7 @@ class Dissemination:
         self._subscribers = subscribers
         self._origin = origin
         self._plans: dict[tuple[int, ...], Plan] = {}
-        self._gathered = _NOTHING
+        self.gathered = _NOTHING
         self._widest = 1  # the most subscriptions of one session in any plan so far
         self.sequence = 0
 
@@ -83,7 +83,7 @@ class Dissemination:
         except KeyError:
             stream.check_topics(topics)
             plans = self._plans_of(stream, batch, topics)
-        gathered = self._gathered
+        gathered = self.gathered
         # Joined with others, a topic that all share stands before each.
         size = len(batch.records) + len(batch.topics) * (batch.count if len(topics) == 1 else 1)
         if (
@@ -93,7 +93,7 @@ class Dissemination:
         ):
             if gathered.count:
                 self.settle()
-            self._gathered = _Gathered(stream, self.sequence, time_us, batch.count, size, [batch], [plans])
+            self.gathered = _Gathered(stream, self.sequence, time_us, batch.count, size, [batch], [plans])
         else:
             gathered.batches.append(batch)
             gathered.plans.append(plans)
@@ -104,10 +104,10 @@ class Dissemination:
 
     def settle(self) -> None:
         """Deliver what was carried since the last time: batches of one read go out together."""
-        gathered = self._gathered
+        gathered = self.gathered
         if not gathered.count:
             return
-        self._gathered = _NOTHING
+        self.gathered = _NOTHING
         stream = gathered.stream
         assert stream is not None
         plans = gathered.plans

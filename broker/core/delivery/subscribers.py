@@ -185,12 +185,6 @@ class ClientSession:
     rows: list[int] = field(default_factory=list)  # its share of what is spread at this moment
 
     @property
-    def answered(self) -> int:
-        """Every batch up to this one has its answer, and PUBACK may say so."""
-        open_ones = [next(iter(some)) - 1 for some in (self.unstored, self.unheard) if some]
-        return min(open_ones, default=self.accepted)
-
-    @property
     def pace(self) -> str:
         """Whether this client keeps up, in a word: ok, or what the events for it wait for."""
         if self.link is None:

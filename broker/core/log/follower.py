@@ -36,8 +36,8 @@ class Holder:
         self._log = log
         self._cluster = cluster
         self._producers = producers
-        self._to_tell: dict[tuple[int, LogName], None] = {}
-        self._to_refuse: dict[tuple[int, LogName], None] = {}
+        self.to_tell: dict[tuple[int, LogName], None] = {}
+        self.to_refuse: dict[tuple[int, LogName], None] = {}
         cluster.take_controls({CopyOffer: self._offered})
 
     def peer_up(self, info: PeerInfo, now: float) -> None:
@@ -92,10 +92,10 @@ class Holder:
             if state is not None:
                 self._producers.stored(state, reason)
             if reason:
-                self._to_refuse[info.identifier, name] = None
+                self.to_refuse[info.identifier, name] = None
             else:
                 self._producers.landed(row)
-                self._to_tell[info.identifier, name] = None
+                self.to_tell[info.identifier, name] = None
 
         self._log.append_bytes(held, message.row, row, state, on_disk)
 
@@ -118,12 +118,12 @@ class Holder:
 
     def settle(self, now: float) -> None:
         """Tell the owners what our disk has of theirs, and what it has no room for."""
-        if self._to_tell:
+        if self.to_tell:
             self._producers.caught_up()
-            to_tell, self._to_tell = self._to_tell, {}
+            to_tell, self.to_tell = self.to_tell, {}
             self._tell_ends(to_tell, Copied, now)
-        if self._to_refuse:
-            to_refuse, self._to_refuse = self._to_refuse, {}
+        if self.to_refuse:
+            to_refuse, self.to_refuse = self.to_refuse, {}
             self._tell_ends(to_refuse, CannotCopy, now)
 
     def _tell_ends(self, whom: dict[tuple[int, LogName], None], kind: type[CopyPlace], now: float) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headgate.broker.core.clients import answered_by
 from headgate.broker.core.inputs import LinkPaused
 from headgate.protocol.data import pack_record
 from headgate.protocol.errors import ErrorCode
@@ -301,4 +302,4 @@ def test_what_comes_too_early_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def publisher_answers(world: LogWorld, publisher: int) -> int:
-    return max(pubacks(world.take(publisher)), default=world.node.subscribers.by_link[publisher].answered)
+    return max(pubacks(world.take(publisher)), default=answered_by(world.node.subscribers.by_link[publisher]))

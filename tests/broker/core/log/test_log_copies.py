@@ -180,7 +180,7 @@ def test_a_sibling_that_says_nothing_is_asked_anew_what_it_has(monkeypatch: pyte
     cluster.store(client, "b")
     cluster.run(1.0)
     monkeypatch.setattr(cluster.node("b1").holder, "settle", copied)
-    cluster.node("b1").holder._to_tell.clear()
+    cluster.node("b1").holder.to_tell.clear()
     assert cluster.acknowledged(client) == 1
     cluster.run(4.0)
     assert cluster.acknowledged(client) == 2
