@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..client import Close, Connect, Pause, Settled, Task, Wanted, Work
-from .receipt import Receipt
+from ..client import Close, Connect, Dial, Pause, Settled, Task, Work
 
 if TYPE_CHECKING:
     from .client import Client
@@ -22,7 +21,10 @@ async def drive(task: Task[Result]) -> Result:
     wanted = task.begin()
     while wanted is not None:
         try:
-            value = await _come(wanted)
+            if isinstance(wanted, Settled):
+                value = await wanted.outcome.wait()  # type: ignore[attr-defined]  # the conversation makes Receipts
+            else:
+                value = await _come(wanted)
         except Exception as error:
             wanted = task.fail(error)
         else:
@@ -39,9 +41,7 @@ async def run(work: Work[Result]) -> Result:
         task.close()
 
 
-async def _come(wanted: Wanted) -> Any:
-    if isinstance(wanted, Settled):
-        return await cast(Receipt, wanted.outcome).wait()  # the conversation makes Receipts
+async def _come(wanted: Dial | Close | Pause | Connect) -> Any:
     if isinstance(wanted, Pause):
         return await asyncio.sleep(wanted.until - wanted.link.clock())
     if isinstance(wanted, Connect):

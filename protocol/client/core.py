@@ -18,7 +18,7 @@ from .limits import ClientLimits
 from .logs import Logs
 from .receiving import Event, Inbox
 from .replay import Replaying
-from .task import Outcome, Work, settled
+from .task import Outcome, Settled, Work, settled
 
 __all__ = ["ClientCore", "Lock", "SubscriptionCore"]
 
@@ -126,7 +126,8 @@ class ClientCore:
             self.check_usable()
             outcome = self._conversation.ask(verb, arguments)
             self.pump()
-        return (yield from settled(self, outcome))
+        yield Settled(self, outcome)
+        return outcome.result()
 
     def requesting_log(self, message: ReadLog) -> Work[LogChunk]:
         """A chunk of a log that this client's own broker has; `over_logs` asks the right one. Raises Refused."""

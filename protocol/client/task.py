@@ -60,7 +60,7 @@ class Outcome:
         """Tell whoever waits."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Settled:
     """Wait until an outcome is settled that this client will hear of."""
 
@@ -68,7 +68,7 @@ class Settled:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Dial:
     """Give the client in `others` of that name, or connect one like `client` to that address, once for all who want it.
 
@@ -81,14 +81,14 @@ class Dial:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Close:
     """Close a client."""
 
     client: ClientCore
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Pause:
     """Wait until that time of the link's clock."""
 
@@ -96,7 +96,7 @@ class Pause:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Connect:
     """Give the link a connection, handshake included. Raises OSError, or a HeadgateError."""
 
@@ -126,28 +126,28 @@ class Task(Generic[Result]):
 
     def begin(self) -> Wanted | None:
         """What it waits for now, None at its end; it begins, unless it was begun before."""
-        if not self._has_begun:
-            self._has_begun = True
-            self._step(lambda: next(self._work))
-        return self._wanted
+        if self._has_begun:
+            return self._wanted
+        self._has_begun = True
+        return self.give(None)
 
     def give(self, value: Any) -> Wanted | None:
         """This came of what it waited for; what it waits for next."""
-        return self._step(lambda: self._work.send(value))
+        return self._go_on(self._work.send, value)
 
     def fail(self, error: Exception) -> Wanted | None:
         """What it waited for failed; what it waits for next."""
-        return self._step(lambda: self._work.throw(error))
+        return self._go_on(self._work.throw, error)
 
     def close(self) -> None:
         """It is not gone on with."""
         self._wanted = None
         self._work.close()
 
-    def _step(self, step: Callable[[], Wanted]) -> Wanted | None:
+    def _go_on(self, resume: Callable[[Any], Wanted], value: Any) -> Wanted | None:
         self._wanted = None
         try:
-            self._wanted = step()
+            self._wanted = resume(value)
         except StopIteration as end:
             self.result = end.value
         return self._wanted
