@@ -38,6 +38,7 @@ __all__ = [
     "COUNTER",
     "IDENTIFIER",
     "LETTERS",
+    "STORE",
     "MAP",
     "TEXT",
     "Address",
@@ -47,6 +48,7 @@ __all__ = [
     "Identifier",
     "Name",
     "Text",
+    "Unfit",
     "Vocabulary",
     "binary",
     "choice",
@@ -303,6 +305,9 @@ LETTERS = Vocabulary("LETTER")
 
 CONTROLS = Vocabulary("CONTROL")
 """Everything else that is small."""
+
+STORE = Vocabulary("STORE")
+"""What the stores of keys say; carried in CONTROL, to a broker or to the owner of a key."""
 
 
 def nested(vocabulary: Vocabulary) -> Field:

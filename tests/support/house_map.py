@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from headgate.broker.core import node  # noqa: F401  (it imports every room, and so every declaration)
-from headgate.broker.core.messages import CONTROLS, LETTERS
+from headgate.broker.core.messages import CONTROLS, LETTERS, STORE
 from tests.support.tracer import FLOWS
 
 __all__ = ["PAGE", "SPEC", "drawn", "parts", "spoken"]
@@ -56,7 +56,7 @@ def parts() -> Iterator[tuple[str, str]]:
 
 def spoken() -> Iterator[tuple[str, str]]:
     """(name, text) of every vocabulary that brokers speak, as a table for each."""
-    for said in (LETTERS, CONTROLS):
+    for said in (LETTERS, CONTROLS, STORE):
         lines = ["| kind | message | fields |", "|---|---|---|"]
         for one in said:
             meaning = (one.message.__doc__ or "").split("\n")[0]

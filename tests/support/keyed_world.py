@@ -17,7 +17,8 @@ from typing import Any
 
 import msgpack
 
-from headgate.broker.core.kv import Keyed, KeyedConfig, Kind, Placed, Route, Tell, Unplaced, View
+from headgate.broker.core.kv import Keyed, KeyedConfig, Placed, Route, Stored, Tell, Unplaced, View
+from headgate.broker.core.messages import STORE
 
 __all__ = ["Host", "Membership", "World"]
 
@@ -347,36 +348,36 @@ class World:
                 host.unplaced.append(effect.ticket)
 
     def _told(self, host: Host, effect: Tell) -> None:
-        self.messages[Kind(effect.kind).name] += 1
-        body = msgpack.packb(effect.body)
+        self.messages[type(effect.message).__name__.upper()] += 1
+        body = msgpack.packb(STORE.write(effect.message))
         pair = (min(host.identifier, effect.identifier), max(host.identifier, effect.identifier))
         number = self._links.get(pair)
         if number is not None and effect.identifier in host.store.linked and effect.identifier in self.hosts:
             sender = host.identifier
-            self._carry(sender, effect.identifier, number, lambda there: self._handle(there, sender, effect.kind, body))
-        elif self.routes_answers and effect.kind == Kind.STORED:
-            self._routed(host, Route(effect.identifier, effect.kind, effect.body))
+            self._carry(sender, effect.identifier, number, lambda there: self._handle(there, sender, body))
+        elif self.routes_answers and isinstance(effect.message, Stored):
+            self._routed(host, Route(effect.identifier, effect.message))
 
     def _routed(self, host: Host, effect: Route) -> None:
         """To whom this broker believes to be the owner; it may get lost."""
-        self.messages[Kind(effect.kind).name] += 1
+        self.messages[type(effect.message).__name__.upper()] += 1
         members = self.memberships[max(host.version, 0)].members
         if not members or self.random.random() < self.route_loss:
             return
         place = bisect_left(members, effect.key)
         target = members[place % len(members)]
-        body = msgpack.packb(effect.body)
+        body = msgpack.packb(STORE.write(effect.message))
         life = self.hosts[target].life if target in self.hosts else -1
 
         def arrive() -> None:
             there = self.hosts.get(target)
             if there is not None and there.life == life:
-                self._into(there, lambda: self._handle(there, host.identifier, effect.kind, body))
+                self._into(there, lambda: self._handle(there, host.identifier, body))
 
         self.at(self.now + self.random.uniform(0.0005, self.delay_max), arrive)
 
-    def _handle(self, host: Host, sender: int, kind: int, body: bytes) -> None:
-        host.store.handle(sender, kind, msgpack.unpackb(body, strict_map_key=False), self.now)
+    def _handle(self, host: Host, sender: int, body: bytes) -> None:
+        host.store.handle(sender, STORE.read(*msgpack.unpackb(body, strict_map_key=False)), self.now)
 
     # --- What it looks like ------------------------------------------------------------------------------------------
 

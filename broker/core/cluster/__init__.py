@@ -7,9 +7,9 @@ same. `scope(now)` is what may be answered for here. `linked`, `broadcast` and `
 `ClusterEvent`, taken out with `take_events`: of the store, or `Moved`, when keys may have another place now.
 
 **How the parts meet.** Membership names the brokers before and after us; links reach them; both make the routing table
-and the `View` that the store works with. A message for a key travels hop by hop as ROUTE and becomes a message of the
-store at the key's owner. Every second each broker tells another one whom it has links to (ROSTER); up to 64 brokers
-everybody links to everybody.
+and the `View` that the store works with. The stores of two linked brokers talk by `StoreMessage`; a message for a key
+travels hop by hop as `Routed` to the store of the key's owner. Every second each broker tells another one which brokers
+it has links to (`Roster`); up to 64 brokers everybody links to everybody.
 
 **Beginning.** A broker that is alone must not believe so too soon: it begins when it knows of nobody, or after asking
 for a while; one that is refused by others is not alone, and waits (`serving`). Addresses that it met are kept over
@@ -20,6 +20,7 @@ Order of reading: `cluster`, `serving`, `address_book`.
 """
 
 from .cluster import HERE, LIFE_SHIFT, WAIT, Cluster, ClusterEvent, Moved
+from .messages import Routed, StoreMessage
 
 __all__ = [
     "Cluster",
@@ -27,5 +28,7 @@ __all__ = [
     "HERE",
     "LIFE_SHIFT",
     "Moved",
+    "Routed",
+    "StoreMessage",
     "WAIT",
 ]

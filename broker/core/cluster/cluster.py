@@ -31,14 +31,14 @@ from headgate.protocol.messages import Letter as WireLetter
 from ..config import NodeConfig
 from ..effects import Effect, Note, Store
 from ..keyspace import MESH_BROKERS_MAX, NOTHING, RING_SIZE, RoutingTable, Scope, Way, distance
-from ..kv import Added, Keyed, KeyedConfig, Kind, Placed, Removed, Route, Tell, Unplaced, View
+from ..kv import Added, Keyed, KeyedConfig, Placed, Removed, Route, Stored, Tell, Unplaced, View
 from ..limits import HOMES_MAX, ROSTER_SECONDS, ROUTE_HOPS_MAX
 from ..links import PeerInfo, Peers
 from ..membership import Chord, Heard, Lost, Member, Post, Tick, from_wire, to_wire
 from ..messages import CONTROLS
 from ..timers import Timers
 from .address_book import Acquaintances
-from .messages import Roster
+from .messages import Roster, Routed, StoreMessage
 from .serving import Standing
 
 __all__ = ["HERE", "LIFE_SHIFT", "WAIT", "Cluster", "ClusterEvent", "Moved"]
@@ -51,9 +51,6 @@ WAIT = -2
 
 LIFE_SHIFT = 16
 """A ring member's incarnation is the broker's life and, behind it, how often it was reborn within that life."""
-
-_STORE, _ROUTE = 1, 2
-"""Kinds of Control that carry a message of the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +76,8 @@ class Cluster:
         self.epoch = 0
         self.events: list[ClusterEvent] = []
         """What came of it; whoever holds this takes them out (`take_events`)."""
-        self.table_of_controls: dict[int | type[Any], Callable[[PeerInfo, Any, float], None]] = {}
-        self.take_controls({_STORE: self._store_message, _ROUTE: self._routed, Roster: self._roster})
+        self.table_of_controls: dict[type[Any], Callable[[PeerInfo, Any, float], None]] = {}
+        self.take_controls({StoreMessage: self._store_message, Routed: self._routed, Roster: self._roster})
         self.random = random
         self._effects = effects
         self.acquaintances = Acquaintances()
@@ -161,10 +158,6 @@ class Cluster:
 
     def control(self, info: PeerInfo, message: Control, now: float) -> None:
         """Something else came."""
-        handle = self.table_of_controls.get(message.kind)
-        if handle is not None:
-            handle(info, list(message.body), now)
-            return
         said = CONTROLS.read(message.kind, list(message.body))
         self.table_of_controls[type(said)](info, said, now)
 
@@ -282,40 +275,33 @@ class Cluster:
         if isinstance(effect, Tell):
             info = self.peers.by_identifier.get(effect.identifier)
             if info is not None and info.link is not None:
-                self.peers.tell(info.address, Control(_STORE, [effect.kind, effect.body]), now)
-            elif effect.kind == Kind.STORED:  # an answer to somebody far away
-                self._route(effect.identifier, Way.NEAREST, 0, self.me, effect.kind, effect.body, now)
+                self.tell(info, StoreMessage(effect.message), now)
+            elif isinstance(effect.message, Stored):  # an answer to a broker far away
+                self._route(effect.identifier, Way.NEAREST, 0, self.me, effect.message, now)
         elif isinstance(effect, Route):
-            self._route(effect.key, Way.NEAREST, 0, self.me, effect.kind, effect.body, now)
+            self._route(effect.key, Way.NEAREST, 0, self.me, effect.message, now)
         elif isinstance(effect, Note):
             self._effects.append(effect)
         else:
             self.events.append(effect)
 
-    def _route(self, key: int, way: Way, hops: int, origin: int, kind: int, body: list[Any], now: float) -> None:
+    def _route(self, key: int, way: Way, hops: int, origin: int, message: Any, now: float) -> None:
         step = self.table.step(key, way)
         if step.broker is None:
-            self.keyed.handle(origin, kind, body, now)
+            self.keyed.handle(origin, message, now)
             return
         info = self.peers.by_identifier.get(step.broker)
         if info is None or info.link is None or hops >= ROUTE_HOPS_MAX:
             self.lost_routes += 1  # whoever asked asks again
             return
         self.hops += 1
-        self.peers.tell(info.address, Control(_ROUTE, [key, int(step.way), hops + 1, origin, kind, body]), now)
+        self.tell(info, Routed(key, int(step.way), hops + 1, origin, message), now)
 
-    def _routed(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        if len(body) != 6 or not all(type(part) is int for part in body[:5]) or type(body[5]) is not list:
-            raise ProtocolViolation("ROUTE is [key, way, hops, origin, kind, body]")
-        key, way, hops, origin, kind, inner = body
-        if not (0 <= key < RING_SIZE and 0 <= origin < RING_SIZE and 0 <= way <= max(Way) and hops >= 0):
-            raise ProtocolViolation("ROUTE: key and origin are identifiers, way and hops are small")
-        self._route(key, Way(way), hops, origin, kind, inner, now)
+    def _routed(self, info: PeerInfo, routed: Routed, now: float) -> None:
+        self._route(routed.key, Way(routed.way), routed.hops, routed.origin, routed.message, now)
 
-    def _store_message(self, info: PeerInfo, body: list[Any], now: float) -> None:
-        if len(body) != 2 or type(body[0]) is not int or type(body[1]) is not list:
-            raise ProtocolViolation("a message of the store is [kind, body]")
-        self.keyed.handle(info.identifier, body[0], body[1], now)
+    def _store_message(self, info: PeerInfo, store: StoreMessage, now: float) -> None:
+        self.keyed.handle(info.identifier, store.message, now)
 
     def _carry_out(self, effects: Sequence[Any], now: float) -> None:
         for effect in effects:

@@ -1,14 +1,34 @@
-"""What brokers say to each other to keep a cluster together: whom they know."""
+"""What brokers say to each other to keep a cluster together: whom they know, and what their stores of keys say."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from ..keyspace import MESH_BROKERS_MAX
-from ..messages import ADDRESS_LENGTH_MAX, CONTROLS, listed, text
+from ..keyspace import MESH_BROKERS_MAX, Way
+from ..messages import ADDRESS_LENGTH_MAX, CONTROLS, STORE, Counter, Identifier, choice, listed, nested, text
 
-__all__ = ["Roster"]
+__all__ = ["Roster", "Routed", "StoreMessage"]
+
+
+@CONTROLS.message(1)
+@dataclass(slots=True)
+class StoreMessage:
+    """A message of the sender's store of keys to the recipient's."""
+
+    message: Annotated[Any, nested(STORE)]
+
+
+@CONTROLS.message(2)
+@dataclass(slots=True)
+class Routed:
+    """A message of `origin`'s store on its way to the owner of a key."""
+
+    key: Identifier
+    way: Annotated[int, choice(Way)]
+    hops: Counter
+    origin: Identifier
+    message: Annotated[Any, nested(STORE)]
 
 
 @CONTROLS.message(3)

@@ -11,7 +11,7 @@
 value; of two versions the newer stays, so copies merge in any order. What is kept at a segment is kept at every owner
 of one of its keys and at the owner's next r brokers, its *siblings*. Whoever holds the store is told by effects:
 
-    Tell, Route         send this message (a `Kind` and a body) to a broker, or to the owner of a key
+    Tell, Route         send this message (`Put`, `Stored`, `Copy`, ...) to a broker, or to a key's owner
     Added, Removed      an item lives here now, or does so no more
     Placed, Unplaced    a put came to its end
 
@@ -42,18 +42,20 @@ confirm; orphaned items), `ownership` (our arc: gained, fetched, ready, handed o
 """
 
 from .config import KeyedConfig
-from .messages import Added, Item, Kind, Placed, Removed, Route, Tell, Unplaced, View
+from .messages import Added, Copy, Item, Placed, Put, Removed, Route, Stored, Tell, Unplaced, View
 from .store import Keyed
 
 __all__ = [
     "Added",
+    "Copy",
     "Item",
     "Keyed",
     "KeyedConfig",
-    "Kind",
     "Placed",
+    "Put",
     "Removed",
     "Route",
+    "Stored",
     "Tell",
     "Unplaced",
     "View",

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
 
 from ..keyspace import Stretch
 from .items import Items
 from .limits import PAGES_IN_FLIGHT_MAX
-from .messages import Item, KeyedEffect, Kind, Name, Tell, Verdict, pages, written
+from .messages import Fetch, Item, KeyedEffect, Name, Page, Tell, Verdict, pages
 from .ownership import Ownership
 from .replication import Replicas, is_covered
 
@@ -55,7 +54,7 @@ class Fetches:
     def busy(self, asker: int, number: int, hope: int) -> None:
         """Not now; `hope` is a verdict from BUSY on."""
         self._sending.pop(asker, None)
-        self._effects.append(Tell(asker, int(Kind.PAGE), [number, True, int(hope), []]))
+        self._effects.append(Tell(asker, Page(number, True, int(hope), [])))
 
     def same(self, asker: int, number: int, stretch: Stretch) -> None:
         """You have all that lives in it; and these were removed, which does not show in count and digest."""
@@ -88,8 +87,8 @@ class Fetches:
             page = self._next_page(sending.names)
             sending.in_flight += 1
             sending.done = not sending.names
-            body = [sending.number, sending.done, int(sending.verdict), written(page)]
-            self._effects.append(Tell(asker, int(Kind.PAGE), body))
+            said = Page(sending.number, sending.done, int(sending.verdict), page)
+            self._effects.append(Tell(asker, said))
         if sending.done:
             del self._sending[asker]
 
@@ -112,10 +111,10 @@ class Handover:
         self._ownership = ownership
         self._fetches = fetches
 
-    def asked(self, sender: int, body: list[Any], now: float) -> None:
-        """A FETCH came."""
-        number, after, last, anyway, whole, count, digest = body
-        stretch = Stretch(after, last)
+    def asked(self, sender: int, fetch: Fetch, now: float) -> None:
+        """A broker that gained keys asks for what is here."""
+        number, anyway = fetch.number, fetch.anyway
+        stretch = Stretch(fetch.after, fetch.last)
         own = self._ownership.own
         hope = self._ownership.unready(stretch, now)
         if anyway and hope == Verdict.BUSY:
@@ -138,7 +137,7 @@ class Handover:
             return
         self._replicas.close(stretch, sender, now)
         self._ownership.former.came(sender, stretch, now)
-        if complete and whole and self._ownership.fingerprint(stretch) == (count, digest):
+        if complete and fetch.whole and self._ownership.fingerprint(stretch) == (fetch.count, fetch.digest):
             self._fetches.same(sender, number, stretch)
         else:
             self._fetches.begin(sender, number, stretch, complete)

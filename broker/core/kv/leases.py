@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from ..keyspace import Stretch
 from ..timers import Timers
-from .messages import KeyedEffect, Kind, Renewal, Tell
+from .messages import KeyedEffect, Renew, Renewal, Renewed, Tell
 from .replication import remember
 
 __all__ = ["Leases"]
@@ -137,7 +137,7 @@ class Leases:
             verdict = Renewal.ANOTHERS
         else:
             self._given[sender] = (stretch, now + self._lease_seconds)
-        self._effects.append(Tell(sender, int(Kind.RENEWED), [number, int(verdict)]))
+        self._effects.append(Tell(sender, Renewed(number, int(verdict))))
 
     # --- Time --------------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class Leases:
             remember(self._asked, self._number, now)
             self._asked_for[self._number] = (first, self._ours)
             self._asked_for = {number: it for number, it in self._asked_for.items() if number in self._asked}
-            self._effects.append(Tell(first, int(Kind.RENEW), [self._number, self._ours.after]))
+            self._effects.append(Tell(first, Renew(self._number, self._ours.after)))
 
     def _promised(self, stretch: Stretch, until: float, arbiter: int, now: float) -> None:
         if until <= now:

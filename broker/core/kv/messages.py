@@ -1,56 +1,91 @@
-"""What the keyed stores of two brokers say to each other, and what a store asks of its host.
+"""What the stores of two brokers say to each other, and what a store asks of its host.
 
-A message is a kind and a list, within what msgpack can say. Items travel as [name, low, high, version, value]. What
-others sent is read by the functions here, which raise ProtocolViolation at the first thing that cannot be.
+An item travels as [name, low, high, version, value].
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
-
-from headgate.protocol.errors import ProtocolViolation
+from typing import Annotated, Any, NamedTuple
 
 from ..effects import Note
 from ..keyspace import RING_SIZE, Stretch
+from ..messages import (
+    ANYTHING,
+    STORE,
+    Field,
+    Flag,
+    Identifier,
+    Unfit,
+    choice,
+    listed,
+    record,
+    whole,
+)
 from .limits import ITEM_BYTES_MAX, LEASE_SECONDS, NAME_PARTS_MAX, NAME_TEXT_LENGTH_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX
 
 __all__ = [
     "Added",
+    "Check",
     "Copied",
+    "Copy",
+    "CopyVerdict",
+    "Fetch",
+    "Granted",
     "Item",
     "KeyedEffect",
-    "Kind",
+    "Lease",
     "Name",
+    "Offer",
+    "Page",
+    "Paged",
     "Placed",
+    "Put",
     "Removed",
+    "Renew",
     "Renewal",
+    "Renewed",
     "Route",
+    "STORE",
     "SetOut",
+    "Stored",
+    "Stream",
     "Tell",
     "Unplaced",
     "Verdict",
     "View",
-    "checked_body",
     "item_bytes",
-    "items_of",
     "pages",
-    "written",
 ]
 
 Name = tuple[str | int, ...]
 
 
+def _read_name(value: Any) -> Name:
+    if type(value) is not list or not 1 <= len(value) <= NAME_PARTS_MAX:
+        raise Unfit
+    for part in value:
+        if type(part) is str:
+            if len(part) > NAME_TEXT_LENGTH_MAX:
+                raise Unfit
+        elif type(part) is not int:
+            raise Unfit
+    return tuple(value)
+
+
+_NAME = Field(f"a list of 1 to {NAME_PARTS_MAX} texts and whole numbers", _read_name, list, label="item name")
+
+
 class Item(NamedTuple):
     """A thing that lives at every owner of a key of [low, high]. A name keeps its segment for life."""
 
-    name: Name
-    low: int
-    high: int
-    version: int
-    value: Any | None
+    name: Annotated[Name, _NAME]
+    low: Identifier
+    high: Identifier
+    version: Identifier
+    value: Annotated[Any, ANYTHING]
     """None: a tombstone."""
 
     @property
@@ -75,42 +110,8 @@ class View(NamedTuple):
     """Who comes after the siblings, as far as known: asked for keys of which the siblings have parts only."""
 
 
-class Kind(IntEnum):
-    """The messages. The names in brackets are the parts of the list."""
-
-    PUT = 1
-    """[origin, ticket, part, start, until, hops, items] to the owner of `start`: store these from there to `until`."""
-    STORED = 2
-    """[origin, ticket, part, start, last] to the origin: confirmed from start to last. Goes to where he is, or was."""
-    STREAM = 3
-    """[sequence, first, last, after, upto, items] owner to sibling: a page of all that lies in (after, upto]."""
-    COPY = 4
-    """[sequence, items] owner to sibling: a write."""
-    COPIED = 5
-    """[sequence, verdict] sibling to owner: everything up to this is stored here; or why not."""
-    OFFER = 6
-    """[items] sibling to owner: you did not send me these, or older."""
-    LEASE = 7
-    """[number] sibling to owner: may I go on answering for your keys?"""
-    GRANTED = 8
-    """[number, after, milliseconds] owner to sibling: for those of (after, me], so long from when you asked; or 0, when
-    he counts you among his siblings no longer."""
-    RENEW = 9
-    """[number, after] owner to first sibling: are the keys of (after, me] still mine?"""
-    RENEWED = 10
-    """[number, verdict] first sibling to owner."""
-    FETCH = 11
-    """[number, after, last, anyway, whole, count, digest] new owner to sibling: these are mine now; what is there?"""
-    PAGE = 12
-    """[number, last, verdict, items] the answer, page after page."""
-    PAGED = 13
-    """[number] a page was taken in."""
-    CHECK = 14
-    """[sequence, after, count, digest] owner to sibling: do you hold the same?"""
-
-
-class Copied(IntEnum):
-    """Verdicts of COPIED."""
+class CopyVerdict(IntEnum):
+    """What became of copies at a sibling."""
 
     STORED = 0
     REFUSED = 1
@@ -118,7 +119,7 @@ class Copied(IntEnum):
 
 
 class Renewal(IntEnum):
-    """Verdicts of RENEWED."""
+    """Answers to an owner that asks whether its keys are still its own."""
 
     YES = 0
     MINE = 1
@@ -128,7 +129,7 @@ class Renewal(IntEnum):
 
 
 class Verdict(IntEnum):
-    """What the pages of a PAGE are."""
+    """What a broker that gained keys is sent: all that there is, parts, or a refusal."""
 
     WHOLE = 0
     PARTIAL = 1
@@ -143,20 +144,18 @@ class Verdict(IntEnum):
 
 @dataclass(slots=True)
 class Tell:
-    """Effect: carry this to that broker. It may be lost when the link is down; in order within one link."""
+    """Effect: carry this message to that broker. It may be lost when the link is down; in order within one link."""
 
     identifier: int
-    kind: int
-    body: list[Any]
+    message: Any
 
 
 @dataclass(slots=True)
 class Route:
-    """Effect: carry this to the owner of the key, who hands it to its own store. It may be lost."""
+    """Effect: carry this message to the owner of the key, which hands it to its own store. It may be lost."""
 
     key: int
-    kind: int
-    body: list[Any]
+    message: Any
 
 
 @dataclass(slots=True)
@@ -201,12 +200,7 @@ class SetOut:
 KeyedEffect = Tell | Route | Placed | Unplaced | Added | Removed | SetOut | Note
 
 
-# --- Writing and reading ----------------------------------------------------------------------------------------------
-
-
-def written(items: Iterable[Item]) -> list[Any]:
-    """Items as they travel."""
-    return [[list(item.name), item.low, item.high, item.version, item.value] for item in items]
+# --- Items on the wire ------------------------------------------------------------------------------------------------
 
 
 _COUNTED_LENGTH = 4096
@@ -247,95 +241,169 @@ def pages(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield page
 
 
-def _wrong(what: str) -> ProtocolViolation:
-    return ProtocolViolation(f"a store message between brokers is wrong: {what}")
+_ITEMS = listed(record(Item, lambda item: item_bytes(item) <= ITEM_BYTES_MAX), PAGE_ITEMS_MAX)
+_SOME = listed(record(Item, lambda item: item_bytes(item) <= ITEM_BYTES_MAX), PAGE_ITEMS_MAX, 1)
+Carried = Annotated[Sequence[Item], _ITEMS]
 
 
-def items_of(body: Any) -> list[Item]:
-    """The items of a message, each checked."""
-    if not isinstance(body, list) or len(body) > PAGE_ITEMS_MAX:
-        raise _wrong(f"its items are no list of at most {PAGE_ITEMS_MAX}")
-    return [_item_of(each) for each in body]
+# --- The messages -----------------------------------------------------------------------------------------------------
 
 
-def _item_of(body: Any) -> Item:
-    if not isinstance(body, list) or len(body) != 5:
-        raise _wrong("an item is not [name, low, high, version, value]")
-    name, low, high, version, value = body
-    if not isinstance(name, list) or not 1 <= len(name) <= NAME_PARTS_MAX:
-        raise _wrong(f"the name of an item is no list of 1 to {NAME_PARTS_MAX} parts")
-    for part in name:
-        if type(part) is str:
-            if len(part) > NAME_TEXT_LENGTH_MAX:
-                raise _wrong(f"a part of a name has more than {NAME_TEXT_LENGTH_MAX} characters")
-        elif type(part) is not int:
-            raise _wrong("a part of a name is neither text nor a whole number")
-    for number in (low, high, version):
-        if type(number) is not int or not 0 <= number < RING_SIZE:
-            raise _wrong("low, high and version of an item are numbers from 0 to 2^64 - 1")
-    item = Item(tuple(name), low, high, version, value)
-    if item_bytes(item) > ITEM_BYTES_MAX:
-        raise _wrong(f"an item has more than {ITEM_BYTES_MAX} bytes")
-    return item
+@STORE.message(1)
+@dataclass(slots=True)
+class Put:
+    """A put of `origin`, to the owner of `start`: store these items from there to `until`."""
+
+    origin: Identifier
+    ticket: Identifier
+    part: Identifier
+    start: Identifier
+    until: Identifier
+    hops: Identifier
+    items: Annotated[Sequence[Item], _SOME]
+
+    def check(self) -> str:
+        """The items share one segment, which `start` and `until` lie in."""
+        low, high = self.items[0].low, self.items[0].high
+        if any(item.low != low or item.high != high for item in self.items):
+            return "its items have different segments"
+        segment = Stretch((low - 1) % RING_SIZE, high)
+        if not (segment.covers(self.start) and segment.covers(self.until)):
+            return "it starts or ends outside the segment of its items"
+        if (self.until - low) % RING_SIZE < (self.start - low) % RING_SIZE:
+            return "it ends before it starts"
+        return ""
 
 
-_NUMBER, _FLAG, _ITEMS = "number", "flag", "items"
+@STORE.message(2)
+@dataclass(slots=True)
+class Stored:
+    """An owner confirms a put from `start` to `last`; goes to where its origin is, or was."""
 
-_SHAPES: dict[int, tuple[tuple[str, ...], dict[int, int]]] = {
-    Kind.PUT: ((_NUMBER,) * 6 + (_ITEMS,), {}),
-    Kind.STORED: ((_NUMBER,) * 5, {}),
-    Kind.STREAM: ((_NUMBER, _FLAG, _FLAG, _NUMBER, _NUMBER, _ITEMS), {}),
-    Kind.COPY: ((_NUMBER, _ITEMS), {}),
-    Kind.COPIED: ((_NUMBER, _NUMBER), {1: max(Copied)}),
-    Kind.OFFER: ((_ITEMS,), {}),
-    Kind.LEASE: ((_NUMBER,), {}),
-    Kind.GRANTED: ((_NUMBER,) * 3, {2: int(LEASE_SECONDS * 1000)}),
-    Kind.RENEW: ((_NUMBER, _NUMBER), {}),
-    Kind.RENEWED: ((_NUMBER, _NUMBER), {1: max(Renewal)}),
-    Kind.FETCH: ((_NUMBER,) * 3 + (_FLAG, _FLAG, _NUMBER, _NUMBER), {}),
-    Kind.PAGE: ((_NUMBER, _FLAG, _NUMBER, _ITEMS), {2: max(Verdict)}),
-    Kind.PAGED: ((_NUMBER,), {}),
-    Kind.CHECK: ((_NUMBER,) * 4, {}),
-}
-"""Kind -> what the parts are, and the largest value of those that have a smaller one than 2^64 - 1."""
+    origin: Identifier
+    ticket: Identifier
+    part: Identifier
+    start: Identifier
+    last: Identifier
 
 
-def checked_body(kind: int, body: Any) -> list[Any]:
-    """The parts of a message, items made into Items; ProtocolViolation when it is none."""
-    shape = _SHAPES.get(kind)
-    if shape is None:
-        raise _wrong(f"there is no kind {kind}")
-    parts, largest = shape
-    label = Kind(kind).name
-    if not isinstance(body, list) or len(body) != len(parts):
-        raise _wrong(f"{label} is no list of {len(parts)} parts")
-    read: list[Any] = []
-    for place, (part, value) in enumerate(zip(parts, body, strict=True)):
-        if part is _ITEMS:
-            read.append(items_of(value))
-            continue
-        if part is _FLAG:
-            if type(value) is not bool:
-                raise _wrong(f"part {place} of {label} is not true or false")
-        elif type(value) is not int or not 0 <= value <= largest.get(place, RING_SIZE - 1):
-            raise _wrong(f"part {place} of {label} is out of range")
-        read.append(value)
-    _check_stretch(kind, read)
-    return read
+@STORE.message(3)
+@dataclass(slots=True)
+class Stream:
+    """An owner sends a sibling a page of all that lies in (after, upto]."""
+
+    sequence: Identifier
+    first: Flag
+    last: Flag
+    after: Identifier
+    upto: Identifier
+    items: Carried
 
 
-def _check_stretch(kind: int, read: list[Any]) -> None:
-    """Items of a PUT share one segment, which `start` and `until` lie in."""
-    if kind != Kind.PUT:
-        return
-    start, until, items = read[3], read[4], read[6]
-    if not items:
-        raise _wrong("PUT has no items")
-    low, high = items[0].low, items[0].high
-    if any(item.low != low or item.high != high for item in items):
-        raise _wrong("the items of a PUT have different segments")
-    segment = Stretch((low - 1) % RING_SIZE, high)
-    if not (segment.covers(start) and segment.covers(until)):
-        raise _wrong("a PUT starts or ends outside the segment of its items")
-    if (until - low) % RING_SIZE < (start - low) % RING_SIZE:
-        raise _wrong("a PUT ends before it starts")
+@STORE.message(4)
+@dataclass(slots=True)
+class Copy:
+    """An owner sends a sibling a write."""
+
+    sequence: Identifier
+    items: Carried
+
+
+@STORE.message(5)
+@dataclass(slots=True)
+class Copied:
+    """A sibling has stored everything up to this, or says why not."""
+
+    sequence: Identifier
+    verdict: Annotated[int, choice(CopyVerdict)]
+
+
+@STORE.message(6)
+@dataclass(slots=True)
+class Offer:
+    """A sibling tells an owner what it was not sent, or was sent in an older version."""
+
+    items: Carried
+
+
+@STORE.message(7)
+@dataclass(slots=True)
+class Lease:
+    """A sibling asks an owner whether it may go on answering for its keys."""
+
+    number: Identifier
+
+
+@STORE.message(8)
+@dataclass(slots=True)
+class Granted:
+    """It may, for the keys of (after, owner], so long from when it asked; 0: it is no sibling any more."""
+
+    number: Identifier
+    after: Identifier
+    milliseconds: Annotated[int, whole(int(LEASE_SECONDS * 1000))]
+
+
+@STORE.message(9)
+@dataclass(slots=True)
+class Renew:
+    """An owner asks its first sibling: are the keys of (after, owner] still mine?"""
+
+    number: Identifier
+    after: Identifier
+
+
+@STORE.message(10)
+@dataclass(slots=True)
+class Renewed:
+    """The first sibling's answer."""
+
+    number: Identifier
+    verdict: Annotated[int, choice(Renewal)]
+
+
+@STORE.message(11)
+@dataclass(slots=True)
+class Fetch:
+    """A broker that gained the keys of (after, last] asks a sibling for what is there.
+
+    `anyway`: it has waited long enough for others; `whole`: it has a copy, with this count and digest.
+    """
+
+    number: Identifier
+    after: Identifier
+    last: Identifier
+    anyway: Flag
+    whole: Flag
+    count: Identifier
+    digest: Identifier
+
+
+@STORE.message(12)
+@dataclass(slots=True)
+class Page:
+    """The answer, page after page."""
+
+    number: Identifier
+    last: Flag
+    verdict: Annotated[int, whole(max(Verdict))]
+    items: Carried
+
+
+@STORE.message(13)
+@dataclass(slots=True)
+class Paged:
+    """A page was taken in."""
+
+    number: Identifier
+
+
+@STORE.message(14)
+@dataclass(slots=True)
+class Check:
+    """An owner asks a sibling whether it holds the same of (after, owner]: so many items, with this digest."""
+
+    sequence: Identifier
+    after: Identifier
+    count: Identifier
+    digest: Identifier

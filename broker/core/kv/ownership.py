@@ -39,7 +39,7 @@ from .limits import (
     SETTLE_SECONDS_MAX,
     SILENT_SECONDS,
 )
-from .messages import KeyedEffect, Kind, Tell, Verdict, View
+from .messages import Fetch, KeyedEffect, Tell, Verdict, View
 from .replication import Comers, Replicas, is_covered
 
 __all__ = [
@@ -399,5 +399,6 @@ class Ownership:
         piece.again_at = now + FETCH_ANSWER_SECONDS
         count, digest = self.fingerprint(piece.gained) if piece.has_copy else (0, 0)
         anyway = now >= piece.settle_at
-        body = [piece.number, piece.gained.after, piece.gained.last, anyway, piece.has_copy, count, digest]
-        self._effects.append(Tell(chosen, int(Kind.FETCH), body))
+        gained = piece.gained
+        fetch = Fetch(piece.number, gained.after, gained.last, anyway, piece.has_copy, count, digest)
+        self._effects.append(Tell(chosen, fetch))

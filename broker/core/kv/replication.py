@@ -18,9 +18,8 @@ of the former owner must not be acknowledged any more, or he might confirm what 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..keyspace import RING_SIZE, Stretch
 from ..timers import Timers
@@ -34,7 +33,7 @@ from .limits import (
     REFUSED_SECONDS,
     REPLICAS_MAX,
 )
-from .messages import Copied, Item, KeyedEffect, Kind, Name, Tell, pages, written
+from .messages import Check, Copied, Copy, CopyVerdict, Item, KeyedEffect, Lease, Name, Offer, Stream, Tell, pages
 
 __all__ = [
     "Comers",
@@ -59,7 +58,7 @@ class Pending:
     ticket: int
     part: int
     stretch: Stretch
-    items: list[Item]
+    items: Sequence[Item]
     waiting: dict[int, None] = field(default_factory=dict)
     """Siblings that have not acknowledged it."""
 
@@ -78,7 +77,7 @@ class Pendings:
         """How many."""
         return len(self._by_number)
 
-    def begin(self, origin: int, ticket: int, part: int, stretch: Stretch, items: list[Item]) -> Pending | None:
+    def begin(self, origin: int, ticket: int, part: int, stretch: Stretch, items: Sequence[Item]) -> Pending | None:
         """A new one; None when it is here already, or when there are too many."""
         key = (origin, ticket, part, stretch.after)
         former = self._by_put.get(key)
@@ -111,7 +110,7 @@ class Pendings:
         """Those that all siblings have."""
         return [pending for pending in self._by_number.values() if not pending.waiting]
 
-    def waiting_for(self, sibling: int) -> list[tuple[list[Item], int]]:
+    def waiting_for(self, sibling: int) -> list[tuple[Sequence[Item], int]]:
         """What this sibling has not acknowledged: items and number."""
         return [(one.items, one.number) for one in self._by_number.values() if sibling in one.waiting]
 
@@ -256,15 +255,13 @@ class Siblings:
 
     # --- Writes ------------------------------------------------------------------------------------------------------
 
-    def copy(self, items: list[Item]) -> None:
+    def copy(self, items: Sequence[Item]) -> None:
         """Send a write to all that can hear it; whoever cannot gets everything later."""
-        body: list[Any] | None = None
         for sibling in self._present.values():
             if self._hears(sibling):
-                body = written(items) if body is None else body
-                self._copy(sibling, body)
+                self._copy(sibling, items)
 
-    def wait_for(self, items: list[Item], sent: bool, waiting: int) -> list[int]:
+    def wait_for(self, items: Sequence[Item], sent: bool, waiting: int) -> list[int]:
         """Who is still to acknowledge these items? `sent`: all of them went out with `copy` just now.
 
         Each of those returned will be named, with `waiting`, by `copied`.
@@ -275,7 +272,7 @@ class Siblings:
                 outstanding.append(identifier)
                 continue
             if not sent and (sibling.synced is None or sibling.stream is not None):
-                self._copy(sibling, written(items))
+                self._copy(sibling, items)
             if sibling.copied < sibling.sequence:
                 sibling.awaited.append((sibling.sequence, waiting))
                 outstanding.append(identifier)
@@ -286,7 +283,7 @@ class Siblings:
         sibling = self._present.get(sender)
         if sibling is None or not sibling.copied <= sequence <= sibling.sequence:
             return []
-        if verdict == Copied.REFUSED:
+        if verdict == CopyVerdict.REFUSED:
             self._refused(sibling, now)
             return []
         sibling.copied = sequence
@@ -300,7 +297,7 @@ class Siblings:
             if stream.last_sequence is not None and sequence >= stream.last_sequence:
                 self._synced(sibling, Stretch(stream.piece.after, self._me), now)
         if sibling.check_sequence == sequence:
-            self._compared(sibling, verdict == Copied.DIFFERENT, now)
+            self._compared(sibling, verdict == CopyVerdict.DIFFERENT, now)
         self._go_on(sibling, now)
         return arrived
 
@@ -363,15 +360,12 @@ class Siblings:
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
-    def _send(self, broker: int, kind: Kind, body: list[Any]) -> None:
-        self._effects.append(Tell(broker, int(kind), body))
-
     def _hears(self, sibling: _Sibling) -> bool:
         return sibling.identifier in self._linked and not sibling.refused
 
-    def _copy(self, sibling: _Sibling, body: list[Any]) -> None:
+    def _copy(self, sibling: _Sibling, items: Sequence[Item]) -> None:
         sibling.sequence += 1
-        self._send(sibling.identifier, Kind.COPY, [sibling.sequence, body])
+        self._effects.append(Tell(sibling.identifier, Copy(sibling.sequence, items)))
 
     def _go_on(self, sibling: _Sibling, now: float) -> None:
         """Begin a stream, or send its next pages."""
@@ -381,7 +375,7 @@ class Siblings:
             if sibling.synced is None:
                 sibling.refused = False
                 for items, waiting in self._pendings.waiting_for(sibling.identifier):
-                    self._copy(sibling, written(items))
+                    self._copy(sibling, items)
                     sibling.awaited.append((sibling.sequence, waiting))
                 self._begin(sibling, self._ours)
             elif not sibling.synced.contains(self._ours):
@@ -395,8 +389,9 @@ class Siblings:
             sibling.sequence += 1
             stream.in_flight.append(sibling.sequence)
             last = not stream.names
-            body = [sibling.sequence, stream.first, last, stream.piece.after, stream.piece.last, written(page)]
-            self._send(sibling.identifier, Kind.STREAM, body)
+            piece = stream.piece
+            said = Stream(sibling.sequence, stream.first, last, piece.after, piece.last, page)
+            self._effects.append(Tell(sibling.identifier, said))
             stream.first = False
             if last:
                 stream.last_sequence = sibling.sequence
@@ -433,9 +428,8 @@ class Siblings:
         if sibling.identifier in self._linked and sibling.stream is None and tally is not None:
             sibling.sequence += 1
             sibling.check_sequence = sibling.sequence
-            self._send(
-                sibling.identifier, Kind.CHECK, [sibling.sequence, tally.stretch.after, tally.count, tally.digest]
-            )
+            check = Check(sibling.sequence, tally.stretch.after, tally.count, tally.digest)
+            self._effects.append(Tell(sibling.identifier, check))
 
     def _compared(self, sibling: _Sibling, different: bool, now: float) -> None:
         """Once may be a write that reached the sibling by another way; twice is a difference."""
@@ -530,14 +524,13 @@ class Replicas:
 
     # --- From the owner ----------------------------------------------------------------------------------------------
 
-    def stream(self, sender: int, body: list[Any], now: float) -> bool:
+    def stream(self, sender: int, page: Stream, now: float) -> bool:
         """A page of everything. Whether the replica is whole with it."""
-        sequence, first, after, upto, items = body[0], body[1], body[3], body[4], body[5]
-        last: bool = body[2]
+        sequence, first, last, items = page.sequence, page.first, page.last, page.items
         replica = self._replica(sender, sequence, now)
-        piece = Stretch(after, upto)
+        piece = Stretch(page.after, page.upto)
         if replica is None or (not first and replica.piece != piece) or not self._fits(replica, piece):
-            self._send(sender, Kind.COPIED, [sequence, int(Copied.REFUSED)])
+            self._answer(sender, sequence, CopyVerdict.REFUSED)
             return False
         if first:
             replica.piece, replica.seen, replica.offers = piece, {}, []
@@ -549,24 +542,24 @@ class Replicas:
             self.shrunk = self.shrunk or (former is not None and not replica.arc.contains(former))
             replica.fresh = True
             self._items.watch(sender, replica.arc)
-        self._send(sender, Kind.COPIED, [sequence, int(Copied.STORED)])
+        self._answer(sender, sequence, CopyVerdict.STORED)
         if last:
             self._ask(replica, now)
         return last
 
-    def copy(self, sender: int, sequence: int, items: list[Item], now: float) -> None:
+    def copy(self, sender: int, sequence: int, items: Sequence[Item], now: float) -> None:
         """A write of the owner."""
         replica = self._replica(sender, sequence, now)
         if replica is None:
-            self._send(sender, Kind.COPIED, [sequence, int(Copied.REFUSED)])
+            self._answer(sender, sequence, CopyVerdict.REFUSED)
             return
         stored = self._take(replica, items, now)
-        self._send(sender, Kind.COPIED, [sequence, int(Copied.STORED if stored else Copied.REFUSED)])
+        self._answer(sender, sequence, CopyVerdict.STORED if stored else CopyVerdict.REFUSED)
 
     def check(self, sender: int, sequence: int, after: int, count: int, digest: int, now: float) -> None:
         """The owner's keys, as he counts them."""
         replica = self.held.get(sender)
-        verdict = Copied.DIFFERENT
+        verdict = CopyVerdict.DIFFERENT
         if replica is not None:
             replica.sequence = sequence
             self._end_stream(replica)  # he compares only when he is not sending
@@ -579,8 +572,9 @@ class Replicas:
                 self._items.watch(sender, arc)
                 tally = self._items.watched(sender)
                 assert tally is not None
-                verdict = Copied.STORED if (tally.count, tally.digest) == (count, digest) else Copied.DIFFERENT
-        self._send(sender, Kind.COPIED, [sequence, int(verdict)])
+                same = (tally.count, tally.digest) == (count, digest)
+                verdict = CopyVerdict.STORED if same else CopyVerdict.DIFFERENT
+        self._answer(sender, sequence, verdict)
 
     def granted(self, sender: int, number: int, after: int, seconds: float, now: float) -> None:
         """The owner says yes: from when it was asked."""
@@ -621,7 +615,7 @@ class Replicas:
                 replica.comers.came(but, now + self._lease_seconds)
                 self._stop(replica)
                 if replica.owner in self._linked and replica.sequence:  # should he be alive, he begins anew later
-                    self._send(replica.owner, Kind.COPIED, [replica.sequence, int(Copied.REFUSED)])
+                    self._answer(replica.owner, replica.sequence, CopyVerdict.REFUSED)
 
     def alive(self, stretch: Stretch, but: int, now: float) -> bool:
         """Whether an owner of some of these keys is linked and let us answer for them a moment ago."""
@@ -716,7 +710,7 @@ class Replicas:
             return True
         return replica.fresh and replica.arc is not None and replica.arc.after == piece.last
 
-    def _take(self, replica: Replica, items: list[Item], now: float) -> bool:
+    def _take(self, replica: Replica, items: Sequence[Item], now: float) -> bool:
         stored = True
         for item in items:
             merged = self._items.merge(item, now)
@@ -733,7 +727,7 @@ class Replicas:
         if replica.piece is not None:
             replica.offers.append(name)
         else:
-            self._send(replica.owner, Kind.OFFER, [written([self._items.table[name]])])
+            self._effects.append(Tell(replica.owner, Offer([self._items.table[name]])))
 
     def _offer(self, replica: Replica, piece: Stretch) -> None:
         """What lies here and was not sent, or is newer here."""
@@ -744,14 +738,14 @@ class Replicas:
             if number >= OFFER_PAGES_MAX:
                 return
             self.offered += len(page)
-            self._send(replica.owner, Kind.OFFER, [written(page)])
+            self._effects.append(Tell(replica.owner, Offer(page)))
 
     def _ask(self, replica: Replica, now: float) -> None:
         if replica.fresh and replica.owner in self._linked:
             replica.number += 1
             remember(replica.asked, replica.number, now)
             replica.ask_at = now + self._lease_seconds / 4
-            self._send(replica.owner, Kind.LEASE, [replica.number])
+            self._effects.append(Tell(replica.owner, Lease(replica.number)))
         else:
             replica.ask_at = float("inf")
         self._set_timer(replica)
@@ -767,8 +761,8 @@ class Replicas:
         replica.asked.clear()
         self._set_timer(replica)
 
-    def _send(self, broker: int, kind: Kind, body: list[Any]) -> None:
-        self._effects.append(Tell(broker, int(kind), body))
+    def _answer(self, owner: int, sequence: int, verdict: CopyVerdict) -> None:
+        self._effects.append(Tell(owner, Copied(sequence, int(verdict))))
 
     def _stood_still(self, now: float) -> None:
         for replica in self.held.values():

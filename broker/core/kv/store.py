@@ -15,17 +15,29 @@ from .items import Items
 from .leases import Leases
 from .limits import ITEM_BYTES_MAX, SIBLINGS_MAX
 from .messages import (
+    Check,
     Copied,
+    Copy,
+    CopyVerdict,
+    Fetch,
+    Granted,
     Item,
     KeyedEffect,
-    Kind,
+    Lease,
     Name,
+    Offer,
+    Page,
+    Paged,
     Placed,
+    Put,
+    Renew,
+    Renewed,
     SetOut,
+    Stored,
+    Stream,
     Tell,
     Unplaced,
     View,
-    checked_body,
     item_bytes,
 )
 from .ownership import Ownership
@@ -59,21 +71,21 @@ class Keyed:
         self.writes = Writes(me, self.items, self.ownership, self.leases, self.siblings, self.pendings, said, timers)
         self._scope: Scope | None = None
         self._last_scope = NOTHING
-        self._table: dict[int, Callable[[int, list[Any], float], None]] = {
-            Kind.PUT: lambda sender, body, now: self.writes.put(*[*body, now]),
-            Kind.STORED: lambda sender, body, now: self._stored(body),
-            Kind.STREAM: self._stream,
-            Kind.COPY: self._copy,
-            Kind.COPIED: lambda sender, body, now: self.writes.copied(sender, *[*body, now]),
-            Kind.OFFER: lambda sender, body, now: self._merge(body[0], now),
-            Kind.LEASE: self._lease,
-            Kind.GRANTED: self._granted,
-            Kind.RENEW: self._renew,
-            Kind.RENEWED: self._renewed,
-            Kind.FETCH: lambda sender, body, now: self.handover.asked(sender, body, now),
-            Kind.PAGE: self._page,
-            Kind.PAGED: lambda sender, body, now: self.fetches.paged(sender, *body),
-            Kind.CHECK: self._check,
+        self._table: dict[type[Any], Callable[[int, Any, float], None]] = {
+            Put: self._put,
+            Stored: lambda sender, stored, now: self._stored(stored),
+            Stream: self._stream,
+            Copy: self._copy,
+            Copied: lambda sender, it, now: self.writes.copied(sender, it.sequence, it.verdict, now),
+            Offer: lambda sender, offer, now: self._merge(offer.items, now),
+            Lease: self._lease,
+            Granted: self._granted,
+            Renew: self._renew,
+            Renewed: self._renewed,
+            Fetch: self.handover.asked,
+            Page: self._page,
+            Paged: lambda sender, it, now: self.fetches.paged(sender, it.number),
+            Check: self._check,
         }
         self._woken: dict[Hashable, Callable[[float], None]] = {
             "tombstones": self.items.forget_tombstones,
@@ -131,13 +143,12 @@ class Keyed:
         self.linked.pop(identifier, None)
         self._link_new(identifier, now)
 
-    def handle(self, sender: int, kind: int, body: Any, now: float) -> None:
-        """A store message of another broker; ProtocolViolation when it is none."""
-        parts = checked_body(kind, body)
+    def handle(self, sender: int, message: Any, now: float) -> None:
+        """A message of another broker's store, one of STORE."""
         self.replicas.awake(now)
-        if kind not in (Kind.PUT, Kind.STORED) and sender not in self.linked:
+        if type(message) not in (Put, Stored) and sender not in self.linked:
             return  # of a link that is gone
-        self._table[kind](sender, parts, now)
+        self._table[type(message)](sender, message, now)
         self._carry_on(now)
 
     def drop_where(self, predicate: Callable[[Name], bool], now: float) -> int:
@@ -206,7 +217,10 @@ class Keyed:
 
     # --- Copies of our keys, and ours of others' ---------------------------------------------------------------------
 
-    def _lease(self, sender: int, body: list[Any], now: float) -> None:
+    def _put(self, sender: int, put: Put, now: float) -> None:
+        self.writes.put(put.origin, put.ticket, put.part, put.start, put.until, put.hops, put.items, now)
+
+    def _lease(self, sender: int, lease: Lease, now: float) -> None:
         ready = self.ownership.ready
         if ready is None:
             return
@@ -214,53 +228,49 @@ class Keyed:
         granted = self.siblings.granted(sender, now, until)
         left = 0 if granted is None else int((until - now) * 1000)
         if left or not self.siblings.counts(sender):
-            self._tell(sender, Kind.GRANTED, [body[0], (granted or ready).after, left])
+            self._said.append(Tell(sender, Granted(lease.number, (granted or ready).after, left)))
 
-    def _stream(self, sender: int, body: list[Any], now: float) -> None:
-        if not self._refuses(sender, body[0]) and self.replicas.stream(sender, body, now):
+    def _stream(self, sender: int, page: Stream, now: float) -> None:
+        if not self._refuses(sender, page.sequence) and self.replicas.stream(sender, page, now):
             self._scope = None
 
-    def _copy(self, sender: int, body: list[Any], now: float) -> None:
-        if not self._refuses(sender, body[0]):
-            self.replicas.copy(sender, *[*body, now])
+    def _copy(self, sender: int, copy: Copy, now: float) -> None:
+        if not self._refuses(sender, copy.sequence):
+            self.replicas.copy(sender, copy.sequence, copy.items, now)
 
-    def _check(self, sender: int, body: list[Any], now: float) -> None:
-        if not self._refuses(sender, body[0]):
-            self.replicas.check(sender, *[*body, now])
+    def _check(self, sender: int, check: Check, now: float) -> None:
+        if not self._refuses(sender, check.sequence):
+            self.replicas.check(sender, check.sequence, check.after, check.count, check.digest, now)
 
     def _refuses(self, sender: int, sequence: int) -> bool:
         """Whether his keys are ours by now: then nothing of his is acknowledged."""
         own = self.ownership.own
         if own is None or not own.covers(sender):
             return False
-        self._tell(sender, Kind.COPIED, [sequence, int(Copied.REFUSED)])
+        self._said.append(Tell(sender, Copied(sequence, int(CopyVerdict.REFUSED))))
         return True
 
-    def _granted(self, sender: int, body: list[Any], now: float) -> None:
-        number, after, milliseconds = body
-        self.replicas.granted(sender, number, after, milliseconds / 1000, now)
+    def _granted(self, sender: int, grant: Granted, now: float) -> None:
+        self.replicas.granted(sender, grant.number, grant.after, grant.milliseconds / 1000, now)
         self._scope = None
 
     # --- Leases ------------------------------------------------------------------------------------------------------
 
-    def _renew(self, sender: int, body: list[Any], now: float) -> None:
-        number, after = body
-        self.leases.asked(sender, number, Stretch(after, sender), self.ownership.own, now)
+    def _renew(self, sender: int, renew: Renew, now: float) -> None:
+        self.leases.asked(sender, renew.number, Stretch(renew.after, sender), self.ownership.own, now)
 
-    def _renewed(self, sender: int, body: list[Any], now: float) -> None:
-        if self.leases.renewed(sender, *[*body, now]):
+    def _renewed(self, sender: int, renewed: Renewed, now: float) -> None:
+        if self.leases.renewed(sender, renewed.number, renewed.verdict, now):
             self.ownership.doubt(now)
         self._scope = None
         self.writes.confirm(now)
 
     # --- Handover ----------------------------------------------------------------------------------------------------
 
-    def _page(self, sender: int, body: list[Any], now: float) -> None:
-        number, last, verdict, items = body
-        for item in items:
-            self.items.merge(item, now)
-        self._tell(sender, Kind.PAGED, [number])
-        self.ownership.paged(sender, number, last, verdict, now)
+    def _page(self, sender: int, page: Page, now: float) -> None:
+        self._merge(page.items, now)
+        self._said.append(Tell(sender, Paged(page.number)))
+        self.ownership.paged(sender, page.number, page.last, page.verdict, now)
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
@@ -273,7 +283,7 @@ class Keyed:
                     part = event
                     self.writes.put(self.me, part.ticket, part.part, part.start, part.until, 0, part.items, now)
                 elif isinstance(event, Tell) and event.identifier == self.me:
-                    self._stored(event.body)  # the one thing a broker says to itself
+                    self._stored(event.message)  # the one thing a broker says to itself
                 elif isinstance(event, Placed | Unplaced) and self.homeward.owns(event.ticket):
                     self.homeward.answered(event.ticket, isinstance(event, Placed), self._concerns())
                 else:
@@ -288,13 +298,9 @@ class Keyed:
             if not said:
                 return
 
-    def _tell(self, identifier: int, kind: int, body: list[Any]) -> None:
-        self._said.append(Tell(identifier, int(kind), body))
-
-    def _stored(self, body: list[Any]) -> None:
-        origin, ticket, part, start, last = body
-        if origin == self.me:  # and not who had these keys before us, and is gone
-            self.puts.stored(ticket, part, start, last)
+    def _stored(self, stored: Stored) -> None:
+        if stored.origin == self.me:  # and not who had these keys before us, and is gone
+            self.puts.stored(stored.ticket, stored.part, stored.start, stored.last)
 
     def _link_new(self, identifier: int, now: float) -> None:
         self.fetches.forget(identifier)
@@ -308,7 +314,7 @@ class Keyed:
         self.siblings.go_on(now)
         self._carry_on(now)
 
-    def _merge(self, items: list[Item], now: float) -> None:
+    def _merge(self, items: Iterable[Item], now: float) -> None:
         for item in items:
             self.items.merge(item, now)
 

@@ -11,9 +11,8 @@ Storing a write that is not confirmed does no harm: it is sent again until someb
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..keyspace import RING_SIZE, Stretch, distance
 from ..timers import Timers
@@ -28,7 +27,7 @@ from .limits import (
     RETAIN_ITEMS_PER_TURN,
     TICKETS_MAX,
 )
-from .messages import Item, KeyedEffect, Kind, Placed, Route, SetOut, Tell, Unplaced, pages, written
+from .messages import Item, KeyedEffect, Placed, Put, Route, SetOut, Stored, Tell, Unplaced, pages
 from .ownership import Ownership
 from .replication import Pending, Pendings, Siblings
 
@@ -266,12 +265,12 @@ class Writes:
         self._timers = timers
 
     def put(
-        self, origin: int, ticket: int, part: int, start: int, until: int, hops: int, items: list[Item], now: float
+        self, origin: int, ticket: int, part: int, start: int, until: int, hops: int, items: Sequence[Item], now: float
     ) -> None:
         """Store what is ours of the keys from start to until, and pass the rest on."""
         own = self._ownership.own
         if own is None or not own.covers(start):
-            self._pass_on(start, hops, [origin, ticket, part, start, until, hops + 1, written(items)])
+            self._pass_on(start, hops, Put(origin, ticket, part, start, until, hops + 1, items))
             return
         steps = min(distance(start, self._me), distance(start, until))
         last = (start + steps) % RING_SIZE
@@ -289,7 +288,7 @@ class Writes:
         if own.covers(following):  # the ring is all ours, and the segment goes past ourselves
             self.put(origin, ticket, part, following, until, 0, items, now)
         else:
-            self._pass_on(following, 0, [origin, ticket, part, following, until, 1, written(items)])
+            self._pass_on(following, 0, Put(origin, ticket, part, following, until, 1, items))
 
     def spread(self) -> None:
         """What is new here, however it came, and lies in our keys goes to the siblings."""
@@ -312,23 +311,23 @@ class Writes:
         for pending in self._pendings.acknowledged():
             self._confirm_one(pending, now)
 
-    def _store(self, items: list[Item], now: float) -> tuple[bool, bool]:
+    def _store(self, items: Sequence[Item], now: float) -> tuple[bool, bool]:
         """Whether they are all news, which the siblings have been sent; and whether there was room."""
         full = self._items.full
         for item in items:
             self._items.merge(item, now)
-        sent = self._items.news == items
+        sent = self._items.news == list(items)
         self.spread()
         return sent, self._items.full == full
 
-    def _pass_on(self, start: int, hops: int, body: list[Any]) -> None:
+    def _pass_on(self, start: int, hops: int, put: Put) -> None:
         if hops >= PUT_HOPS_MAX:
             return  # the origin sends it again, when the ring may have settled
         handed, after = self._ownership.handed, self._ownership.view.after
         if handed is not None and Stretch(after, handed[0]).covers(start):
-            self._effects.append(Tell(handed[0], int(Kind.PUT), body))
+            self._effects.append(Tell(handed[0], put))
         else:
-            self._effects.append(Route(start, int(Kind.PUT), body))
+            self._effects.append(Route(start, put))
 
     def _confirm_one(self, pending: Pending, now: float) -> None:
         """Answer it, when all of the rules say so."""
@@ -344,5 +343,5 @@ class Writes:
         elif self._leases.holds(pending.stretch, now):
             self._pendings.end(pending)
             stretch = pending.stretch
-            body = [pending.origin, pending.ticket, pending.part, stretch.first, stretch.last]
-            self._effects.append(Tell(pending.origin, int(Kind.STORED), body))
+            stored = Stored(pending.origin, pending.ticket, pending.part, stretch.first, stretch.last)
+            self._effects.append(Tell(pending.origin, stored))

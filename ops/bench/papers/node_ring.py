@@ -24,11 +24,12 @@ from itertools import count
 from random import Random
 
 from headgate.broker.core import Node, NodeConfig
+from headgate.broker.core.cluster import Routed, StoreMessage
 from headgate.broker.core.effects import Close, Dial, Effect, Send
 from headgate.broker.core.forwarding import AskLists, Lists
 from headgate.broker.core.inputs import DialFailed, Input, LinkDown, PeerUp, Reachable, Received, Wake
-from headgate.broker.core.kv import Kind
-from headgate.broker.core.messages import CONTROLS
+from headgate.broker.core.kv import Copy, Put
+from headgate.broker.core.messages import CONTROLS, STORE
 from headgate.protocol.messages import Control, Deliver, Forward, Hello, Message
 from headgate.protocol.wire import decode, encode
 
@@ -39,9 +40,8 @@ _SETTLE_SECONDS_MAX = 300.0
 _REST_SECONDS = 6.0
 """After keys changed hands nothing is confirmed for two leases; who comes after that is answered at once."""
 
-_STORE, _ROUTE = 1, 2
-"""Kinds of Control that carry messages of the store, as `broker/core/cluster/cluster.py` numbers them."""
-
+_STORE_WORDS = (CONTROLS.kind_of(StoreMessage), CONTROLS.kind_of(Routed))
+_PUT, _COPY = STORE.kind_of(Put), STORE.kind_of(Copy)
 _LIST_WORDS = {CONTROLS.kind_of(AskLists): "ask", CONTROLS.kind_of(Lists): "lists"}
 
 
@@ -55,16 +55,16 @@ def word_of(message: Message) -> str:
         return ""
     if message.kind in _LIST_WORDS:
         return _LIST_WORDS[message.kind]
-    if message.kind not in (_STORE, _ROUTE):
+    if message.kind not in _STORE_WORDS:
         return ""
-    kind, body = message.body[-2:]
-    if kind not in (Kind.PUT, Kind.COPY):
+    kind, fields = message.body[-1]
+    if kind not in (_PUT, _COPY):
         return ""
-    names = {item[0][0] for item in body[-1]}
+    names = {item[0][0] for item in fields[-1]}
     if "use" in names:
         return "use"
     if names & {"sub", "count"}:
-        return "store" if kind == Kind.PUT else "copy"
+        return "store" if kind == _PUT else "copy"
     return ""
 
 

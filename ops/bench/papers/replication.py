@@ -23,7 +23,7 @@ from typing import Any
 from rich.table import Table
 
 from headgate.broker.core.keyspace import RING_SIZE
-from headgate.broker.core.kv import Item, Keyed, KeyedConfig, Kind, Route, Tell, View
+from headgate.broker.core.kv import Item, Keyed, KeyedConfig, Put, Route, Stored, Tell, View
 
 from ..wire import console
 
@@ -46,7 +46,7 @@ class StillRing:
         self.members = sorted({random.randrange(RING_SIZE) for _ in range(count)})
         self.stores = {one: Keyed(one, KeyedConfig(), NOW) for one in self.members}
         self._told: dict[int, View] = {}
-        self._waiting: deque[tuple[int, int, int, list[Any]]] = deque()
+        self._waiting: deque[tuple[int, int, Any]] = deque()
         for certain in (True, False):
             for one in self.members:
                 self._show(one, certain)
@@ -109,17 +109,17 @@ class StillRing:
         effects = self.stores[one].effects
         for effect in effects:
             if isinstance(effect, Tell) and effect.identifier in self.stores:
-                self._waiting.append((one, effect.identifier, effect.kind, effect.body))
+                self._waiting.append((one, effect.identifier, effect.message))
             elif isinstance(effect, Route):
-                self._waiting.append((one, self._owner(effect.key), effect.kind, effect.body))
+                self._waiting.append((one, self._owner(effect.key), effect.message))
         effects.clear()
 
     def _carry_all(self) -> None:
         while self._waiting:
-            sender, recipient, kind, body = self._waiting.popleft()
-            if kind not in (Kind.PUT, Kind.STORED):
+            sender, recipient, message = self._waiting.popleft()
+            if not isinstance(message, Put | Stored):
                 self._link(recipient, sender)
-            self.stores[recipient].handle(sender, kind, body, NOW)
+            self.stores[recipient].handle(sender, message, NOW)
             self._collect(recipient)
 
 

@@ -13,6 +13,7 @@ from headgate.broker.core.keyspace import count_shelf
 from headgate.broker.core.messages import (
     CONTROLS,
     LETTERS,
+    STORE,
     Counter,
     Declared,
     Field,
@@ -29,9 +30,8 @@ from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.messages import Control, Letter
 from headgate.protocol.wire import decode, encode
 
-EVERY = [
-    pytest.param(one, id=f"{said.envelope}-{one.message.__name__}") for said in (LETTERS, CONTROLS) for one in said
-]
+SAID = (LETTERS, CONTROLS, STORE)
+EVERY = [pytest.param(one, id=f"{said.envelope}-{one.message.__name__}") for said in SAID for one in said]
 JUNK: list[Any] = [None, -1, 2**64, 1.5, True, "", "x" * 100_000, b"", b"x" * 100_000, [], [[]], [None], {}, {1: 2}]
 
 
@@ -59,7 +59,9 @@ def wire_value(field: Field, random: Random) -> Any:
         case "shelf":
             return count_shelf("price").wire()
         case "nested":
-            return list(CONTROLS.write(CONTROLS.read(16, ["quotes", 3])))
+            return list(STORE.write(STORE.read(7, [3])))
+        case "item name":
+            return ["sub", random.randint(0, 9)]
     raise AssertionError(f"no example of a field {field.label!r}: add one here")
 
 
@@ -80,7 +82,7 @@ def examples(declared: Declared, count: int) -> list[list[Any]]:
 
 def carried(said: Vocabulary, kind: int, body: list[Any]) -> list[Any]:
     """The body behind the codec of the wire."""
-    if said is CONTROLS:
+    if said is not LETTERS:
         control = decode(encode(Control(kind, body)))
         assert isinstance(control, Control)
         return list(control.body)
@@ -91,7 +93,7 @@ def carried(said: Vocabulary, kind: int, body: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("declared", EVERY)
 def test_what_is_declared_travels(declared: Declared) -> None:
-    said = CONTROLS if declared.message in [one.message for one in CONTROLS] else LETTERS
+    said = next(said for said in SAID if declared.message in [one.message for one in said])
     for body in examples(declared, 20):
         message = said.read(declared.kind, body)
         kind, written = said.write(message)
@@ -122,7 +124,7 @@ def test_what_is_spoiled_is_refused_or_means_what_it_says(declared: Declared) ->
 
 
 def test_a_kind_that_nobody_declared_is_refused() -> None:
-    for said in (LETTERS, CONTROLS):
+    for said in SAID:
         with pytest.raises(ProtocolViolation, match="has kind 199"):
             said.read(199, [])
 

@@ -12,13 +12,13 @@ from headgate.broker.core.cluster import HERE, WAIT
 from headgate.broker.core.effects import Dial
 from headgate.broker.core.inputs import Loaded, Reachable, Wake
 from headgate.broker.core.keyspace import RING_SIZE, Way, distance, hash_identifier
-from headgate.broker.core.kv import Item, Kind
+from headgate.broker.core.kv import Item
 from headgate.broker.core.kv.limits import TICKETS_MAX
-from headgate.broker.core.kv.messages import written
 from headgate.broker.core.limits import ALONE_SECONDS, ROUTE_HOPS_MAX
 from headgate.broker.core.membership import Letter, to_wire
 from headgate.broker.core.membership.messages import Gone
 from headgate.protocol.messages import Control, Error, Message
+from tests.support.keyed_parts import written
 from tests.support.node_cluster import NodeCluster
 
 STORE, ROUTE, ROSTER = 1, 2, 3
@@ -233,14 +233,14 @@ def test_strangers_that_nobody_has_a_link_to_are_dialled_for_a_while_and_forgott
     ("wrong", "words"),
     [
         (Control(99, []), "no CONTROL has kind 99"),
-        (Control(STORE, []), "a message of the store"),
-        (Control(STORE, [1, "x"]), "a message of the store"),
-        (Control(STORE, [99, []]), "there is no kind 99"),
-        (Control(ROUTE, [1, 0, 0, 1, 1]), "ROUTE"),
-        (Control(ROUTE, [1, 0, 0, 1, "1", []]), "ROUTE"),
-        (Control(ROUTE, [RING_SIZE - 1, 4, 0, 1, 1, []]), "ROUTE"),
-        (Control(ROUTE, [1, 0, -1, 1, 1, []]), "ROUTE"),
-        (Control(ROUTE, [-1, 0, 0, 1, 1, []]), "ROUTE"),
+        (Control(STORE, []), "StoreMessage has 1 fields, not 0"),
+        (Control(STORE, [[1, "x"]]), "Put has 7 fields"),
+        (Control(STORE, [[99, []]]), "no STORE has kind 99"),
+        (Control(ROUTE, [1, 0, 0, 1]), "Routed has 5 fields"),
+        (Control(ROUTE, [1, 0, 0, 1, "1"]), "Routed: message"),
+        (Control(ROUTE, [RING_SIZE - 1, 4, 0, 1, [7, [1]]]), "Routed: way"),
+        (Control(ROUTE, [1, 0, -1, 1, [7, [1]]]), "Routed: hops"),
+        (Control(ROUTE, [-1, 0, 0, 1, [7, [1]]]), "Routed: key"),
     ],
 )
 def test_nonsense_costs_its_link_and_nothing_else(wrong: Control, words: str) -> None:
@@ -287,7 +287,7 @@ def test_a_message_that_went_in_a_circle_comes_to_an_end() -> None:
     body = [1, 1, 0, key, key, 0, written([Item(("thing",), key, key, 1, [])])]
     origin = cluster.node("b1").cluster.me
     for hops, lost in ((0, 0), (ROUTE_HOPS_MAX, 1)):
-        message = Control(ROUTE, [key, int(Way.NEAREST), hops, origin, int(Kind.PUT), body])
+        message = Control(ROUTE, [key, int(Way.NEAREST), hops, origin, [1, body]])
         before, since = cluster.node("b0").cluster.lost_routes, len(cluster.said)
         assert cluster.tell("b1", "b0", message) == []
         assert cluster.node("b0").cluster.lost_routes - before == lost

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.core.keyspace import RING_SIZE, Stretch
-from headgate.broker.core.kv import Added, Item, Keyed, KeyedConfig, Kind, Placed, Removed, Tell, View
+from headgate.broker.core.kv import Added, Item, Keyed, KeyedConfig, Placed, Removed, Tell, View
 from headgate.broker.core.kv.limits import ITEM_BYTES_MAX, LEASE_SECONDS
-from headgate.broker.core.kv.messages import Copied, written
+from headgate.broker.core.kv.messages import Copied, CopyVerdict
 from headgate.protocol.errors import LocalError, ProtocolViolation
-from tests.support.keyed_parts import item
+from tests.support.keyed_parts import Kind, item, read, written
 from tests.support.keyed_world import World
 
 PLACES = [10 << 60, 3 << 60, 7 << 60, 12 << 60, 14 << 60]
@@ -101,13 +101,13 @@ def test_nonsense_is_a_violation() -> None:
     store.peer_up(200, 0.0)
     for kind, body in ((99, []), (Kind.LEASE, ["x"]), (Kind.COPY, [1, [[]]]), (Kind.PUT, None)):
         with pytest.raises(ProtocolViolation):
-            store.handle(200, kind, body, 0.0)
+            store.handle(200, read(kind, body), 0.0)
     store.validate()
 
 
 def test_a_message_of_a_link_that_is_gone_changes_nothing() -> None:
     store = alone()
-    store.handle(200, Kind.COPY, [1, written([item(1, 5)])], 0.0)
+    store.handle(200, read(Kind.COPY, [1, written([item(1, 5)])]), 0.0)
     assert store.effects == []
     assert store.get(("sub", 1)) is None
 
@@ -116,9 +116,9 @@ def test_an_answer_to_who_had_these_keys_before_is_not_taken_for_one_to_ourselve
     store = Keyed(100, KeyedConfig(), 0.0)
     ticket = store.put([item(1, 0, high=RING_SIZE - 1)], 0.0)
     answer = [ticket, 0, 0, RING_SIZE - 1]
-    store.handle(200, Kind.STORED, [99, *answer], 0.1)
+    store.handle(200, read(Kind.STORED, [99, *answer]), 0.1)
     assert Placed(ticket) not in store.effects
-    store.handle(200, Kind.STORED, [100, *answer], 0.1)
+    store.handle(200, read(Kind.STORED, [100, *answer]), 0.1)
     assert Placed(ticket) in store.effects
 
 
@@ -128,8 +128,8 @@ def test_who_took_keys_over_acknowledges_nothing_of_their_former_owner() -> None
     store.peer_up(50, 0.0)
     store.effects.clear()
     for kind, body in ((Kind.COPY, [1, []]), (Kind.STREAM, [2, True, True, 20, 50, []]), (Kind.CHECK, [3, 20, 0, 0])):
-        store.handle(50, kind, body, 0.0)
-    assert store.effects == [Tell(50, Kind.COPIED, [sequence, Copied.REFUSED]) for sequence in (1, 2, 3)]
+        store.handle(50, read(kind, body), 0.0)
+    assert store.effects == [Tell(50, Copied(sequence, CopyVerdict.REFUSED)) for sequence in (1, 2, 3)]
 
 
 def test_a_scope_is_the_same_object_until_it_ends_and_its_epoch_changes_with_the_keys() -> None:

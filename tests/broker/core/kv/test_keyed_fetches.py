@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.core.keyspace import Stretch
-from headgate.broker.core.kv import Kind, handover, messages
+from headgate.broker.core.kv import handover, messages
 from headgate.broker.core.kv.handover import Fetches
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.messages import Verdict
 from headgate.broker.core.timers import Timers
-from tests.support.keyed_parts import Sent, item
+from tests.support.keyed_parts import Kind, Sent, item
 
 ALL = Stretch(0, 1000)
 

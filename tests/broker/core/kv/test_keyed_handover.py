@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.broker.core.keyspace import Stretch
-from headgate.broker.core.kv import Item, Keyed, KeyedConfig, Kind, Tell, View
-from headgate.broker.core.kv.messages import Copied, Verdict, written
-from tests.support.keyed_parts import item
+from headgate.broker.core.kv import Item, Keyed, KeyedConfig, Tell, View
+from headgate.broker.core.kv.messages import CopyVerdict, Verdict
+from tests.support.keyed_parts import Kind, item, read, said, written
 
 ME, BEFORE, AFTER, NEWCOMER = 100, 50, 200, 80
 
 
 def told(store: Keyed, broker: int, kind: Kind) -> list[list[Any]]:
     """What the store said to a broker, of one kind."""
-    return [one.body for one in store.effects if isinstance(one, Tell) and (one.identifier, one.kind) == (broker, kind)]
+    told = [said(one) for one in store.effects if isinstance(one, Tell)]
+    return [one.body for one in told if (one.identifier, one.kind) == (broker, kind)]
 
 
 def owner(*some: Item, certain: bool = True) -> Keyed:
@@ -37,7 +38,7 @@ def fetch(
     whole = same_as is not None
     count, digest = same_as.ownership.fingerprint(stretch) if same_as is not None else (0, 0)
     store.effects.clear()
-    store.handle(asker, Kind.FETCH, [7, stretch.after, stretch.last, anyway, whole, count, digest], now)
+    store.handle(asker, read(Kind.FETCH, [7, stretch.after, stretch.last, anyway, whole, count, digest]), now)
     number, last, verdict, items = told(store, asker, Kind.PAGE)[0]
     assert (number, last) == (7, True)
     return verdict, [one[0][1] for one in items]
@@ -77,7 +78,7 @@ def test_while_ours_are_not_ready_there_is_hope_and_nothing_is_handed_over() -> 
 def test_who_waited_long_enough_gets_parts_of_what_is_without_hope() -> None:
     store = owner(item(1, 60), certain=False)
     question = told(store, AFTER, Kind.FETCH) or [[1]]
-    store.handle(AFTER, Kind.PAGE, [question[0][0], True, int(Verdict.BUSY), []], 0.05)
+    store.handle(AFTER, read(Kind.PAGE, [question[0][0], True, int(Verdict.BUSY), []]), 0.05)
     assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER)) == (Verdict.BUSY, [])
     assert fetch(store, NEWCOMER, Stretch(BEFORE, NEWCOMER), anyway=True) == (Verdict.PARTIAL, [1])
     assert store.ownership.own == Stretch(NEWCOMER, ME)
@@ -97,17 +98,17 @@ def test_of_keys_that_are_nobodys_here_parts_are_given() -> None:
 def replicating(until: float) -> Keyed:
     """It holds a replica of (10, 50] for the broker before it, granted until then."""
     store = owner()
-    store.handle(BEFORE, Kind.STREAM, [1, True, True, 10, BEFORE, written([item(1, 20)])], 0.0)
+    store.handle(BEFORE, read(Kind.STREAM, [1, True, True, 10, BEFORE, written([item(1, 20)])]), 0.0)
     number = told(store, BEFORE, Kind.LEASE)[0][0]
-    store.handle(BEFORE, Kind.GRANTED, [number, 10, int(until * 1000)], 0.0)
+    store.handle(BEFORE, read(Kind.GRANTED, [number, 10, int(until * 1000)]), 0.0)
     return store
 
 
 def test_a_living_owner_is_not_gone_over() -> None:
     store = replicating(2.0)
     assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=0.5) == (Verdict.OWNED, [])
-    store.handle(BEFORE, Kind.COPY, [2, []], 0.6)
-    assert told(store, BEFORE, Kind.COPIED) == [[2, Copied.STORED]]
+    store.handle(BEFORE, read(Kind.COPY, [2, []]), 0.6)
+    assert told(store, BEFORE, Kind.COPIED) == [[2, CopyVerdict.STORED]]
 
 
 def test_a_dead_owners_replica_is_given_and_closed() -> None:
@@ -115,15 +116,15 @@ def test_a_dead_owners_replica_is_given_and_closed() -> None:
     store.peer_down(BEFORE, 0.4)
     assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=0.5) == (Verdict.WHOLE, [1])
     store.peer_up(BEFORE, 0.6)
-    store.handle(BEFORE, Kind.COPY, [1, []], 0.7)
-    assert told(store, BEFORE, Kind.COPIED) == [[1, Copied.REFUSED]]
+    store.handle(BEFORE, read(Kind.COPY, [1, []]), 0.7)
+    assert told(store, BEFORE, Kind.COPIED) == [[1, CopyVerdict.REFUSED]]
 
 
 def test_a_silent_owners_replica_is_given_when_his_grant_is_over_and_he_hears_it() -> None:
     store = replicating(2.0)
     store.tick(1.0)
     assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=2.0) == (Verdict.WHOLE, [1])
-    assert told(store, BEFORE, Kind.COPIED) == [[1, Copied.REFUSED]]
+    assert told(store, BEFORE, Kind.COPIED) == [[1, CopyVerdict.REFUSED]]
 
 
 def test_a_replica_that_is_long_out_of_date_is_parts() -> None:
@@ -149,5 +150,5 @@ def test_who_was_told_that_he_is_left_out_gives_parts() -> None:
     store = replicating(2.0)
     store.effects.clear()
     store.tick(0.7)
-    store.handle(BEFORE, Kind.GRANTED, [told(store, BEFORE, Kind.LEASE)[0][0], 10, 0], 0.8)
+    store.handle(BEFORE, read(Kind.GRANTED, [told(store, BEFORE, Kind.LEASE)[0][0], 10, 0]), 0.8)
     assert fetch(store, NEWCOMER, Stretch(10, BEFORE), now=0.9) == (Verdict.PARTIAL, [1])

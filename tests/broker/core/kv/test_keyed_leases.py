@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from headgate.broker.core.keyspace import Stretch
-from headgate.broker.core.kv import Kind
 from headgate.broker.core.kv.leases import Leases
 from headgate.broker.core.kv.messages import Renewal
-from tests.support.keyed_parts import Sent
+from tests.support.keyed_parts import Kind, Sent
 
 ME, FIRST, SECOND = 100, 200, 300
 OURS = Stretch(50, ME)

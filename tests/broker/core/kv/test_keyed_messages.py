@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import RING_SIZE
-from headgate.broker.core.kv import Item, Kind
+from headgate.broker.core.kv import Item
 from headgate.broker.core.kv.limits import ITEM_BYTES_MAX, NAME_PARTS_MAX, NAME_TEXT_LENGTH_MAX, PAGE_ITEMS_MAX
-from headgate.broker.core.kv.messages import checked_body, item_bytes, items_of, pages, written
+from headgate.broker.core.kv.messages import item_bytes, pages
+from headgate.broker.core.messages import STORE
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.limits import PAGE_LENGTH_MAX
-from tests.support.keyed_parts import item
+from tests.support.keyed_parts import Kind, item, written
 
 numbers = st.integers(0, RING_SIZE - 1)
 values = st.recursive(
@@ -42,6 +43,15 @@ GOOD: dict[Kind, list[Any]] = {
     Kind.PAGED: [1],
     Kind.CHECK: [1, 2, 3, 4],
 }
+
+
+def checked_body(kind: int, body: Any) -> list[Any]:
+    message = STORE.read(int(kind), body)
+    return [getattr(message, name) for name in message.__slots__]
+
+
+def items_of(body: Any) -> list[Item]:
+    return list(STORE.read(Kind.OFFER, [body]).items)
 
 
 @given(st.lists(items, max_size=5))
@@ -94,7 +104,7 @@ def test_true_is_no_number_and_one_is_no_flag() -> None:
 
 @pytest.mark.parametrize("kind", [0, 15, 255, -1])
 def test_an_unknown_kind_is_refused(kind: int) -> None:
-    with pytest.raises(ProtocolViolation, match="no kind"):
+    with pytest.raises(ProtocolViolation, match="has kind"):
         checked_body(kind, [])
 
 

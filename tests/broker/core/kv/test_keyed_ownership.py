@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from headgate.broker.core.keyspace import RING_SIZE, Stretch
-from headgate.broker.core.kv import Kind, View
+from headgate.broker.core.kv import View
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.limits import FETCH_AGAIN_SECONDS, FETCH_ANSWER_SECONDS, HANDOVER_SECONDS, SETTLE_SECONDS
 from headgate.broker.core.kv.messages import Verdict
 from headgate.broker.core.kv.ownership import Ownership
 from headgate.broker.core.kv.replication import Replicas
 from headgate.broker.core.timers import Timers
-from tests.support.keyed_parts import Sent
+from tests.support.keyed_parts import Kind, Sent
 
 ME, BEFORE, FIRST, SECOND, THIRD = 100, 50, 200, 300, 400
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.core.keyspace import Stretch
-from headgate.broker.core.kv import Item, Kind, messages
+from headgate.broker.core.kv import Item, messages
 from headgate.broker.core.kv.items import Items
-from headgate.broker.core.kv.messages import Copied
+from headgate.broker.core.kv.messages import CopyVerdict
 from headgate.broker.core.kv.replication import Pendings, Siblings
 from headgate.broker.core.timers import Timers
-from tests.support.keyed_parts import Sent, item
+from tests.support.keyed_parts import Kind, Sent, item
 
 ME, NEXT, OTHER = 100, 200, 300
 OURS = Stretch(0, ME)
@@ -40,7 +40,7 @@ class Owner:
 
     def synced(self) -> Owner:
         for broker, _, body in self.sent.take():
-            self.siblings.copied(broker, body[0], Copied.STORED, 0.0)
+            self.siblings.copied(broker, body[0], CopyVerdict.STORED, 0.0)
         self.sent.take()
         return self
 
@@ -52,7 +52,7 @@ def test_a_sibling_is_sent_everything_and_is_synced_when_it_has_the_last_page() 
     assert len(body[5]) == 3
     assert it.siblings.present == {NEXT: False}
     assert it.siblings.granted(NEXT, 0.0, 2.0) is None
-    it.siblings.copied(NEXT, 1, Copied.STORED, 0.1)
+    it.siblings.copied(NEXT, 1, CopyVerdict.STORED, 0.1)
     assert it.siblings.present == {NEXT: True}
     assert it.siblings.granted(NEXT, 0.1, 2.0) == OURS
 
@@ -66,12 +66,12 @@ def test_pages_wait_for_acknowledgements(monkeypatch: pytest.MonkeyPatch) -> Non
         [3, False, False],
         [4, False, False],
     ]
-    it.siblings.copied(NEXT, 2, Copied.STORED, 0.1)
+    it.siblings.copied(NEXT, 2, CopyVerdict.STORED, 0.1)
     it.siblings.validate()
     assert [body[:3] for _, _, body in it.sent.take()] == [[5, False, False], [6, False, True]]
-    it.siblings.copied(NEXT, 5, Copied.STORED, 0.1)
+    it.siblings.copied(NEXT, 5, CopyVerdict.STORED, 0.1)
     assert it.siblings.present == {NEXT: False}
-    it.siblings.copied(NEXT, 6, Copied.STORED, 0.1)
+    it.siblings.copied(NEXT, 6, CopyVerdict.STORED, 0.1)
     assert it.siblings.present == {NEXT: True}
 
 
@@ -80,8 +80,8 @@ def test_a_write_goes_out_at_once_and_is_waited_for() -> None:
     it.siblings.copy([item(9, 9)])
     assert it.siblings.wait_for([item(9, 9)], True, 77) == [NEXT, OTHER]
     assert it.sent.kinds() == [(NEXT, "COPY"), (OTHER, "COPY")]
-    assert it.siblings.copied(NEXT, 2, Copied.STORED, 0.1) == [77]
-    assert it.siblings.copied(NEXT, 2, Copied.STORED, 0.1) == []
+    assert it.siblings.copied(NEXT, 2, CopyVerdict.STORED, 0.1) == [77]
+    assert it.siblings.copied(NEXT, 2, CopyVerdict.STORED, 0.1) == []
 
 
 def test_nothing_new_and_everything_acknowledged_is_not_waited_for() -> None:
@@ -89,7 +89,7 @@ def test_nothing_new_and_everything_acknowledged_is_not_waited_for() -> None:
     assert it.siblings.wait_for([item(1, 2)], False, 77) == []
     it.siblings.copy([item(9, 9)])
     assert it.siblings.wait_for([item(1, 2)], False, 78) == [NEXT]
-    assert it.siblings.copied(NEXT, 2, Copied.STORED, 0.1) == [78]
+    assert it.siblings.copied(NEXT, 2, CopyVerdict.STORED, 0.1) == [78]
 
 
 def test_to_an_unsynced_sibling_known_items_are_sent_again() -> None:
@@ -111,13 +111,13 @@ def test_a_sibling_without_a_link_is_waited_for_and_sent_everything_when_it_come
     it.unconfirmed(item(9, 9))
     it.siblings.go_on(1.0)
     assert it.sent.kinds() == [(NEXT, "COPY"), (NEXT, "STREAM")]
-    assert it.siblings.copied(NEXT, 1, Copied.STORED, 1.1) == [1]
+    assert it.siblings.copied(NEXT, 1, CopyVerdict.STORED, 1.1) == [1]
 
 
 def test_acknowledgements_of_what_was_not_sent_are_ignored() -> None:
     it = Owner(NEXT).synced()
-    assert it.siblings.copied(NEXT, 5, Copied.STORED, 0.1) == []
-    assert it.siblings.copied(OTHER, 1, Copied.STORED, 0.1) == []
+    assert it.siblings.copied(NEXT, 5, CopyVerdict.STORED, 0.1) == []
+    assert it.siblings.copied(OTHER, 1, CopyVerdict.STORED, 0.1) == []
     it.siblings.validate()
 
 
@@ -126,7 +126,7 @@ def test_a_sibling_that_refuses_is_left_alone_for_a_while() -> None:
     it.siblings.copy([item(9, 9)])
     it.siblings.wait_for([item(9, 9)], True, 77)
     it.sent.take()
-    assert it.siblings.copied(NEXT, 2, Copied.REFUSED, 1.0) == []
+    assert it.siblings.copied(NEXT, 2, CopyVerdict.REFUSED, 1.0) == []
     assert it.siblings.granted(NEXT, 1.0, 2.0) is None
     it.siblings.copy([item(8, 8)])
     assert it.siblings.wait_for([item(8, 8)], True, 78) == [NEXT]
@@ -143,7 +143,7 @@ def test_when_our_keys_grow_only_the_new_ones_are_sent() -> None:
     ((_, kind, body),) = it.sent.take()
     assert (kind, body[3:5]) == (Kind.STREAM, [900, 0])
     assert it.siblings.granted(NEXT, 1.0, 2.0) == OURS
-    it.siblings.copied(NEXT, 2, Copied.STORED, 1.1)
+    it.siblings.copied(NEXT, 2, CopyVerdict.STORED, 1.1)
     assert it.siblings.granted(NEXT, 1.1, 2.0) == Stretch(900, ME)
 
 
@@ -160,7 +160,7 @@ def test_when_they_shrink_while_a_stream_is_under_way_it_hears_it_then() -> None
     it.sent.take()
     it.siblings.set_ours(Stretch(2, ME), 1.0)
     assert it.sent.take() == []
-    it.siblings.copied(NEXT, 1, Copied.STORED, 1.1)
+    it.siblings.copied(NEXT, 1, CopyVerdict.STORED, 1.1)
     assert it.sent.kinds() == [(NEXT, "CHECK")]
     assert it.siblings.present == {NEXT: True}
 
@@ -170,18 +170,18 @@ def test_different_twice_means_everything_again() -> None:
     it.siblings.go_on(10.0)
     tally = it.items.tally(OURS)
     assert it.sent.take() == [(NEXT, Kind.CHECK, [2, 0, tally.count, tally.digest])]
-    it.siblings.copied(NEXT, 2, Copied.DIFFERENT, 10.1)
+    it.siblings.copied(NEXT, 2, CopyVerdict.DIFFERENT, 10.1)
     assert it.sent.take() == []
     it.siblings.go_on(12.6)
     assert it.sent.kinds() == [(NEXT, "CHECK")]
-    it.siblings.copied(NEXT, 3, Copied.DIFFERENT, 12.7)
+    it.siblings.copied(NEXT, 3, CopyVerdict.DIFFERENT, 12.7)
     assert it.sent.kinds() == [(NEXT, "STREAM")]
     assert it.siblings.differences == 1
 
 
 def test_different_once_is_forgotten_when_it_is_the_same_again() -> None:
     it = Owner(NEXT).synced()
-    for now, verdict in ((10.0, Copied.DIFFERENT), (13.0, Copied.STORED), (24.0, Copied.DIFFERENT)):
+    for now, verdict in ((10.0, CopyVerdict.DIFFERENT), (13.0, CopyVerdict.STORED), (24.0, CopyVerdict.DIFFERENT)):
         it.siblings.go_on(now)
         it.siblings.copied(NEXT, it.sent.take()[-1][2][0], verdict, now)
     assert it.siblings.differences == 0

@@ -6,10 +6,11 @@ from enum import IntEnum
 from typing import Any
 
 from headgate.broker.core.keyspace import RING_SIZE
-from headgate.broker.core.kv import Item, Keyed, KeyedConfig, Kind, Placed, Route, Tell, View
+from headgate.broker.core.kv import Item, Keyed, KeyedConfig, Placed, Route, Tell, View
 from headgate.broker.core.kv.limits import PUT_HOPS_MAX
-from headgate.broker.core.kv.messages import Copied, Renewal, Verdict, written
-from tests.support.keyed_parts import item
+from headgate.broker.core.kv.messages import CopyVerdict, Renewal, Verdict
+from headgate.broker.core.messages import STORE
+from tests.support.keyed_parts import Kind, Said, item, read, said, written
 
 ME, BEFORE, FIRST, SECOND, ORIGIN = 100, 50, 200, 300, 900
 READY_AT = 0.0
@@ -30,21 +31,21 @@ class Owner:
 
     def hear(self, sender: int, kind: Kind, body: list[Any], now: float) -> None:
         plain = [int(part) if isinstance(part, IntEnum) else part for part in body]
-        self.store.handle(sender, kind, plain, now)
+        self.store.handle(sender, read(kind, plain), now)
 
-    def tells(self) -> list[Tell]:
-        taken = [one for one in self.store.effects if isinstance(one, Tell)]
+    def tells(self) -> list[Said]:
+        taken = [said(one) for one in self.store.effects if isinstance(one, Tell)]
         self.store.effects.clear()
         return taken
 
-    def answer(self, now: float, *silent: int, renew: bool = True) -> list[Tell]:
+    def answer(self, now: float, *silent: int, renew: bool = True) -> list[Said]:
         """Siblings acknowledge, and the first says yes; returns what else was said."""
         rest = []
         while tells := self.tells():
             for one in tells:
                 if one.kind in (Kind.STREAM, Kind.COPY, Kind.CHECK):
                     if one.identifier not in silent:
-                        self.hear(one.identifier, Kind.COPIED, [one.body[0], Copied.STORED], now)
+                        self.hear(one.identifier, Kind.COPIED, [one.body[0], CopyVerdict.STORED], now)
                 elif one.kind == Kind.RENEW:
                     if renew:
                         self.hear(one.identifier, Kind.RENEWED, [one.body[0], Renewal.YES], now)
@@ -72,7 +73,7 @@ class Owner:
             self.answer(now)
 
 
-def stored(tells: list[Tell]) -> list[list[Any]]:
+def stored(tells: list[Said]) -> list[list[Any]]:
     return [one.body[1:] for one in tells if one.kind == Kind.STORED and one.identifier == one.body[0] == ORIGIN]
 
 
@@ -81,9 +82,9 @@ def test_confirmed_when_all_siblings_acknowledged() -> None:
     it.keep_leases(3.0)
     it.put(3.0, [item(1, 60)])
     assert stored(it.answer(3.0, FIRST, SECOND)) == []
-    it.hear(FIRST, Kind.COPIED, [2, Copied.STORED], 3.1)
+    it.hear(FIRST, Kind.COPIED, [2, CopyVerdict.STORED], 3.1)
     assert stored(it.tells()) == []
-    it.hear(SECOND, Kind.COPIED, [2, Copied.STORED], 3.1)
+    it.hear(SECOND, Kind.COPIED, [2, CopyVerdict.STORED], 3.1)
     assert stored(it.tells()) == [[1, 0, 60, 60]]
 
 
@@ -97,10 +98,10 @@ def test_a_put_of_a_later_life_of_its_origin_is_not_taken_for_one_of_the_former(
     it.put(3.1, [item(1, 60, 2)], ticket=present)
     assert [one.body[0] for one in it.tells() if one.kind == Kind.COPY] == [3, 3]
     for sibling in (FIRST, SECOND):
-        it.hear(sibling, Kind.COPIED, [2, Copied.STORED], 3.2)  # that is all of the former's
+        it.hear(sibling, Kind.COPIED, [2, CopyVerdict.STORED], 3.2)  # that is all of the former's
     assert [body[0] for body in stored(it.tells())] == [former]
     for sibling in (FIRST, SECOND):
-        it.hear(sibling, Kind.COPIED, [3, Copied.STORED], 3.3)
+        it.hear(sibling, Kind.COPIED, [3, CopyVerdict.STORED], 3.3)
     assert [body[0] for body in stored(it.tells())] == [present]
 
 
@@ -194,7 +195,7 @@ def test_what_came_by_another_way_is_copied_before_it_is_confirmed() -> None:
     it.put(3.0, [item(1, 40, high=60)], start=51)
     assert stored(it.tells()) == []
     for sibling in (FIRST, SECOND):
-        it.hear(sibling, Kind.COPIED, [2, Copied.STORED], 3.1)
+        it.hear(sibling, Kind.COPIED, [2, CopyVerdict.STORED], 3.1)
     assert stored(it.tells()) == [[1, 0, 51, 60]]
 
 
@@ -203,7 +204,7 @@ def test_the_rest_of_a_segment_is_passed_on() -> None:
     it.keep_leases(3.0)
     it.put(3.0, [item(1, 60, high=150)])
     (route,) = [one for one in it.store.effects if isinstance(one, Route)]
-    assert (route.key, route.kind, route.body[:6]) == (101, Kind.PUT, [ORIGIN, 1, 0, 101, 150, 1])
+    assert (route.key, STORE.write(route.message)[1][:6]) == (101, [ORIGIN, 1, 0, 101, 150, 1])
     assert stored(it.answer(3.0)) == [[1, 0, 60, 100]]
 
 

@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import RING_SIZE, Stretch
-from headgate.broker.core.kv import Kind
 from headgate.broker.core.kv import replication as module
 from headgate.broker.core.kv.items import Items
-from headgate.broker.core.kv.messages import Copied, written
+from headgate.broker.core.kv.messages import CopyVerdict, Stream
 from headgate.broker.core.kv.replication import Replicas, is_covered, remember
 from headgate.broker.core.timers import Timers
-from tests.support.keyed_parts import Sent, item
+from tests.support.keyed_parts import Kind, Sent, item, written
 
 OWNER, ARC = 100, Stretch(0, 100)
 
@@ -30,7 +29,7 @@ class Sibling:
     def stream(
         self, *some, sequence: int = 1, first: bool = True, last: bool = True, piece: Stretch = ARC, now: float = 0.0
     ):  # type: ignore[no-untyped-def]
-        return self.replicas.stream(OWNER, [sequence, first, last, piece.after, piece.last, list(some)], now)
+        return self.replicas.stream(OWNER, Stream(sequence, first, last, piece.after, piece.last, list(some)), now)
 
     def whole(self) -> Sibling:
         self.stream(item(1, 5))
@@ -42,9 +41,9 @@ def test_it_is_whole_with_the_last_page_and_asks_at_once() -> None:
     it = Sibling()
     assert not it.stream(item(1, 5), last=False)
     assert it.replicas.scope(0.0) == []
-    assert it.sent.take() == [(OWNER, Kind.COPIED, [1, Copied.STORED])]
+    assert it.sent.take() == [(OWNER, Kind.COPIED, [1, CopyVerdict.STORED])]
     assert it.stream(item(2, 6), sequence=2, first=False)
-    assert it.sent.take() == [(OWNER, Kind.COPIED, [2, Copied.STORED]), (OWNER, Kind.LEASE, [1])]
+    assert it.sent.take() == [(OWNER, Kind.COPIED, [2, CopyVerdict.STORED]), (OWNER, Kind.LEASE, [1])]
     it.replicas.validate()
 
 
@@ -78,7 +77,7 @@ def test_it_asks_four_times_a_lease_while_the_link_lasts() -> None:
 def test_writes_are_taken_in_and_acknowledged() -> None:
     it = Sibling().whole()
     it.replicas.copy(OWNER, 2, [item(2, 6)], 0.1)
-    assert it.sent.take() == [(OWNER, Kind.COPIED, [2, Copied.STORED])]
+    assert it.sent.take() == [(OWNER, Kind.COPIED, [2, CopyVerdict.STORED])]
     assert ("sub", 2) in it.items.table
 
 
@@ -118,23 +117,23 @@ def test_a_stream_of_a_piece_makes_the_replica_longer() -> None:
 def test_a_piece_that_does_not_fit_is_refused(piece: Stretch) -> None:
     it = Sibling().whole()
     assert not it.stream(sequence=2, piece=piece)
-    assert it.sent.take() == [(OWNER, Kind.COPIED, [2, Copied.REFUSED])]
+    assert it.sent.take() == [(OWNER, Kind.COPIED, [2, CopyVerdict.REFUSED])]
 
 
 def test_the_middle_of_a_stream_without_its_beginning_is_refused() -> None:
     it = Sibling()
     it.stream(first=False)
-    assert it.sent.take() == [(OWNER, Kind.COPIED, [1, Copied.REFUSED])]
+    assert it.sent.take() == [(OWNER, Kind.COPIED, [1, CopyVerdict.REFUSED])]
 
 
 def test_comparing() -> None:
     it = Sibling().whole()
     tally = it.items.tally(ARC)
     for after, count, digest, verdict in (
-        (0, tally.count, tally.digest, Copied.STORED),
-        (0, tally.count + 1, tally.digest, Copied.DIFFERENT),
-        (900, tally.count, tally.digest, Copied.DIFFERENT),
-        (50, 0, 0, Copied.STORED),  # it shrank, and the item lies before it
+        (0, tally.count, tally.digest, CopyVerdict.STORED),
+        (0, tally.count + 1, tally.digest, CopyVerdict.DIFFERENT),
+        (900, tally.count, tally.digest, CopyVerdict.DIFFERENT),
+        (50, 0, 0, CopyVerdict.STORED),  # it shrank, and the item lies before it
     ):
         it.replicas.check(OWNER, 2, after, count, digest, 0.1)
         assert it.sent.take() == [(OWNER, Kind.COPIED, [2, verdict])]
@@ -203,10 +202,10 @@ def test_a_closed_replica_takes_no_writes_but_is_answered_from_to_the_end_of_its
     it.replicas.close(Stretch(50, 70), 70, 0.0)
     it.replicas.copy(OWNER, 2, [item(2, 6)], 0.2)
     it.stream(sequence=3, now=0.3)
-    assert it.sent.take() == [(OWNER, Kind.COPIED, [sequence, Copied.REFUSED]) for sequence in (1, 2, 3)]
+    assert it.sent.take() == [(OWNER, Kind.COPIED, [sequence, CopyVerdict.REFUSED]) for sequence in (1, 2, 3)]
     assert it.replicas.scope(1.9) == [(ARC, 2.0)]
     it.stream(sequence=4, now=5.0)
-    assert it.sent.take()[-2:] == [(OWNER, Kind.COPIED, [4, Copied.STORED]), (OWNER, Kind.LEASE, [2])]
+    assert it.sent.take()[-2:] == [(OWNER, Kind.COPIED, [4, CopyVerdict.STORED]), (OWNER, Kind.LEASE, [2])]
 
 
 def test_closing_other_keys_or_by_the_owner_himself_changes_nothing() -> None:
@@ -214,7 +213,7 @@ def test_closing_other_keys_or_by_the_owner_himself_changes_nothing() -> None:
     it.replicas.close(Stretch(200, 300), 300, 0.0)
     it.replicas.close(ARC, OWNER, 0.0)
     it.replicas.copy(OWNER, 2, [item(2, 6)], 0.2)
-    assert it.sent.take() == [(OWNER, Kind.COPIED, [2, Copied.STORED])]
+    assert it.sent.take() == [(OWNER, Kind.COPIED, [2, CopyVerdict.STORED])]
 
 
 def test_distrusted_replicas_are_whole_no_longer() -> None:
@@ -240,7 +239,7 @@ def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REPLICAS_MAX", 1)
     it = Sibling().whole()
     it.replicas.copy(77, 1, [item(5, 5)], 0.1)
-    assert it.sent.take() == [(77, Kind.COPIED, [1, Copied.REFUSED])]
+    assert it.sent.take() == [(77, Kind.COPIED, [1, CopyVerdict.REFUSED])]
 
 
 def test_a_flood_of_offers_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.forwarding import AskLists, Lists
-from headgate.broker.core.kv import Kind
-from headgate.broker.core.messages import CONTROLS
+from headgate.broker.core.kv import Copy, Put
+from headgate.broker.core.messages import CONTROLS, STORE
 from headgate.ops.bench.papers.node_ring import NodeRing, word_of
 from headgate.protocol.messages import Answer, Ask, Control, Credit, Deliver, Forward, Message, Puback, Suback
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
 
 SCHEMA: dict[str, Any] = {"attributes": {"symbol": {"type": "string"}}, "placement": "counting"}
+
+PUT, COPY, LEASE = STORE.kind_of(Put), STORE.kind_of(Copy), 7
 
 
 def item(kind: str) -> list[Any]:
@@ -23,12 +25,12 @@ def item(kind: str) -> list[Any]:
 @pytest.mark.parametrize(
     ("message", "word"),
     [
-        (Control(1, [int(Kind.PUT), [1, 2, 0, 3, 3, 0, [item("sub")]]]), "store"),
-        (Control(2, [3, 0, 1, 7, int(Kind.PUT), [1, 2, 0, 3, 3, 0, [item("count"), item("sub")]]]), "store"),
-        (Control(1, [int(Kind.COPY), [1, [item("count")]]]), "copy"),
-        (Control(1, [int(Kind.COPY), [1, [item("use")]]]), "use"),
-        (Control(1, [int(Kind.PUT), [1, 2, 0, 3, 3, 0, [item("schema")]]]), ""),
-        (Control(1, [int(Kind.LEASE), [1]]), ""),
+        (Control(1, [[PUT, [1, 2, 0, 3, 3, 0, [item("sub")]]]]), "store"),
+        (Control(2, [3, 0, 1, 7, [PUT, [1, 2, 0, 3, 3, 0, [item("count"), item("sub")]]]]), "store"),
+        (Control(1, [[COPY, [1, [item("count")]]]]), "copy"),
+        (Control(1, [[COPY, [1, [item("use")]]]]), "use"),
+        (Control(1, [[PUT, [1, 2, 0, 3, 3, 0, [item("schema")]]]]), ""),
+        (Control(1, [[LEASE, [1]]]), ""),
         (Control(3, []), ""),
         (Control(CONTROLS.kind_of(AskLists), []), "ask"),
         (Control(CONTROLS.kind_of(Lists), []), "lists"),
