@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 from headgate.broker.core.keyspace import RING_SIZE, RoutingTable, Segment, Way, distance, successor
-from headgate.broker.core.keyspace.identifiers import absolute_distance
 from headgate.broker.core.keyspace.routing import Step
 from headgate.ops.bench.papers.models import (
     BOTH_WAYS_BASE_4,
@@ -22,7 +21,7 @@ from headgate.ops.bench.papers.models import (
 )
 from headgate.ops.bench.papers.models.fingers import fingers
 from headgate.ops.bench.papers.routing import STATE_SIZES, WITHIN, measure
-from tests.support.rings import ideal_ring, random_members
+from tests.support.rings import absolute_distance, ideal_ring, random_members
 
 # --- 4.1: bi-directional Chord ----------------------------------------------------------------------------------------
 

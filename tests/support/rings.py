@@ -7,10 +7,17 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from headgate.broker.core.keyspace import RING_SIZE, RoutingTable
+from headgate.broker.core.keyspace import RING_SIZE, RoutingTable, distance
 from headgate.ops.bench.papers.models import BOTH_WAYS_BASE_4, FingerPlan, ideal_table
 
-__all__ = ["HostileRing", "hostile_rings", "identifiers", "ideal_ring", "random_members"]
+__all__ = ["HostileRing", "absolute_distance", "hostile_rings", "identifiers", "ideal_ring", "random_members"]
+
+
+def absolute_distance(start: int, end: int) -> int:
+    """Steps the shorter way round: 0 to 2^63."""
+    clockwise = distance(start, end)
+    return min(clockwise, RING_SIZE - clockwise)
+
 
 SUCCESSORS = 3
 

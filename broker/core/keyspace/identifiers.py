@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-__all__ = ["BITS", "RING_SIZE", "absolute_distance", "between", "distance", "hash_identifier", "in_arc", "successor"]
+__all__ = ["BITS", "RING_SIZE", "between", "distance", "hash_identifier", "in_arc", "successor"]
 
 BITS = 64
 RING_SIZE = 1 << BITS
@@ -46,12 +46,6 @@ def in_arc(low: Place, place: Place, high: Place) -> bool:
 def distance(start: int, end: int) -> int:
     """Steps clockwise from start to end: 0 to 2^64 - 1."""
     return (end - start) % RING_SIZE
-
-
-def absolute_distance(start: int, end: int) -> int:
-    """Steps the shorter way round: 0 to 2^63."""
-    clockwise = distance(start, end)
-    return min(clockwise, RING_SIZE - clockwise)
 
 
 def successor(members: Sequence[Place], place: Place) -> Place:

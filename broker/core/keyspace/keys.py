@@ -2,7 +2,6 @@
 
     equality_key(stream, attribute, value)     values that `=` calls equal have one key: 1 and 1.0, 0.0 and -0.0
     prefix_key(prefix)                         the longest literal prefix of a pattern, `quotes/NYSE`
-    record_key(stream)                         the stream's schema, settings and interest summary
     Domain(...).segment(span)                  a range of a declared attribute, as a stretch of ring
 
 The first three are the first eight bytes of SHA-1 over tagged, length-prefixed parts, so that no two kinds and no two
@@ -33,7 +32,6 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.matching import Value
@@ -53,8 +51,6 @@ __all__ = [
     "equality_key",
     "order_preserving_key",
     "prefix_key",
-    "prefix_keys",
-    "record_key",
 ]
 
 CELLS_MAX = 2**48
@@ -100,17 +96,6 @@ def equality_key(stream: str, attribute: str, value: Value) -> int | None:
 def prefix_key(prefix: str) -> int:
     """The key of a topic's leading levels, `quotes/NYSE`; the first is the stream."""
     return _hash(b"prefix", _bytes(prefix))
-
-
-def prefix_keys(topic: str, depths: Iterable[int]) -> list[int]:
-    """The keys that an event of this topic visits, when prefixes of so many levels are in use."""
-    levels = topic.split("/")
-    return [prefix_key("/".join(levels[:depth])) for depth in sorted({*depths}) if 0 < depth <= len(levels)]
-
-
-def record_key(stream: str) -> int:
-    """The key of the stream's record."""
-    return _hash(b"record", _bytes(stream))
 
 
 def attribute_start(stream: str, attribute: str) -> int:

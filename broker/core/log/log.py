@@ -230,7 +230,7 @@ class Log:
         self.vouched = True  # nobody can know more of our log than we do: it may be written to
         self.logs: dict[LogName, HeldLog] = {}
         self.pending_bytes = 0
-        self.appended = self.stored_rows = self.failed = self.late = 0
+        self.appended = self.failed = self.late = 0
         self.needed = 0
         """On how many other disks a row has to be; none while this broker never heard of any other."""
         self.crowded: dict[int, Any] = {}
@@ -424,7 +424,6 @@ class Log:
             if held is not None:
                 grown[held.name] = held
                 held.grew(pending.first, pending.count, len(pending.row), pending.time, pending.producer is not None)
-                self.stored_rows += 1
                 if held.own:
                     self.landed.append(Landed(held, pending.first, held.next, pending.row))
             pending.tell("", now)

@@ -18,7 +18,7 @@ from headgate.broker.core.keyspace import (
     equality_key,
     prefix_key,
 )
-from headgate.broker.core.keyspace.keys import CELLS_MAX, attribute_start, order_preserving_key, prefix_keys, record_key
+from headgate.broker.core.keyspace.keys import CELLS_MAX, attribute_start, order_preserving_key
 from headgate.matching.values import equal, less, less_or_equal
 
 values = st.one_of(
@@ -94,7 +94,6 @@ def test_kinds_and_splits_of_the_same_letters_are_apart() -> None:
         equality_key("a", "b", "cd"),
         prefix_key("ab"),
         prefix_key("ab/c"),
-        record_key("ab"),
         attribute_start("ab", "c"),
         attribute_start("a", "bc"),
     ]
@@ -106,15 +105,7 @@ def test_keys_are_the_same_for_ever() -> None:
     assert equality_key("quotes", "symbol", "OTE") == 14520460154843596054
     assert equality_key("quotes", "price", 1) == 16771943234437124203
     assert prefix_key("quotes/NYSE") == 11368720685891401433
-    assert record_key("quotes") == 12347552969777793646
     assert attribute_start("quotes", "price") == 5754802388391143039
-
-
-def test_a_topic_visits_its_prefixes_in_use() -> None:
-    topic = "quotes/NYSE/OTE"
-    assert prefix_keys(topic, [1, 3]) == [prefix_key("quotes"), prefix_key(topic)]
-    assert prefix_keys(topic, [4, 2, 2, 0]) == [prefix_key("quotes/NYSE")]
-    assert prefix_keys(topic, []) == []
 
 
 # --- Spans ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import MESH_BROKERS_MAX, RING_SIZE, RoutingTable, Way, distance, successor
-from headgate.broker.core.keyspace.identifiers import absolute_distance
 from headgate.broker.core.keyspace.routing import Step
 from headgate.ops.bench.papers.models import (
     BOTH_WAYS_BASE_2,
@@ -21,7 +20,7 @@ from headgate.ops.bench.papers.models import (
     travel,
 )
 from headgate.ops.bench.papers.models.fingers import FingerKey, Path, finger_keys, fingers, links
-from tests.support.rings import HostileRing, hostile_rings, ideal_ring, identifiers, random_members
+from tests.support.rings import HostileRing, absolute_distance, hostile_rings, ideal_ring, identifiers, random_members
 
 PLANS = [BOTH_WAYS_BASE_4, ONE_WAY_BASE_2, BOTH_WAYS_BASE_2]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.broker.core.membership import Heard, Post
 from headgate.broker.core.membership.merge import Healing
 from headgate.broker.core.membership.messages import Fenced, Look, Meet, Seen
-from headgate.broker.simulator.scenarios import RingOptions, run_ring
+from headgate.broker.simulator.scenarios import RingOptions, play
 from tests.support.chord_parts import at, letter, machine_at, new_identity, said
 
 
@@ -42,5 +42,5 @@ def test_a_member_that_hears_of_another_ring_looks_soon() -> None:
 
 def test_two_rings_that_meet_become_one() -> None:
     for seed in range(3):
-        verdict = run_ring(RingOptions(seed, nodes=8, list_length=2, kind="partition"))
+        verdict = play(RingOptions(seed, nodes=8, list_length=2, kind="partition"))
         assert verdict.failure == ""
