@@ -29,6 +29,7 @@ from headgate.protocol.data import LogKind
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.messages import Control, Letter
 from headgate.protocol.wire import decode, encode
+from tests.support.node_world import NodeWorld
 
 SAID = (LETTERS, CONTROLS, STORE)
 EVERY = [pytest.param(one, id=f"{said.envelope}-{one.message.__name__}") for said in SAID for one in said]
@@ -127,6 +128,12 @@ def test_a_kind_that_nobody_declared_is_refused() -> None:
     for said in SAID:
         with pytest.raises(ProtocolViolation, match="has kind 199"):
             said.read(199, [])
+
+
+def test_every_declared_message_has_its_handler() -> None:
+    cluster = NodeWorld().node.cluster
+    assert {one.message for one in CONTROLS} <= cluster.table_of_controls.keys()
+    assert {one.message for one in STORE} <= cluster.keyed._table.keys()
 
 
 # --- The mechanism ----------------------------------------------------------------------------------------------------

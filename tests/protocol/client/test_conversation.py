@@ -19,6 +19,7 @@ from headgate.protocol.messages import (
     LogChunk,
     Message,
     Ping,
+    Pong,
     Puback,
     Publish,
     ReadLog,
@@ -29,6 +30,7 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
+from headgate.protocol.wire import session
 from tests.support.peer_events import deliver
 
 
@@ -55,6 +57,10 @@ def subscribed(conversation: Conversation, pattern: str = "a") -> int:
     conversation.handle(Suback(message.request, message.subscription))
     assert outcome.settled and outcome.error is None
     return inbox.number
+
+
+def test_every_message_that_a_session_lets_through_has_its_handler() -> None:
+    assert session._FROM_BROKER - {Pong} <= begun()._handlers.keys()
 
 
 def test_hello_goes_on_with_the_session() -> None:

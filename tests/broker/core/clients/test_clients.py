@@ -19,6 +19,8 @@ from headgate.protocol.messages import (
     Hello,
     Interest,
     Mode,
+    Ping,
+    Pong,
     Puback,
     Scope,
     Suback,
@@ -27,6 +29,7 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
+from headgate.protocol.wire import session
 from tests.support.builders import make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
 
@@ -34,6 +37,10 @@ from tests.support.node_world import NodeWorld
 def error_in(messages: list[Any]) -> Error:
     (error,) = (message for message in messages if isinstance(message, Error))
     return error
+
+
+def test_every_message_that_a_session_lets_through_has_its_handler() -> None:
+    assert session._FROM_CLIENT - {Ping, Pong} <= NodeWorld().node.clients.table.keys()
 
 
 # --- HELLO ------------------------------------------------------------------------------------------------------------
