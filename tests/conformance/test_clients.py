@@ -13,9 +13,11 @@ import pytest
 from headgate.protocol.client import ClientLimits
 from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
 from tests.support.both_worlds import WORLDS, taken
-from tests.support.fake_broker import fake_broker
+from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.threaded import Threaded, in_thread
+
+Fake = Threaded[FakeBroker]
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +29,12 @@ def broker() -> Iterator[Threaded[LiveBroker]]:
 @pytest.fixture(params=WORLDS.values(), ids=WORLDS)
 def kind(request: pytest.FixtureRequest) -> Any:
     return request.param
+
+
+@pytest.fixture
+def fake() -> Iterator[Fake]:
+    with in_thread(fake_broker) as threaded:
+        yield threaded
 
 
 @pytest.fixture
@@ -141,7 +149,10 @@ def test_nothing_comes_after_unsubscribing(client: Any) -> None:
         ("wait_seconds", None, "a number of seconds, 0 or more, not None"),
         ("linger_seconds", "1", "a number of seconds"),
         ("heartbeat_seconds", None, "a number of seconds"),
+        ("linger_seconds", -1, "a number of seconds, 0 or more"),
         ("credit", 1.5, "a whole number"),
+        ("credit", 0, "how many deliveries may be under way, at least 1"),
+        ("batch_events", 5000, "1 to 4096"),
         ("batch_events", None, "a whole number"),
         ("name", 7, "a string"),
         ("producer", b"me", "a string"),
@@ -224,7 +235,7 @@ def test_closing_does_not_wait_for_a_broker_that_is_gone(kind: Any) -> None:
 
 
 def test_nobody_there(kind: Any) -> None:
-    with pytest.raises(CannotConnect):
+    with pytest.raises(CannotConnect, match="is a broker running there"):
         kind("127.0.0.1:1")
 
 
@@ -269,3 +280,107 @@ def test_a_full_subscription_loses_the_oldest_and_is_told(kind: Any) -> None:
         assert unread.lost == 100 - len(found) > 30 and unread.gaps[0].reason == "slow consumer"
         assert read.lost == 0
         client.close()
+
+
+def test_an_event_is_published_with_all_its_parts(kind: Any, fake: Fake) -> None:
+    with kind(fake.thing.address, name="me", linger_seconds=60) as client:
+        client.publish("a/b", {"x": 1, "deep": {"y": 2.5}}, "text")
+        (batch,) = fake.thing.batches
+        assert (batch.topics, batch.count, batch.complete, batch.column("deep.y")) == ("a/b", 1, True, [2.5])
+        assert (client.broker, client.address, client.connected) == ("fake", fake.thing.address, True)
+        assert fake.thing.hellos[0].name == "me"
+    assert fake.thing.goodbyes == 1
+
+
+def test_fire_returns_when_it_was_sent(kind: Any, fake: Fake) -> None:
+    with kind(fake.thing.address, heartbeat_seconds=300) as client:
+        fake.thing.acknowledging = False
+        client.publish("a", mode="fire")
+        client.publish_batch("a", None, [b"x"] * 3, mode="fire")
+        client.ask("status")
+        assert [publish.sequence for publish in fake.thing.published] == [0, 0]
+        fake.thing.acknowledging = True
+
+
+def test_columns_go_by_stream_and_in_order(kind: Any, fake: Fake) -> None:
+    with kind(fake.thing.address) as client:
+        client.publish_batch(["a/1", "b/1", "a/2", "b/2"], {"x": [1, 2, 3, 4]}, [b""] * 4)
+        found = [(batch.topics, batch.column("x")) for batch in fake.thing.batches]
+        assert found == [("a/1\na/2", [1, 3]), ("b/1\nb/2", [2, 4])]
+        client.publish_batch("a", {"x": range(9000)}, [b""] * 9000)
+        assert [batch.count for batch in fake.thing.batches[2:]] == [4096, 4096, 808]
+        client.publish_batch("a", None, [])
+
+
+def test_refusals_reach_who_waits_or_the_flush(kind: Any, fake: Fake) -> None:
+    fake.thing.refusals |= {"bad": ErrorCode.BAD_TOPIC, "a/#": ErrorCode.BAD_PATTERN}
+    with kind(fake.thing.address) as client:
+        with pytest.raises(Refused) as caught:
+            client.publish("bad")
+        assert (caught.value.code, client.failure_count) == (ErrorCode.BAD_TOPIC, 0)
+        client.publish_soon("bad")
+        client.publish_soon("bad")
+        with pytest.raises(Refused):
+            client.flush()
+        client.flush()
+        assert client.failure_count == 2 and {type(error) for error in client.failures} == {Refused}
+        with pytest.raises(Refused):
+            client.publish_batch(["good", "bad"], None, [b"", b""])
+        with pytest.raises(Refused, match="script"):
+            client.subscribe("a/#")
+        with pytest.raises(Refused, match="no verb"):
+            client.ask("nonsense")
+        with pytest.raises(LocalError):
+            client.publish("a//b")
+        client.publish("good")
+
+
+def test_a_lost_session_leaves_outcomes_unknown_and_subscribes_again(kind: Any, fake: Fake) -> None:
+    with kind(fake.thing.address, linger_seconds=0) as client:
+        subscription = client.subscribe("a", "x > 0")
+        fake.thing.acknowledging = False
+        client.publish_soon("b")
+        fake.run(fake.thing.until(lambda: fake.thing.published))
+
+        def misfortune(broker: FakeBroker) -> None:
+            broker.drop()
+            broker.forget()
+            broker.acknowledging = True
+
+        fake.call(misfortune)
+        with pytest.raises(UnknownOutcome) as caught:
+            client.flush()
+        assert caught.value.events == 1
+        client.publish("a", {"x": 1})
+        (again,) = fake.thing.session.subscriptions.values()
+        assert (again.subscription, again.condition) == (subscription.number, "x > 0")
+        assert taken(subscription, 1)[0].attributes == {"x": 1}
+        assert len(subscription.gaps) == 1 and "session ended" in subscription.gaps[0].reason
+
+
+def test_a_question_in_flight_is_lost_with_the_connection(kind: Any, fake: Fake) -> None:
+    with kind(fake.thing.address) as client:
+
+        def cut() -> None:
+            fake.run(fake.thing.until(lambda: fake.thing.asked))
+            fake.call(FakeBroker.drop)
+
+        thread = threading.Thread(target=cut)
+        thread.start()
+        with pytest.raises(ConnectionLost):
+            client.ask("silence")
+        thread.join()
+
+
+def test_nobody_to_be_reached_is_told_to_everybody(kind: Any, fake: Fake) -> None:
+    client = kind(fake.thing.address, retry_seconds=0.05)
+    subscription = client.subscribe("a")
+    fake.run(fake.thing.close())
+    with pytest.raises((UnknownOutcome, ConnectionLost)):
+        client.publish("a")
+    calls = (lambda: client.publish("a"), client.flush, client.ready, lambda: client.subscribe("a"))
+    for call in (*calls, lambda: client.ask("x"), lambda: taken(subscription, 1)):
+        with pytest.raises(ConnectionLost):
+            call()
+    subscription.close()
+    client.close()

@@ -10,7 +10,6 @@ import pytest
 from headgate.protocol.aio import Client, connect
 from headgate.protocol.client import ClientLimits
 from headgate.protocol.errors import (
-    CannotConnect,
     ConnectionLost,
     ErrorCode,
     Fenced,
@@ -38,16 +37,6 @@ async def lost_connection(fake: FakeBroker, client: Client, meanwhile: Callable[
     meanwhile()
     await fake.until(lambda: len(fake.hellos) > count)
     await client.ask("status")
-
-
-async def test_a_lone_publish_is_a_batch_of_one_and_waits_for_nobody() -> None:
-    async with fake_broker() as fake, await connect(fake.address, linger_seconds=60, name="me") as client:
-        await client.publish("a/b", {"x": 1, "deep": {"y": 2.5}}, "text")
-        (batch,) = fake.batches
-        assert (batch.topics, batch.count, batch.complete) == ("a/b", 1, True)
-        assert batch.column("deep.y") == [2.5]
-        assert fake.hellos[0].name == "me"
-        assert (client.broker, client.address, client.connected) == ("fake", fake.address, True)
 
 
 async def test_what_is_published_in_one_turn_travels_together() -> None:
@@ -91,26 +80,6 @@ async def test_no_linger_is_no_batching() -> None:
         assert [batch.count for batch in fake.batches] == [1] * 5
 
 
-async def test_fire_returns_when_it_was_sent() -> None:
-    async with fake_broker() as fake, await connect(fake.address) as client:
-        fake.acknowledging = False
-        await client.publish("a", mode="fire")
-        await client.publish_batch("a", None, [b"x"], mode="fire")
-        await fake.until(lambda: len(fake.published) == 2)
-        assert [publish.sequence for publish in fake.published] == [0, 0]
-
-
-async def test_columns_go_by_stream_and_in_order() -> None:
-    async with fake_broker() as fake, await connect(fake.address) as client:
-        topics = ["a/1", "b/1", "a/2", "b/2"]
-        await client.publish_batch(topics, {"x": [1, 2, 3, 4]}, [b""] * 4)
-        found = [(batch.topics, batch.column("x")) for batch in fake.batches]
-        assert found == [("a/1\na/2", [1, 3]), ("b/1\nb/2", [2, 4])]
-        await client.publish_batch("a", {"x": range(9000)}, [b""] * 9000)
-        assert [batch.count for batch in fake.batches[2:]] == [4096, 4096, 808]
-        await client.publish_batch("a", None, [])
-
-
 async def test_only_columns_of_interest_are_sent() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         fake.say(Interest("a", ["x"]))
@@ -118,25 +87,6 @@ async def test_only_columns_of_interest_are_sent() -> None:
         await client.publish("a", {"x": 1, "y": 2})
         await client.publish("b", {"x": 1, "y": 2})
         assert [(list(batch.columns), batch.complete) for batch in fake.batches] == [(["x"], False), (["x", "y"], True)]
-
-
-async def test_a_refusal_reaches_who_awaits_and_is_kept_for_who_does_not() -> None:
-    async with fake_broker() as fake, await connect(fake.address) as client:
-        fake.refusals["bad"] = ErrorCode.BAD_TOPIC
-        with pytest.raises(Refused) as caught:
-            await client.publish("bad")
-        assert caught.value.code == ErrorCode.BAD_TOPIC
-        assert client.failure_count == 0
-        client.publish_soon("bad")
-        client.publish_soon("bad")
-        with pytest.raises(Refused):
-            await client.flush()
-        await client.flush()
-        assert client.failure_count == 2
-        assert [type(error) for error in client.failures] == [Refused]
-        with pytest.raises(Refused):
-            await client.publish_batch(["good", "bad"], None, [b"", b""])
-        await client.publish("good")
 
 
 async def test_what_is_no_event_is_refused_before_it_joins_a_batch() -> None:
@@ -274,16 +224,6 @@ async def test_nobody_to_be_reached_is_told_to_everybody() -> None:
         await client.close()
 
 
-async def test_a_refused_subscription_and_a_refused_question() -> None:
-    async with fake_broker() as fake, await connect(fake.address) as client:
-        fake.refusals["a/#"] = ErrorCode.BAD_PATTERN
-        with pytest.raises(Refused, match="script"):
-            await client.subscribe("a/#")
-        with pytest.raises(Refused, match="no verb"):
-            await client.ask("nonsense")
-        assert await client.ask("status") == {"name": "fake"}
-
-
 async def test_giving_up_a_subscribe_takes_it_back() -> None:
     async with fake_broker() as fake, await connect(fake.address) as client:
         fake.acknowledging = False
@@ -314,19 +254,6 @@ async def test_close_without_a_connection_tells_what_was_lost_with_it() -> None:
         with pytest.raises(ConnectionLost):
             await client.close()
         await client.close()
-
-
-async def test_no_broker_no_client() -> None:
-    async with fake_broker() as fake:
-        await fake.close()
-        with pytest.raises(CannotConnect):
-            await connect(fake.address)
-    with pytest.raises(LocalError):
-        await connect("localhost", credit=0)
-    with pytest.raises(LocalError):
-        await connect("localhost", linger_seconds=-1)
-    with pytest.raises(LocalError):
-        await connect("localhost", batch_events=5000)
 
 
 async def test_what_is_to_be_stored_carries_a_stamp_and_no_outcome_is_unknown() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.client import ClientLimits
-from headgate.protocol.errors import CannotConnect, ConnectionLost, ErrorCode, LocalError, Refused, UnknownOutcome
+from headgate.protocol.errors import ConnectionLost, LocalError, UnknownOutcome
 from headgate.protocol.messages import Interest
 from tests.support.fake_broker import FakeBroker, fake_broker
 from tests.support.limited import connect_blocking_limited
@@ -24,15 +24,6 @@ Fake = Threaded[FakeBroker]
 def fake() -> Iterator[Fake]:
     with in_thread(fake_broker) as threaded:
         yield threaded
-
-
-def test_publish_returns_with_the_answer(fake: Fake) -> None:
-    with connect_blocking(fake.thing.address, name="me") as client:
-        client.publish("a/b", {"x": 1, "deep": {"y": 2}}, "text")
-        (batch,) = fake.thing.batches
-        assert (batch.topics, batch.column("deep.y")) == ("a/b", [2])
-        assert (client.broker, client.address, client.connected) == ("fake", fake.thing.address, True)
-    assert fake.thing.goodbyes == 1
 
 
 def test_soon_fills_batches_and_flush_waits(fake: Fake) -> None:
@@ -53,43 +44,6 @@ def test_the_linger_is_over_at_the_next_call_after_it(fake: Fake) -> None:
         client.publish_soon("a")
         client.ask("status")
         assert [batch.count for batch in fake.thing.batches] == [3]
-
-
-def test_fire_waits_for_nothing(fake: Fake) -> None:
-    with connect_blocking(fake.thing.address, heartbeat_seconds=300) as client:
-        fake.thing.acknowledging = False
-        client.publish("a", mode="fire")
-        client.publish_batch("a", None, [b"x"] * 3, mode="fire")
-        client.ask("status")
-        assert [publish.sequence for publish in fake.thing.published] == [0, 0]
-
-
-def test_columns(fake: Fake) -> None:
-    with connect_blocking(fake.thing.address) as client:
-        client.publish_batch("a", {"x": range(9000)}, [b""] * 9000)
-        assert [batch.count for batch in fake.thing.batches] == [4096, 4096, 808]
-        client.publish_batch("a", None, [])
-
-
-def test_refusals_reach_the_caller_or_the_flush(fake: Fake) -> None:
-    fake.thing.refusals["bad"] = ErrorCode.BAD_TOPIC
-    with connect_blocking(fake.thing.address) as client:
-        with pytest.raises(Refused):
-            client.publish("bad")
-        assert client.failure_count == 0
-        client.publish_soon("bad")
-        with pytest.raises(Refused):
-            client.flush()
-        assert (client.failure_count, len(client.failures)) == (1, 1)
-        with pytest.raises(Refused):
-            client.publish_batch(["good", "bad"], None, [b"", b""])
-        with pytest.raises(Refused):
-            client.subscribe("bad")
-        with pytest.raises(Refused):
-            client.ask("nonsense")
-        with pytest.raises(LocalError):
-            client.publish("a//b")
-        client.publish("good")
 
 
 def test_more_than_fits_waits_for_room(fake: Fake) -> None:
@@ -120,39 +74,6 @@ def test_a_resumed_session_loses_and_doubles_nothing(fake: Fake) -> None:
         assert fake.thing.hellos[1].session == fake.thing.session.key
 
 
-def test_a_lost_session_leaves_the_outcome_unknown(fake: Fake) -> None:
-    with connect_blocking(fake.thing.address, linger_seconds=0) as client:
-        subscription = client.subscribe("a", "x > 0")
-        fake.thing.acknowledging = False
-        client.publish_soon("b")
-        fake.run(fake.thing.until(lambda: fake.thing.published))
-
-        def misfortune(broker: FakeBroker) -> None:
-            broker.drop()
-            broker.forget()
-            broker.acknowledging = True
-
-        fake.call(misfortune)
-        with pytest.raises(UnknownOutcome):
-            client.flush()
-        client.publish("a", {"x": 1})
-        assert next(subscription).attributes == {"x": 1}
-        assert len(subscription.gaps) == 1
-
-
-def test_nobody_to_be_reached(fake: Fake) -> None:
-    client = connect_blocking(fake.thing.address, retry_seconds=0.05)
-    subscription = client.subscribe("a")
-    fake.run(fake.thing.close())
-    with pytest.raises((UnknownOutcome, ConnectionLost)):
-        client.publish("a")
-    for call in (lambda: client.publish("a"), client.flush, client.ready, lambda: next(subscription)):
-        with pytest.raises(ConnectionLost):
-            call()
-    subscription.close()
-    client.close()
-
-
 def test_seconds_bound_a_call_and_not_what_was_published(fake: Fake) -> None:
     with connect_blocking(fake.thing.address, linger_seconds=0) as client:
         fake.run(fake.thing.close())
@@ -169,20 +90,6 @@ def test_seconds_bound_a_call_and_not_what_was_published(fake: Fake) -> None:
         client.flush(20)
         assert sorted(batch.column("x") for batch in fake.thing.batches)[-2:] == [[1], [2, 3]]
         assert client.ask("status", seconds=20) == {"name": "fake"}
-
-
-def test_a_question_in_flight_is_lost_with_the_connection(fake: Fake) -> None:
-    with connect_blocking(fake.thing.address) as client:
-
-        def cut() -> None:
-            fake.run(fake.thing.until(lambda: fake.thing.asked))
-            fake.call(FakeBroker.drop)
-
-        thread = threading.Thread(target=cut)
-        thread.start()
-        with pytest.raises(ConnectionLost):
-            client.ask("silence")
-        thread.join()
 
 
 def together(*works: Callable[[], object]) -> list[object]:
@@ -287,12 +194,6 @@ def test_close_without_a_connection_tells_what_was_lost_with_it(fake: Fake) -> N
     with pytest.raises(ConnectionLost):
         client.close()
     client.close()
-
-
-def test_no_broker_no_client(fake: Fake) -> None:
-    fake.run(fake.thing.close())
-    with pytest.raises(CannotConnect, match="is a broker running there"):
-        connect_blocking(fake.thing.address)
 
 
 def test_what_brokers_filter_on_is_known_when_they_have_said_it(fake: Fake) -> None:

@@ -70,7 +70,7 @@ def test_a_broker_that_never_answers_is_given_up(fake: Fake) -> None:
         linked(fake.thing.address, limits=ClientLimits(handshake_seconds=0.05)).open(0.0)
 
 
-def test_after_a_long_silence_it_polls_before_it_speaks(fake: Fake) -> None:
+def test_after_a_long_silence_it_looks_before_it_speaks(fake: Fake) -> None:
     clock = Clock()
     link = linked(fake.thing.address, clock=clock)
     link.open(0.0)
