@@ -66,8 +66,9 @@ def test_it_may_wait_for_a_broker_to_come(fake: Fake) -> None:
 
 def test_a_broker_that_never_answers_is_given_up(fake: Fake) -> None:
     fake.thing.silent = True
-    with pytest.raises(CannotConnect, match="no answer within"):
+    with pytest.raises(CannotConnect, match="no answer within") as caught:
         linked(fake.thing.address, limits=ClientLimits(handshake_seconds=0.05)).open(0.0)
+    assert isinstance(caught.value.__cause__, ConnectionLost) and "no answer" in str(caught.value.__cause__)
 
 
 def test_after_a_long_silence_it_looks_before_it_speaks(fake: Fake) -> None:

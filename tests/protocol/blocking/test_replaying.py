@@ -90,6 +90,17 @@ def test_a_broker_that_does_not_answer_holds_nobody_up_for_longer_than_asked(
         assert [event.attributes["n"] for event in take(past, 1)] == [0]
 
 
+def test_one_that_is_closed_waits_for_no_answer(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connect_blocking(fake.thing.address) as client:
+        past = live(client)
+        monkeypatch.setitem(fake.thing._handlers, Ask, lambda session, message: None)
+        assert past._replaying is not None
+        past._replaying._rests_until = 0.0
+        assert past.take(0.01) == [] and past._replaying.is_late
+        past.close()
+        assert list(past) == []
+
+
 def test_what_was_delivered_need_not_wait_for_a_broker_to_be_back(fake: Fake) -> None:
     with connect_blocking(fake.thing.address) as client:
         past = live(client)

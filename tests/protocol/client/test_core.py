@@ -1,9 +1,11 @@
-"""What a client shows of itself is what its parts know."""
+"""The core of a client: it shows what its parts know, and waits in tasks."""
 
 from __future__ import annotations
 
+import pytest
+
 from headgate.protocol.addresses import Addresses
-from headgate.protocol.client import ClientCore, ClientOptions, Conversation, Outcome
+from headgate.protocol.client import ClientCore, ClientOptions, Conversation, Outcome, Settled, Task
 from headgate.protocol.client.producing import Producer
 from headgate.protocol.errors import HeadgateError, LocalError
 from headgate.protocol.messages import Gap, Welcome
@@ -40,3 +42,31 @@ def test_it_shows_what_its_parts_know() -> None:
     assert (overview.address, overview.broker, overview.connected, overview.reconnects) == ("b:7400", "bob", True, 2)
     assert overview.hindrance is reason
     assert (len(overview.failures), overview.failure_count, overview.lost, overview.malformed) == (1, 3, 7, 4)
+
+
+def test_who_waits_for_a_confirmation_is_told_of_the_end() -> None:
+    conversation = Conversation(ClientOptions(), Outcome)
+    core = ClientCore(ClientOptions(), conversation, Link(), lambda: 0.0)  # type: ignore[arg-type]
+    inbox = conversation.inbox("a", "", {})
+    task = Task(core.confirming(inbox))
+    wanted = task.begin()
+    assert isinstance(wanted, Settled) and not wanted.outcome.settled
+    inbox.end(discard=True)
+    assert wanted.outcome.settled
+    with pytest.raises(LocalError, match="closed"):
+        task.give(None)
+
+
+def test_who_waits_for_a_confirmation_waits_for_that_of_the_session_that_there_is() -> None:
+    conversation = Conversation(ClientOptions(), Outcome)
+    core = ClientCore(ClientOptions(), conversation, Link(), lambda: 0.0)  # type: ignore[arg-type]
+    inbox = conversation.inbox("a", "", {})
+    task = Task(core.confirming(inbox))
+    first = task.begin()
+    inbox.confirm()
+    inbox.unconfirm(Outcome())
+    second = task.give(None)
+    assert isinstance(first, Settled) and isinstance(second, Settled)
+    assert first.outcome.settled and not second.outcome.settled
+    inbox.confirm()
+    assert task.give(None) is None
