@@ -1,9 +1,14 @@
 """The wire: how two processes talk. This folder's root is pure; each world that does I/O is a folder below it.
 
-Read in this order: `SPEC.md` (every byte), `messages` (the vocabulary; between brokers `peer_messages`, about logs
-`log_messages`), `batch` (the unit), `codec`, `fields`, `peer_codec` and `log_codec` (message and bytes), `frames`
-(bytes and frames), `session` (the machine that a host drives), `log_rows` (a batch in a log), `errors`, `limits`. Then
-`aio` (asyncio: the client, and the connection that the daemon uses too) and `blocking` (threads, Spark tasks).
+Order of reading: `SPEC.md` (every byte), `messages` (the vocabulary), `errors`, `limits`, `addresses`. Then the rooms,
+from the ground up, each with a manual in its `__init__`:
+
+    data        batches in columns, records, match columns, rows of logs
+    wire        frames, the codec of messages, and the session that a host drives
+    client      what a client does, without I/O
+    aio         the client on an event loop, and the connection that the daemon uses too
+    blocking    the client for threads and Spark tasks
+    spark       the PySpark data source
 
 Re-exported here: Batch, Portion, make_batch, Session, Role, State, ErrorCode, HeadgateError, LocalError,
 ProtocolViolation, Refused, Fenced, OutOfSequence, CannotConnect, ConnectionLost, UnknownOutcome, VERSION. Nothing here

@@ -1,5 +1,8 @@
 """The client without I/O: what the asyncio and the blocking client do alike, as machines and as work for tasks.
 
+A client keeps one connection to a broker. It says HELLO, sends batches and subscriptions, and keeps each until the
+broker has answered it; when the connection is lost it dials again and goes on where both sides agree that they were.
+
 A world (`aio`, `blocking`) has sockets, timers and locks, and three things that rest on this room: a client on
 `ClientCore`, a link on `LinkCore`, and a driver of tasks.
 

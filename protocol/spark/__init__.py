@@ -7,11 +7,9 @@
 Spark finds it through `pyspark_headgate.py`, one folder level up. Nothing is loaded here: a worker that only decodes
 rows must not pay for what the driver needs, and the other way round.
 
-Read in this order: `options` (what a user sets), `errors`, `source` (the front of it); for writing `layout` (which
-column is what), `records` and `frames` (Arrow to bytes), `marks` (by what a write is known again), `sending` (a retry
-never publishes twice), `rerun` (nor does another run), `batch_writer` and `stream_writer`; for reading `positions`
-(offsets), `schemas`, `fetching`, `decoding` (`opening`, `attributes`), `batch_reader`, `stream_reader`; beside them
-`state_reader`.
+Order of reading: `options` (what a user sets), `errors`, `limits`, `source` (the front of it), `connecting`; to publish
+`layout` (which column is what), the room `writing`, then `batch_writer` and `stream_writer`; to read `schemas`, the
+room `reading`, then `batch_reader` and `stream_reader`; beside them `state_reader`, the state of a cluster as rows.
 """
 
 __all__: list[str] = []

@@ -16,8 +16,8 @@ An answer that waits for another broker or for the disk is a `Later`, and ends i
 refusal, the link, or a bound of time (the timer `INQUIRIES`). The timers `AUDIT_LINES` and `AUDIT_ACKS` write what the
 audit gathered, and ask clients what they have taken.
 
-Order of reading: `clients`, `publishers`, `questions`, `inquiries`, `explain` (the verbs `ring` and `explain`),
-`schema_changes`, `audit`.
+Order of reading: `clients`, `publishers`, `questions`, `inquiries`, `explain` (two verbs:
+what the ring looks like, and why a subscription gets an event), `schema_changes`, `pages`, `audit`, `messages`.
 """
 
 from . import clients, inquiries, pages, questions

@@ -1,10 +1,10 @@
 """Joins membership, links and the store of keys: who answers for a key, and how a message gets there.
 
 **Contract.** `Cluster` is what the rooms above ask. `place_of(key)` is `HERE` (answered for by this broker), the
-identifier of a broker to hand it to, or `WAIT` (nobody can answer just now); it holds as long as `epoch` stays the
-same. `scope(now)` is what may be answered for here. `linked`, `broadcast` and `peers.tell` reach other brokers;
-`take_controls` says who handles which kind of control message. What comes of an input for the parts above is a
-`ClusterEvent`, taken out with `take_events`: of the store, or `Moved`, when keys may have another place now.
+identifier of a broker to hand it to, or `WAIT` (no broker can answer just now). Call `scope(now)` first, which says
+what may be answered for here; the answer is valid until `epoch` changes. `linked`, `broadcast` and `peers.tell` reach
+other brokers; `take_controls` says who handles which kind of control message. What comes of an input for the parts
+above is a `ClusterEvent`, taken out with `take_events`: of the store, or `Moved`, when keys may have another place now.
 
 **How the parts meet.** Membership names the brokers before and after us; links reach them; both make the routing table
 and the `View` that the store works with. The stores of two linked brokers talk by `StoreMessage`; a message for a key

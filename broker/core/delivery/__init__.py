@@ -10,10 +10,10 @@ connection allow. `plans_of` and `relay` are the same two steps for a batch that
 events got their numbers at another broker.
 
 **Contract.** Events of one stream reach a session in the order of `carry` and `relay`. An event that was matched for a
-session is sent on its link, waits in its outbox, or is counted in a GAP of the session: never less than was lost, and
-too much only after a lost connection. Outboxes are bounded by bytes, one by one and all together; `slow_consumer` says
-who pays. What may be said at once is an effect (`Send`). Two timers are set here: `DRAINING`, outboxes go on when other
-inputs had their turn, and `GRACE`, when the first session without a connection ends.
+session is sent on its link, waits in its outbox, or is counted in a GAP of the session. The count in a GAP is never too
+low. It can be too high only after a connection broke. Outboxes are bounded by bytes, one by one and all together;
+`slow_consumer` says who pays. What may be said at once is an effect (`Send`). Two timers are set here: `DRAINING`,
+outboxes go on when other inputs had their turn, and `GRACE`, when the first session without a connection ends.
 
 **Vocabulary.** A *plan* is the sessions that get one event, with the numbers of their subscriptions. A *lane* is a plan
 that a topic alone decides, remembered. *Held* is a subscription whose client says that it takes no more for now.

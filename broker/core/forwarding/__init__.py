@@ -7,12 +7,12 @@ and has to be matched once for each of them, by whoever owns that key. `Forwardi
     FORWARD        to each other broker its rows, with the dimensions that it is asked for; it splits again
     backlog        while nobody answers for a key of it; what came later waits behind it
 
-**Contract.** `publish` takes a batch of an own publisher or raises, having done nothing. Parts of one split never
-overlap, so nothing is matched twice, whatever two brokers think of each other's keys; and nothing is matched where the
-answer may be out of date. Events of one publisher stay in order, also while keys change their owner. A row that goes
-nowhere within a bound of time is lost, counted, and told to every subscriber of its stream (`losses`, `Loss`), at
-least as many as were lost. In a cluster where everybody holds every key all of this costs one comparison. `BACKLOG`
-and `GATHERING` are the timers by which it looks again.
+**Contract.** `publish` takes a batch of an own publisher or raises, having done nothing. Each row and key of a split
+goes to exactly one broker. So nothing is matched twice, even while two brokers disagree about who owns a key; and
+nothing is matched where the answer may be out of date. Events of one publisher stay in order, also while keys change
+their owner. A row that goes nowhere within a bound of time is lost, counted, and told to every subscriber of its stream
+(`losses`, `Loss`), at least as many as were lost. In a cluster where everybody holds every key all of this costs one
+comparison. `BACKLOG` and `GATHERING` are the timers by which it looks again.
 
 **Counted subscriptions** (`counted`) rest on several lists instead of at one owner. The accepting broker asks for the
 lists of a batch (`AskLists`; answered by `Lists`, made by `list_messages`) and counts on how many each one is.

@@ -8,8 +8,9 @@
     store.scope(now).covers(key)            may this broker answer for the key?
 
 `Keyed` is the store of one broker, made from a `KeyedConfig`. An `Item` has a name, a segment of keys, a version and a
-value; of two versions the newer stays, so copies merge in any order. What is kept at a segment is kept at every owner
-of one of its keys and at the owner's next r brokers, its *siblings*. Whoever holds the store is told by effects:
+value; of two versions of an item the newer is kept, so copies may be merged in any order. What is kept at a segment is
+kept at every owner of one of its keys and at the owner's next r brokers, its *siblings*. Whoever holds the store is
+told by effects:
 
     Tell, Route         send this message (`Put`, `Stored`, `Copy`, ...) to a broker, or to a key's owner
     Added, Removed      an item lives here now, or does so no more
@@ -23,17 +24,17 @@ The promise:
 
 Why it holds. (1) A write is confirmed only by a broker that holds a lease on the keys, from its first sibling or by
 being alone. (2) It confirms when every sibling acknowledged it, and every broker that it once let answer did, or may do
-so no more. *It* is one put of one incarnation of its origin: no two incarnations number their puts alike, or an
-acknowledged put of a former one would stand for another of the present one. (3) What it lets others answer for ends
-with its own lease at the latest. (4) Whoever takes keys over is asked for that lease, refuses it from then on, refuses
-writes of the former owner, and confirms nothing before all former leases are over. (5) It answers for the keys only
-with a whole copy and with a lease of its own, which its first sibling gives to one broker at a time. A copy is whole no
-longer when its owner may have confirmed something without it. (6) Nothing is let go of that may still be answered for.
-All times count from the moment of asking, so a broker that stood still has lost them all.
+so no more. An acknowledgement is for one put of one incarnation. Incarnations number their puts differently; otherwise
+the acknowledgement of an old put could confirm a new one. (3) What it lets others answer for ends with its own lease at
+the latest. (4) Whoever takes keys over is asked for that lease, refuses it from then on, refuses writes of the former
+owner, and confirms nothing before all former leases are over. (5) It answers for the keys only with a whole copy and
+with a lease of its own, which its first sibling gives to one broker at a time. A copy is whole no longer when its owner
+may have confirmed something without it. (6) An item is deleted only when no broker may still answer for its keys. All
+times count from the moment of asking, so a broker that stood still has lost them all.
 
 What it does not promise: two halves of a cluster that both believe the other dead go on apart, and merge afterwards.
-And who gains keys looks for a copy no further than its list of successors goes, so more newcomers than that, none of
-them ready yet, may hide it.
+A new owner asks only the brokers on its successor list for a copy. If more newcomers than that stand between it and the
+copy, it is not found.
 
 Order of reading: `messages` (items, kinds, effects), `items` (merging, tombstones, digests), `writes` (put, copy,
 confirm; orphaned items), `ownership` (our arc: gained, fetched, ready, handed on), `leases` (from the first sibling),

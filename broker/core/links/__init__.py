@@ -6,8 +6,8 @@ came. It takes the host's inputs about links (`handle`). `PeerInfo` is another b
 stays the same object while links come and go. What other brokers say, and that links begin and end, goes to
 `PeerHooks`.
 
-**Theory.** A link is made in four steps (two greetings, two CREDITs); the dialler's CREDIT decides, so that two brokers
-that dial each other come to the same one link, and nothing was said on another. On one link nothing is lost and order
+**Theory.** A link is made in four steps (two greetings, two CREDITs); the dialler's CREDIT decides, so two brokers that
+dial each other keep the same link, and nothing is sent on the one that is closed. On one link nothing is lost and order
 is kept. When it breaks, nobody knows how much of what was sent arrived: what was never sent is handed back, and the
 rest waits in a ledger for the count that the next link begins with. Without one within `LOSS_SECONDS_MAX` all of it
 counts as lost: perhaps too much, never too little.

@@ -1,4 +1,5 @@
-"""Keeps stored streams: this broker's logs, copies of others' logs, and who published what, so that nothing is twice.
+"""Keeps stored streams: this broker's logs, copies of others' logs, and the last number of each producer, so that no
+event is stored twice.
 
 The theory is Kafka's, without elections: a log has one writer for ever, the broker that accepted its events, in one
 epoch of its data folder. Positions are dense and given out once. So of two copies of a log the shorter one is a
@@ -18,17 +19,18 @@ does, to another log.
 k disks have it. A row that may be taken back is not read (`HeldLog.readable`). The disk is asked by effects (`Append`,
 `CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets; after `NotStored` whatever was pending
 has failed, and after a failure that leaves open what the disk holds the broker stops (`Halt`). What our disk has of our
-own logs is told by `Log.take_landed`, and passed on to `Copies` by the Node. `shortage` says in words which disks are
-missing.
+own logs is taken out with `Log.take_landed`; `Node._after_log` hands those rows to `Copies.landed`. `shortage` says in
+words which disks are missing.
 
 **Timers.** `WAITERS`, `OPENINGS` and `LISTINGS` end waits that took too long, `REPLICATION` and `RECONCILE` ask again
 whoever did not answer, `RETENTION` looks at what is old.
 
-**Vocabulary.**
+**Vocabulary.** The places of a log, in ascending order, by their names in the code and in the glossary:
 
-    first ......... safe ......... next ......... assigned
-      log start       high           durable        log end
-                      watermark      end
+    `first`       log start         the first row that is still there
+    `safe`        high watermark    rows before it are on k disks
+    `next`        durable end       rows before it are on our disk
+    `assigned`    log end           rows before it have a number
 
 *Recovered* (`vouched`): the log may be appended to, because brokers said how far they have copied it, or nobody could.
 *Fenced*: shut out by a newer epoch of the producer. *Tail*: rows behind the high watermark, which may be taken back.

@@ -1,5 +1,8 @@
 """Decides which brokers there are and in which order they stand on the ring: Chord as a pure machine.
 
+A broker asks its neighbours on the ring at intervals; it declares those dead that do not answer, lets newcomers in
+between, and says which arc of the ring is its own.
+
 **Contract.** A broker has one `Chord`. Inputs are `ChordInput`: a letter came (`Heard`), or the deadline has (`Tick`).
 `handle` returns `ChordEffect`: post a `Letter` (`Post`), somebody was declared dead (`Lost`), our arc is another
 (`Owning`), we go on under a new incarnation (`Reborn`), a note for people. Nothing is called back. `ChordConfig` holds
@@ -12,11 +15,12 @@ am before you". A broker enters by `Joining`: an iterative lookup of its place, 
 Now and then a member asks whether there is a second ring, and if so moves over, so that halves of a network merge.
 
 A `Member` (`member_of`) is one *incarnation* of a broker. Who does not answer is declared dead and stays so; if it was
-only slow, it finds out and comes back as another incarnation. So a member never returns, which the proof needs.
+only slow, it finds out. A broker that was declared dead comes back under a new incarnation, never as the old member;
+the proof assumes this.
 
 **The oracle of the simulator**: `Pointers` of all members and lists under way make a `Snapshot`; `invariant` is what
 must hold of one at any moment, `consequences` what follows from it, `ideal_complaints` what holds when all is quiet.
-`adopted` is the algebra of lists that steps share.
+`adopted` puts the successor lists of two members together; every step uses it.
 
 Order of reading: `members`, `messages`, `machine` (the two roles), `mesh`, `ring`, `lookup`, `merge`, `identity`,
 `invariant`, `config`.

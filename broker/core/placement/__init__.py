@@ -1,7 +1,8 @@
 """Places subscriptions where their events pass, and tells every broker which dimensions and attributes are in use.
 
 **Theory.** A subscription rests at one *anchor*: a dimension and keys in it (`Anchor`), chosen by `plan` from what its
-condition asks for (`needs_of`, `precision_of`) and what a schema says of an attribute (`declared`). An event has one
+condition asks for (`needs_of`, `precision_of`) and what a schema says of an attribute (`declared`). The broker is then
+whoever owns the keys (`cluster.place_of`). An event has one
 key in each dimension, so it visits the few keys of the dimensions in use and meets each subscription at most once. The
 life of a subscription is in `Rendezvous`, the registry of this broker (its timer is `REGISTRY`): plan, place (an item
 in `kv`), announce the dimension if it is the first of its kind, and say `InForce` when all of that is confirmed: then

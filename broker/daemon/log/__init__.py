@@ -5,8 +5,9 @@ The Node asks by effects (append, trim, read, find) and is answered by inputs (`
 synchronisation of the disk; `LogWriter` runs it on a thread and hands its answers back to the loop. A store that
 cannot be trusted raises `LogUnusable`, with what to do about it.
 
-**Contract.** What was answered by `Stored` survives a crash of the process and of the machine. Rows that were not
-answered may be there after a restart: the start tells the Node where each log ends. A damaged file is salvaged as far
+**Contract.** What was answered by `Stored` survives a crash of the process and of the machine. After a crash
+the disk may also hold rows that were never confirmed by `Stored`; at start, `Opened` tells the Node where each log
+really ends. A damaged file is salvaged as far
 as each row's checksum holds, and the hole is told. A full disk refuses rows and nothing else.
 
 Order of reading: `store`, `tables` (what is in the file), `writer`, `lookups` (find a row by time, size or producer),
