@@ -34,8 +34,8 @@ BUDGETS = {
     "SUBSCRIBE-cluster": Budget(39, 12, messages=6, links=4),  # those of matching's range blocks alone
     "COPIED": Budget(8, 0),
     "CREDIT": Budget(4, 0),
-    "stored-PUBLISH": Budget(24, 0, messages=2, links=3),
-    "replay": Budget(6, 0, links=0.5),
+    "stored-PUBLISH": Budget(25, 0, messages=2, links=3),
+    "replay": Budget(7, 0, links=0.5),
     "first-use-3": Budget(44, 0, messages=25, links=5),
     "first-use-5": Budget(44, 0, messages=37, links=7),
     "first-use-9": Budget(44, 0, messages=61, links=11),

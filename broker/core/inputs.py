@@ -11,6 +11,7 @@ from headgate.protocol.messages import Message
 from .log_state import LogState, ProducerState
 
 __all__ = [
+    "Caused",
     "DialFailed",
     "Drain",
     "Found",
@@ -35,7 +36,14 @@ __all__ = [
 
 
 @dataclass(slots=True)
-class Received:
+class Caused:
+    """Every input. `cause` says why it happened, if the host knows more than the input says itself (`cause.py`)."""
+
+    cause: str = field(default="", kw_only=True, repr=False, compare=False)
+
+
+@dataclass(slots=True)
+class Received(Caused):
     """Messages that one read of a link brought, in order; the host numbers its links and never reuses a number.
 
     `address` is where the other side speaks from, as far as the host knows: it is shown to people.
@@ -47,7 +55,7 @@ class Received:
 
 
 @dataclass(slots=True)
-class PeerUp:
+class PeerUp(Caused):
     """A connection between brokers: to the address that was dialled (effect Dial), or accepted when that is empty."""
 
     link: int
@@ -55,14 +63,14 @@ class PeerUp:
 
 
 @dataclass(slots=True)
-class DialFailed:
+class DialFailed(Caused):
     """Nobody answered there."""
 
     address: str
 
 
 @dataclass(slots=True)
-class Reachable:
+class Reachable(Caused):
     """Where other brokers, and clients, reach this one; told once, when it listens. Without it a broker is alone."""
 
     address: str
@@ -70,7 +78,7 @@ class Reachable:
 
 
 @dataclass(slots=True)
-class LinkDown:
+class LinkDown(Caused):
     """The connection is gone, for this reason."""
 
     link: int
@@ -78,45 +86,45 @@ class LinkDown:
 
 
 @dataclass(slots=True)
-class LinkPaused:
+class LinkPaused(Caused):
     """The link takes no more bytes for now."""
 
     link: int
 
 
 @dataclass(slots=True)
-class LinkResumed:
+class LinkResumed(Caused):
     """The link takes bytes again."""
 
     link: int
 
 
 @dataclass(slots=True)
-class Wake:
+class Wake(Caused):
     """A deadline that `next_deadline` named has come."""
 
 
 @dataclass(slots=True)
-class WallClock:
+class WallClock(Caused):
     """Wall-clock seconds minus the host's monotonic seconds, told at the start and whenever it moved."""
 
     offset_seconds: float
 
 
 @dataclass(slots=True)
-class Loaded:
+class Loaded(Caused):
     """What earlier lives stored (effect Store), told before the first link."""
 
     records: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Drain:
+class Drain(Caused):
     """The host is about to stop: send what may still be sent, say goodbye, take nobody new."""
 
 
 @dataclass(slots=True)
-class Opened:
+class Opened(Caused):
     """What the store holds, told once, before Loaded; never told by a host without a disk.
 
     `epoch` is what our own logs are written under from now on: that of before, or a larger one when something was
@@ -130,14 +138,14 @@ class Opened:
 
 
 @dataclass(slots=True)
-class Stored:
+class Stored(Caused):
     """Every Append, KeepProducer and CutLog up to this ticket is on the disk, those told in NotStored aside."""
 
     upto: int
 
 
 @dataclass(slots=True)
-class NotStored:
+class NotStored(Caused):
     """All that was asked to be kept, and not told Stored before, is not in the logs.
 
     The logs end, and the producers are, where Stored last said. Nothing more is kept before the Node has answered with
@@ -150,7 +158,7 @@ class NotStored:
 
 
 @dataclass(slots=True)
-class RowsRead:
+class RowsRead(Caused):
     """The rows that ReadRows asked for, in order, and where the next ones begin; none when the log ends there.
 
     Where a row cannot be read any more, `damage` says so: there are no rows then, and reading goes on at `next`.
@@ -163,7 +171,7 @@ class RowsRead:
 
 
 @dataclass(slots=True)
-class Found:
+class Found(Caused):
     """What FindTime, FindSize or FindIds asked for; None when there is no such log, or it is damaged there."""
 
     ticket: int
@@ -171,14 +179,14 @@ class Found:
 
 
 @dataclass(slots=True)
-class Trimmed:
+class Trimmed(Caused):
     """A log after TrimLog."""
 
     state: LogState
 
 
 @dataclass(slots=True)
-class RecordsRoom:
+class RecordsRoom(Caused):
     """Whether small records (Store) are kept over a restart: why they are not, or would not be; empty when they are."""
 
     obstacle: str

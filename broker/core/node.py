@@ -18,6 +18,7 @@ from typing import Any
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.messages import Ask, Goodbye, Hello, Puback, Publish
 
+from .cause import Cause
 from .clients import (
     AUDIT_ACKS,
     AUDIT_LINES,
@@ -95,6 +96,7 @@ class Node:
         self.config = config
         self.effects: list[Effect] = []
         self.timers = Timers()
+        self.cause = Cause(config.name)
         self.streams = Streams()
         self.subscribers = Subscribers(config, self.effects, self.timers)
         self.dissemination = Dissemination(self.subscribers, config.origin)
@@ -112,6 +114,7 @@ class Node:
             self.rendezvous,
             self.dissemination,
             self.timers,
+            self.cause,
         )
         self._make_log(config, now)
         self._make_clients(config, random)
@@ -122,7 +125,7 @@ class Node:
 
     def _make_log(self, config: NodeConfig, now: float) -> None:
         timers = self.timers
-        self.log = Log(config.name, self.effects, timers)
+        self.log = Log(config.name, self.effects, timers, self.cause)
         self.producers = Producers(self.log, self.cluster, config.log_copies, timers, self.clock, now)
         self.producer_lists = ProducerLists(self.log, self.cluster, self.producers, config.log_copies, timers)
         self.claims = claims = Claims(config.name, self.log, self.cluster, self.producers)
@@ -229,6 +232,8 @@ class Node:
     def handle(self, happened: Input, now: float) -> list[Effect]:
         """The one mutator: what the host must do because of this input."""
         self.audit.now = now
+        self.cause.happened = happened
+        self.cause.number += 1
         self._inputs[type(happened)](happened, now)
         if self.streams.changes:
             self._settings_changed()
@@ -263,10 +268,12 @@ class Node:
 
     def _received(self, happened: Received, now: float) -> None:
         link = happened.link
-        session = self.subscribers.by_link.get(link)
-        if session is None and self.peers.handle(happened, now):
-            self._after_peers(now)
-            return
+        self.cause.who = session = self.subscribers.by_link.get(link)
+        if session is None:
+            self.cause.who = self.peers.by_link.get(link)
+            if self.peers.handle(happened, now):
+                self._after_peers(now)
+                return
         accepted = session.accepted if session is not None else 0
         for message in happened.messages:
             kind = type(message)
@@ -274,7 +281,7 @@ class Node:
                 self.dissemination.settle()  # what was published before is delivered under the rules of before
             if session is None:
                 if isinstance(message, Hello):
-                    session = self.clients.hello(link, happened.address, message, now)
+                    self.cause.who = session = self.clients.hello(link, happened.address, message, now)
                 if session is None:
                     return
                 accepted = session.accepted
@@ -402,7 +409,7 @@ class Node:
             self.subscribers.pump(session)
 
     def _wake(self, happened: Wake, now: float) -> None:
-        due = self.timers.due(now)
+        self.cause.due = due = self.timers.due(now)
         for key in due:
             self._woken[key](now)
         if due:

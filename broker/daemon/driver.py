@@ -223,4 +223,4 @@ class Driver:
 
     def _note(self, effect: Note) -> None:
         log = self._log.warning if effect.alarming else self._log.debug if effect.routine else self._log.info
-        log(effect.event, **effect.facts)
+        log(effect.event, **effect.facts, cause=self.node.cause.text)

@@ -2,7 +2,7 @@
 
     python -m headgate.broker.simulator --seed 7                   one run: its digest and its verdict
     python -m headgate.broker.simulator --campaign 200             many seeds, one line for each that fails
-    python -m headgate.broker.simulator --seed 7 --trace FILE      every input and effect, to read
+    python -m headgate.broker.simulator --seed 7 --trace FILE      every input with its cause and effects, to read
     python -m headgate.broker.simulator --seed 7 --ablate dedupe   the same without one safeguard: it must fail
 
     python -m headgate.broker.simulator --nodes 5 --seed 7         a whole cluster, with its own faults

@@ -35,6 +35,7 @@ class Task:
     hops: int
     since: float
     source: PeerInfo | None = None
+    cause: str = ""  # why it came, while it waits
 
 
 class Waiting:

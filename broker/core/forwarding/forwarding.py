@@ -32,6 +32,7 @@ from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import CONTROL_LENGTH_MAX, SHELVES_MAX
 from headgate.protocol.messages import Deliver, Forward, Gap
 
+from ..cause import Cause
 from ..cluster import HERE, WAIT, Cluster
 from ..delivery import Dissemination, Stream, Streams, Subscribers, stream_of
 from ..effects import Effect, Note
@@ -116,6 +117,7 @@ class Forwarding:
         rendezvous: Rendezvous,
         dissemination: Dissemination,
         timers: Timers,
+        cause: Cause,
     ) -> None:
         self._origin = origin
         self._effects = effects
@@ -129,6 +131,7 @@ class Forwarding:
         self._going = False
         self._sent_under: dict[str, int] = {}  # stream -> epoch in which its last events went to other brokers
         self._timers = timers
+        self._cause = cause
         self._epoch = -1
         self.forwarded = self.relayed = 0
         self.losses = Losses(cluster, effects, subscribers)
@@ -281,10 +284,12 @@ class Forwarding:
             if not self._carry(task, now, now >= task.since + WAITING_SECONDS_MAX):
                 self._waiting.untake(line, task)
                 return
+            self._cause.also(task.cause)
 
     def _offer(self, task: Task, now: float) -> None:
         """Carry it now, or after what waits already."""
         if self._waiting.line_of(task) or not self._carry(task, now, False):
+            task.cause = self._cause.text
             self._waiting.add(task)
             self._timers.by(BACKLOG, now + WAITING_RETRY_SECONDS)
             if task.source is not None and self._waiting.over():  # nobody can be refused: it is lost, and counted

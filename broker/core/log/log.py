@@ -35,6 +35,7 @@ from typing import Any, NamedTuple, TypeAlias
 from headgate.protocol.data import LogKind, LogName, Row, encode_row
 from headgate.protocol.errors import ErrorCode, Refused
 
+from ..cause import Cause
 from ..effects import (
     Append,
     CutLog,
@@ -169,6 +170,7 @@ class Pending:
     time: int = 0
     producer: ProducerState | None = None
     others: list[Then] | None = None
+    cause: str = ""
 
     @property
     def size(self) -> int:
@@ -216,10 +218,11 @@ class Landed(NamedTuple):
 class Log:
     """Asks the disk to keep rows, in order, and tells whoever waits what came of it."""
 
-    def __init__(self, broker: str, effects: list[Effect], timers: Timers) -> None:
+    def __init__(self, broker: str, effects: list[Effect], timers: Timers, cause: Cause) -> None:
         self._broker = broker
         self._effects = effects
         self._timers = timers
+        self._cause = cause
         self.available = False
         self.damage: list[str] = []
         self.halted = ""
@@ -244,7 +247,7 @@ class Log:
         self._batches = 0  # waiters that are
         self._held_back: deque[tuple[int, Callable[[float], None]]] = deque()
         self._ticket = 0
-        self._lookups: dict[int, Callable[[Any, float], None]] = {}
+        self._lookups: dict[int, tuple[Callable[[Any, float], None], str]] = {}  # and why it is asked for
         self._lookup = 0
 
     # --- what is held ------------------------------------------------------------------------------------------------
@@ -377,6 +380,7 @@ class Log:
         return self._ticket
 
     def _ask(self, pending: Pending) -> None:
+        pending.cause = self._cause.text
         self._pending.append(pending)
         self.pending_bytes += pending.size
 
@@ -404,11 +408,13 @@ class Log:
 
     def take_lookup(self, ticket: int) -> Callable[[Any, float], None]:
         """What is to be done with the answer to one of these."""
-        return self._lookups.pop(ticket)
+        then, cause = self._lookups.pop(ticket)
+        self._cause.also(cause)
+        return then
 
     def _next_lookup(self, then: Callable[[Any, float], None]) -> int:
         self._lookup += 1
-        self._lookups[self._lookup] = then
+        self._lookups[self._lookup] = then, self._cause.text
         return self._lookup
 
     # --- what the disk says ------------------------------------------------------------------------------------------
@@ -419,6 +425,7 @@ class Log:
         grown: dict[LogName, HeldLog] = {}
         while self._pending and self._pending[0].ticket <= happened.upto:
             pending = self._pending.popleft()
+            self._cause.also(pending.cause)
             self.pending_bytes -= pending.size
             held = pending.held
             if held is not None:
@@ -451,6 +458,7 @@ class Log:
         self.pending_bytes = sum(size for size, _ in self._held_back)
         self._effects.append(Note("not stored", {"rows": len(failed), "reason": happened.reason}, alarming=True))
         for pending in failed:
+            self._cause.also(pending.cause)
             self.failed += pending.count
             if pending.held is not None:
                 pending.held.assigned = pending.held.next

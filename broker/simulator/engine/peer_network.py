@@ -14,12 +14,14 @@ A pipe whose reader is slow fills up; over a bound the writer's Host hears LinkP
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
 
+from headgate.broker.core.cause import join_causes
 from headgate.broker.core.inputs import DialFailed, LinkDown, LinkPaused, LinkResumed, PeerUp, Received
 from headgate.protocol import Role, Session
 from headgate.protocol.errors import HeadgateError
@@ -52,6 +54,8 @@ class PeerEnd:
         self.number = number
         self.other: PeerEnd
         self.session = Session(Role.PEER, link.network.world.now)
+        self.causes: deque[tuple[type, str]] = deque()
+        """Of what was said and has not arrived: its kind, and why it was said."""
         self.told = False
         self.paused = False
         self.stalled = False
@@ -65,6 +69,7 @@ class PeerEnd:
     def broker_send(self, message: Any) -> None:
         """Say something to the broker at the other end."""
         if not self.session.closed:
+            self.causes.append((type(message), self.host.cause))
             self.session.send(message)
             self.flush()
 
@@ -127,10 +132,20 @@ class PeerEnd:
         if self.session.failure is not None and not was_closed:
             self.link.network.failed("peer", self.session.failure)
         if messages:
-            self.host.feed(Received(self.number, messages))
+            self.host.feed(Received(self.number, messages, cause=self._why(messages)))
         self.flush()
         self.other._watch_pressure()
         self.link.look()
+
+    def _why(self, messages: Iterable[Message]) -> str:
+        """Why the other side said these: causes go beside the bytes, of which some are for the session alone."""
+        causes, said = [], self.other.causes
+        for message in messages:
+            while said and said[0][0] is not type(message):
+                said.popleft()
+            if said:
+                causes.append(said.popleft()[1])
+        return join_causes(causes)
 
     def _look(self) -> None:
         """Once the session is over the last words have some time to go out."""

@@ -31,7 +31,8 @@ def as_text(value: Any) -> str:
         shape = (value.count, value.topics, value.lengths, value.records, value.complete)
         return f"Batch({' '.join(map(as_text, shape))} {{{columns}}})"
     if is_dataclass(value) and not isinstance(value, type):
-        inner = " ".join(f"{field.name}={as_text(getattr(value, field.name))}" for field in fields(value))
+        shown = [field.name for field in fields(value) if field.repr]
+        inner = " ".join(f"{name}={as_text(getattr(value, name))}" for name in shown)
         return f"{type(value).__name__}({inner})"
     if isinstance(value, dict):
         return "{" + " ".join(f"{as_text(key)}:{as_text(member)}" for key, member in value.items()) + "}"
@@ -58,11 +59,13 @@ class Trace:
         self._write = write
         self._whole = whole
 
-    def step(self, now: float, node: str, happened: Any, effects: Sequence[Any]) -> None:
-        """One input of one node with everything that it led to."""
+    def step(self, now: float, node: str, happened: Any, effects: Sequence[Any], cause: str = "") -> None:
+        """One input of one node with everything that it led to; `cause` is for whoever reads it, and in no digest."""
         if self._whole or self._write is not None:
             lines = [f"{now:.6f} {node} < {as_text(happened)}"]
             lines += [f"{now:.6f} {node} > {as_text(effect)}" for effect in effects]
+            if self._write is not None and cause:
+                self._write(f"{now:.6f} {node} = {cause}\n")
             for line in lines:
                 if self._write is not None:
                     self._write(f"{line}\n")

@@ -98,6 +98,8 @@ class Host:
         self.links: dict[int, BrokerEnd] = {}
         self.records: dict[str, Any] = {}
         self.alive = True
+        self.cause = ""
+        """Why its Node asked for what is being carried out."""
         self.paused = False
         self.dial: Callable[[str], None] = lambda address: None
         self.ask_store: Callable[[LogEffect], None] = lambda effect: None  # the same, for what the log is asked
@@ -125,9 +127,11 @@ class Host:
             self._waiting.append(happened)
             return
         effects = self.node.handle(happened, self.world.now)
+        cause = self.cause = self.node.cause.text
         for watch in self._watchers:
             watch(self, happened, effects)
         for effect in effects:
+            self.cause = cause
             self._carry_out[type(effect)](effect)
         if self.node.next_deadline() != self._armed:
             self._arm()

@@ -163,7 +163,7 @@ class Scenario:
 
     def watch(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
         """Trace one step of a Host, and show it to the checkers."""
-        self.trace.step(self.world.now, host.node.config.name, happened, effects)
+        self.trace.step(self.world.now, host.node.config.name, happened, effects, host.cause)
         for checker in self.checkers:
             checker.step(host, happened, effects)
         self.steps += 1

@@ -42,9 +42,9 @@ async def test_each_effect_is_carried_out(bench: Bench) -> None:
     assert wire.closed and not wire.aborted
     assert bench.records.values == {"schema/a": {"attributes": {}}}
     assert lines == [
-        {"event": "it happened", "client": "ann", "log_level": "info"},
-        {"event": "it went wrong", "log_level": "warning"},
-        {"event": "nobody cares", "log_level": "debug"},
+        {"event": "it happened", "client": "ann", "log_level": "info", "cause": "test#2 timers:"},
+        {"event": "it went wrong", "log_level": "warning", "cause": "test#2 timers:"},
+        {"event": "nobody cares", "log_level": "debug", "cause": "test#2 timers:"},
     ]
 
 

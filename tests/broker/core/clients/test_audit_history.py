@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.broker.core.cause import Cause
 from headgate.broker.core.clients.audit import Left, open_subscriptions
 from headgate.broker.core.effects import Effect, ReadRows
 from headgate.broker.core.inputs import Opened, RowsRead
@@ -27,7 +28,7 @@ def change(first: int, home: str, identity: int, action: str) -> bytes:
 def left_open(rows: list[bytes], chunk: int, damage: Any = ()) -> Left:
     """What is told of a log with these rows, read so many at a time; rows in `damage` cannot be read."""
     effects: list[Effect] = []
-    log, told = Log("ann", effects, Timers()), []
+    log, told = Log("ann", effects, Timers(), Cause("ann")), []
     log.opened(Opened(1, [LogState(NAME, 0, len(rows), 1, 1, 1)]))
     open_subscriptions(log, log.logs[NAME], lambda held, left: told.append(left))
     while effects:

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from headgate.broker.core.cause import Cause
 from headgate.broker.core.effects import Append, Effect, Halt
 from headgate.broker.core.inputs import NotStored, Opened, Received, Stored, Wake
 from headgate.broker.core.limits import STORE_SECONDS_MAX
@@ -33,7 +34,7 @@ class Bench:
     def __init__(self, opened: Opened | None = None) -> None:
         self.effects: list[Effect] = []
         self.timers = Timers()
-        self.log = Log("ann", self.effects, self.timers)
+        self.log = Log("ann", self.effects, self.timers, Cause("ann"))
         self.disk = Disk()
         self.log.opened(opened or self.disk.opened())
 
