@@ -18,12 +18,13 @@ be woken), `clock` (the time of day) and `cause` (why the present input happened
     kv           the replicated store of subscriptions and schemas
     cluster      joins membership, links and the store: who answers for a key
     placement    where a subscription rests, and what is in use of each stream
-    forwarding   rows of a batch to the brokers that answer for their keys
     log          stored streams, their copies, their producers
+    forwarding   rows of a batch to the brokers that answer for their keys
     clients      what a client says, its publishes, questions and the audit
 
 Order of reading: `inputs` and `effects` (what can happen, what it can ask for), `node`, then the room of interest by
-its manual. `messages` declares what brokers say to each other, GLOSSARY.md has the words.
+its manual. `messages` declares what brokers say to each other, `store` what a disk of a host promises, `log_state` what
+it holds; GLOSSARY.md has the words.
 """
 
 from .config import NodeConfig
