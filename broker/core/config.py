@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .kv import KvLimits
 from .limits import (
     LOG_COPIES_DEFAULT,
     OUTBOX_BYTES_DEFAULT,
@@ -41,6 +42,7 @@ class NodeConfig:
     replicas: int = REPLICAS_DEFAULT
     log_copies: int = LOG_COPIES_DEFAULT
     chord: ChordConfig = field(default_factory=ChordConfig)
+    kv: KvLimits = field(default_factory=KvLimits)
 
     @property
     def identifier(self) -> int:

@@ -170,7 +170,7 @@ class Run:
             self.world.run_for(4.0)
             if self.world.repaired() and not any(self._waits(host) for host in self.world.hosts.values()):
                 break
-        self.world.run_for(2 * self.world.config.retain_seconds + 1.0)
+        self.world.run_for(2 * self.world.config.limits.retain_seconds + 1.0)
         self._check_the_end()
 
     def _waits(self, host: Host) -> bool:

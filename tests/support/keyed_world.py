@@ -17,7 +17,7 @@ from typing import Any
 
 import msgpack
 
-from headgate.broker.core.kv import Keyed, KeyedConfig, Placed, Route, Stored, Tell, Unplaced, View
+from headgate.broker.core.kv import Keyed, KeyedConfig, KvLimits, Placed, Route, Stored, Tell, Unplaced, View
 from headgate.broker.core.messages import STORE
 
 __all__ = ["Host", "Membership", "World"]
@@ -62,7 +62,7 @@ class World:
         self.random = Random(seed)
         self.replicas = replicas
         self.make = make
-        self.config = config or KeyedConfig(retain_seconds=6.0, check_seconds=3.0)
+        self.config = config or KeyedConfig(limits=KvLimits(retain_seconds=6.0, check_seconds=3.0))
         self.now = 0.0
         self.hosts: dict[int, Host] = {}
         self.memberships: list[Membership] = [Membership((), {})]

@@ -70,7 +70,7 @@ class Cluster:
         self.chord: Chord | None = None
         self.peers: Peers
         self.timers = timers
-        self.keyed = Keyed(self.me, KeyedConfig(life=config.incarnation), now, timers.below("store"))
+        self.keyed = Keyed(self.me, KeyedConfig(config.incarnation, limits=config.kv), now, timers.below("store"))
         self.table = RoutingTable(self.me, None, ())
         self.address = self.client_address = ""
         self.epoch = 0

@@ -7,10 +7,10 @@
     store.tick(now)                         at the latest at store.timers.next
     store.scope(now).covers(key)            may this broker answer for the key?
 
-`Keyed` is the store of one broker, made from a `KeyedConfig`. An `Item` has a name, a segment of keys, a version and a
-value; of two versions of an item the newer is kept, so copies may be merged in any order. What is kept at a segment is
-kept at every owner of one of its keys and at the owner's next r brokers, its *siblings*. Whoever holds the store is
-told by effects:
+`Keyed` is the store of one broker, made from a `KeyedConfig` with its `KvLimits`. An `Item` has a name, a segment of
+keys, a version and a value; of two versions of an item the newer is kept, so copies may be merged in any order. What is
+kept at a segment is kept at every owner of one of its keys and at the owner's next r brokers, its *siblings*. Whoever
+holds the store is told by effects:
 
     Tell, Route         send this message (`Put`, `Stored`, `Copy`, ...) to a broker, or to a key's owner
     Added, Removed      an item lives here now, or does so no more
@@ -43,6 +43,7 @@ confirm; orphaned items), `ownership` (our arc: gained, fetched, ready, handed o
 """
 
 from .config import KeyedConfig
+from .limits import KvLimits
 from .messages import Added, Copy, Item, Placed, Put, Removed, Route, Stored, Tell, Unplaced, View
 from .store import Keyed
 
@@ -52,6 +53,7 @@ __all__ = [
     "Item",
     "Keyed",
     "KeyedConfig",
+    "KvLimits",
     "Placed",
     "Put",
     "Removed",

@@ -5,21 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..keyspace import Stretch
-from .limits import CHECK_SECONDS, LEASE_SECONDS, LIVES_MAX, RETAIN_SECONDS, TOMBSTONE_SECONDS
+from .limits import DEFAULT_LIMITS, LEASE_SECONDS, LIVES_MAX, KvLimits
 
 __all__ = ["KeyedConfig", "KeyedStatistics"]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedConfig:
-    """Which life of the broker this is, and spans that tests make shorter. Leases must be the same at all brokers."""
+    """Which life of the broker this is, and its limits. Leases must be the same at all brokers."""
 
     life: int = 0
     """Never the same again at a broker of this identifier: the numbers of its puts begin with it."""
     lease_seconds: float = LEASE_SECONDS
-    check_seconds: float = CHECK_SECONDS
-    retain_seconds: float = RETAIN_SECONDS
-    tombstone_seconds: float = TOMBSTONE_SECONDS
+    limits: KvLimits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
         if not 0 <= self.life < LIVES_MAX:

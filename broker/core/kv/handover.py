@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ..keyspace import Stretch
 from .items import Items
-from .limits import PAGES_IN_FLIGHT_MAX
+from .limits import DEFAULT_LIMITS, KvLimits
 from .messages import Fetch, Item, KeyedEffect, Name, Page, Tell, Verdict, pages
 from .ownership import Ownership
 from .replication import Replicas, is_covered
@@ -42,8 +42,9 @@ class _Sending:
 class Fetches:
     """One answer under way for each broker that asked; a new question replaces the former."""
 
-    def __init__(self, items: Items, effects: list[KeyedEffect]) -> None:
+    def __init__(self, items: Items, effects: list[KeyedEffect], limits: KvLimits = DEFAULT_LIMITS) -> None:
         self._items = items
+        self._limits = limits
         self._effects = effects
         self._sending: dict[int, _Sending] = {}
 
@@ -83,7 +84,7 @@ class Fetches:
 
     def _go_on(self, asker: int) -> None:
         sending = self._sending[asker]
-        while not sending.done and sending.in_flight < PAGES_IN_FLIGHT_MAX:
+        while not sending.done and sending.in_flight < self._limits.pages_in_flight:
             page = self._next_page(sending.names)
             sending.in_flight += 1
             sending.done = not sending.names
@@ -94,7 +95,7 @@ class Fetches:
 
     def _next_page(self, names: deque[Name]) -> list[Item]:
         table = self._items.table
-        page = next(pages(item for item in map(table.get, names) if item is not None), [])
+        page = next(pages((item for item in map(table.get, names) if item is not None), self._limits.page_items), [])
         if not page:
             names.clear()
         while page and names.popleft() != page[-1].name:

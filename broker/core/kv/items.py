@@ -16,7 +16,7 @@ from enum import Enum
 
 from ..keyspace import RING_SIZE, Stretch
 from ..timers import Timers
-from .limits import ITEMS_MAX, TOMBSTONES_MAX
+from .limits import DEFAULT_LIMITS, KvLimits
 from .messages import Added, Item, KeyedEffect, Name, Removed
 
 __all__ = ["Items", "Merged", "Tally", "digest_of"]
@@ -52,10 +52,12 @@ def digest_of(item: Item) -> int:
 class Items:
     """See the head of this file."""
 
-    def __init__(self, effects: list[KeyedEffect], timers: Timers, tombstone_seconds: float) -> None:
+    def __init__(self, effects: list[KeyedEffect], timers: Timers, limits: KvLimits = DEFAULT_LIMITS) -> None:
         self._effects = effects
         self._timers = timers
-        self._tombstone_seconds = tombstone_seconds
+        self._items_max = limits.items
+        self._tombstones_max = limits.tombstones
+        self._tombstone_seconds = limits.tombstone_seconds
         self.table: dict[Name, Item] = {}
         self._tombstones: dict[Name, float] = {}
         self.alone = False
@@ -83,7 +85,7 @@ class Items:
             if held.rank >= item.rank:
                 return Merged.SAME if held.rank == item.rank else Merged.OLDER
             self._drop(held)
-        elif len(self.table) >= ITEMS_MAX:
+        elif len(self.table) >= self._items_max:
             self.full += 1
             return Merged.FULL
         self.news.append(item)
@@ -95,7 +97,7 @@ class Items:
             self._tombstones[item.name] = now + self._tombstone_seconds
             if len(self._tombstones) == 1:
                 self._timers.at("tombstones", now + self._tombstone_seconds)
-            if len(self._tombstones) > TOMBSTONES_MAX:
+            if len(self._tombstones) > self._tombstones_max:
                 self._forget(next(iter(self._tombstones)))
         else:
             self._count(item, 1)
@@ -146,8 +148,8 @@ class Items:
 
     def validate(self) -> None:
         """Asserts what must always hold."""
-        assert len(self.table) <= ITEMS_MAX
-        assert len(self._tombstones) <= TOMBSTONES_MAX
+        assert len(self.table) <= self._items_max
+        assert len(self._tombstones) <= self._tombstones_max
         assert set(self._tombstones) == {name for name, item in self.table.items() if item.value is None}
         for tally in self._tallies.values():
             assert tally == self.tally(tally.stretch)

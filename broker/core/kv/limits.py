@@ -1,43 +1,40 @@
-"""Every bound and every span of time of the keyed store, each with its reason."""
+"""Every bound and every span of time of the keyed store, each with its reason.
+
+`KvLimits` is handed in with `KeyedConfig`. The constants are what brokers rely on of each other, the wire's bounds and
+the spans that follow from these.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 __all__ = [
-    "CHECK_SECONDS",
+    "DEFAULT_LIMITS",
     "FETCH_AGAIN_SECONDS",
     "FETCH_ANSWER_SECONDS",
     "FORMER_SECONDS",
     "HANDOVER_SECONDS",
-    "ITEMS_MAX",
     "ITEM_BYTES_MAX",
     "LEASE_SECONDS",
     "LIVES_MAX",
+    "KvLimits",
     "NAME_PARTS_MAX",
     "NAME_TEXT_LENGTH_MAX",
     "NUMBERS_REMEMBERED_MAX",
-    "OFFER_PAGES_MAX",
-    "PAGES_IN_FLIGHT_MAX",
     "PAGE_BYTES_MAX",
     "PAGE_ITEMS_MAX",
-    "PENDING_MAX",
     "PROMOTE_SECONDS",
     "PROMOTE_WAIT_SECONDS",
     "PUT_GAPS_MAX",
     "PUT_HOPS_MAX",
-    "PUT_ITEMS_WAITING_MAX",
     "PUT_RESEND_SECONDS",
-    "PUT_SECONDS_MAX",
     "REFUSED_SECONDS",
-    "REPLICAS_MAX",
     "RETAIN_ITEMS_PER_TURN",
-    "RETAIN_SECONDS",
     "SETTLE_SECONDS",
     "SETTLE_SECONDS_MAX",
     "SIBLINGS_MAX",
     "SILENT_SECONDS",
     "TICKETS_MAX",
-    "TOMBSTONES_MAX",
-    "TOMBSTONE_SECONDS",
 ]
 
 LEASE_SECONDS = 2.5
@@ -47,12 +44,6 @@ just changed hands waits as long."""
 
 PUT_RESEND_SECONDS = 1.0
 """A put that made no progress for so long is sent again where it is not covered: many round trips on any network."""
-
-PUT_SECONDS_MAX = 30.0
-"""After so long a put is given up: a crash, its repair and a settling fit in three times."""
-
-PUT_ITEMS_WAITING_MAX = 200_000
-"""Items of puts that are not placed yet: what a broker refreshes after a long partition, and about 100 MiB."""
 
 PUT_HOPS_MAX = 8
 """How often a put is passed on by brokers that do not own its key. While a ring changes hands two or three happen."""
@@ -65,9 +56,6 @@ TICKETS_MAX = 2**32
 
 LIVES_MAX = 2**32
 """A first life is numbered by the second it began in, which fits until the year 2106, and each next one is one more."""
-
-PENDING_MAX = 10_000
-"""Puts an owner has stored and not confirmed. Beyond it they are dropped, and their origins send them again."""
 
 FETCH_AGAIN_SECONDS = 0.3
 """Who answered Busy is asked again after so long: a third of what the busy one's own asking may take."""
@@ -102,24 +90,8 @@ HANDOVER_SECONDS = 5.0
 REFUSED_SECONDS = 1.0
 """A sibling that refused copies, because it believes the keys to be its own, is tried again after so long."""
 
-RETAIN_SECONDS = 10.0
-"""Items in nobody's arc that is of our concern are kept so long before they are brought to their owner and removed:
-four times a lease, so that in a join or a leave nothing is sent away only to come back."""
-
 RETAIN_ITEMS_PER_TURN = 5_000
-"""Of these so many are brought to their owners at a time: a fraction of a second's work."""
-
-CHECK_SECONDS = 10.0
-"""Owner and sibling compare count and digest so often; it costs one message of 40 bytes each."""
-
-TOMBSTONE_SECONDS = 600.0
-"""A removal is remembered so long. Who was away for longer starts from a fresh copy anyway."""
-
-TOMBSTONES_MAX = 200_000
-"""Beyond it the oldest go first: 300 removals a second are remembered for the full ten minutes."""
-
-ITEMS_MAX = 2_000_000
-"""As many as subscriptions of a broker; at about 1 KiB each they fill 2 GiB."""
+"""Items in nobody's arc that are brought to their owners at a time: a fraction of a second's work."""
 
 ITEM_BYTES_MAX = 544 * 1024
 """A condition has at most 516 KiB, in IN lists nearly all of it, and a schema 256 attributes."""
@@ -136,17 +108,42 @@ PAGE_ITEMS_MAX = 500
 PAGE_BYTES_MAX = 384 * 1024
 """Bytes of the items of one message, as estimated; with the last one it stays below 1 MiB."""
 
-PAGES_IN_FLIGHT_MAX = 4
-"""Pages not yet acknowledged: the pipe is full, and a write behind them waits for at most 2 MiB."""
-
-OFFER_PAGES_MAX = 64
-"""Pages that a sibling offers back after one stream. What is more shows at the next comparison."""
-
 NUMBERS_REMEMBERED_MAX = 16
 """Questions whose time of asking is remembered: four a lease, and some that overtook each other."""
 
 SIBLINGS_MAX = 16
 """Twice the most that tests replicate to."""
 
-REPLICAS_MAX = 64
-"""Owners we hold replicas for. As many as siblings when the ring is quiet, more for seconds while it changes."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvLimits:
+    """Bounds one store's memory, and the spans of time that are its own affair."""
+
+    page_items: int = PAGE_ITEMS_MAX
+    """Items of one message that this store sends; others take PAGE_ITEMS_MAX."""
+    put_seconds: float = 30.0
+    """After so long a put is given up: a crash, its repair and a settling fit in three times."""
+    put_items_waiting: int = 200_000
+    """Items of puts that are not placed yet: what a broker refreshes after a long partition, and about 100 MiB."""
+    writes_pending: int = 10_000
+    """Puts an owner has stored and not confirmed. Beyond it they are dropped, and their origins send them again."""
+    retain_seconds: float = 10.0
+    """Items in nobody's arc that is of our concern are kept so long before they are brought to their owner and removed:
+    four times a lease, so that in a join or a leave nothing is sent away only to come back."""
+    check_seconds: float = 10.0
+    """Owner and sibling compare count and digest so often; it costs one message of 40 bytes each."""
+    tombstone_seconds: float = 600.0
+    """A removal is remembered so long. Who was away for longer starts from a fresh copy anyway."""
+    tombstones: int = 200_000
+    """Beyond it the oldest go first: 300 removals a second are remembered for the full ten minutes."""
+    items: int = 2_000_000
+    """As many as subscriptions of a broker; at about 1 KiB each they fill 2 GiB."""
+    pages_in_flight: int = 4
+    """Pages not yet acknowledged: the pipe is full, and a write behind them waits for at most 2 MiB."""
+    offer_pages: int = 64
+    """Pages that a sibling offers back after one stream. What is more shows at the next comparison."""
+    replicas: int = 64
+    """Owners we hold replicas for. As many as siblings when the ring is quiet, more for seconds while it changes."""
+
+
+DEFAULT_LIMITS = KvLimits()

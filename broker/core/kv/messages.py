@@ -227,14 +227,14 @@ def item_bytes(item: Item) -> int:
     return _value_bytes(item.name) + _value_bytes(item.value) + 32
 
 
-def pages(items: Iterable[Item]) -> Iterator[list[Item]]:
+def pages(items: Iterable[Item], page_items: int = PAGE_ITEMS_MAX) -> Iterator[list[Item]]:
     """The same items in portions of what one message may carry; none when there are none."""
     page: list[Item] = []
     filled = 0
     for item in items:
         page.append(item)
         filled += item_bytes(item)
-        if len(page) >= PAGE_ITEMS_MAX or filled >= PAGE_BYTES_MAX:
+        if len(page) >= page_items or filled >= PAGE_BYTES_MAX:
             yield page
             page, filled = [], 0
     if page:

@@ -25,13 +25,11 @@ from ..keyspace import RING_SIZE, Stretch
 from ..timers import Timers
 from .items import Items, Merged
 from .limits import (
+    DEFAULT_LIMITS,
     NUMBERS_REMEMBERED_MAX,
-    OFFER_PAGES_MAX,
-    PAGES_IN_FLIGHT_MAX,
-    PENDING_MAX,
     PROMOTE_SECONDS,
     REFUSED_SECONDS,
-    REPLICAS_MAX,
+    KvLimits,
 )
 from .messages import Check, Copied, Copy, CopyVerdict, Item, KeyedEffect, Lease, Name, Offer, Stream, Tell, pages
 
@@ -66,7 +64,8 @@ class Pending:
 class Pendings:
     """Tracks which siblings have acknowledged each in-flight write."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: KvLimits = DEFAULT_LIMITS) -> None:
+        self._writes_max = limits.writes_pending
         self._by_number: dict[int, Pending] = {}
         self._by_put: dict[tuple[int, int, int, int], int] = {}
         self._siblings: tuple[int, ...] = ()
@@ -85,7 +84,7 @@ class Pendings:
             if self._by_number[former].stretch == stretch:
                 return None
             self.end(self._by_number[former])
-        if len(self._by_number) >= PENDING_MAX:
+        if len(self._by_number) >= self._writes_max:
             self.dropped += 1
             return None
         self._number += 1
@@ -124,7 +123,7 @@ class Pendings:
 
     def validate(self) -> None:
         """Asserts what must always hold."""
-        assert len(self._by_number) <= PENDING_MAX
+        assert len(self._by_number) <= self._writes_max
         assert sorted(self._by_put.values()) == sorted(self._by_number)
 
 
@@ -209,7 +208,7 @@ class Siblings:
         pendings: Pendings,
         effects: list[KeyedEffect],
         timers: Timers,
-        check_seconds: float,
+        limits: KvLimits = DEFAULT_LIMITS,
     ) -> None:
         self._me = me
         self._pendings = pendings
@@ -217,7 +216,7 @@ class Siblings:
         self._linked = linked
         self._effects = effects
         self._timers = timers
-        self._check_seconds = check_seconds
+        self._limits = limits
         self._present: dict[int, _Sibling] = {}
         self._ours: Stretch | None = None
         self.grants: dict[int, float] = {}
@@ -356,7 +355,7 @@ class Siblings:
         for sibling in self._present.values():
             assert sibling.copied <= sibling.sequence
             assert list(sibling.awaited) == sorted(sibling.awaited, key=lambda pair: pair[0])
-            assert sibling.stream is None or len(sibling.stream.in_flight) <= PAGES_IN_FLIGHT_MAX
+            assert sibling.stream is None or len(sibling.stream.in_flight) <= self._limits.pages_in_flight
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
@@ -384,7 +383,7 @@ class Siblings:
                 return
         stream = sibling.stream
         assert stream is not None
-        while stream.last_sequence is None and len(stream.in_flight) < PAGES_IN_FLIGHT_MAX:
+        while stream.last_sequence is None and len(stream.in_flight) < self._limits.pages_in_flight:
             page = self._next_page(stream)
             sibling.sequence += 1
             stream.in_flight.append(sibling.sequence)
@@ -399,7 +398,7 @@ class Siblings:
     def _synced(self, sibling: _Sibling, arc: Stretch, now: float) -> None:
         sibling.stream = None
         sibling.synced = arc
-        sibling.check_at = now + self._check_seconds
+        sibling.check_at = now + self._limits.check_seconds
         if self._ours is not None and arc != self._ours and arc.contains(self._ours):  # ours shrank meanwhile
             sibling.synced = self._ours
             self._check(sibling, now)
@@ -414,7 +413,7 @@ class Siblings:
     def _next_page(self, stream: _Stream) -> list[Item]:
         table = self._items.table
         present = (item for item in map(table.get, stream.names) if item is not None)
-        page = next(pages(present), [])
+        page = next(pages(present, self._limits.page_items), [])
         if not page:
             stream.names.clear()
             return page
@@ -423,7 +422,7 @@ class Siblings:
         return page
 
     def _check(self, sibling: _Sibling, now: float) -> None:
-        sibling.check_at = now + self._check_seconds
+        sibling.check_at = now + self._limits.check_seconds
         tally = self._items.watched(OUR_TALLY)
         if sibling.identifier in self._linked and sibling.stream is None and tally is not None:
             sibling.sequence += 1
@@ -435,7 +434,7 @@ class Siblings:
         """Once may be a write that reached the sibling by another way; twice is a difference."""
         sibling.differences = sibling.differences + 1 if different else 0
         if sibling.differences == 1:
-            sibling.check_at = now + self._check_seconds / 4
+            sibling.check_at = now + self._limits.check_seconds / 4
             self._set_timer()
         elif sibling.differences > 1 and sibling.stream is None and self._ours is not None:
             self.differences += 1
@@ -508,14 +507,14 @@ class Replicas:
         effects: list[KeyedEffect],
         timers: Timers,
         lease_seconds: float,
-        retain_seconds: float,
+        limits: KvLimits = DEFAULT_LIMITS,
     ) -> None:
         self._items = items
         self._linked = linked
         self._effects = effects
         self._timers = timers
         self._lease_seconds = lease_seconds
-        self._retain_seconds = retain_seconds
+        self._limits = limits
         self.held: dict[int, Replica] = {}
         self.shrunk = False
         """Something is held for nobody any more; the caller takes it back."""
@@ -670,7 +669,7 @@ class Replicas:
         replica = self.held.get(owner)
         if replica is None:
             return
-        if now >= replica.heard_at + self._retain_seconds:
+        if now >= replica.heard_at + self._limits.retain_seconds:
             del self.held[owner]
             self._items.watch(owner, None)
             self.shrunk = True
@@ -681,11 +680,11 @@ class Replicas:
 
     def _set_timer(self, replica: Replica) -> None:
         """That something was heard moves it to a later time: it is not set again for that."""
-        self._timers.at(("replica", replica.owner), min(replica.ask_at, replica.heard_at + self._retain_seconds))
+        self._timers.at(("replica", replica.owner), min(replica.ask_at, replica.heard_at + self._limits.retain_seconds))
 
     def validate(self) -> None:
         """Asserts what must always hold."""
-        assert len(self.held) <= REPLICAS_MAX
+        assert len(self.held) <= self._limits.replicas
         for replica in self.held.values():
             assert replica.piece is not None or not replica.seen
             assert len(replica.asked) <= NUMBERS_REMEMBERED_MAX
@@ -695,7 +694,7 @@ class Replicas:
 
     def _replica(self, owner: int, sequence: int, now: float) -> Replica | None:
         replica = self.held.get(owner)
-        if replica is None and len(self.held) < REPLICAS_MAX:
+        if replica is None and len(self.held) < self._limits.replicas:
             replica = self.held[owner] = Replica(owner, now)
             self._set_timer(replica)
         if replica is not None:
@@ -734,8 +733,8 @@ class Replicas:
         table = self._items.table
         newer = [table[name] for name in dict.fromkeys(replica.offers) if name in table]
         unsent = [item for item in self._items.touching(piece) if item.name not in replica.seen]
-        for number, page in enumerate(pages([*newer, *unsent])):
-            if number >= OFFER_PAGES_MAX:
+        for number, page in enumerate(pages([*newer, *unsent], self._limits.page_items)):
+            if number >= self._limits.offer_pages:
                 return
             self.offered += len(page)
             self._effects.append(Tell(replica.owner, Offer(page)))

@@ -57,18 +57,20 @@ class Keyed:
         self.timers = timers = Timers() if timers is None else timers
         self.linked: dict[int, None] = {}
         self._said: list[KeyedEffect] = []
-        said, lease = self._said, config.lease_seconds
-        self.items = Items(said, timers, config.tombstone_seconds)
-        self.puts = Puts(said, timers, config.life)
-        self.homeward = Homeward(self.items, self.puts, timers, config.retain_seconds)
-        self.replicas = Replicas(self.items, self.linked, said, timers, lease, config.retain_seconds)
+        said, lease, limits = self._said, config.lease_seconds, config.limits
+        self.items = Items(said, timers, limits)
+        self.puts = Puts(said, timers, config.life, limits)
+        self.homeward = Homeward(self.items, self.puts, timers, limits)
+        self.replicas = Replicas(self.items, self.linked, said, timers, lease, limits)
         self.leases = Leases(me, self.linked, said, timers, lease)
-        self.fetches = Fetches(self.items, said)
+        self.fetches = Fetches(self.items, said, limits)
         self.ownership = Ownership(me, self.linked, self.items, self.replicas, said, timers, lease)
         self.handover = Handover(me, self.replicas, self.ownership, self.fetches)
-        self.pendings = Pendings()
-        self.siblings = Siblings(me, self.items, self.linked, self.pendings, said, timers, config.check_seconds)
-        self.writes = Writes(me, self.items, self.ownership, self.leases, self.siblings, self.pendings, said, timers)
+        self.pendings = Pendings(limits)
+        self.siblings = Siblings(me, self.items, self.linked, self.pendings, said, timers, limits)
+        self.writes = Writes(
+            me, self.items, self.ownership, self.leases, self.siblings, self.pendings, said, timers, limits
+        )
         self._scope: Scope | None = None
         self._last_scope = NOTHING
         self._table: dict[type[Any], Callable[[int, Any, float], None]] = {

@@ -19,13 +19,13 @@ from ..timers import Timers
 from .items import Items
 from .leases import Leases
 from .limits import (
+    DEFAULT_LIMITS,
     PUT_GAPS_MAX,
     PUT_HOPS_MAX,
-    PUT_ITEMS_WAITING_MAX,
     PUT_RESEND_SECONDS,
-    PUT_SECONDS_MAX,
     RETAIN_ITEMS_PER_TURN,
     TICKETS_MAX,
+    KvLimits,
 )
 from .messages import Item, KeyedEffect, Placed, Put, Route, SetOut, Stored, Tell, Unplaced, pages
 from .ownership import Ownership
@@ -97,10 +97,13 @@ class _Ticket:
 class Puts:
     """Tracks the puts of this broker: each part sets out (`SetOut`), and again, until it is covered or given up."""
 
-    def __init__(self, effects: list[KeyedEffect], timers: Timers, life: int = 0) -> None:
+    def __init__(
+        self, effects: list[KeyedEffect], timers: Timers, life: int = 0, limits: KvLimits = DEFAULT_LIMITS
+    ) -> None:
         self._effects = effects
         self._timers = timers
         self._tickets: dict[int, _Ticket] = {}
+        self._limits = limits
         self._last_ticket = life * TICKETS_MAX
         self.items_waiting = 0
         self.resent = 0
@@ -118,14 +121,14 @@ class Puts:
             segments.setdefault((item.low, item.high), []).append(item)
         parts: dict[int, Part] = {}
         for (low, high), together in segments.items():
-            for page in pages(together):
+            for page in pages(together, self._limits.page_items):
                 parts[len(parts)] = Part(page, low, distance(low, high) + 1, again_at=now + PUT_RESEND_SECONDS)
         count = sum(len(part.items) for part in parts.values())
-        if not parts or self.items_waiting + count > PUT_ITEMS_WAITING_MAX:
+        if not parts or self.items_waiting + count > self._limits.put_items_waiting:
             self._effects.append(Unplaced(ticket) if parts else Placed(ticket))
             return ticket
         self.items_waiting += count
-        self._tickets[ticket] = _Ticket(parts, now + PUT_SECONDS_MAX)
+        self._tickets[ticket] = _Ticket(parts, now + self._limits.put_seconds)
         self._timers.at("puts", min(self._timers.when("puts"), now + PUT_RESEND_SECONDS))
         for number, part in parts.items():
             last = (part.low + part.length - 1) % RING_SIZE
@@ -169,7 +172,7 @@ class Puts:
     def validate(self) -> None:
         """Asserts what must always hold."""
         waiting = [part for ticket in self._tickets.values() for part in ticket.parts.values()]
-        assert self.items_waiting == sum(len(part.items) for part in waiting) <= PUT_ITEMS_WAITING_MAX
+        assert self.items_waiting == sum(len(part.items) for part in waiting) <= self._limits.put_items_waiting
         assert all(ticket.parts for ticket in self._tickets.values())
         assert not any(part.done for part in waiting)
 
@@ -194,11 +197,11 @@ class Puts:
 class Homeward:
     """Brings orphaned items to their owners. `concerns` are the arcs that we own, or hold for others."""
 
-    def __init__(self, items: Items, puts: Puts, timers: Timers, retain_seconds: float) -> None:
+    def __init__(self, items: Items, puts: Puts, timers: Timers, limits: KvLimits = DEFAULT_LIMITS) -> None:
         self._items = items
         self._puts = puts
         self._timers = timers
-        self._retain_seconds = retain_seconds
+        self._limits = limits
         self._under_way: dict[int, list[Item]] = {}
 
     def __len__(self) -> int:
@@ -207,7 +210,7 @@ class Homeward:
 
     def changed(self, now: float) -> None:
         """Some items may be nobody's from now on; nothing is looked at before the last change is long past."""
-        self._timers.at("orphans", now + self._retain_seconds)
+        self._timers.at("orphans", now + self._limits.retain_seconds)
         self._under_way = {ticket: [] for ticket in self._under_way}
 
     def owns(self, ticket: int) -> bool:
@@ -231,9 +234,9 @@ class Homeward:
                     self._items.remove(item.name)
         if not living:
             return
-        self._timers.at("orphans", now + self._retain_seconds)
+        self._timers.at("orphans", now + self._limits.retain_seconds)
         turn = living[:RETAIN_ITEMS_PER_TURN]
-        if serving and not self._under_way and self._puts.items_waiting + len(turn) < PUT_ITEMS_WAITING_MAX:
+        if serving and not self._under_way and self._puts.items_waiting + len(turn) < self._limits.put_items_waiting:
             self._under_way[self._puts.begin(turn, now)] = turn
 
 
@@ -254,11 +257,13 @@ class Writes:
         pendings: Pendings,
         effects: list[KeyedEffect],
         timers: Timers,
+        limits: KvLimits = DEFAULT_LIMITS,
     ) -> None:
         self._me = me
         self._items = items
         self._ownership = ownership
         self._leases = leases
+        self._limits = limits
         self._siblings = siblings
         self._pendings = pendings
         self._effects = effects
@@ -294,7 +299,7 @@ class Writes:
         """What is new here, however it came, and lies in our keys goes to the siblings."""
         news, own = self._items.news, self._ownership.own
         if news and own is not None:
-            for page in pages([item for item in news if own.touches(item.low, item.high)]):
+            for page in pages([item for item in news if own.touches(item.low, item.high)], self._limits.page_items):
                 self._siblings.copy(page)
         news.clear()
 

@@ -217,6 +217,6 @@ def test_a_lost_copy_is_found_by_comparing() -> None:
     world = world_of(3)
     placed(world, PLACES[0], item(1, 5 << 60))
     world.do(10 << 60, lambda store: store.items.remove(("sub", 1)))
-    world.run_for(3 * world.config.check_seconds)
+    world.run_for(3 * world.config.limits.check_seconds)
     assert len(holders(world, "sub", 1)) == 3
     assert world.hosts[7 << 60].store.statistics().differences == 1

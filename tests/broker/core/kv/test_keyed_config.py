@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.kv import KeyedConfig
+from headgate.broker.core.kv import KeyedConfig, KvLimits
 from headgate.broker.core.kv.limits import (
     FORMER_SECONDS,
     LEASE_SECONDS,
     LIVES_MAX,
     PROMOTE_SECONDS,
-    PUT_SECONDS_MAX,
-    RETAIN_SECONDS,
     SETTLE_SECONDS,
 )
 
@@ -35,6 +33,7 @@ def test_a_life_that_does_not_fit_into_the_number_of_a_put_is_refused(life: int)
 
 def test_the_spans_of_time_fit_together() -> None:
     assert SETTLE_SECONDS > LEASE_SECONDS
-    assert RETAIN_SECONDS > PROMOTE_SECONDS > LEASE_SECONDS
-    assert FORMER_SECONDS >= RETAIN_SECONDS
-    assert PUT_SECONDS_MAX > 2 * (SETTLE_SECONDS + LEASE_SECONDS)
+    limits = KvLimits()
+    assert limits.retain_seconds > PROMOTE_SECONDS > LEASE_SECONDS
+    assert limits.retain_seconds <= FORMER_SECONDS
+    assert limits.put_seconds > 2 * (SETTLE_SECONDS + LEASE_SECONDS)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from headgate.broker.core.keyspace import Stretch
-from headgate.broker.core.kv import handover, messages
+from headgate.broker.core.kv import KvLimits
 from headgate.broker.core.kv.handover import Fetches
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.messages import Verdict
@@ -15,12 +13,12 @@ from tests.support.keyed_parts import Kind, Sent, item
 ALL = Stretch(0, 1000)
 
 
-def filled(count: int) -> tuple[Fetches, Items, Sent]:
+def filled(count: int, **limits: int) -> tuple[Fetches, Items, Sent]:
     sent = Sent()
-    items = Items([], Timers(), 60.0)
+    items = Items([], Timers())
     for number in range(count):
         items.merge(item(number, number + 1), 0.0)
-    return Fetches(items, sent), items, sent
+    return Fetches(items, sent, KvLimits(**limits)), items, sent
 
 
 def names(sent: Sent) -> list[int]:
@@ -38,10 +36,8 @@ def test_what_touches_the_stretch_is_sent_and_what_it_is_is_said() -> None:
     assert len(fetches) == 0
 
 
-def test_only_a_few_pages_are_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "PAGE_ITEMS_MAX", 2)
-    monkeypatch.setattr(handover, "PAGES_IN_FLIGHT_MAX", 3)
-    fetches, items, sent = filled(12)
+def test_only_a_few_pages_are_in_flight() -> None:
+    fetches, items, sent = filled(12, page_items=2, pages_in_flight=3)
     fetches.begin(7, 3, ALL, whole=True)
     assert names(sent) == list(range(6))
     items.remove(("sub", 7))
@@ -55,9 +51,8 @@ def test_only_a_few_pages_are_in_flight(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(fetches) == 0
 
 
-def test_a_new_question_replaces_the_former(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "PAGE_ITEMS_MAX", 1)
-    fetches, _, sent = filled(20)
+def test_a_new_question_replaces_the_former() -> None:
+    fetches, _, sent = filled(20, page_items=1)
     fetches.begin(7, 3, ALL, whole=True)
     fetches.begin(7, 4, ALL, whole=True)
     sent.take()
@@ -76,9 +71,8 @@ def test_short_answers() -> None:
     assert [body for _, _, body in sent.take()] == [[1, True, Verdict.WHOLE, []], [2, True, 5, []]]
 
 
-def test_who_has_the_same_is_sent_what_was_removed_in_the_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "PAGE_ITEMS_MAX", 2)
-    fetches, items, sent = filled(6)
+def test_who_has_the_same_is_sent_what_was_removed_in_the_stretch() -> None:
+    fetches, items, sent = filled(6, page_items=2)
     for number in (0, 2, 3, 5):
         items.merge(item(number, number + 1, 2, None), 0.0)
     fetches.same(7, 1, Stretch(1, 1000))

@@ -16,10 +16,10 @@ class Home:
 
     def __init__(self) -> None:
         self.effects, self.timers = list[KeyedEffect](), Timers()
-        self.items = Items([], Timers(), 60.0)
+        self.items = Items([], Timers())
         self.concerns = [Stretch(0, 100)]
         self.puts = Puts(self.effects, self.timers)
-        self.homeward = Homeward(self.items, self.puts, self.timers, 10.0)
+        self.homeward = Homeward(self.items, self.puts, self.timers)
         for one in (item(1, 50), item(2, 150), item(3, 160, 1, None), item(4, 90, high=170)):
             self.items.merge(one, 0.0)
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from itertools import permutations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import RING_SIZE, Stretch
-from headgate.broker.core.kv import Added, Item, Removed
-from headgate.broker.core.kv import items as keyed_items
+from headgate.broker.core.kv import Added, Item, KvLimits, Removed
 from headgate.broker.core.kv.items import Items, Merged, digest_of
 from headgate.broker.core.kv.messages import KeyedEffect
 from headgate.broker.core.timers import Timers
@@ -25,8 +23,8 @@ small = st.builds(
 )
 
 
-def made(effects: list[KeyedEffect] | None = None, timers: Timers | None = None) -> Items:
-    return Items([] if effects is None else effects, timers or Timers(), 60.0)
+def made(effects: list[KeyedEffect] | None = None, timers: Timers | None = None, **limits: int) -> Items:
+    return Items([] if effects is None else effects, timers or Timers(), KvLimits(tombstone_seconds=60.0, **limits))
 
 
 def test_a_higher_version_wins() -> None:
@@ -111,17 +109,15 @@ def test_tombstones_are_forgotten_in_time() -> None:
     assert list(items.table) == [("sub", 2)] and timers.next == 70.0
 
 
-def test_of_too_many_tombstones_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyed_items, "TOMBSTONES_MAX", 3)
-    items = made()
+def test_of_too_many_tombstones_the_oldest_go_first() -> None:
+    items = made(tombstones=3)
     for number in range(5):
         items.merge(item(number, 5, 1, None), float(number))
     assert list(items.table) == [("sub", 2), ("sub", 3), ("sub", 4)]
 
 
-def test_when_it_is_full_only_what_is_known_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyed_items, "ITEMS_MAX", 1)
-    items = made()
+def test_when_it_is_full_only_what_is_known_is_renewed() -> None:
+    items = made(items=1)
     items.merge(item(1, 5), 0.0)
     assert items.merge(item(2, 5), 0.0) is Merged.FULL
     assert items.merge(item(1, 5, 2), 0.0) is Merged.NEWER

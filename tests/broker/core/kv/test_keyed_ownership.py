@@ -19,8 +19,8 @@ class OwnershipWith(Ownership):
     """Has a whole copy of what it gains, or none, as the test says."""
 
     def __init__(self, test: Own, linked: dict[int, None], sent: Sent, timers: Timers) -> None:
-        items = Items(sent, timers, 60.0)
-        super().__init__(ME, linked, items, Replicas(items, linked, sent, timers, 2.5, 10.0), sent, timers, 2.5)
+        items = Items(sent, timers)
+        super().__init__(ME, linked, items, Replicas(items, linked, sent, timers, 2.5), sent, timers, 2.5)
         self._test = test
 
     def whole_for(self, asker: int | None, now: float) -> list[Stretch]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from headgate.broker.core.keyspace import Stretch
-from headgate.broker.core.kv import replication
+from headgate.broker.core.kv import KvLimits
 from headgate.broker.core.kv.replication import Pending, Pendings
 from tests.support.keyed_parts import item
 
@@ -55,9 +53,8 @@ def test_a_new_sibling_is_waited_for_and_a_former_one_is_not() -> None:
     assert list(pending.waiting) == [3]
 
 
-def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replication, "PENDING_MAX", 1)
-    pendings = Pendings()
+def test_there_are_only_so_many() -> None:
+    pendings = Pendings(KvLimits(writes_pending=1))
     pending = begun(pendings)
     assert pendings.begin(77, 2, 0, HERE, []) is None
     assert pendings.dropped == 1

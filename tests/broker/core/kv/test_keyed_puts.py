@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import RING_SIZE
-from headgate.broker.core.kv import Placed, Unplaced, writes
-from headgate.broker.core.kv.limits import PAGE_ITEMS_MAX, PUT_SECONDS_MAX, TICKETS_MAX
+from headgate.broker.core.kv import KvLimits, Placed, Unplaced
+from headgate.broker.core.kv.limits import PAGE_ITEMS_MAX, TICKETS_MAX
 from headgate.broker.core.kv.messages import KeyedEffect, SetOut
 from headgate.broker.core.kv.writes import Part, Puts
 from headgate.broker.core.timers import Timers
@@ -18,9 +17,9 @@ from tests.support.keyed_parts import item
 class Origin:
     """Puts, and what they send and answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, **limits: int) -> None:
         self.effects, self.timers = list[KeyedEffect](), Timers()
-        self.puts = Puts(self.effects, self.timers)
+        self.puts = Puts(self.effects, self.timers, limits=KvLimits(**limits))
 
     @property
     def sent(self) -> list[tuple[int, int, int, int, int]]:
@@ -99,15 +98,14 @@ def test_it_is_given_up_in_time() -> None:
         now = origin.timers.next
         origin.go_on(now)
     assert origin.answers == [(ticket, False)]
-    assert now == PUT_SECONDS_MAX
+    assert now == KvLimits().put_seconds
     assert origin.timers.next == float("inf")
     origin.puts.stored(ticket, 0, 10, 10)
     assert len(origin.puts) == 0
 
 
-def test_nothing_to_place_is_placed_and_too_much_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "PUT_ITEMS_WAITING_MAX", 2)
-    origin = Origin()
+def test_nothing_to_place_is_placed_and_too_much_is_not() -> None:
+    origin = Origin(put_items_waiting=2)
     assert origin.puts.begin([], 0.0) == 1
     origin.puts.begin([item(1, 5), item(2, 5)], 0.0)
     origin.puts.begin([item(3, 5)], 0.0)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from headgate.broker.core.keyspace import Stretch
-from headgate.broker.core.kv import Item, messages
+from headgate.broker.core.kv import Item, KvLimits
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.messages import CopyVerdict
 from headgate.broker.core.kv.replication import Pendings, Siblings
@@ -19,15 +17,15 @@ OURS = Stretch(0, ME)
 class Owner:
     """Siblings of an owner of (0, 100] with a few items."""
 
-    def __init__(self, *present: int, count: int = 3) -> None:
+    def __init__(self, *present: int, count: int = 3, **limits: int) -> None:
         self.sent = Sent()
-        self.items = Items([], Timers(), 60.0)
+        self.items = Items([], Timers())
         for number in range(count):
             self.items.merge(item(number, number + 1), 0.0)
         self.linked: dict[int, None] = dict.fromkeys(present)
         self.timers, self.pendings = Timers(), Pendings()
         self.pendings.set_siblings(present)
-        self.siblings = Siblings(ME, self.items, self.linked, self.pendings, self.sent, self.timers, 10.0)
+        self.siblings = Siblings(ME, self.items, self.linked, self.pendings, self.sent, self.timers, KvLimits(**limits))
         self.siblings.set_siblings(present)
         self.siblings.set_ours(OURS, 0.0)
 
@@ -57,9 +55,8 @@ def test_a_sibling_is_sent_everything_and_is_synced_when_it_has_the_last_page() 
     assert it.siblings.granted(NEXT, 0.1, 2.0) == OURS
 
 
-def test_pages_wait_for_acknowledgements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "PAGE_ITEMS_MAX", 1)
-    it = Owner(NEXT, count=6)
+def test_pages_wait_for_acknowledgements() -> None:
+    it = Owner(NEXT, count=6, page_items=1)
     assert [body[:3] for _, _, body in it.sent.take()] == [
         [1, True, False],
         [2, False, False],

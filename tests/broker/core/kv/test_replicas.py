@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import RING_SIZE, Stretch
-from headgate.broker.core.kv import replication as module
+from headgate.broker.core.kv import KvLimits
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.messages import CopyVerdict, Stream
 from headgate.broker.core.kv.replication import Replicas, is_covered, remember
@@ -20,11 +20,11 @@ OWNER, ARC = 100, Stretch(0, 100)
 class Sibling:
     """Replicas of a broker that is linked with the owner of (0, 100]."""
 
-    def __init__(self) -> None:
+    def __init__(self, **limits: int) -> None:
         self.sent = Sent()
-        self.items = Items([], Timers(), 60.0)
+        self.items = Items([], Timers())
         self.linked: dict[int, None] = {OWNER: None}
-        self.replicas = Replicas(self.items, self.linked, self.sent, self.sent.timers, 2.5, 10.0)
+        self.replicas = Replicas(self.items, self.linked, self.sent, self.sent.timers, 2.5, KvLimits(**limits))
 
     def stream(
         self, *some, sequence: int = 1, first: bool = True, last: bool = True, piece: Stretch = ARC, now: float = 0.0
@@ -235,16 +235,14 @@ def test_what_nobody_keeps_up_to_date_is_let_go_of() -> None:
     assert it.items.watched(OWNER) is None
 
 
-def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REPLICAS_MAX", 1)
-    it = Sibling().whole()
+def test_there_are_only_so_many() -> None:
+    it = Sibling(replicas=1).whole()
     it.replicas.copy(77, 1, [item(5, 5)], 0.1)
     assert it.sent.take() == [(77, Kind.COPIED, [1, CopyVerdict.REFUSED])]
 
 
-def test_a_flood_of_offers_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "OFFER_PAGES_MAX", 1)
-    it = Sibling()
+def test_a_flood_of_offers_has_an_end() -> None:
+    it = Sibling(offer_pages=1)
     for number in range(1200):
         it.items.merge(item(number, 5), 0.0)
     it.stream()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.keyspace import RING_SIZE, equal_shelf, equality_key, topic_shelf
-from headgate.broker.core.kv import Item
+from headgate.broker.core.kv import Item, KvLimits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error, Goodbye, Suback, Unsuback, Unsubscribe
 from tests.support.builders import make_subscribe, quote_batch
@@ -166,10 +166,9 @@ def test_beyond_so_many_shelves_a_subscription_rests_at_its_topic(monkeypatch: p
 # --- Not in force -----------------------------------------------------------------------------------------------------
 
 
-def stuck(monkeypatch: pytest.MonkeyPatch) -> tuple[NodeCluster, Client]:
+def stuck() -> tuple[NodeCluster, Client]:
     """A client of a broker that reaches nobody, and puts that are given up after a second."""
-    monkeypatch.setattr("headgate.broker.core.kv.writes.PUT_SECONDS_MAX", 1.0)
-    cluster = NodeCluster(5)
+    cluster = NodeCluster(5, kv=KvLimits(put_seconds=1.0))
     home = places(cluster)[-1]
     client = cluster.connect(home)
     cluster.hold(home, *(name for name in cluster.hosts if name != home))
@@ -177,8 +176,8 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> tuple[NodeCluster, Client]:
     return cluster, client
 
 
-def test_what_cannot_be_placed_is_refused_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, client = stuck(monkeypatch)
+def test_what_cannot_be_placed_is_refused_and_leaves_nothing() -> None:
+    cluster, client = stuck()
     cluster.until(lambda: bool(client.of(Error)), 1.3)
     (error,) = client.of(Error)
     assert (error.code, error.reference) == (ErrorCode.UNAVAILABLE, 101)
@@ -192,8 +191,8 @@ def test_what_cannot_be_placed_is_refused_and_leaves_nothing(monkeypatch: pytest
     assert resting(cluster) == set(places(cluster)[:3])
 
 
-def test_asked_again_before_it_is_in_force_the_last_request_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, client = stuck(monkeypatch)
+def test_asked_again_before_it_is_in_force_the_last_request_is_answered_once() -> None:
+    cluster, client = stuck()
     key = client.host.node.subscribers.by_link[client.link].key
     cluster.disconnect(client)
     again = cluster.connect(client.host.name, session=key)
@@ -207,8 +206,8 @@ def test_asked_again_before_it_is_in_force_the_last_request_is_answered_once(mon
     assert [error.code for error in again.of(Error)] == [ErrorCode.DUPLICATE]
 
 
-def test_ended_before_it_is_in_force_it_never_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, client = stuck(monkeypatch)
+def test_ended_before_it_is_in_force_it_never_is() -> None:
+    cluster, client = stuck()
     client.send(Unsubscribe(2, 1))
     assert client.of(Unsuback) == [Unsuback(2, 1)]
     cluster.release()
@@ -217,8 +216,8 @@ def test_ended_before_it_is_in_force_it_never_is(monkeypatch: pytest.MonkeyPatch
     assert resting(cluster) == set()
 
 
-def test_a_client_that_goes_meanwhile_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, client = stuck(monkeypatch)
+def test_a_client_that_goes_meanwhile_leaves_nothing() -> None:
+    cluster, client = stuck()
     client.send(Goodbye(0, ""))
     cluster.release()
     cluster.run(40.0)

@@ -11,7 +11,7 @@ from headgate.broker.core.delivery import Streams
 from headgate.broker.core.effects import Effect
 from headgate.broker.core.effects import Store as ToDisk
 from headgate.broker.core.keyspace import RING_SIZE
-from headgate.broker.core.kv import Added, Item, Keyed, KeyedConfig, Placed, Removed, View
+from headgate.broker.core.kv import Added, Item, Keyed, KeyedConfig, KvLimits, Placed, Removed, View
 from headgate.broker.core.placement.schemas import Schemas
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Ask, Error
@@ -222,10 +222,9 @@ def test_the_whole_cluster_may_stop_and_the_newest_word_on_any_disk_stays() -> N
     assert [records["schema/quotes"][1] for records in cluster.records.values()] == [TWO, TWO]
 
 
-def test_when_brokers_do_not_answer_the_client_hears_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_brokers_do_not_answer_the_client_hears_that() -> None:
     # Before a broker that is alone knows that it is alone.
-    monkeypatch.setattr("headgate.broker.core.kv.writes.PUT_SECONDS_MAX", 1.0)
-    cluster = NodeCluster(3)
+    cluster = NodeCluster(3, kv=KvLimits(put_seconds=1.0))
     client = cluster.connect("b0")
     cluster.hold("b0", "b1", "b2")
     refusal = ask(client, "schema.put", stream="quotes", schema=ONE)
