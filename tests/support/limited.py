@@ -18,7 +18,7 @@ def _settings(
 ) -> tuple[Addresses, ClientOptions, Retry]:
     producer, epoch = secrets.token_hex(8), time.time_ns() // 1000
     return (
-        Addresses(address, random.random),
+        Addresses(address, random.random, options.pop("shuffle", True)),
         ClientOptions(**{"producer": producer, "epoch": epoch, **options, "limits": limits}),
         Retry(retry_seconds, random.random),
     )
