@@ -15,6 +15,7 @@ from .limits import (
     SESSION_GRACE_SECONDS,
 )
 from .membership import ChordConfig
+from .safeguards import SAFEGUARDS, Safeguard
 
 __all__ = ["CLUSTER_DEFAULT", "NodeConfig", "broker_id"]
 
@@ -43,6 +44,8 @@ class NodeConfig:
     log_copies: int = LOG_COPIES_DEFAULT
     chord: ChordConfig = field(default_factory=ChordConfig)
     kv: KvLimits = field(default_factory=KvLimits)
+    safeguards: frozenset[Safeguard] = SAFEGUARDS
+    """All of them, but in a simulation that shows what one is for."""
 
     @property
     def identifier(self) -> int:

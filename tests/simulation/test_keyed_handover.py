@@ -8,13 +8,11 @@ offers it to the newcomer; but over the former owner's link that comes after the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from headgate.broker.core.kv import Keyed
-from tests.support.keyed_ablations import ABLATIONS
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from tests.support.keyed_parts import item
 from tests.support.keyed_world import Host, World
 
@@ -26,13 +24,8 @@ ANSWER_SECONDS, OTHER_SECONDS, VIEW_SECONDS = 0.2, 0.4, 0.1
 class Schedule:
     """A world of four at rest, which a fifth joins between the second and the former owner of its keys."""
 
-    def __init__(self, ablation: Callable[[Keyed], None]) -> None:
-        def make(identifier: int, config: Any, now: float) -> Keyed:
-            store = Keyed(identifier, config, now)
-            ablation(store)
-            return store
-
-        self.world = world = World(1, 2, make=make)
+    def __init__(self, ablation: Safeguard | None) -> None:
+        self.world = world = World(1, 2, SAFEGUARDS - {ablation})
         world.route_loss, world.view_delay_max, world.delay_max = 0.0, 0.01, 0.001
         world.found([*OTHERS, FORMER])
         world.run_for(8.0)
@@ -83,10 +76,6 @@ class Schedule:
         return self.missed
 
 
-def nothing(store: Keyed) -> None:
-    """No ablation."""
-
-
-@pytest.mark.parametrize(("ablation", "missed"), [(nothing, False), (ABLATIONS["no_handover_at_fetch"], True)])
-def test_keys_are_handed_over_in_the_moment_they_are_copied(ablation: Callable[[Keyed], None], missed: bool) -> None:
+@pytest.mark.parametrize(("ablation", "missed"), [(None, False), (Safeguard.HANDOVER_AT_FETCH, True)])
+def test_keys_are_handed_over_in_the_moment_they_are_copied(ablation: Safeguard | None, missed: bool) -> None:
     assert Schedule(ablation).run() is missed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.keyed_ablations import ABLATIONS
+from headgate.broker.core.safeguards import Safeguard
 from tests.support.keyed_parts import item
-from tests.support.keyed_run import Broken, Options, Run, run
+from tests.support.keyed_run import KEYED_ABLATIONS, Broken, Options, Run, run
 
 SHORT_SECONDS = 6.0
 
@@ -69,30 +69,30 @@ def test_hundreds_of_seeds_keep_the_promises(first: int) -> None:
         run(Options(seed, routes_answers=seed % 2 == 1))
 
 
-def broken(seed: int, ablation: str) -> bool:
+def broken(seed: int, ablation: Safeguard) -> bool:
     """Whether the seed finds out that a safeguard is missing."""
     try:
-        run(Options(seed, ablation=ABLATIONS[ablation]))
+        run(Options(seed, ablation=ablation))
     except (Broken, AssertionError):
         return True
     return False
 
 
-RARE = {"lives_number_puts_alike": (21990,)}
+RARE = {Safeguard.TICKETS_OF_A_LIFE: (21990,)}
 """Where chance needs more than twenty seeds, one that was found."""
 
 
 SCHEDULED = (
-    "no_handover_at_fetch",
-    "keys_handed_on_stay_whole",
-    "keys_handed_on_stay_whole_for_a_lease",
-    "copies_that_somebody_took_stay_whole_for_a_lease",
-    "who_is_left_out_is_told_nothing",
-    "sleep_goes_unnoticed",
+    Safeguard.HANDOVER_AT_FETCH,
+    Safeguard.HANDED_OFF_ONCE,
+    Safeguard.HANDED_OFF_FOR_CLAIMANT,
+    Safeguard.COPY_FOR_CLAIMANT,
+    Safeguard.LEFT_OUT_IS_TOLD,
+    Safeguard.SLEEP_NOTICED,
 )
 """What chance hardly ever needs has schedules of its own: see test_keyed_handover.py and test_keyed_sleepers.py."""
 
 
-@pytest.mark.parametrize("ablation", [name for name in ABLATIONS if name not in SCHEDULED])
-def test_every_safeguard_is_needed(ablation: str) -> None:
+@pytest.mark.parametrize("ablation", [name for name in KEYED_ABLATIONS if name not in SCHEDULED])
+def test_every_safeguard_is_needed(ablation: Safeguard) -> None:
     assert any(broken(seed, ablation) for seed in RARE.get(ablation, range(20)))

@@ -6,13 +6,10 @@ at rest when it falls asleep. What it missed was written after its last grant ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from headgate.broker.core.kv import Keyed, View
-from tests.support.keyed_ablations import ABLATIONS
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from tests.support.keyed_parts import item
 from tests.support.keyed_world import Host, World
 
@@ -20,20 +17,11 @@ BEFORE, SLEEPER, NEWCOMER, SECOND, NEIGHBOUR, FAR = 2 << 60, 3 << 60, 4 << 60, 5
 GIVEN_UP_SECONDS = 2.0
 
 
-def nothing(store: Keyed) -> None:
-    """No ablation."""
-
-
 class Schedule:
     """A world of four, one of which falls asleep, and is given up; it wakes up and is told nothing."""
 
-    def __init__(self, ablation: Callable[[Keyed], None], seconds: float) -> None:
-        def make(identifier: int, config: Any, now: float) -> Keyed:
-            store = Keyed(identifier, config, now)
-            ablation(store)
-            return store
-
-        self.world = world = World(1, 1, make=make)
+    def __init__(self, ablation: Safeguard | None, seconds: float) -> None:
+        self.world = world = World(1, 1, SAFEGUARDS - {ablation})
         world.route_loss, world.view_delay_max, world.delay_max = 0.0, 0.01, 0.001
         world.found([NEIGHBOUR, SLEEPER, BEFORE, FAR])
         world.run_for(8.0)
@@ -69,7 +57,7 @@ class Schedule:
         return wrong
 
 
-def asks_for_its_own_keys(ablation: Callable[[Keyed], None]) -> bool:
+def asks_for_its_own_keys(ablation: Safeguard | None) -> bool:
     """The neighbour got them, handed them on to a newcomer, and another newcomer came between those two."""
     schedule = Schedule(ablation, 9.0)
     key = SLEEPER - 1
@@ -83,7 +71,7 @@ def asks_for_its_own_keys(ablation: Callable[[Keyed], None]) -> bool:
     return schedule.answers_wrongly(key)
 
 
-def asks_before_the_newcomer_confirms_anything(ablation: Callable[[Keyed], None]) -> bool:
+def asks_before_the_newcomer_confirms_anything(ablation: Safeguard | None) -> bool:
     """It wakes up a moment after the newcomer came for the keys, and would answer for them when he does confirm."""
     schedule = Schedule(ablation, 4.2)
     key = SLEEPER - 1
@@ -96,7 +84,7 @@ def asks_before_the_newcomer_confirms_anything(ablation: Callable[[Keyed], None]
     return schedule.answers_wrongly(key)
 
 
-def takes_over_from_who_lives(ablation: Callable[[Keyed], None]) -> bool:
+def takes_over_from_who_lives(ablation: Safeguard | None) -> bool:
     """Finding all links gone, it takes the broker before it for dead, and asks one who has no copy."""
     schedule = Schedule(ablation, 4.2)
     key = BEFORE - 1
@@ -110,29 +98,27 @@ def takes_over_from_who_lives(ablation: Callable[[Keyed], None]) -> bool:
 @pytest.mark.parametrize(
     ("ablation", "wrong"),
     [
-        (nothing, False),
-        (ABLATIONS["keys_handed_on_stay_whole"], True),
-        (ABLATIONS["who_is_left_out_is_told_nothing"], True),
+        (None, False),
+        (Safeguard.HANDED_OFF_ONCE, True),
+        (Safeguard.LEFT_OUT_IS_TOLD, True),
     ],
 )
-def test_of_keys_that_moved_on_nobody_gives_an_old_copy_for_whole(
-    ablation: Callable[[Keyed], None], wrong: bool
-) -> None:
+def test_of_keys_that_moved_on_nobody_gives_an_old_copy_for_whole(ablation: Safeguard | None, wrong: bool) -> None:
     assert asks_for_its_own_keys(ablation) is wrong
 
 
 @pytest.mark.parametrize(
     ("ablation", "wrong"),
     [
-        (nothing, False),
-        (ABLATIONS["keys_handed_on_stay_whole_for_a_lease"], True),
-        (ABLATIONS["copies_that_somebody_took_stay_whole_for_a_lease"], True),
+        (None, False),
+        (Safeguard.HANDED_OFF_FOR_CLAIMANT, True),
+        (Safeguard.COPY_FOR_CLAIMANT, True),
     ],
 )
-def test_keys_that_somebody_came_for_are_whole_for_him_alone(ablation: Callable[[Keyed], None], wrong: bool) -> None:
+def test_keys_that_somebody_came_for_are_whole_for_him_alone(ablation: Safeguard | None, wrong: bool) -> None:
     assert asks_before_the_newcomer_confirms_anything(ablation) is wrong
 
 
-@pytest.mark.parametrize(("ablation", "wrong"), [(nothing, False), (ABLATIONS["sleep_goes_unnoticed"], True)])
-def test_who_slept_does_not_take_over_with_what_it_held_before(ablation: Callable[[Keyed], None], wrong: bool) -> None:
+@pytest.mark.parametrize(("ablation", "wrong"), [(None, False), (Safeguard.SLEEP_NOTICED, True)])
+def test_who_slept_does_not_take_over_with_what_it_held_before(ablation: Safeguard | None, wrong: bool) -> None:
     assert takes_over_from_who_lives(ablation) is wrong

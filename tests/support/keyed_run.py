@@ -12,16 +12,33 @@ than there were brokers, for of two brokers' two copies no rule of theirs can sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from headgate.broker.core.keyspace import RING_SIZE, Stretch
 from headgate.broker.core.kv import Item, Keyed
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from tests.support.keyed_world import Host, World
 
-__all__ = ["Broken", "Run", "Options", "run"]
+__all__ = ["KEYED_ABLATIONS", "Broken", "Run", "Options", "run"]
+
+KEYED_ABLATIONS = (
+    Safeguard.GRANTS_AWAITED,
+    Safeguard.WAIT_AFTER_GAINING,
+    Safeguard.LEASE_FROM_ASKING,
+    Safeguard.HANDOVER_AT_FETCH,
+    Safeguard.PROMOTION_WITH_COPY,
+    Safeguard.TOP_UP,
+    Safeguard.TICKETS_OF_A_LIFE,
+    Safeguard.HANDED_OFF_FOR_CLAIMANT,
+    Safeguard.HANDED_OFF_ONCE,
+    Safeguard.COPY_FOR_CLAIMANT,
+    Safeguard.LEFT_OUT_IS_TOLD,
+    Safeguard.SLEEP_NOTICED,
+    Safeguard.COPIES_BEFORE_CONFIRM,
+)
+"""What can be switched off in a store alone."""
 
 
 class Broken(AssertionError):
@@ -34,7 +51,7 @@ class Options:
 
     seed: int
     seconds: float = 25.0
-    ablation: Callable[[Keyed], None] | None = None
+    ablation: Safeguard | None = None
     routes_answers: bool = False
     """An answer for whom no link leads to goes to who has his keys now, as in a cluster; here it is lost else."""
 
@@ -46,7 +63,7 @@ class Run:
         self.options = options
         self.random = random = Random(options.seed * 7919 + 1)
         self.replicas = random.choice([1, 2, 2, 2, 3])
-        self.world = World(options.seed, self.replicas, make=self._make)
+        self.world = World(options.seed, self.replicas, SAFEGUARDS - {options.ablation})
         self.world.routes_answers = options.routes_answers
         self.world.view_delay_max = random.choice([0.1, 0.8, 1.5])
         self.world.delay_max = random.choice([0.003, 0.03, 0.2])
@@ -62,12 +79,6 @@ class Run:
         self.failures = 0
         self.failures_max = 0
         self.counts = {"crash": 0, "pause": 0, "drop": 0, "break": 0, "start": 0, "placed": 0, "unplaced": 0}
-
-    def _make(self, identifier: int, config: Any, now: float) -> Keyed:
-        store = Keyed(identifier, config, now)
-        if self.options.ablation is not None:
-            self.options.ablation(store)
-        return store
 
     # --- The run -----------------------------------------------------------------------------------------------------
 

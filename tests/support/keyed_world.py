@@ -19,10 +19,9 @@ import msgpack
 
 from headgate.broker.core.kv import Keyed, KeyedConfig, KvLimits, Placed, Route, Stored, Tell, Unplaced, View
 from headgate.broker.core.messages import STORE
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 
 __all__ = ["Host", "Membership", "World"]
-
-Make = Callable[[int, KeyedConfig, float], Keyed]
 
 
 @dataclass(slots=True)
@@ -58,11 +57,11 @@ class Membership:
 class World:
     """See the head of this file."""
 
-    def __init__(self, seed: int, replicas: int, make: Make = Keyed, config: KeyedConfig | None = None) -> None:
+    def __init__(self, seed: int, replicas: int, safeguards: frozenset[Safeguard] = SAFEGUARDS) -> None:
         self.random = Random(seed)
         self.replicas = replicas
-        self.make = make
-        self.config = config or KeyedConfig(limits=KvLimits(retain_seconds=6.0, check_seconds=3.0))
+        limits = KvLimits(retain_seconds=6.0, check_seconds=3.0)
+        self.config = KeyedConfig(limits=limits, safeguards=safeguards)
         self.now = 0.0
         self.hosts: dict[int, Host] = {}
         self.memberships: list[Membership] = [Membership((), {})]
@@ -99,7 +98,7 @@ class World:
     def start(self, identifier: int) -> Host:
         """A broker begins its life with nothing, and joins."""
         life = self._lives[identifier] = self._lives[identifier] + 1
-        host = Host(identifier, life, self.make(identifier, replace(self.config, life=life), self.now))
+        host = Host(identifier, life, Keyed(identifier, replace(self.config, life=life), self.now))
         self.hosts[identifier] = host
         for other in list(self.hosts.values()):
             if other is not host and other.alive:

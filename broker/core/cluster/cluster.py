@@ -67,10 +67,12 @@ class Cluster:
     def __init__(self, config: NodeConfig, random: Random, effects: list[Effect], timers: Timers, now: float) -> None:
         self.me = config.identifier
         self.config = config
+        self.safeguards = config.safeguards
         self.chord: Chord | None = None
         self.peers: Peers
         self.timers = timers
-        self.keyed = Keyed(self.me, KeyedConfig(config.incarnation, limits=config.kv), now, timers.below("store"))
+        keyed = KeyedConfig(config.incarnation, limits=config.kv, safeguards=config.safeguards)
+        self.keyed = Keyed(self.me, keyed, now, timers.below("store"))
         self.table = RoutingTable(self.me, None, ())
         self.address = self.client_address = ""
         self.epoch = 0

@@ -37,6 +37,7 @@ from ..keyspace import Shelf
 from ..limits import FORWARD_HOPS_MAX, WAITING_BYTES_MAX, WAITING_EVENTS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
 from ..placement import ASK_AGAIN_SECONDS, BATCHES_ASKING_MAX, Rendezvous, SubscriptionId, met, true_of
+from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .backlog import Task
 from .losses import Losses
@@ -229,7 +230,7 @@ class Gathering:
         elsewhere: dict[int, list[Spot]] = {}
         for spot in question.spots:
             place = self._cluster.place_of(spot.key)
-            if place == HERE:
+            if place == HERE or Safeguard.LISTS_BY_LEASE not in self._cluster.safeguards:
                 here.append(spot)
             elif place not in (WAIT, info.identifier) and question.hops < FORWARD_HOPS_MAX:
                 elsewhere.setdefault(place, []).append(spot)

@@ -40,6 +40,7 @@ from ..keyspace import Shelf, parse_shelf
 from ..limits import ALLOWED_MAX, FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
 from ..placement import Rendezvous, true_of
+from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .backlog import Task, Waiting
 from .counted import Gathering
@@ -127,6 +128,7 @@ class Forwarding:
         self._rendezvous = rendezvous
         self._dissemination = dissemination
         self._memory: dict[tuple[int, ...], tuple[Shelf, ...]] = {}
+        self._filters = Safeguard.LOCAL_FILTER in cluster.safeguards
         self._waiting = Waiting()
         self._going = False
         self._sent_under: dict[str, int] = {}  # stream -> epoch in which its last events went to other brokers
@@ -302,6 +304,9 @@ class Forwarding:
         everything = self._everything(now)
         if not self._cluster.scope(now).stretches:
             # Whoever answers for no key may have missed what is in use of the stream, and so whom to hand it to.
+            guarded = Safeguard.WAIT_WITHOUT_KEYS in self._cluster.safeguards
+            if not guarded and task.stream.name not in self._rendezvous.usage.summaries:
+                return True
             if late:
                 self.losses.lose(task.stream.name, task.batch.count, now)
                 self._done(task, now)
@@ -391,7 +396,7 @@ class Forwarding:
         """Raises nothing: topics and columns were checked when the batch came in, or it is another broker's."""
         stream, batch = task.stream, task.batch
         try:
-            plans = self._dissemination.plans_of(stream, batch, allowed)
+            plans = self._dissemination.plans_of(stream, batch, allowed if self._filters else None)
         except ProtocolViolation as error:
             self._effects.append(Note("forwarded batch not understood", {"reason": str(error)}))
             return

@@ -16,6 +16,7 @@ from ..delivery import Subscribers
 from ..effects import Effect, Note
 from ..limits import LOSSES_KEPT_MAX, ORPHAN_SECONDS
 from ..links import LOSS_SECONDS_MAX, PeerInfo
+from ..safeguards import Safeguard
 from .messages import Loss
 
 __all__ = ["Losses"]
@@ -36,6 +37,8 @@ class Losses:
     def lose(self, stream: str, count: int, now: float) -> None:
         """So many events of a stream were lost here."""
         self.events += count
+        if Safeguard.LOSSES_TOLD not in self._cluster.safeguards:
+            return
         self._effects.append(Note("events lost on the way", {"stream": stream, "count": count}, alarming=True))
         self._told.append((now, stream, count))
         while len(self._told) > LOSSES_KEPT_MAX or self._told[0][0] + ORPHAN_SECONDS < now:

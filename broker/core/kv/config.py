@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..keyspace import Stretch
+from ..safeguards import SAFEGUARDS, Safeguard
 from .limits import DEFAULT_LIMITS, LEASE_SECONDS, LIVES_MAX, KvLimits
 
 __all__ = ["KeyedConfig", "KeyedStatistics"]
@@ -18,6 +19,7 @@ class KeyedConfig:
     """Never the same again at a broker of this identifier: the numbers of its puts begin with it."""
     lease_seconds: float = LEASE_SECONDS
     limits: KvLimits = DEFAULT_LIMITS
+    safeguards: frozenset[Safeguard] = SAFEGUARDS
 
     def __post_init__(self) -> None:
         if not 0 <= self.life < LIVES_MAX:

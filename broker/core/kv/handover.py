@@ -16,6 +16,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from ..keyspace import Stretch
+from ..safeguards import Safeguard
 from .items import Items
 from .limits import DEFAULT_LIMITS, KvLimits
 from .messages import Fetch, Item, KeyedEffect, Name, Page, Tell, Verdict, pages
@@ -144,4 +145,5 @@ class Handover:
             self._fetches.begin(sender, number, stretch, complete)
 
     def _hand_over(self, newcomer: int, now: float) -> None:
-        self._ownership.hand_over(newcomer, now)
+        if Safeguard.HANDOVER_AT_FETCH in self._replicas.safeguards:
+            self._ownership.hand_over(newcomer, now)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..keyspace import Stretch
+from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import Timers
 from .messages import KeyedEffect, Renew, Renewal, Renewed, Tell
 from .replication import remember
@@ -37,8 +38,15 @@ class Leases:
     """Asks for the lease on our keys, and gives the one on the keys before ours."""
 
     def __init__(
-        self, me: int, linked: dict[int, None], effects: list[KeyedEffect], timers: Timers, lease_seconds: float
+        self,
+        me: int,
+        linked: dict[int, None],
+        effects: list[KeyedEffect],
+        timers: Timers,
+        lease_seconds: float,
+        safeguards: frozenset[Safeguard] = SAFEGUARDS,
     ) -> None:
+        self._safeguards = safeguards
         self._me = me
         self._linked = linked
         self._effects = effects
@@ -89,7 +97,8 @@ class Leases:
 
     def lapsed(self, now: float) -> bool:
         """Whether our keys may have been somebody else's meanwhile."""
-        return self._ours is not None and bool(self._siblings) and now > self._sure_until
+        late = self._ours is not None and bool(self._siblings) and now > self._sure_until
+        return late and Safeguard.LAPSE in self._safeguards
 
     def link_new(self, identifier: int, now: float) -> None:
         """Ask at once when it is the one to ask."""
@@ -121,6 +130,8 @@ class Leases:
     def scope(self, now: float) -> list[tuple[Stretch, float]]:
         """What of our keys, and of those that were ours, may be answered for, and until when."""
         found = [(one.stretch, one.until) for one in self._promises if one.until > now]
+        if Safeguard.LEASES not in self._safeguards and self._ours is not None:
+            return [(self._ours, now + 0.01)]
         if not self._siblings and self._ours is not None:
             found.append((self._ours, float("inf")))
         return found
@@ -178,4 +189,4 @@ class Leases:
         self._promises.append(_Promise(stretch, until, arbiter))
 
     def _good_until(self, asked_at: float, now: float) -> float:
-        return asked_at + self._lease_seconds
+        return (asked_at if Safeguard.LEASE_FROM_ASKING in self._safeguards else now) + self._lease_seconds

@@ -27,6 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..keyspace import Stretch, in_arc
+from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import Timers
 from .items import Items
 from .limits import (
@@ -59,8 +60,9 @@ class _Lost:
 class Former:
     """What was ours and complete a moment ago."""
 
-    def __init__(self, lease_seconds: float) -> None:
+    def __init__(self, lease_seconds: float, safeguards: frozenset[Safeguard] = SAFEGUARDS) -> None:
         self._lease_seconds = lease_seconds
+        self._safeguards = safeguards
         self._lost: list[_Lost] = []
 
     def add(self, stretch: Stretch, now: float) -> None:
@@ -73,12 +75,15 @@ class Former:
 
     def came(self, asker: int, stretch: Stretch, now: float) -> None:
         """Somebody gains these keys."""
+        if Safeguard.HANDED_OFF_ONCE not in self._safeguards:
+            return
         for lost in self._lost:
             if lost.stretch.overlaps(stretch):
                 lost.comers.came(asker, now + self._lease_seconds)
 
     def whole(self, asker: int | None, now: float) -> list[Stretch]:
         """What of it is whole for this broker; None: for ourselves."""
+        asker = asker if Safeguard.HANDED_OFF_FOR_CLAIMANT in self._safeguards else None
         self._lost = [lost for lost in self._lost if lost.until > now]
         return [lost.stretch for lost in self._lost if lost.comers.leave_whole_for(asker, now)]
 
@@ -147,7 +152,7 @@ class Ownership:
         """Not ours any more, and never were ready: still fetched, for whoever comes for them."""
         self.handed: tuple[int, float] | None = None
         """Whom we handed keys to, and when."""
-        self.former = Former(lease_seconds)
+        self.former = Former(lease_seconds, replicas.safeguards)
         self._number = 0
         self.changed = False
         """Something here is not as it was; the caller takes it back."""
@@ -351,11 +356,12 @@ class Ownership:
 
     def _confirm_from(self, now: float) -> float:
         """Whatever anybody was granted by the former owner is over then."""
-        return now + self._lease_seconds
+        return now + self._lease_seconds * (Safeguard.WAIT_AFTER_GAINING in self._replicas.safeguards)
 
     def _go_on(self, piece: Piece, now: float) -> None:
         view = self.view
-        if view.certain or (not view.siblings and (piece.has_copy or now >= piece.settle_at)):
+        at_once = view.certain or Safeguard.PROMOTION_WITH_COPY not in self._replicas.safeguards
+        if at_once or (not view.siblings and (piece.has_copy or now >= piece.settle_at)):
             self._make_ready(piece, now)
         if piece.ready or not view.siblings or now < piece.again_at:
             return

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..keyspace import RING_SIZE, Stretch
+from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import Timers
 from .items import Items, Merged
 from .limits import (
@@ -209,7 +210,9 @@ class Siblings:
         effects: list[KeyedEffect],
         timers: Timers,
         limits: KvLimits = DEFAULT_LIMITS,
+        safeguards: frozenset[Safeguard] = SAFEGUARDS,
     ) -> None:
+        self._safeguards = safeguards
         self._me = me
         self._pendings = pendings
         self._items = items
@@ -275,7 +278,7 @@ class Siblings:
             if sibling.copied < sibling.sequence:
                 sibling.awaited.append((sibling.sequence, waiting))
                 outstanding.append(identifier)
-        return outstanding
+        return outstanding if Safeguard.COPIES_BEFORE_CONFIRM in self._safeguards else []
 
     def copied(self, sender: int, sequence: int, verdict: int, now: float) -> list[int]:
         """The sibling has everything up to this. Returns what waited for it."""
@@ -312,12 +315,14 @@ class Siblings:
 
     def counts(self, identifier: int) -> bool:
         """Whether we write nothing without this one; whoever asks for a grant and is none hears that he is left out."""
-        return identifier in self._present
+        return identifier in self._present or Safeguard.LEFT_OUT_IS_TOLD not in self._safeguards
 
     def others_until(self, now: float) -> float:
         """When the last grant ends of those that are siblings no longer; `now` when there is none."""
         for identifier in [one for one, until in self.grants.items() if until <= now]:
             del self.grants[identifier]
+        if Safeguard.GRANTS_AWAITED not in self._safeguards:
+            return now
         return max((until for one, until in self.grants.items() if one not in self._present), default=now)
 
     # --- Time --------------------------------------------------------------------------------------------------------
@@ -407,7 +412,8 @@ class Siblings:
     def _begin(self, sibling: _Sibling, piece: Stretch) -> None:
         self.streams += 1
         sibling.differences = 0
-        sibling.stream = _Stream(piece, deque(item.name for item in self._items.touching(piece)))
+        names = self._items.touching(piece) if Safeguard.TOP_UP in self._safeguards else ()
+        sibling.stream = _Stream(piece, deque(item.name for item in names))
         self._set_timer()
 
     def _next_page(self, stream: _Stream) -> list[Item]:
@@ -508,7 +514,9 @@ class Replicas:
         timers: Timers,
         lease_seconds: float,
         limits: KvLimits = DEFAULT_LIMITS,
+        safeguards: frozenset[Safeguard] = SAFEGUARDS,
     ) -> None:
+        self.safeguards = safeguards
         self._items = items
         self._linked = linked
         self._effects = effects
@@ -626,7 +634,7 @@ class Replicas:
 
     def awake(self, now: float) -> None:
         """Called whenever anything happens, which is several times a lease, or we stood still."""
-        if now > self._awake_at + self._lease_seconds / 2:
+        if now > self._awake_at + self._lease_seconds / 2 and Safeguard.SLEEP_NOTICED in self.safeguards:
             self._stood_still(now)
         self._awake_at = now
 
@@ -640,6 +648,7 @@ class Replicas:
 
     def whole(self, asker: int | None, now: float) -> list[Stretch]:
         """What there is a whole copy of here, or was a moment ago, for this broker to take keys over with; None: us."""
+        asker = asker if Safeguard.COPY_FOR_CLAIMANT in self.safeguards else None
         return [
             replica.arc
             for replica in self.held.values()
@@ -651,6 +660,8 @@ class Replicas:
 
     def scope(self, now: float) -> list[tuple[Stretch, float]]:
         """What may be answered for, and until when."""
+        if Safeguard.LEASES not in self.safeguards:
+            return [(one.granted, now + 0.01) for one in self.held.values() if one.granted is not None]
         return [
             (replica.granted, replica.until)
             for replica in self.held.values()
@@ -768,7 +779,7 @@ class Replicas:
             replica.left_out = replica.left_out or replica.until <= now
 
     def _good_until(self, asked_at: float, now: float, seconds: float) -> float:
-        return asked_at + seconds
+        return (asked_at if Safeguard.LEASE_FROM_ASKING in self.safeguards else now) + seconds
 
 
 def _of_concern(replica: Replica, item: Item) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from headgate.protocol.errors import LocalError
 
 from ..keyspace import NOTHING, Scope, Stretch
+from ..safeguards import Safeguard
 from ..timers import Timers
 from .config import KeyedConfig, KeyedStatistics
 from .handover import Fetches, Handover
@@ -57,17 +58,17 @@ class Keyed:
         self.timers = timers = Timers() if timers is None else timers
         self.linked: dict[int, None] = {}
         self._said: list[KeyedEffect] = []
-        said, lease, limits = self._said, config.lease_seconds, config.limits
+        said, lease, limits, rules = self._said, config.lease_seconds, config.limits, config.safeguards
         self.items = Items(said, timers, limits)
-        self.puts = Puts(said, timers, config.life, limits)
+        self.puts = Puts(said, timers, config.life if Safeguard.TICKETS_OF_A_LIFE in rules else 0, limits)
         self.homeward = Homeward(self.items, self.puts, timers, limits)
-        self.replicas = Replicas(self.items, self.linked, said, timers, lease, limits)
-        self.leases = Leases(me, self.linked, said, timers, lease)
+        self.replicas = Replicas(self.items, self.linked, said, timers, lease, limits, rules)
+        self.leases = Leases(me, self.linked, said, timers, lease, rules)
         self.fetches = Fetches(self.items, said, limits)
         self.ownership = Ownership(me, self.linked, self.items, self.replicas, said, timers, lease)
         self.handover = Handover(me, self.replicas, self.ownership, self.fetches)
         self.pendings = Pendings(limits)
-        self.siblings = Siblings(me, self.items, self.linked, self.pendings, said, timers, limits)
+        self.siblings = Siblings(me, self.items, self.linked, self.pendings, said, timers, limits, rules)
         self.writes = Writes(
             me, self.items, self.ownership, self.leases, self.siblings, self.pendings, said, timers, limits
         )

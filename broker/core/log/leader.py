@@ -53,6 +53,7 @@ from ..limits import (
     VOUCH_SECONDS_MAX,
 )
 from ..links import PeerInfo
+from ..safeguards import Safeguard
 from ..timers import Timers
 from .log import HeldLog, Landed, Log
 from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCopies, RowContested
@@ -151,7 +152,7 @@ class Copies:
         if not self._log.needed:
             for held in self._log.own_logs():
                 held.became_safe(held.next)
-        elif self._log.available:
+        elif self._log.available and Safeguard.EPOCH_CHECK in self._cluster.safeguards:
             self._log.vouched = False
             self._vouch_at = now + VOUCH_SECONDS_MAX
             self._is_due(self._vouch_at)
@@ -206,7 +207,7 @@ class Copies:
 
     def _copy_is_longer(self, name: LogName, info: PeerInfo, end: int, now: float) -> None:
         """Events of ours are there that our disk does not know: this log must not be written to any more."""
-        if name.epoch == self._log.epoch:
+        if name.epoch == self._log.epoch and Safeguard.EPOCH_CHECK in self._cluster.safeguards:
             ours = self._log.logs.get(name)
             facts = {"log": name.partition, "stream": name.stream, "ours": 0 if ours is None else ours.next}
             facts |= {"copy": end, "broker": info.name}
@@ -372,6 +373,9 @@ class Copies:
 
     def _cannot(self, info: PeerInfo, place: CannotCopy, now: float) -> None:
         """A sibling's disk has no room: another broker is to have the copies, as far as there is one."""
+        if Safeguard.OTHER_SIBLING not in self._cluster.safeguards:
+            self._from(info, place, now)
+            return
         sibling, known = self._siblings.get(info.identifier), self._full.get(info.identifier)
         if known is None:
             self._effects.append(Note("no room for copies", {"broker": info.name}, alarming=True))

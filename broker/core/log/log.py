@@ -53,6 +53,7 @@ from ..effects import (
 from ..inputs import NotStored, Opened, RowsRead, Stored, Trimmed
 from ..limits import LOG_PENDING_BYTES_MAX, LOG_WAITERS_MAX, STORE_SECONDS_MAX
 from ..log_state import LogState, ProducerState
+from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import NEVER, Timers
 
 __all__ = [
@@ -218,8 +219,17 @@ class Landed(NamedTuple):
 class Log:
     """Asks the disk to keep rows, in order, and tells whoever waits what came of it."""
 
-    def __init__(self, broker: str, effects: list[Effect], timers: Timers, cause: Cause) -> None:
+    def __init__(
+        self,
+        broker: str,
+        effects: list[Effect],
+        timers: Timers,
+        cause: Cause,
+        safeguards: frozenset[Safeguard] = SAFEGUARDS,
+    ) -> None:
         self._broker = broker
+        self._synced = Safeguard.SYNC_BEFORE_ACK in safeguards
+        self._copied = Safeguard.COPIES_BEFORE_ACK in safeguards
         self._effects = effects
         self._timers = timers
         self._cause = cause
@@ -481,7 +491,9 @@ class Log:
 
     def safe_end(self, held: HeldLog) -> int:
         """Up to where enough disks have a log; of a copy it is ours that counts."""
-        if not self.needed or not held.own:
+        if not self._synced:
+            return held.assigned
+        if not self.needed or not held.own or not self._copied:
             return held.next
         if len(held.confirmed) < self.needed:
             return 0

@@ -39,6 +39,7 @@ from ..inputs import Opened
 from ..limits import PRODUCER_ENDS_MAX, PRODUCER_NAME_LENGTH_MAX, PRODUCERS_MAX, STORE_SECONDS_MAX, STRANGER_SECONDS
 from ..links import PeerInfo
 from ..log_state import ProducerState
+from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .log import HeldLog, Log
 from .messages import AskProducer, ToldProducer
@@ -232,6 +233,8 @@ class Promises:
         """Whoever may have this row of another broker's log in his own; None when nobody may."""
         opener, after = self._made.get(row.producer, (owner, 0))
         info = self._cluster.peers.by_identifier.get(opener)
+        if Safeguard.FENCES not in self._cluster.safeguards:
+            return None
         if opener == owner or row.number + row.count <= after or info is None or info.link is None:
             return None
         return info
@@ -321,6 +324,8 @@ class Producers:
             raise Refused(ErrorCode.NOT_FOUND, text)
         if stamp.number == producer.next:
             return None
+        if stamp.number < producer.next and Safeguard.DEDUPE_STORED not in self._cluster.safeguards:
+            return None
         if stamp.number + count <= producer.next:
             self.duplicates += count
             return self._needs(producer)
@@ -381,6 +386,8 @@ class Producers:
         return self._producer(name).take_back(number, others, self.clock.us(now))
 
     def _needs(self, producer: KnownProducer) -> list[tuple[HeldLog, int]]:
+        if Safeguard.SAFE_BEFORE_OPEN not in self._cluster.safeguards:
+            return []
         if self._recovered and self._log.is_safe(self._recovered):
             self._recovered.clear()
         return [*self._recovered, *producer.ends.items()]
@@ -399,7 +406,7 @@ class Producers:
         """The disk has this of a producer; or, for that reason, nothing that was pending of it."""
         if not reason:
             self._kept(state)
-        elif state.name in self._producers:
+        elif state.name in self._producers and Safeguard.ROLLBACK in self._cluster.safeguards:
             self._producers[state.name].undo()
 
     def _keep(self, state: ProducerState) -> None:

@@ -62,6 +62,7 @@ from ..limits import (
 )
 from ..links import PeerInfo
 from ..log_state import ProducerState
+from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .log import HeldLog, Log
 from .messages import Claim, Claimed, ClaimedSpan, OpenAt
@@ -423,7 +424,7 @@ class Tails:
             self._round.again = True
             return
         tails = [held for held in self._log.own_logs() if _has_tail(held)]
-        if not tails:
+        if not tails or Safeguard.RECONCILE not in self._cluster.safeguards:
             done(now)
             return
         patient_until = now + VOUCH_SECONDS_MAX

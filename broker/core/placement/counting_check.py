@@ -22,14 +22,18 @@ class Check:
 
     pattern: Pattern
     condition: Compiled
+    is_checked: bool = True
+    """Whoever is a candidate is looked at; else it is taken for a match."""
 
     @classmethod
-    def of(cls, pattern: Pattern, condition: Tree) -> Check:
+    def of(cls, pattern: Pattern, condition: Tree, is_checked: bool = True) -> Check:
         """Of a subscription."""
-        return cls(pattern, compile_condition(condition))
+        return cls(pattern, compile_condition(condition), is_checked)
 
     def holds(self, batch: Batch, row: int) -> bool:
         """Whether a row of a batch is what was asked for. Raises ProtocolViolation when the batch cannot be read."""
+        if not self.is_checked:
+            return True
         topics = batch.topic_list()
         if not self.pattern.matches(topics[0] if len(topics) == 1 else topics[row]):
             return False

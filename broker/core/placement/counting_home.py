@@ -57,9 +57,9 @@ class CountingHome:
         self.checks: dict[int, Check] = {}
         """Our clients' subscriptions that are counted."""
 
-    def enter(self, number: int, pattern: Pattern, condition: Tree) -> None:
-        """One of our clients' subscriptions."""
-        self.checks[number] = Check.of(pattern, condition)
+    def enter(self, number: int, pattern: Pattern, condition: Tree, is_checked: bool = True) -> None:
+        """One of our clients' subscriptions; a candidate for it is checked, or taken for a match."""
+        self.checks[number] = Check.of(pattern, condition, is_checked)
 
     def leave(self, number: int) -> None:
         """It is no more, if it ever was counted."""

@@ -49,6 +49,7 @@ from ..limits import (
     REFRESH_PAUSE_SECONDS,
     REFRESH_SECONDS,
 )
+from ..safeguards import Safeguard
 from ..timers import Timers
 from .counting_home import COUNTED, CountingHome, counted_items
 from .counting_plan import Counted, Resting, plan_resting
@@ -174,11 +175,15 @@ class Rendezvous:
         mine = self._mine[number] = _Mine(subscription, items, resting.shelves, names, meaning, _long(text))
         self.long_bytes += _long(text)
         if isinstance(resting, Counted) and condition is not None:
-            self.counting.enter(number, pattern, condition)
-        mine.waits = 0 if self.usage.use(pattern.stream, resting.shelves, names, number, now) else 1
+            is_checked = Safeguard.CANDIDATES_CHECKED in self._cluster.safeguards
+            self.counting.enter(number, pattern, condition, is_checked)
+        known = self.usage.use(pattern.stream, resting.shelves, names, number, now)
+        mine.waits = 0 if known or Safeguard.USE_KNOWN_BEFORE_SUBACK not in self._cluster.safeguards else 1
         if items:  # else nothing can ever match it
             self._tickets[self._cluster.keyed.put(items, now)] = number
             mine.waits += 1
+        if Safeguard.PLACED_BEFORE_SUBACK not in self._cluster.safeguards:
+            mine.waits = 0
         if not mine.waits:
             self._ended(number, True)
 
@@ -217,7 +222,8 @@ class Rendezvous:
                 self.long_bytes -= mine.long_bytes
                 ended += [item._replace(version=item.version + 1, value=None) for item in mine.items]
                 self.usage.release(subscription.stream, mine.shelves, mine.attributes)
-                self._rest_no_more(self._me, self._life, subscription.identity)  # now, whoever owns its keys
+                if Safeguard.WITHDRAWN_AT_ONCE in self._cluster.safeguards:
+                    self._rest_no_more(self._me, self._life, subscription.identity)  # now, whoever owns its keys
         if ended:
             self._cluster.keyed.put(ended, now)
         self.usage.shrink(now)

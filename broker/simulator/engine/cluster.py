@@ -12,6 +12,7 @@ from random import Random
 
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.inputs import Drain, Loaded, Reachable, WallClock
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.protocol.errors import HeadgateError
 
 from ..limits import LEAVE_SECONDS
@@ -33,6 +34,7 @@ class Topology:
     grace_seconds: float = 10.0
     checked: bool = True
     outbox_bytes: int = 16 * 1024 * 1024
+    safeguards: frozenset[Safeguard] = SAFEGUARDS
     peers: PeerNetworkOptions = field(default_factory=PeerNetworkOptions)
 
 
@@ -69,6 +71,7 @@ class Server:
             grace_seconds=world.options.grace_seconds,
             outbox_bytes=world.options.outbox_bytes,
             outbox_bytes_total=world.options.outbox_bytes * 4,
+            safeguards=world.options.safeguards,
         )
         host = self.host = Host(world, config, world.watchers)
         world.prepare(host.node)

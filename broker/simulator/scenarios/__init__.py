@@ -9,16 +9,14 @@
     ring       the ring of brokers alone, in several KINDS and VARIANTS of the protocol: RingOptions, RingScenario
     script     a story of a cluster as text, with its trace: Script, rewritten
 
-Each kind has its ablations, one safeguard switched off: ABLATIONS and ablate, CLUSTER_ABLATIONS and ablate_cluster,
-LOG_ABLATIONS and DISK_ABLATIONS, RING_ABLATIONS and ablate_ring.
+Each kind has its ablations, one safeguard switched off: CLUSTER_ABLATIONS and LOG_ABLATIONS by their names in the
+configuration of brokers; ABLATIONS (`ablate`) and RING_ABLATIONS (`ablate_ring`) in the parts of one machine.
 """
 
 from .ablations import ABLATIONS, ablate
 from .broker import BrokerOptions, BrokerScenario
-from .cluster import ClusterOptions, ClusterScenario
-from .cluster_ablations import CLUSTER_ABLATIONS, ablate_cluster
-from .log import LogOptions, LogScenario
-from .log_ablations import DISK_ABLATIONS, LOG_ABLATIONS
+from .cluster import CLUSTER_ABLATIONS, ClusterOptions, ClusterScenario
+from .log import LOG_ABLATIONS, LogOptions, LogScenario
 from .ring import KINDS, VARIANTS, RingOptions, RingScenario
 from .ring_ablations import RING_ABLATIONS, ablate_ring
 from .scenario import PROGRAM, Options, Scenario, Summary, Verdict, campaign, command_of, flags, play, within
@@ -27,7 +25,6 @@ from .script import Script, rewritten
 __all__ = [
     "ABLATIONS",
     "CLUSTER_ABLATIONS",
-    "DISK_ABLATIONS",
     "KINDS",
     "LOG_ABLATIONS",
     "PROGRAM",
@@ -47,7 +44,6 @@ __all__ = [
     "Summary",
     "Verdict",
     "ablate",
-    "ablate_cluster",
     "ablate_ring",
     "campaign",
     "command_of",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from headgate.broker.core import Node
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.protocol.data import LogName, Row
 
 from ..checkers import ComesBackWhole, Disks, LogChecker, OnEnoughDisks, OnlyOnce, PositionsStand, StoredElsewhere
@@ -19,10 +19,24 @@ from ..engine import ClusterWorld, Entry, Host, Server, Topology, Violation
 from ..faults import LOG_FAULTS, NAMED_FAULTS, LogFaults, LogNemesis, kinds_of
 from ..limits import CLIENTS_MAX, LOG_SETTLE_SECONDS, NODES_MAX, START_SECONDS
 from ..workloads import STREAM, LogHistory, Producer
-from .log_ablations import DISK_ABLATIONS, LOG_ABLATIONS, ablate_disk, ablate_log
 from .scenario import Options, Scenario, Write, option, within
 
-__all__ = ["LogOptions", "LogScenario"]
+__all__ = ["LOG_ABLATIONS", "LogOptions", "LogScenario"]
+
+_HASTY = "heard-before-writing"
+LOG_ABLATIONS = (
+    Safeguard.COPIES_BEFORE_ACK,
+    Safeguard.DEDUPE_STORED,
+    Safeguard.EPOCH_CHECK,
+    Safeguard.FENCES,
+    Safeguard.OTHER_SIBLING,
+    Safeguard.RECONCILE,
+    Safeguard.ROLLBACK,
+    Safeguard.SAFE_BEFORE_OPEN,
+    Safeguard.SYNC_BEFORE_ACK,
+    _HASTY,
+)
+"""What can be switched off: safeguards, and that the thread with the disk waits for the Node after a full disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +54,7 @@ class LogOptions(Options):
         f"comma-separated of {', '.join((*LOG_FAULTS, *NAMED_FAULTS))}; or none (all but the last two)",
         kinds_of((*LOG_FAULTS, *NAMED_FAULTS)),
     )
-    ablation: str = option(
-        "", "switch off one safeguard", flag="--ablate", choices=sorted(LOG_ABLATIONS | DISK_ABLATIONS)
-    )
+    ablation: str = option("", "switch off one safeguard", flag="--ablate", choices=LOG_ABLATIONS)
 
     def scenario(self, write: Write | None) -> LogScenario:
         """Brokers with disks, and producers."""
@@ -59,9 +71,10 @@ class LogScenario(Scenario):
         self.options = options
         self.history = LogHistory()
         self.faults = LogFaults.drawn(Random(f"{options.seed}/options"), options.faults)
-        self.world = ClusterWorld(options.seed, Topology(), (self.watch,), self.session_failed)
-        self.world.prepare = self._prepare
-        self.world.prepare_log = lambda log: ablate_disk(log, options.ablation)
+        topology = Topology(safeguards=SAFEGUARDS - {options.ablation})
+        self.world = ClusterWorld(options.seed, topology, (self.watch,), self.session_failed)
+        self.world.prepare = lambda node: node.streams.declare(STREAM, {"durability": "stored"})
+        self.world.prepare_log = lambda log: setattr(log, "hasty", options.ablation == _HASTY)
         self.disks = Disks(self.world)
         parts = (self.world, self.history, self.disks)
         self.stored, self.once = OnEnoughDisks(*parts), OnlyOnce(*parts)
@@ -127,10 +140,6 @@ class LogScenario(Scenario):
             "refused": self.history.refused,
             "in two brokers' logs": self.once.moved,
         }
-
-    def _prepare(self, node: Node) -> None:
-        node.streams.declare(STREAM, {"durability": "stored"})
-        ablate_log(node, self.options.ablation)
 
     def _found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
         for checker in self.checkers:

@@ -6,20 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.broker.simulator.scenarios import CLUSTER_ABLATIONS, ClusterOptions, ablate_cluster, play
-from tests.broker.simulator.test_cluster_world import new_world
+from headgate.broker.core.safeguards import SAFEGUARDS
+from headgate.broker.simulator.scenarios import CLUSTER_ABLATIONS, LOG_ABLATIONS, ClusterOptions, ClusterScenario, play
+from tests.support.keyed_run import KEYED_ABLATIONS
 
 FIND = {
-    "allowing": ClusterOptions(1, 5, 5.0, ablation="allowing"),
-    "checking": ClusterOptions(1, 5, 5.0, ablation="checking", placement="counting"),
-    "summary": ClusterOptions(3, 5, 5.0, ablation="summary"),
+    "local-filter": ClusterOptions(1, 5, 5.0, ablation="local-filter"),
+    "candidates-checked": ClusterOptions(1, 5, 5.0, ablation="candidates-checked", placement="counting"),
+    "use-known-before-suback": ClusterOptions(3, 5, 5.0, ablation="use-known-before-suback"),
     "ring-repeat-last": ClusterOptions(6, 8, 15.0, faults=("crash",), ablation="ring-repeat-last"),
-    "withdrawal": ClusterOptions(1, 5, 8.0, ablation="withdrawal"),
+    "withdrawn-at-once": ClusterOptions(1, 5, 8.0, ablation="withdrawn-at-once"),
 }
 """Quick ones; the rest in the campaign below."""
 
 
-FIRST = {"lapse": 318, "lists": 28, "waiting": 307}
+FIRST = {"lapse": 318, "lists-by-lease": 28, "wait-without-keys": 307}
 """Where to begin to look for those that are long in coming."""
 
 
@@ -32,26 +33,31 @@ def test_a_run_without_it_fails_soon(name: str) -> None:
     assert any(failure and failure.startswith(promise) for failure in failures)
 
 
-def test_an_empty_name_changes_nothing_and_an_unknown_one_is_refused() -> None:
-    node = new_world(1).nodes()[0]
-    ablate_cluster(node, "")
-    with pytest.raises(KeyError):
-        ablate_cluster(node, "nothing")
+def test_every_safeguard_is_switched_off_somewhere() -> None:
+    assert {*CLUSTER_ABLATIONS, *LOG_ABLATIONS, *KEYED_ABLATIONS} >= SAFEGUARDS
+
+
+def test_brokers_have_every_safeguard_but_the_one_that_is_switched_off() -> None:
+    for name in ("", *CLUSTER_ABLATIONS):
+        world = ClusterScenario(ClusterOptions(1, ablation=name)).world
+        world.add().start()
+        (node,) = world.nodes()
+        assert SAFEGUARDS - node.config.safeguards == SAFEGUARDS & {name}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", sorted(CLUSTER_ABLATIONS))
 def test_some_seed_fails_without_each(name: str) -> None:
-    kinds: tuple[str, ...] = ("join", "leave") if name == "patience" else ("crash", "pause", "link", "join")
+    kinds: tuple[str, ...] = ("join", "leave") if name == "wait-after-gaining" else ("crash", "pause", "link", "join")
     nodes, seconds = 5, 12.0
     if name == "lapse":  # what stands still, and nothing else
         kinds, nodes, seconds = ("pause",), 5, 8.0
-    if name == "waiting":  # brokers that answer for nothing for a while
+    if name == "wait-without-keys":  # brokers that answer for nothing for a while
         kinds = ("link", "crash")
-    if name == "lists":  # keys that change hands while lists are asked for
+    if name == "lists-by-lease":  # keys that change hands while lists are asked for
         kinds, nodes, seconds = ("join", "leave"), 7, 20.0
-    placement = "counting" if name in ("checking", "lists") else "anchored"
+    placement = "counting" if name in ("candidates-checked", "lists-by-lease") else "anchored"
     if name.startswith("ring-"):  # a ring that bears a death
         kinds, nodes, seconds = ("join", "leave", "crash"), 8, 15.0
     failures = (

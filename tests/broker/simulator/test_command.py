@@ -49,9 +49,9 @@ def test_the_command_that_a_run_prints_runs_the_same(options: Options, tmp_path:
 
 
 def test_what_to_type_names_everything() -> None:
-    text = command_of(LogOptions(7, 5, 3.5, 2, ("crash", "cut"), "epoch"))
+    text = command_of(LogOptions(7, 5, 3.5, 2, ("crash", "cut"), "epoch-check"))
     program = "python -m headgate.broker.simulator"
-    rest = "--nodes 5 --seconds 3.5 --producers 2 --faults crash,cut --ablate epoch"
+    rest = "--nodes 5 --seconds 3.5 --producers 2 --faults crash,cut --ablate epoch-check"
     assert text == f"{program} --log --seed 7 {rest}"
     options = BrokerOptions(3, steps=50, clients=2, faults=(), fast=True, ablation="gap")
     assert command_of(options) == f"{program} --seed 3 --steps 50 --clients 2 --faults none --ablate gap --fast"
@@ -61,8 +61,8 @@ def test_what_to_type_names_everything() -> None:
     ("line", "promise"),
     [
         ("--seed 1 --steps 600 --ablate grace --faults cuts", "AllAnswered"),
-        ("--nodes=5 --seed 1 --seconds 5 --faults none --ablate allowing", "NoDuplicates"),
-        ("--log --seconds 2 --producers 1 --ablate sync", "OnEnoughDisks"),
+        ("--nodes=5 --seed 1 --seconds 5 --faults none --ablate local-filter", "NoDuplicates"),
+        ("--log --seconds 2 --producers 1 --ablate sync-before-ack", "OnEnoughDisks"),
         ("ring --seed 7 --ablate repeat-last", "InvariantHolds"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from headgate.broker.core.log import producers
 from headgate.broker.core.log.producers import Promises
+from headgate.broker.core.safeguards import SAFEGUARDS
 from headgate.protocol.data import Row
 
 OPENER, OWNER = 7, 8
@@ -18,7 +19,7 @@ def promises() -> tuple[Promises, Any]:
     """And the opener, as he is known."""
     opener = SimpleNamespace(link=1)
     peers = SimpleNamespace(by_identifier={OPENER: opener})
-    return Promises(SimpleNamespace(peers=peers)), opener  # type: ignore[arg-type]  # no more is asked of a cluster
+    return Promises(SimpleNamespace(peers=peers, safeguards=SAFEGUARDS)), opener  # type: ignore[arg-type]  # no more is asked of a cluster
 
 
 def row(number: int, count: int = 1, producer: str = "p") -> Row:

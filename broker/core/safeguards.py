@@ -1,0 +1,94 @@
+"""Safeguards: rules that a promise rests on, each with a name by which a simulation can switch it off.
+
+A broker has them all, and no setting takes one away. Code asks `NodeConfig.safeguards` at the place of the rule; a
+campaign without one of them must break a promise, else the rule guards nothing, or a checker sleeps.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["SAFEGUARDS", "Safeguard"]
+
+
+class Safeguard(StrEnum):
+    """What is wrong without it is said below each."""
+
+    # --- the store of subscriptions ---
+
+    LEASES = "leases"
+    """A broker answers for keys as long as it believes that they are its own, or that it holds a copy of them."""
+    LEASE_FROM_ASKING = "lease-from-asking"
+    """A lease counts from the moment when the answer came, not from that of asking."""
+    LAPSE = "lapse"
+    """Who was without a lease for a while goes on where it was."""
+    GRANTS_AWAITED = "grants-awaited"
+    """A write is confirmed while somebody who is a sibling no more may still answer without it."""
+    WAIT_AFTER_GAINING = "wait-after-gaining"
+    """Who gained keys confirms writes in them at once, whoever may still answer for them."""
+    HANDOVER_AT_FETCH = "handover-at-fetch"
+    """An owner goes on confirming writes after it has given its keys away."""
+    PROMOTION_WITH_COPY = "promotion-with-copy"
+    """Who has no copy of the keys that it gains takes them over all the same."""
+    TOP_UP = "top-up"
+    """A new sibling is not given what was written before it was one."""
+    TICKETS_OF_A_LIFE = "tickets-of-a-life"
+    """Two lives of a broker give their writes the same numbers."""
+    HANDED_OFF_ONCE = "handed-off-once"
+    """What was handed on counts as whole for as long as it is remembered."""
+    HANDED_OFF_FOR_CLAIMANT = "handed-off-for-claimant"
+    """What was handed on counts as whole for a lease, whoever came for it."""
+    COPY_FOR_CLAIMANT = "copy-for-claimant"
+    """A copy that somebody came for counts as whole for a lease, for anybody."""
+    LEFT_OUT_IS_TOLD = "left-out-is-told"
+    """Who is a sibling no more is not told so, and believes its copy whole."""
+    SLEEP_NOTICED = "sleep-noticed"
+    """Who stood still takes keys over with what it held before."""
+    COPIES_BEFORE_CONFIRM = "copies-before-confirm"
+    """A write is confirmed before the siblings have it."""
+
+    # --- placing subscriptions, and finding them ---
+
+    PLACED_BEFORE_SUBACK = "placed-before-suback"
+    """SUBACK before the subscription has come to rest."""
+    USE_KNOWN_BEFORE_SUBACK = "use-known-before-suback"
+    """SUBACK before everybody knows what is in use."""
+    WITHDRAWN_AT_ONCE = "withdrawn-at-once"
+    """An ended subscription stays in its home's own index until its removal has gone round."""
+    CANDIDATES_CHECKED = "candidates-checked"
+    """Whoever is counted is taken for a match; wants a stream whose placement is counting."""
+    LISTS_BY_LEASE = "lists-by-lease"
+    """Whoever is asked for a list says what it has, whether it answers for its key or not; wants counting as well."""
+    LOCAL_FILTER = "local-filter"
+    """Whoever gets an event matches it with all that rests with it, whatever it was asked for."""
+    WAIT_WITHOUT_KEYS = "wait-without-keys"
+    """Who answers for no key takes its idea of what is in use for the truth."""
+    LOSSES_TOLD = "losses-told"
+    """What was lost on the way is not told to anybody."""
+
+    # --- the log ---
+
+    SYNC_BEFORE_ACK = "sync-before-ack"
+    """A batch is acknowledged before any disk has it."""
+    COPIES_BEFORE_ACK = "copies-before-ack"
+    """Our own disk is enough."""
+    EPOCH_CHECK = "epoch-check"
+    """Who comes back asks nobody, and does not mind that a copy is longer than its log."""
+    DEDUPE_STORED = "dedupe-stored"
+    """What comes again is new."""
+    ROLLBACK = "rollback"
+    """What a full disk did not take counts as published."""
+    SAFE_BEFORE_OPEN = "safe-before-open"
+    """Who opens a producer is told of batches that are on their way."""
+    RECONCILE = "reconcile"
+    """Who meets others again asks nobody about rows that are on its disk alone."""
+    FENCES = "fences"
+    """What comes here as a copy is taken, whatever was said to whoever opened its producer."""
+    OTHER_SIBLING = "other-sibling"
+    """A sibling whose disk is full is offered the same rows again, and no other broker is asked."""
+
+    __hash__ = str.__hash__  # in C: that of Enum is not
+
+
+SAFEGUARDS = frozenset(Safeguard)
+"""What every broker has."""
