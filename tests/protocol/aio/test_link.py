@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 
 from headgate.protocol.addresses import Addresses
 from headgate.protocol.aio import connect
@@ -27,15 +26,6 @@ class Linked:
             time.monotonic,
             self.changed.set,
         )
-
-    async def until_failed(self) -> None:
-        await self.until(lambda: self.link.failure is not None)
-
-    async def until(self, predicate: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
-            while not predicate():
-                self.changed.clear()
-                await self.changed.wait()
 
 
 async def test_it_opens_and_closes_with_goodbye() -> None:
