@@ -6,13 +6,11 @@ a newcomer serves once the broker before it knows it; who stood still too long i
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
-from random import Random
 from typing import Any
 
 import msgpack
@@ -20,6 +18,7 @@ import msgpack
 from headgate.broker.core.kv import Keyed, KeyedConfig, KvLimits, Placed, Route, Stored, Tell, Unplaced, View
 from headgate.broker.core.messages import STORE
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
+from headgate.broker.simulator import engine
 
 __all__ = ["Host", "Membership", "World"]
 
@@ -54,15 +53,14 @@ class Membership:
     joined: dict[int, int]
 
 
-class World:
+class World(engine.World):
     """See the head of this file."""
 
     def __init__(self, seed: int, replicas: int, safeguards: frozenset[Safeguard] = SAFEGUARDS) -> None:
-        self.random = Random(seed)
+        super().__init__(seed)
         self.replicas = replicas
         limits = KvLimits(retain_seconds=6.0, check_seconds=3.0)
         self.config = KeyedConfig(limits=limits, safeguards=safeguards)
-        self.now = 0.0
         self.hosts: dict[int, Host] = {}
         self.memberships: list[Membership] = [Membership((), {})]
         self.after_event: Callable[[Host], None] = lambda host: None
@@ -73,25 +71,11 @@ class World:
         self.routes_answers = False
         self.messages: Counter[str] = Counter()
         self.events = 0
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
-        self._ties = count()
         self._links: dict[tuple[int, int], int] = {}
         """Pair -> number of its link; absent when it is down."""
         self._link_numbers = count(1)
         self._channels: dict[tuple[int, int, int], float] = {}
         self._lives: Counter[int] = Counter()
-
-    # --- Time --------------------------------------------------------------------------------------------------------
-
-    def at(self, time: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._heap, (max(time, self.now), next(self._ties), action))
-
-    def run_for(self, seconds: float) -> None:
-        end = self.now + seconds
-        while self._heap and self._heap[0][0] <= end:
-            self.now, _, action = heapq.heappop(self._heap)
-            action()
-        self.now = end
 
     # --- Brokers -----------------------------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class LogCluster(NodeCluster):
             return
         disk = self.disks[host.name]
         if not disk.asked:
-            self._later(DISK_SECONDS, lambda: self._answer_unless_slow(host))
+            self.after(DISK_SECONDS, lambda: self._answer_unless_slow(host))
         disk.ask([effect])
 
     def _answer_unless_slow(self, host: Host) -> None:

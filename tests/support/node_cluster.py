@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from itertools import count
 from random import Random
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.effects import Close, Dial, Effect, Note, Send, Store
 from headgate.broker.core.inputs import DialFailed, Drain, Input, LinkDown, Loaded, PeerUp, Reachable, Received, Wake
+from headgate.broker.simulator.engine import World
 from headgate.protocol.data import Batch
 from headgate.protocol.messages import Deliver, Hello, Message
 from headgate.protocol.wire import decode, encode
@@ -98,12 +98,11 @@ class Client:
         return deliveries_of(self.got)
 
 
-class NodeCluster:
+class NodeCluster(World):
     """See the head of this file. `seeds` are names; brokers of a cluster without any are alone for ever."""
 
     def __init__(self, brokers: int = 0, seed: int = 1, check_every: int = 1, **config: Any) -> None:
-        self.now = 1_000.0
-        self.random = Random(seed)
+        super().__init__(seed, now=1_000.0)
         self.hosts: dict[str, Host] = {}
         self.said: list[tuple[str, str, Message]] = []
         """Every word between brokers that was sent: from, to, what."""
@@ -111,8 +110,7 @@ class NodeCluster:
         self._config = config
         self._check_every = check_every
         self._inputs = 0
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
-        self._order, self._links = count(), count(1)
+        self._links = count(1)
         self._ends: dict[int, _End] = {}
         self._clients: dict[int, Client] = {}
         self._held: dict[frozenset[str], list[tuple[_End, Message]]] = {}
@@ -226,17 +224,11 @@ class NodeCluster:
 
     def run(self, seconds: float) -> None:
         """Time goes on."""
-        end = self.now + seconds
-        while self._heap and self._heap[0][0] <= end:
-            self._step()
-        self.now = end
+        self.run_for(seconds)
 
     def until(self, condition: Callable[[], bool], seconds_max: float = 10.0) -> None:
         """Time goes on until this is so, which has to be within so long."""
-        end = self.now + seconds_max
-        while not condition():
-            assert self._heap and self._heap[0][0] <= end, f"not so within {seconds_max} s"
-            self._step()
+        self.run_until(condition, seconds_max)
 
     def feed(self, host: Host, happened: Input) -> list[Effect]:
         """One input of one broker, and all that comes of it."""
@@ -253,20 +245,12 @@ class NodeCluster:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _step(self) -> None:
-        at, _, action = heappop(self._heap)
-        self.now = max(self.now, at)
-        action()
-
-    def _later(self, seconds: float, action: Callable[[], None]) -> None:
-        heappush(self._heap, (self.now + seconds, next(self._order), action))
-
     def _arm(self, host: Host) -> None:
         deadline = host.node.next_deadline()
         token = host.wake = object()
         if deadline < float("inf"):
             pause = max(1e-6, deadline - self.now)
-            self._later(pause, lambda: self._wake(host, token))
+            self.after(pause, lambda: self._wake(host, token))
 
     def _wake(self, host: Host, token: object) -> None:
         if host.wake is token:
@@ -285,7 +269,7 @@ class NodeCluster:
         elif isinstance(effect, Close):
             self._closed(host, effect.link)
         elif isinstance(effect, Dial):
-            self._later(DIAL_FAILS_SECONDS, lambda: self._dial(host, effect.address))
+            self.after(DIAL_FAILS_SECONDS, lambda: self._dial(host, effect.address))
         elif isinstance(effect, Store):
             self.records[host.name][effect.key] = effect.value
         else:
@@ -301,7 +285,7 @@ class NodeCluster:
             if end.other.open:
                 self.feed(end.other.host, Received(end.other.link, [message]))
 
-        self._later(LATENCY_SECONDS, arrive)
+        self.after(LATENCY_SECONDS, arrive)
 
     def _dial(self, host: Host, address: str) -> None:
         name = address.partition(":")[0]
@@ -319,9 +303,9 @@ class NodeCluster:
         end = self._ends.get(link)
         if end is not None:
             self._end_link(end)
-            self._later(0.0, lambda: self._feed_down(end))
+            self.after(0.0, lambda: self._feed_down(end))
         elif self._clients.pop(link, None) is not None:
-            self._later(0.0, lambda: self._client_gone(host, link))
+            self.after(0.0, lambda: self._client_gone(host, link))
 
     def _client_gone(self, host: Host, link: int) -> None:
         self.feed(host, LinkDown(link, "closed"))
@@ -331,7 +315,7 @@ class NodeCluster:
         self._ends.pop(end.link, None)
         end.open = False
         if end.other.open:
-            self._later(2 * LATENCY_SECONDS, lambda: self._hang_up(end.other))
+            self.after(2 * LATENCY_SECONDS, lambda: self._hang_up(end.other))
 
     def _hang_up(self, end: _End) -> None:
         if end.open:

@@ -58,19 +58,23 @@ class Violation(Exception):
 
 
 class World:
-    """Virtual time and the one source of chance."""
+    """Virtual time and the one source of chance. A scenario plays it; a test has the clock in its hand."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | str, now: float = 0.0) -> None:
         self.random = Random(seed)
-        self.now = 0.0
+        self.now = now
         self.hosts: dict[str, Host] = {}
         self.steps = 0
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._ties = count()
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Do this so many seconds from now; what is due at one moment happens in the order it was asked for."""
-        heappush(self._heap, (self.now + seconds, next(self._ties), action))
+        """Do this so many seconds from now."""
+        self.at(self.now + seconds, action)
+
+    def at(self, time: float, action: Callable[[], None]) -> None:
+        """Do this then, or now; what is due at one moment happens in the order in which it was asked for."""
+        heappush(self._heap, (max(time, self.now), next(self._ties), action))
 
     def step(self) -> bool:
         """Go to the next moment at which something happens; False when nothing ever will."""
@@ -87,6 +91,13 @@ class World:
         while self._heap and self._heap[0][0] <= end:
             self.step()
         self.now = end
+
+    def run_until(self, condition: Callable[[], bool], seconds_max: float) -> None:
+        """Everything that happens until this is so, which has to be within so long."""
+        end = self.now + seconds_max
+        while not condition():
+            assert self._heap and self._heap[0][0] <= end, f"not so within {seconds_max:g} s"
+            self.step()
 
 
 class Host:

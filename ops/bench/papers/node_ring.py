@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from itertools import count
 from random import Random
 
@@ -30,6 +29,7 @@ from headgate.broker.core.forwarding import AskLists, Lists
 from headgate.broker.core.inputs import DialFailed, Input, LinkDown, PeerUp, Reachable, Received, Wake
 from headgate.broker.core.kv import Copy, Put
 from headgate.broker.core.messages import CONTROLS, STORE
+from headgate.broker.simulator.engine import World
 from headgate.protocol.messages import Control, Deliver, Forward, Hello, Message
 from headgate.protocol.wire import decode, encode
 
@@ -102,15 +102,13 @@ class NodeClient:
         return got
 
 
-class NodeRing:
+class NodeRing(World):
     """See the head of this file."""
 
     def __init__(self, brokers: int, seed: int) -> None:
-        self.now = 1_000.0
+        super().__init__(f"{seed} nodes", now=1_000.0)
         self.words: Counter[str] = Counter()
-        self._random = Random(f"{seed} nodes")
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
-        self._order, self._links = count(), count(1)
+        self._links = count(1)
         self._ends: dict[int, _End] = {}
         self._clients: dict[int, NodeClient] = {}
         self._by_address: dict[str, _Broker] = {}
@@ -134,10 +132,7 @@ class NodeRing:
 
     def run(self, seconds: float) -> None:
         """Time goes on."""
-        end = self.now + seconds
-        while self._heap and self._heap[0][0] <= end:
-            self._step()
-        self.now = end
+        self.run_for(seconds)
 
     def feed(self, broker: _Broker, happened: Input) -> None:
         """One input of one Node, and all that comes of it."""
@@ -148,7 +143,7 @@ class NodeRing:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _start(self, name: str, seeds: Sequence[str]) -> None:
-        node = Node(NodeConfig(name, 1, seeds=tuple(seeds)), Random(self._random.random()), self.now)
+        node = Node(NodeConfig(name, 1, seeds=tuple(seeds)), Random(self.random.random()), self.now)
         broker = self._by_address[f"{name}:7401"] = _Broker(node)
         self.feed(broker, Reachable(f"{name}:7401", f"{name}:7400"))
 
@@ -164,19 +159,11 @@ class NodeRing:
             assert self.now < end, f"the ring did not settle within {_SETTLE_SECONDS_MAX:g} seconds"
             self.run(0.5)
 
-    def _step(self) -> None:
-        at, _, action = heappop(self._heap)
-        self.now = max(self.now, at)
-        action()
-
-    def _later(self, seconds: float, action: Callable[[], None]) -> None:
-        heappush(self._heap, (self.now + seconds, next(self._order), action))
-
     def _arm(self, broker: _Broker) -> None:
         deadline = broker.node.next_deadline()
         token = broker.wake = object()
         if deadline < float("inf"):
-            self._later(max(1e-6, deadline - self.now), lambda: self._wake(broker, token))
+            self.after(max(1e-6, deadline - self.now), lambda: self._wake(broker, token))
 
     def _wake(self, broker: _Broker, token: object) -> None:
         if broker.wake is token:
@@ -192,7 +179,7 @@ class NodeRing:
         elif isinstance(effect, Close):
             self._close(effect.link)
         elif isinstance(effect, Dial):
-            self._later(_LATENCY_SECONDS, lambda: self._dial(broker, effect.address))
+            self.after(_LATENCY_SECONDS, lambda: self._dial(broker, effect.address))
 
     def _send(self, end: _End, message: Message) -> None:
         word = word_of(message)
@@ -204,7 +191,7 @@ class NodeRing:
             if end.other.open:
                 self.feed(end.other.broker, Received(end.other.link, [read]))
 
-        self._later(_LATENCY_SECONDS, arrive)
+        self.after(_LATENCY_SECONDS, arrive)
 
     def _dial(self, broker: _Broker, address: str) -> None:
         other = self._by_address.get(address)
@@ -223,7 +210,7 @@ class NodeRing:
             return
         end.open = False
         for one in (end, end.other):
-            self._later(2 * _LATENCY_SECONDS, lambda one=one: self._down(one))  # type: ignore[misc]
+            self.after(2 * _LATENCY_SECONDS, lambda one=one: self._down(one))  # type: ignore[misc]
 
     def _down(self, end: _End) -> None:
         end.open = False

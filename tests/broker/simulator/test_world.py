@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from headgate.broker.core import NodeConfig
 from headgate.broker.core.effects import Close, Effect, FindTime, Halt, Send, Store
 from headgate.broker.core.inputs import Input, LinkDown, LinkPaused, LinkResumed, Received, Wake
@@ -142,3 +144,15 @@ def test_what_the_log_is_asked_and_the_order_to_halt_go_to_whoever_can() -> None
     for effect in (question, Halt("the disk has failed")):
         host._carry_out[type(effect)](effect)
     assert asked == [question, "the disk has failed"]
+
+
+def test_time_goes_on_until_something_is_so_or_too_late() -> None:
+    world, done = World(1, now=100.0), []
+    world.at(103.0, lambda: done.append(world.now))
+    world.at(90.0, lambda: done.append(world.now))  # what is over happens now
+    world.run_until(lambda: len(done) == 1, 1.0)
+    assert done == [100.0]
+    with pytest.raises(AssertionError, match="not so within 2 s"):
+        world.run_until(lambda: len(done) == 2, 2.0)
+    world.run_until(lambda: len(done) == 2, 3.0)
+    assert world.now == 103.0
