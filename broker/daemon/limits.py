@@ -1,36 +1,27 @@
-"""Every bound of the daemon, each with its reason."""
+"""Every bound of the daemon, each with its reason; those of its log are in `log/limits.py`.
+
+`DaemonLimits` is handed in. The constants are what nobody has to choose.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 __all__ = [
     "ADMIN_KEEPALIVE_SECONDS",
     "ADMIN_LINE_LENGTH_MAX",
     "BACKLOG",
     "CONNECTIONS_MAX_DEFAULT",
+    "DEFAULT_LIMITS",
     "DESCRIPTORS_RESERVED",
-    "DIALS_MAX",
     "DIALS_UNTOLD",
-    "DIAL_SECONDS_MAX",
     "DRAIN_SECONDS_DEFAULT",
+    "DaemonLimits",
     "FAULT_PAUSE_SECONDS",
     "FEW_EFFECTS_MAX",
-    "LOG_CACHE_BYTES",
-    "LOG_CHECKED_BYTES",
-    "LOG_CHECKED_ROWS",
-    "LOG_CHECKPOINT_BYTES",
     "LOG_CLOSE_SECONDS",
-    "LOG_COMMIT_BYTES_MAX",
-    "LOG_COMMIT_ROWS_MAX",
-    "LOG_COMMITS_UNTIDIED_MAX",
     "LOG_EVENTS_MAX",
-    "LOG_IDS_BYTES",
-    "LOG_JOIN_SECONDS",
     "LOG_LINES_PER_SECOND_MAX",
-    "LOG_LOOKUPS_PER_TURN",
-    "LOG_PAGE_BYTES",
-    "LOG_PRODUCERS_MAX",
-    "LOG_PROBE_BYTES",
-    "LOG_SWEEP_ROWS",
     "LOG_TEXT_LENGTH_MAX",
     "FREED_BYTES_KEPT",
     "GC_THRESHOLDS",
@@ -40,10 +31,7 @@ __all__ = [
     "PEER_CLOSE_SECONDS",
     "PEER_CONNECTIONS_MAX",
     "READY_LOOK_SECONDS",
-    "RECORDS_BYTES_MAX",
-    "REFUSALS_TOLD_MAX",
     "START_PATIENCE_SECONDS",
-    "STREAM_SERIES_MAX",
     "THREAD_SWITCH_SECONDS",
     "TIMER_SECONDS_MIN",
     "WALL_CLOCK_SECONDS",
@@ -58,20 +46,8 @@ PEER_CONNECTIONS_MAX = 256
 PEER_CLOSE_SECONDS = 0.2
 """How long the last words to a broker may take. A dead one never reads them, and until then nobody does its work."""
 
-DIALS_MAX = 64
-"""Brokers dialled at one time: a whole mesh. A forged list of thousands is worked off, and starves nobody."""
-
 DIALS_UNTOLD = 3
 """Dials that fail before the operator hears of it: brokers that start together need one or two."""
-
-DIAL_SECONDS_MAX = 2.0
-"""How long a broker's machine may take to accept a connection; one that is gone must not hold a dial for long."""
-
-DESCRIPTORS_RESERVED = 128 + PEER_CONNECTIONS_MAX + DIALS_MAX
-"""Descriptors that clients never get: other brokers, the disk, the admin port, newcomers on their way out."""
-
-REFUSALS_TOLD_MAX = 64
-"""Newcomers above `connections_max` that are told why and given a moment to read it; beyond them they are just cut."""
 
 BACKLOG = 1024
 """Connections that the kernel holds while the loop is busy; a storm of reconnects after a restart fits."""
@@ -94,9 +70,6 @@ TIMER_SECONDS_MIN = 0.001
 FAULT_PAUSE_SECONDS = 0.1
 """A wake that failed is tried again after this: soon for whoever waits for it, seldom for the processor."""
 
-STREAM_SERIES_MAX = 100
-"""Streams with time series of their own, the busiest ones; the rest is in the totals."""
-
 GC_THRESHOLDS = (100_000, 50, 100)
 """Containers alive beyond the last collection before the next one: some ten MiB of garbage in cycles at the most."""
 
@@ -116,9 +89,6 @@ FREED_BYTES_KEPT = 32 * 1024 * 1024
 MAPPED_BYTES_MIN = 4 * 1024 * 1024
 """Pieces from this size on are mapped one by one and given back when freed: what is as large as a whole frame."""
 
-RECORDS_BYTES_MAX = 64 * 1024 * 1024
-"""The file of small records. Ten thousand schemas are far less; a larger file is not ours."""
-
 ADMIN_LINE_LENGTH_MAX = 2048
 """One line of a request to the admin port: `GET /metrics HTTP/1.1` and ordinary headers fit many times."""
 
@@ -133,48 +103,6 @@ LOG_TEXT_LENGTH_MAX = 500
 
 LOG_EVENTS_MAX = 256
 """Kinds of lines that are counted apart; there are some dozens, and all are written in the source."""
-
-LOG_PAGE_BYTES = 8192
-"""One page of log.db, written whole for every change in it."""
-
-LOG_CACHE_BYTES = 8 * 1024 * 1024
-"""Pages of log.db kept in memory: the ends of a thousand logs; readers' rows come from the system's cache."""
-
-LOG_COMMIT_ROWS_MAX = 1_000
-"""Rows of one transaction: more of them share one synchronisation no better, and all wait for the last."""
-
-LOG_COMMIT_BYTES_MAX = 4 * 1024 * 1024
-"""The same in bytes: some ten milliseconds of a disk."""
-
-LOG_COMMITS_UNTIDIED_MAX = 8
-"""Commits of a busy disk before a checkpoint, or a trim's rows, get their turn: the write-ahead grows."""
-
-LOG_CHECKPOINT_BYTES = 16 * 1024 * 1024
-"""What the write-ahead file grows to before its pages are taken over: a start reads so much again."""
-
-LOG_CHECKED_BYTES = 256 * 1024 * 1024
-"""A log file up to this size is checked whole at the start, in about a second; of a larger one the newest rows are."""
-
-LOG_CHECKED_ROWS = 64
-"""The newest rows of each log, as far as those bytes go: what was written when the power failed is among them."""
-
-LOG_SWEEP_ROWS = 500
-"""Rows thrown away in one transaction after a trim, so that appends wait for it no longer than for one another."""
-
-LOG_LOOKUPS_PER_TURN = 4
-"""Reads between two commits: a reader of the whole log must not hold up those who write it."""
-
-LOG_IDS_BYTES = 1024 * 1024
-"""Rows of one answer to FindIds: what a LOG_CHUNK may have."""
-
-LOG_JOIN_SECONDS = 0.05
-"""How often a stop that waits for the disk looks whether the disk has failed."""
-
-LOG_PRODUCERS_MAX = 100_000
-"""Producers kept over a restart, those that wrote last: a job of a thousand tasks a hundred times."""
-
-LOG_PROBE_BYTES = 64 * 1024
-"""What is written to find out whether there is room, when SQLite says only that writing failed."""
 
 DISK_MARGIN_BYTES = 64 * 1024 * 1024
 """Free bytes of a disk that the log leaves alone: within them its write-ahead file is taken over into log.db, and what
@@ -198,3 +126,25 @@ LOG_CLOSE_SECONDS = 10.0
 THREAD_SWITCH_SECONDS = 0.0005
 """How long the loop may keep the interpreter when the log's thread wants it, and the other way round. At the usual 5 ms
 an acknowledgement was measured to take ten times as long under load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonLimits:
+    """Bounds what one daemon dials, tells, exports and keeps."""
+
+    records_bytes: int = 64 * 1024 * 1024
+    """The file of small records. Ten thousand schemas are far less; a larger file is not ours."""
+    dials: int = 64
+    """Brokers dialled at one time: a whole mesh. A forged list of thousands is worked off, and starves nobody."""
+    dial_seconds: float = 2.0
+    """How long a broker's machine may take to accept a connection; one that is gone must not hold a dial for long."""
+    refusals_told: int = 64
+    """Newcomers above `connections_max` that are told why and given a moment to read it; further ones are just cut."""
+    stream_series: int = 100
+    """Streams with time series of their own, the busiest ones; the rest is in the totals."""
+
+
+DEFAULT_LIMITS = DaemonLimits()
+
+DESCRIPTORS_RESERVED = 128 + PEER_CONNECTIONS_MAX + DEFAULT_LIMITS.dials
+"""Descriptors that clients never get: other brokers, the disk, the admin port, newcomers on their way out."""

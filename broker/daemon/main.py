@@ -25,14 +25,16 @@ from .descriptors import connections_possible
 from .driver import Driver
 from .health import Health
 from .limits import (
+    DEFAULT_LIMITS,
     GC_THRESHOLDS,
     LOG_CLOSE_SECONDS,
     READY_LOOK_SECONDS,
     START_PATIENCE_SECONDS,
     THREAD_SWITCH_SECONDS,
     WALL_CLOCK_SECONDS,
+    DaemonLimits,
 )
-from .log import LogUnusable, LogWriter, SqliteLogStore
+from .log import LogLimits, LogUnusable, LogWriter, SqliteLogStore
 from .logs import configure_logs
 from .memory import keep_freed_memory
 from .metrics import BrokerCollector, render
@@ -64,13 +66,13 @@ class AddressError(Exception):
 class Daemon:
     """One broker in this process; `start`, and `stop` when it is over."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, limits: DaemonLimits = DEFAULT_LIMITS) -> None:
         self._settings = settings
         self._log = structlog.get_logger()
         connections_max = _possible(settings.connections_max)
         self._lock = DataLock(settings.data)
         try:
-            self._records = Records(settings.data)
+            self._records = Records(settings.data, limits)
             with self._records.reserve.given_up():
                 incarnation = self._begin_life(settings)
         except (RecordsError, LogUnusable):
@@ -91,9 +93,9 @@ class Daemon:
         clock = time.monotonic
         self.node = Node(config, random.SystemRandom(), clock())
         self.driver = Driver(self.node, self._records, clock)
-        self.server = Server(self.driver, connections_max)
-        self.peers = PeerServer(self.driver)
-        self._collector = BrokerCollector(self.driver, self.server)
+        self.server = Server(self.driver, connections_max, limits)
+        self.peers = PeerServer(self.driver, limits=limits)
+        self._collector = BrokerCollector(self.driver, self.server, limits)
         self._settled = False
         self._ready_look: asyncio.TimerHandle | None = None
         self.health = Health(lambda: render(self._collector), self._obstacle)
@@ -176,7 +178,7 @@ class Daemon:
             with suppress(RuntimeError):  # the loop is gone: nobody waits for an answer any more
                 loop.call_soon_threadsafe(call)
 
-        self._writer = LogWriter(self._store, driver.feed, post, self._store.commit_bytes())
+        self._writer = LogWriter(self._store, driver.feed, post, LogLimits(commit_bytes=self._store.commit_bytes()))
         driver.ask_store, driver.halt = self._writer.ask, self._halt
         driver.feed(self._opened)
         if self._copied and self._opened.logs:

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from headgate.broker.core import NodeStatistics
 
 from .driver import MATCH_BUCKETS_SECONDS, Driver
-from .limits import STREAM_SERIES_MAX
+from .limits import DEFAULT_LIMITS, DaemonLimits
 from .server import Server
 
 __all__ = ["METRICS", "BrokerCollector", "render"]
@@ -108,7 +108,8 @@ METRICS = (
 class BrokerCollector(Collector):
     """Reads driver and server at scrape time."""
 
-    def __init__(self, driver: Driver, server: Server) -> None:
+    def __init__(self, driver: Driver, server: Server, limits: DaemonLimits = DEFAULT_LIMITS) -> None:
+        self._series_max = limits.stream_series
         self._driver = driver
         self._server = server
 
@@ -159,7 +160,7 @@ class BrokerCollector(Collector):
             "headgate_stream_events_delivered_total", "Events sent, by stream (the busiest).", labels=["stream"]
         )
         streams = self._driver.node.streams.by_name.values()
-        for stream in nlargest(STREAM_SERIES_MAX, streams, key=lambda stream: stream.events):
+        for stream in nlargest(self._series_max, streams, key=lambda stream: stream.events):
             received.add_metric([stream.name], stream.events)
             delivered.add_metric([stream.name], stream.deliveries)
         yield received

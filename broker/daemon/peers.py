@@ -13,7 +13,7 @@ from headgate.protocol.aio import Connection, Tasks
 from headgate.protocol.wire import Role, Session
 
 from .driver import Driver
-from .limits import DIAL_SECONDS_MAX, DIALS_MAX, DIALS_UNTOLD, PEER_CLOSE_SECONDS, PEER_CONNECTIONS_MAX
+from .limits import DEFAULT_LIMITS, DIALS_UNTOLD, PEER_CLOSE_SECONDS, PEER_CONNECTIONS_MAX, DaemonLimits
 from .server import Server
 from .settings import split_address
 
@@ -26,8 +26,10 @@ class PeerServer(Server):
     role = Role.PEER
     guest = "broker"
 
-    def __init__(self, driver: Driver, connections_max: int = PEER_CONNECTIONS_MAX) -> None:
-        super().__init__(driver, connections_max)
+    def __init__(
+        self, driver: Driver, connections_max: int = PEER_CONNECTIONS_MAX, limits: DaemonLimits = DEFAULT_LIMITS
+    ) -> None:
+        super().__init__(driver, connections_max, limits)
         self._dialled: dict[Connection, str] = {}
         self._failures: dict[str, int] = {}  # by address, since it was last reached
         self._tasks = Tasks()
@@ -35,7 +37,7 @@ class PeerServer(Server):
 
     def dial(self, address: str) -> None:
         """Connect to a broker; PeerUp or DialFailed tells how it went."""
-        if len(self._tasks) >= DIALS_MAX:
+        if len(self._tasks) >= self._limits.dials:
             # In a turn of its own: whoever asked is still busy asking.
             asyncio.get_running_loop().call_soon(self._driver.feed, DialFailed(address))
         else:
@@ -75,11 +77,11 @@ class PeerServer(Server):
         self._dialled[connection] = address
         reason = ""
         try:
-            async with asyncio.timeout(DIAL_SECONDS_MAX):
+            async with asyncio.timeout(self._limits.dial_seconds):
                 host, port = split_address(address)
                 await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
         except TimeoutError:
-            reason = f"no answer within {DIAL_SECONDS_MAX:g} seconds"
+            reason = f"no answer within {self._limits.dial_seconds:g} seconds"
         except (OSError, ValueError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
         if self._dialled.pop(connection, None) is not None:
@@ -88,7 +90,7 @@ class PeerServer(Server):
 
     def _tell_failure(self, address: str, reason: str) -> None:
         """Once, and not for a broker that only starts a little later than this one."""
-        while len(self._failures) >= DIALS_MAX and address not in self._failures:
+        while len(self._failures) >= self._limits.dials and address not in self._failures:
             del self._failures[next(iter(self._failures))]
         failures = self._failures[address] = self._failures.get(address, 0) + 1
         log = self._log.warning if failures == DIALS_UNTOLD + 1 else self._log.debug

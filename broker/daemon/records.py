@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .disk_room import NO_ROOM, Reserve
-from .limits import RECORDS_BYTES_MAX
+from .limits import DEFAULT_LIMITS, DaemonLimits
 
 __all__ = ["Records", "RecordsError", "make_directory"]
 
@@ -39,7 +39,8 @@ def make_directory(directory: Path) -> None:
 class Records:
     """Key to JSON value, on disk before `put` returns."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, limits: DaemonLimits = DEFAULT_LIMITS) -> None:
+        self._bytes_max = limits.records_bytes
         self._path = directory / "records.json"
         make_directory(directory)
         self.reserve = Reserve(directory, beside=self._path)
@@ -64,8 +65,8 @@ class Records:
     def _save(self, key: str, values: dict[str, Any]) -> None:
         try:
             text = json.dumps(values, indent=1, sort_keys=True)
-            if len(text) > RECORDS_BYTES_MAX:  # what could be written and never read again would be a last start
-                raise RecordsError(f"{self._path} would be over {RECORDS_BYTES_MAX} bytes: remove some schemas first")
+            if len(text) > self._bytes_max:  # what could be written and never read again would be a last start
+                raise RecordsError(f"{self._path} would be over {self._bytes_max} bytes: remove some schemas first")
             # Also when the disk fails: the next record that can be written brings this one along.
             self.values = values
             self.unwritten = ""
@@ -135,8 +136,8 @@ class Records:
     def _load(self) -> dict[str, Any]:
         if not self._path.exists():
             return {}
-        if self._path.stat().st_size > RECORDS_BYTES_MAX:
-            raise RecordsError(f"{self._path} is over {RECORDS_BYTES_MAX} bytes: this is not a file of this broker")
+        if self._path.stat().st_size > self._bytes_max:
+            raise RecordsError(f"{self._path} is over {self._bytes_max} bytes: this is not a file of this broker")
         try:
             values = json.loads(self._path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:

@@ -17,7 +17,7 @@ from headgate.protocol.messages import Error, Message, Scope
 from headgate.protocol.wire import Role, Session, State
 
 from .driver import Driver
-from .limits import BACKLOG, LARGE_READ_BYTES, REFUSALS_TOLD_MAX
+from .limits import BACKLOG, DEFAULT_LIMITS, LARGE_READ_BYTES, DaemonLimits
 
 __all__ = ["Server"]
 
@@ -28,7 +28,8 @@ class Server:
     role = Role.BROKER
     guest = "client"
 
-    def __init__(self, driver: Driver, connections_max: int) -> None:
+    def __init__(self, driver: Driver, connections_max: int, limits: DaemonLimits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self._driver = driver
         self._connections_max = connections_max
         self._link_of: dict[Connection, int] = {}
@@ -96,7 +97,7 @@ class Server:
         """Over the bound: say so to the first few, and keep nothing of the rest."""
         self.refused += 1
         self._log.warning("too many connections", peer=connection.peer, connections_max=self._connections_max)
-        if len(self._link_of) > self._connections_max + REFUSALS_TOLD_MAX:
+        if len(self._link_of) > self._connections_max + self._limits.refusals_told:
             connection.abort("too many connections")
             return
         text = f"this broker has its {self._connections_max} connections already: try again in a moment"

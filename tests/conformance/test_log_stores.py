@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -17,7 +16,7 @@ from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, Find
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.log_state import ProducerState
 from headgate.broker.core.store import LogStore
-from headgate.broker.daemon.log import SqliteLogStore, lookups
+from headgate.broker.daemon.log import LogLimits, SqliteLogStore
 from headgate.broker.simulator.engine import Disk, ListStore
 from headgate.protocol.data import LogKind, LogName
 from tests.support.store_twin import StoreTwin
@@ -33,6 +32,8 @@ NEXT = LogName("ann", NOW, LogKind.EVENTS, "next")
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Memory, where there is such a folder: what a crash of the machine leaves is not asked here."""
 PRODUCERS = ["p/1", "p/2"]
+SMALL = LogLimits(ids_bytes=40)
+"""So that there are answers that do not hold everything."""
 which_log = st.sampled_from(LOGS)
 positions = st.integers(0, 60)
 
@@ -48,7 +49,7 @@ class OnDisk:
     def _begin(self) -> SqliteLogStore:
         self.lives += 1
         (self.folder / str(self.lives)).mkdir()
-        return SqliteLogStore(self.folder / str(self.lives), "ann", lambda: NOW)
+        return SqliteLogStore(self.folder / str(self.lives), "ann", lambda: NOW, limits=SMALL)
 
     def crash(self) -> LogStore:
         """What a killed process leaves behind is what its files hold at that moment."""
@@ -61,7 +62,7 @@ class OnDisk:
 
     def restart(self) -> LogStore:
         self.store.close()
-        self.store = SqliteLogStore(self.store.path.parent, "ann", lambda: NOW)
+        self.store = SqliteLogStore(self.store.path.parent, "ann", lambda: NOW, limits=SMALL)
         return self.store
 
     def tidy(self) -> None:
@@ -207,12 +208,6 @@ class AgainstLists(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "host"):
             self.host.end()
-
-
-@pytest.fixture(autouse=True)
-def _small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that there are answers that do not hold everything."""
-    monkeypatch.setattr(lookups, "LOG_IDS_BYTES", 40)
 
 
 class OnDiskAgainstLists(AgainstLists):

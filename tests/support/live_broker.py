@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.broker.daemon import load_settings
+from headgate.broker.daemon.limits import DEFAULT_LIMITS, DaemonLimits
 from headgate.broker.daemon.main import Daemon
 
 __all__ = ["LiveBroker", "live_broker"]
@@ -24,7 +25,7 @@ class LiveBroker:
 
 
 @asynccontextmanager
-async def live_broker(**settings: Any) -> AsyncIterator[LiveBroker]:
+async def live_broker(limits: DaemonLimits = DEFAULT_LIMITS, **settings: Any) -> AsyncIterator[LiveBroker]:
     """A started broker; stopped, drained and validated at the end."""
     with tempfile.TemporaryDirectory() as directory:
         given = {
@@ -36,7 +37,7 @@ async def live_broker(**settings: Any) -> AsyncIterator[LiveBroker]:
             "log_level": "error",
             "drain_seconds": 1.0,
         }
-        daemon = Daemon(load_settings(given | settings))
+        daemon = Daemon(load_settings(given | settings), limits)
         await daemon.start()
         try:
             yield LiveBroker(daemon.server.address, daemon.health.address, daemon)

@@ -12,8 +12,8 @@ from typing import Any
 from headgate.broker.core.limits import POSITIONS_MAX
 from headgate.protocol.limits import BATCH_EVENTS_MAX
 
-from ..limits import LOG_IDS_BYTES
 from .check import described, entry_fault
+from .limits import DEFAULT_LIMITS
 from .tables import ENTRY_COLUMNS, READ_ERRORS, LogRow, number_of, place_of
 
 __all__ = ["Lookups"]
@@ -29,9 +29,10 @@ _IDS = (
 class Lookups:
     """Questions to one open log.db; nothing is changed by them. All but `read` raise sqlite3.Error at damage."""
 
-    def __init__(self, connection: sqlite3.Connection, seed: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, seed: int, ids_bytes: int = DEFAULT_LIMITS.ids_bytes) -> None:
         self._connection = connection
         self._seed = seed
+        self._ids_bytes = ids_bytes
 
     def read(self, log: LogRow, position: int, bytes_max: int) -> tuple[list[bytes], int, str]:
         """Rows, where the next begin, and why there are none although there should be."""
@@ -106,7 +107,7 @@ class Lookups:
         A row of another log may have some of the same events: whoever asks on from the end of what he has misses none.
         """
         rows: list[bytes] = []
-        left, end = LOG_IDS_BYTES, after
+        left, end = self._ids_bytes, after
         cursor = self._connection.execute(_IDS, (producer, after - BATCH_EVENTS_MAX, after))
         try:
             for row in cursor:

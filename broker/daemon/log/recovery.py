@@ -22,9 +22,9 @@ from urllib.parse import quote
 
 from headgate.broker.core.log_state import ProducerState
 
-from ..limits import LOG_CHECKED_BYTES, LOG_CHECKED_ROWS, LOG_PRODUCERS_MAX
 from .check import bad_from, check_marker, cut, described, foreign_wal, free_name
 from .errors import ForeignLog, ForeignWal, LogUnusable, LogUnwritable
+from .limits import DEFAULT_LIMITS, LogLimits
 from .mark import Mark
 from .salvage import Recovered, salvage
 from .tables import READ_ERRORS, VERSION, Meta, connect, load_logs, load_meta, load_producers, save_meta
@@ -40,6 +40,7 @@ def recover(
     mark: Mark | None,
     seconds: Callable[[], float],
     opener: Callable[..., Any] = sqlite3.connect,
+    limits: LogLimits = DEFAULT_LIMITS,
 ) -> Recovered:
     """Open what is there. Raises LogUnusable when it is not ours to open."""
     for file in (path.parent, path, path.with_name(path.name + "-wal")):
@@ -47,9 +48,9 @@ def recover(
             raise LogUnwritable(file, "it may not be read and written")
     known = _refuse_strangers(path, broker)
     try:
-        found = _as_it_is(path, opener)
+        found = _as_it_is(path, opener, limits)
         _compare_with_mark(path, found, mark)
-        _check_entries(path, found)
+        _check_entries(path, found, limits)
     except _Broken as broken:
         found = salvage(path, broker, known, broken.why, mark, opener)
     except OSError as error:
@@ -97,13 +98,13 @@ def _refuse_strangers(path: Path, broker: str) -> Meta | None:
     return meta
 
 
-def _as_it_is(path: Path, opener: Callable[..., Any]) -> Recovered:
+def _as_it_is(path: Path, opener: Callable[..., Any], limits: LogLimits) -> Recovered:
     """The file, with everything checked but its entries. Raises _Broken or LogUnwritable."""
     connection: sqlite3.Connection | None = None
     try:
         connection = connect(path, opener)
-        found = _described(path, connection)
-        _forget_old_producers(connection, found.producers)
+        found = _described(path, connection, limits)
+        _forget_old_producers(connection, found.producers, limits.producers)
     except (*READ_ERRORS, _Broken) as error:
         if connection is not None:
             connection.close()
@@ -113,11 +114,11 @@ def _as_it_is(path: Path, opener: Callable[..., Any]) -> Recovered:
     return found
 
 
-def _described(path: Path, connection: sqlite3.Connection) -> Recovered:
+def _described(path: Path, connection: sqlite3.Connection, limits: LogLimits) -> Recovered:
     meta = load_meta(connection)
     if meta is None:
         raise _Broken("its own description is damaged")
-    if _is_checked_whole(path):
+    if _is_checked_whole(path, limits):
         (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if told != "ok":
             raise _Broken(" ".join(told.split()))
@@ -128,14 +129,14 @@ def _described(path: Path, connection: sqlite3.Connection) -> Recovered:
     return Recovered(connection, meta, logs, producers)
 
 
-def _is_checked_whole(path: Path) -> bool:
-    return path.stat().st_size <= LOG_CHECKED_BYTES or check_marker(path).exists()
+def _is_checked_whole(path: Path, limits: LogLimits) -> bool:
+    return path.stat().st_size <= limits.checked_bytes or check_marker(path).exists()
 
 
-def _forget_old_producers(connection: sqlite3.Connection, producers: list[ProducerState]) -> None:
+def _forget_old_producers(connection: sqlite3.Connection, producers: list[ProducerState], producers_max: int) -> None:
     """Those beyond the bound."""
-    old = [(one.name,) for one in producers[LOG_PRODUCERS_MAX:]]
-    del producers[LOG_PRODUCERS_MAX:]
+    old = [(one.name,) for one in producers[producers_max:]]
+    del producers[producers_max:]
     if old:
         try:
             connection.execute("BEGIN")
@@ -166,11 +167,11 @@ def _compare_with_mark(path: Path, found: Recovered, mark: Mark | None) -> None:
         found.ours = True
 
 
-def _check_entries(path: Path, found: Recovered) -> None:
+def _check_entries(path: Path, found: Recovered, limits: LogLimits) -> None:
     """Put aside what does not pass. Raises _Broken."""
     connection, seed = found.connection, found.meta.seed
-    newest = None if _is_checked_whole(path) else LOG_CHECKED_ROWS
-    left = LOG_CHECKED_BYTES
+    newest = None if _is_checked_whole(path, limits) else limits.checked_rows
+    left = limits.checked_bytes
     try:
         for log in found.logs:
             position, why, read = bad_from(connection, seed, log, newest)

@@ -43,9 +43,9 @@ from headgate.broker.core.store import StoreFailed, StoreFull
 from headgate.protocol.data import LogName
 
 from ..disk_room import NO_ROOM, DiskSpace, disk_space
-from ..limits import LOG_CHECKPOINT_BYTES, LOG_COMMIT_BYTES_MAX, LOG_PAGE_BYTES, LOG_PROBE_BYTES, LOG_SWEEP_ROWS
 from .check import check_marker, free_name, set_aside
 from .errors import LogUnwritable, NoFile
+from .limits import DEFAULT_LIMITS, LOG_PAGE_BYTES, LOG_PROBE_BYTES, LogLimits
 from .lookups import Lookups
 from .mark import Mark, MarkFile
 from .recovery import recover
@@ -81,7 +81,9 @@ class SqliteLogStore:
         seconds: Callable[[], float] = time.time,
         opener: Callable[..., Any] = sqlite3.connect,
         space: Callable[[Path], DiskSpace | None] = disk_space,
+        limits: LogLimits = DEFAULT_LIMITS,
     ) -> None:
+        self._limits = limits
         self._space = space
         self.path = directory / "log.db"
         self._broker = broker
@@ -107,11 +109,11 @@ class SqliteLogStore:
         mark = self._mark.read()
         if not self.path.exists():
             return self._opened_empty(mark)
-        found = recover(self.path, self._broker, mark, self._seconds, self._opener)
+        found = recover(self.path, self._broker, mark, self._seconds, self._opener, self._limits)
         self._connection, self._meta = found.connection, found.meta
         self._logs = {log.name: log for log in found.logs}
         self._numbers = max((log.number for log in found.logs), default=0)
-        self._written = LOG_CHECKPOINT_BYTES  # what the last life left is taken over as soon as there is time
+        self._written = self._limits.checkpoint_bytes  # what the last life left is taken over as soon as there is time
         self._sweeps = {log.number: place_of(log.number, log.first) for log in found.logs if log.first}
         try:
             self._mark.write(Mark(self._meta.identity, self._meta.commits, self._meta.epoch))
@@ -125,7 +127,8 @@ class SqliteLogStore:
     def commit_bytes(self) -> int:
         """Rows of one transaction: half of what is kept free at most, so that a small disk is filled all the same."""
         space = self._space(self.path.parent)
-        return LOG_COMMIT_BYTES_MAX if space is None else min(LOG_COMMIT_BYTES_MAX, space.margin // 2)
+        most = self._limits.commit_bytes
+        return most if space is None else min(most, space.margin // 2)
 
     def append(self, entries: Sequence[LogWrite]) -> None:
         """All of it on the disk. Raises StoreFull or StoreFailed."""
@@ -199,12 +202,12 @@ class SqliteLogStore:
     @property
     def untidy(self) -> bool:
         """Whether `tidy` has something to do."""
-        return self._connection is not None and bool(self._sweeps or self._written >= LOG_CHECKPOINT_BYTES)
+        return self._connection is not None and bool(self._sweeps or self._written >= self._limits.checkpoint_bytes)
 
     def tidy(self) -> None:
         """Some of what need not be done at once: a checkpoint, or rows thrown away. Raises StoreFull or StoreFailed."""
         self._ready()
-        if self._written >= LOG_CHECKPOINT_BYTES:
+        if self._written >= self._limits.checkpoint_bytes:
             self._guarded(lambda connection: connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall())
             self._written = 0
         elif self._sweeps:
@@ -213,12 +216,12 @@ class SqliteLogStore:
 
             def sweep(connection: sqlite3.Connection) -> None:
                 nonlocal swept
-                swept = connection.execute(_SWEEP, (place_of(number, 0), end, LOG_SWEEP_ROWS)).rowcount
+                swept = connection.execute(_SWEEP, (place_of(number, 0), end, self._limits.sweep_rows)).rowcount
 
             if self._guarded(lambda _: self._lookups.any_below(number, end)):
                 self._commit(sweep, self._meta.epoch)
                 self._written += swept * LOG_PAGE_BYTES
-            if swept < LOG_SWEEP_ROWS:
+            if swept < self._limits.sweep_rows:
                 del self._sweeps[number]
 
     def close(self) -> None:
@@ -345,7 +348,9 @@ class SqliteLogStore:
                         connection.execute("ROLLBACK")
                 except sqlite3.Error as worse:
                     self._fail(worse)
-                self._written = LOG_CHECKPOINT_BYTES  # what is to be taken over is worth a try: that may make room
+                self._written = (
+                    self._limits.checkpoint_bytes
+                )  # what is to be taken over is worth a try: that may make room
                 raise StoreFull(f"no room for {self.path.name}: {error}") from error
             self._fail(error)
         except Exception as error:  # a fault of ours: what it left behind is not known either
@@ -373,7 +378,7 @@ class SqliteLogStore:
     @property
     def _lookups(self) -> Lookups:
         assert self._connection is not None
-        return Lookups(self._connection, self._meta.seed)
+        return Lookups(self._connection, self._meta.seed, self._limits.ids_bytes)
 
 
 def _size_of(entry: LogWrite) -> int:

@@ -27,7 +27,7 @@ from headgate.broker.core.limits import POSITIONS_MAX
 from headgate.broker.core.log_state import LogState, ProducerState
 from headgate.protocol.data import LogName
 
-from ..limits import LOG_CACHE_BYTES, LOG_PAGE_BYTES
+from .limits import LOG_CACHE_BYTES, LOG_PAGE_BYTES
 
 __all__ = [
     "READ_ERRORS",

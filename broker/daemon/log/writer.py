@@ -46,13 +46,7 @@ from headgate.broker.core.effects import (
 from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from headgate.broker.core.store import LogStore, StoreFull
 
-from ..limits import (
-    LOG_COMMIT_BYTES_MAX,
-    LOG_COMMIT_ROWS_MAX,
-    LOG_COMMITS_UNTIDIED_MAX,
-    LOG_JOIN_SECONDS,
-    LOG_LOOKUPS_PER_TURN,
-)
+from .limits import DEFAULT_LIMITS, LOG_JOIN_SECONDS, LogLimits
 
 __all__ = ["LogWriter", "TidyStore"]
 
@@ -78,9 +72,9 @@ class LogWriter:
         store: TidyStore,
         feed: Callable[[LogInput], None],
         post: Callable[[Callable[[], None]], object],
-        commit_bytes: int = LOG_COMMIT_BYTES_MAX,
+        limits: LogLimits = DEFAULT_LIMITS,
     ) -> None:
-        self._commit_bytes = commit_bytes
+        self._limits = limits
         self._store = store
         self._feed = feed
         self._post = post
@@ -120,9 +114,9 @@ class LogWriter:
             try:
                 self._take(wait=not (self._ending or self._writes or self._lookups or self._tidies))
                 self._write()
-                for _ in range(min(LOG_LOOKUPS_PER_TURN, len(self._lookups))):
+                for _ in range(min(self._limits.lookups_per_turn, len(self._lookups))):
                     self._tell(self._looked_up(self._lookups.popleft()))
-                if self._tidies and (self._is_quiet() or self._untidied >= LOG_COMMITS_UNTIDIED_MAX):
+                if self._tidies and (self._is_quiet() or self._untidied >= self._limits.commits_untidied):
                     self._tidy()
             except Exception as error:
                 self._failed(error)
@@ -171,8 +165,8 @@ class LogWriter:
 
     def _next_entries(self) -> Sequence[LogWrite]:
         entries: list[LogWrite] = []
-        left = self._commit_bytes
-        while self._writes and left > 0 and len(entries) < LOG_COMMIT_ROWS_MAX:
+        left = self._limits.commit_bytes
+        while self._writes and left > 0 and len(entries) < self._limits.commit_rows:
             write = self._writes[0]
             if isinstance(write, TrimLog):
                 break

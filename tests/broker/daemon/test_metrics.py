@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import headgate
-from headgate.broker.daemon import metrics as module
+from headgate.broker.daemon.limits import DaemonLimits
 from headgate.broker.daemon.metrics import METRICS
 from tests.support.http import get
 from tests.support.live_broker import LiveBroker, live_broker
@@ -75,9 +75,9 @@ async def test_the_histogram_accumulates_and_counts_reads() -> None:
         assert 0 < samples["headgate_match_seconds_sum"][0].value < 10
 
 
-async def test_the_busiest_streams_have_series_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STREAM_SERIES_MAX", 3)
-    async with live_broker() as broker, await headgate.connect(broker.address) as client:
+async def test_the_busiest_streams_have_series_of_their_own() -> None:
+    limits = DaemonLimits(stream_series=3)
+    async with live_broker(limits) as broker, await headgate.connect(broker.address) as client:
         for number in range(10):
             await client.publish_batch(f"stream{number}", {}, [b""] * (number + 1))
         samples = await scraped(broker)

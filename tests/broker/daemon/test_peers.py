@@ -26,9 +26,8 @@ from headgate.broker.core.inputs import (
 )
 from headgate.broker.core.links import PeerHooks, Peers
 from headgate.broker.core.timers import Timers
-from headgate.broker.daemon import peers as module
 from headgate.broker.daemon.driver import Driver
-from headgate.broker.daemon.limits import DIALS_UNTOLD
+from headgate.broker.daemon.limits import DEFAULT_LIMITS, DIALS_UNTOLD, DaemonLimits
 from headgate.broker.daemon.peers import PeerServer
 from headgate.broker.daemon.records import Records
 from headgate.protocol.errors import ErrorCode
@@ -79,17 +78,19 @@ class PeersNode:
         return effects
 
     def next_deadline(self) -> float:
-        return self.peers.next_deadline()
+        return self.peers.timers.next
 
 
 class Bench:
     """One such Node with its driver and its listener."""
 
-    def __init__(self, name: str, folder: Path, connections_max: int = 10) -> None:
+    def __init__(
+        self, name: str, folder: Path, connections_max: int = 10, limits: DaemonLimits = DEFAULT_LIMITS
+    ) -> None:
         (folder / name).mkdir()
         self.node = PeersNode(name)
         self.driver = Driver(self.node, Records(folder / name))  # type: ignore[arg-type]  # as much Node as it takes
-        self.server = PeerServer(self.driver, connections_max)
+        self.server = PeerServer(self.driver, connections_max, limits)
 
     async def start(self) -> None:
         await self.server.listen("127.0.0.1", 0)
@@ -204,17 +205,15 @@ async def test_who_is_never_reached_is_told_once(tmp_path: Path) -> None:
         await bench.stop()
 
 
-async def test_failing_addresses_are_remembered_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DIALS_MAX", 2)
-    ann = Bench("ann", tmp_path)
+async def test_failing_addresses_are_remembered_up_to_a_bound(tmp_path: Path) -> None:
+    ann = Bench("ann", tmp_path, limits=DaemonLimits(dials=2))
     for port in (1, 2, 3):
         ann.server._tell_failure(f"a:{port}", "nobody is there")
     assert list(ann.server._failures) == ["a:2", "a:3"]
 
 
 async def test_a_machine_that_answers_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DIAL_SECONDS_MAX", 0.05)
-    ann = Bench("ann", tmp_path)
+    ann = Bench("ann", tmp_path, limits=DaemonLimits(dial_seconds=0.05))
     await ann.start()
 
     async def never(*arguments: Any) -> None:
@@ -226,9 +225,8 @@ async def test_a_machine_that_answers_nothing_is_given_up(tmp_path: Path, monkey
     await ann.stop()
 
 
-async def test_dials_at_one_time_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DIALS_MAX", 2)
-    ann = Bench("ann", tmp_path)
+async def test_dials_at_one_time_are_bounded(tmp_path: Path) -> None:
+    ann = Bench("ann", tmp_path, limits=DaemonLimits(dials=2))
     await ann.start()
     for port in (1, 2, 3):
         ann.driver.dial(f"127.0.0.1:{port}")

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.daemon import records as module
+from headgate.broker.daemon.limits import DEFAULT_LIMITS, DaemonLimits
 from headgate.broker.daemon.records import Records, RecordsError, make_directory
 
 
-def damaged(directory: Path, content: bytes) -> str:
+def damaged(directory: Path, content: bytes, limits: DaemonLimits = DEFAULT_LIMITS) -> str:
     (directory / "records.json").write_bytes(content)
     with pytest.raises(RecordsError) as caught:
-        Records(directory).next_life(1)
+        Records(directory, limits).next_life(1)
     return str(caught.value)
 
 
@@ -51,9 +51,8 @@ def test_a_life_that_cannot_be_counted_on_stops_the_start(tmp_path: Path, lives:
     assert "not a number of lives" in damaged(tmp_path, f'{{"incarnation": {lives}}}'.encode())
 
 
-def test_a_file_over_the_bound_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RECORDS_BYTES_MAX", 10)
-    assert "is over 10 bytes" in damaged(tmp_path, b'{"incarnation": 1}')
+def test_a_file_over_the_bound_is_not_read(tmp_path: Path) -> None:
+    assert "is over 10 bytes" in damaged(tmp_path, b'{"incarnation": 1}', DaemonLimits(records_bytes=10))
 
 
 def test_a_directory_that_is_a_file_is_told_of(tmp_path: Path) -> None:
@@ -113,9 +112,8 @@ def test_the_file_is_replaced_whole_and_synced_first(tmp_path: Path, monkeypatch
     assert [path.name for path in tmp_path.iterdir()] == ["records.json"]
 
 
-def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RECORDS_BYTES_MAX", 100)
-    records = Records(tmp_path)
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    records = Records(tmp_path, DaemonLimits(records_bytes=100))
     records.put("schema/a", "x")
     with pytest.raises(RecordsError, match="over 100 bytes: remove"):
         records.put("schema/b", "x" * 100)

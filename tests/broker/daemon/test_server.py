@@ -9,7 +9,7 @@ import structlog
 
 import headgate
 from headgate.broker.core.inputs import Input, LinkDown
-from headgate.broker.daemon import server as module
+from headgate.broker.daemon.limits import DaemonLimits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error, Goodbye, Hello, Scope, Welcome
 from tests.support.live_broker import LiveBroker, live_broker
@@ -98,9 +98,8 @@ async def test_over_the_bound_newcomers_are_told_and_turned_away() -> None:
             await client.close()
 
 
-async def test_a_crowd_over_the_bound_is_cut_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REFUSALS_TOLD_MAX", 1)
-    async with live_broker(connections_max=1) as broker:
+async def test_a_crowd_over_the_bound_is_cut_without_a_word() -> None:
+    async with live_broker(DaemonLimits(refusals_told=1), connections_max=1) as broker:
         inside = await RawClient.greeted(broker.address)
         told, cut = await RawClient.connect(broker.address), await RawClient.connect(broker.address)
         assert await cut.hear_the_end() == []

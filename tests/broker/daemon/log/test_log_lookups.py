@@ -92,10 +92,8 @@ def test_a_hole_is_no_answer(lookups: Lookups, connection: sqlite3.Connection) -
         lookups.time(LOG, 55)
 
 
-def test_ids_come_in_the_order_of_their_producer(
-    lookups: Lookups, connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headgate.broker.daemon.log.lookups.LOG_IDS_BYTES", 25)
+def test_ids_come_in_the_order_of_their_producer(connection: sqlite3.Connection) -> None:
+    lookups = Lookups(connection, META.seed, ids_bytes=25)
     assert lookups.ids("p", 0, {}) == ([ROW] * 3, 6)
     assert lookups.ids("p", 15, {}) == ([ROW] * 3, None), "the row that has the event 15 begins with 14"
     assert lookups.ids("p", 20, {}) == lookups.ids("p", 99, {}) == ([], None)
@@ -105,12 +103,10 @@ def test_ids_come_in_the_order_of_their_producer(
         lookups.ids("p", 15, {})
 
 
-def test_ids_that_two_logs_have_bring_nobody_into_a_circle(
-    lookups: Lookups, connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ids_that_two_logs_have_bring_nobody_into_a_circle(connection: sqlite3.Connection) -> None:
     fields = (place_of(2, 0), 5, 50, 10, "p", 0)
     save_entries(connection, [(*fields, entry_check(META.seed, *fields, b"other"), b"other")])
-    monkeypatch.setattr("headgate.broker.daemon.log.lookups.LOG_IDS_BYTES", 1)
+    lookups = Lookups(connection, META.seed, ids_bytes=1)
     found: list[bytes] = []
     upto: int | None = 0
     while upto is not None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.daemon.log import LogUnusable, SqliteLogStore, recovery
+from headgate.broker.daemon.log import LogLimits, LogUnusable, SqliteLogStore, recovery
 from headgate.broker.daemon.log.errors import LogUnwritable, NoFile
 from headgate.broker.daemon.log.mark import Mark, MarkFile
 from tests.support.damaged_log import NOW, LogKit
@@ -182,9 +182,8 @@ def test_a_file_that_may_not_be_written_is_refused_as_it_is(kit: LogKit, code: s
         SqliteLogStore(kit.copy(), "ann", lambda: NOW, refuse).open()
 
 
-def test_of_a_large_file_the_newest_rows_are_checked(kit: LogKit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "LOG_CHECKED_BYTES", 1000)
-    monkeypatch.setattr(recovery, "LOG_CHECKED_ROWS", 3)
+def test_of_a_large_file_the_newest_rows_are_checked(kit: LogKit) -> None:
+    limits = LogLimits(checked_bytes=1000, checked_rows=3)
     for back, marked, noticed in ((1, False, True), (20, False, False), (20, True, True)):
         copy = kit.copy()
         if marked:
@@ -194,7 +193,7 @@ def test_of_a_large_file_the_newest_rows_are_checked(kit: LogKit, monkeypatch: p
             (place,) = connection.execute(which, (back,)).fetchone()
             connection.execute("UPDATE entry SET body = zeroblob(length(body)) WHERE place = ?", (place,))
         connection.close()
-        store = SqliteLogStore(copy, "ann", lambda: NOW)
+        store = SqliteLogStore(copy, "ann", lambda: NOW, limits=limits)
         opened = store.open()
         assert any("fails its checksum" in text for text in opened.damage) == noticed
         assert not (copy / "log.check").exists()
@@ -217,9 +216,8 @@ def full(*arguments: Any, **named: Any) -> sqlite3.Connection:
     return connection
 
 
-def test_a_full_disk_does_not_keep_a_sound_log_from_its_start(kit: LogKit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "LOG_PRODUCERS_MAX", 1)
-    store = SqliteLogStore(kit.copy(), "ann", lambda: NOW, full)
+def test_a_full_disk_does_not_keep_a_sound_log_from_its_start(kit: LogKit) -> None:
+    store = SqliteLogStore(kit.copy(), "ann", lambda: NOW, full, limits=LogLimits(producers=1))
     opened = store.open()
     assert (opened.epoch, opened.damage, len(opened.producers)) == (NOW, [], 1)
     store.close()
@@ -251,13 +249,10 @@ def test_a_directory_in_the_place_of_a_file_is_told(kit: LogKit, name: str) -> N
     assert (folder / name).is_dir()
 
 
-def test_producers_beyond_the_bound_are_forgotten_the_oldest_first(
-    kit: LogKit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recovery, "LOG_PRODUCERS_MAX", 1)
+def test_producers_beyond_the_bound_are_forgotten_the_oldest_first(kit: LogKit) -> None:
     newest = max(kit.producers.values(), key=lambda one: one.time)
     folder = kit.copy()
     for _ in range(2):
-        store = SqliteLogStore(folder, "ann", lambda: NOW)
+        store = SqliteLogStore(folder, "ann", lambda: NOW, limits=LogLimits(producers=1))
         assert store.open().producers == [newest]
         store.close()

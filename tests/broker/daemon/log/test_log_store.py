@@ -17,7 +17,7 @@ from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, Find
 from headgate.broker.core.log_state import LogState, ProducerState
 from headgate.broker.core.store import StoreFailed, StoreFull
 from headgate.broker.daemon.disk_room import DiskSpace
-from headgate.broker.daemon.log import SqliteLogStore
+from headgate.broker.daemon.log import LogLimits, SqliteLogStore
 from headgate.broker.daemon.log import store as module
 from headgate.broker.daemon.log.mark import MarkFile
 from headgate.protocol.data import LogKind, LogName
@@ -54,10 +54,10 @@ class Faulty(sqlite3.Connection):
 class Bench:
     """A store, and the connections that it opened."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **limits: int) -> None:
         self.folder = folder
         self.connections: list[Faulty] = []
-        self.store = SqliteLogStore(folder, "ann", lambda: NOW, self._connect)
+        self.store = SqliteLogStore(folder, "ann", lambda: NOW, self._connect, limits=LogLimits(**limits))
         self.end = 0
 
     def _connect(self, *arguments: Any, **named: Any) -> Faulty:
@@ -254,8 +254,9 @@ def test_a_probe_tells_a_full_disk_from_a_bad_one(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_checkpoint_that_fails_is_not_passed_over(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOG_CHECKPOINT_BYTES", 1)
+def test_a_checkpoint_that_fails_is_not_passed_over(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, checkpoint_bytes=1)
+    bench.store.open()
     bench.append()
     assert bench.store.untidy
     bench.fail("PRAGMA wal_checkpoint", "SQLITE_IOERR_FSYNC")
@@ -264,8 +265,9 @@ def test_a_checkpoint_that_fails_is_not_passed_over(bench: Bench, monkeypatch: p
     bench.connections[-1].close()
 
 
-def test_checkpoints_take_over_what_was_written(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOG_CHECKPOINT_BYTES", 100_000)
+def test_checkpoints_take_over_what_was_written(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, checkpoint_bytes=100_000)
+    bench.store.open()
     bench.append()
     before = (bench.folder / "log.db").stat().st_size
     while not bench.store.untidy:
@@ -273,10 +275,12 @@ def test_checkpoints_take_over_what_was_written(bench: Bench, monkeypatch: pytes
     bench.store.tidy()
     assert not bench.store.untidy
     assert (bench.folder / "log.db").stat().st_size > before
+    bench.store.close()
 
 
-def test_rows_that_were_trimmed_go_a_few_at_a_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOG_SWEEP_ROWS", 4)
+def test_rows_that_were_trimmed_go_a_few_at_a_time(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, sweep_rows=4)
+    bench.store.open()
     for _ in range(12):
         bench.append(count=2)
     assert bench.store.trim(LOG, 21) == LogState(LOG, 20, 24, 20, NOW + 20, NOW + 22)
@@ -288,6 +292,7 @@ def test_rows_that_were_trimmed_go_a_few_at_a_time(bench: Bench, monkeypatch: py
     assert steps == 3
     (left,) = bench.connections[-1].execute("SELECT count(*) FROM entry").fetchone()
     assert left == 2
+    bench.store.close()
 
 
 def test_what_was_trimmed_and_not_yet_thrown_away_is_so_after_a_restart(bench: Bench) -> None:
@@ -301,6 +306,7 @@ def test_what_was_trimmed_and_not_yet_thrown_away_is_so_after_a_restart(bench: B
         bench.store.tidy()
     (left,) = bench.connections[-1].execute("SELECT count(*) FROM entry").fetchone()
     assert left == 2
+    bench.store.close()
 
 
 @pytest.mark.parametrize("act", ["tidy", "trim"])

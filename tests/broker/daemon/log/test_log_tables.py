@@ -11,7 +11,7 @@ import pytest
 
 from headgate.broker.core.limits import POSITIONS_MAX
 from headgate.broker.core.log_state import LogState, ProducerState
-from headgate.broker.daemon.limits import LOG_PAGE_BYTES
+from headgate.broker.daemon.log.limits import LOG_PAGE_BYTES
 from headgate.broker.daemon.log.tables import (
     IDENTITY_PREFIX,
     VERSION,

@@ -13,8 +13,7 @@ from headgate.broker.core.effects import Append, CutLog, FindTime, KeepProducer,
 from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from headgate.broker.core.log_state import LogState, ProducerState
 from headgate.broker.core.store import StoreFailed, StoreFull
-from headgate.broker.daemon.log import LogWriter
-from headgate.broker.daemon.log import writer as module
+from headgate.broker.daemon.log import LogLimits, LogWriter
 from headgate.protocol.data import LogKind, LogName
 
 SECONDS = 10.0
@@ -69,11 +68,11 @@ class SlowStore:
 class Bench:
     """A writer on a slow store. The loop is whoever calls `turn`."""
 
-    def __init__(self) -> None:
+    def __init__(self, **limits: int) -> None:
         self.store = SlowStore()
         self.posted: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self.heard: list[LogInput] = []
-        self.writer = LogWriter(self.store, self.heard.append, self.posted.put)
+        self.writer = LogWriter(self.store, self.heard.append, self.posted.put, LogLimits(**limits))
 
     def called(self, error: Exception | None = None) -> tuple[Any, ...]:
         """The next thing that the store is asked, which then has this end."""
@@ -86,12 +85,15 @@ class Bench:
         self.posted.get(timeout=SECONDS)()
         return self.heard[-1]
 
+    def end(self) -> None:
+        assert self.writer.close(SECONDS) or self.writer.failed
+
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
     bench = Bench()
     yield bench
-    assert bench.writer.close(SECONDS) or bench.writer.failed
+    bench.end()
 
 
 def test_there_is_no_thread_until_something_is_asked() -> None:
@@ -113,23 +115,23 @@ def test_what_comes_during_a_commit_is_the_next_one(bench: Bench) -> None:
     assert bench.called() == ("append", [2, 3, 4, 5, 6]) and bench.turn() == Stored(6)
 
 
-def test_a_commit_is_bounded_in_rows_and_bytes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOG_COMMIT_ROWS_MAX", 3)
-    monkeypatch.setattr(module, "LOG_COMMIT_BYTES_MAX", 10)
+def test_a_commit_is_bounded_in_rows_and_bytes() -> None:
+    bench = Bench(commit_rows=3, commit_bytes=10)
     bench.writer.ask(ReadRows(1, LOG, 0, 1))
     call = bench.store.calls.get(timeout=SECONDS)
-    for ticket in range(1, 6):
+    for ticket in range(1, 4):
         bench.writer.ask(row(ticket))
-    bench.writer.ask(row(6, size=20))
-    bench.writer.ask(row(7))
+    bench.writer.ask(row(4, size=20))
+    for ticket in (5, 6):
+        bench.writer.ask(row(ticket))
     bench.store.may.put(None)
     assert call == ("read", 0)
-    assert [bench.called()[1] for _ in range(3)] == [[1, 2, 3], [4, 5, 6], [7]]
+    assert [bench.called()[1] for _ in range(3)] == [[1, 2, 3], [4], [5, 6]]
+    bench.end()
 
 
-def test_lookups_take_turns_with_commits(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOG_LOOKUPS_PER_TURN", 2)
-    monkeypatch.setattr(module, "LOG_COMMIT_ROWS_MAX", 1)
+def test_lookups_take_turns_with_commits() -> None:
+    bench = Bench(lookups_per_turn=2, commit_rows=1)
     bench.writer.ask(FindTime(1, LOG, 0))
     call = bench.store.calls.get(timeout=SECONDS)
     for ticket in (1, 2, 3):
@@ -143,6 +145,7 @@ def test_lookups_take_turns_with_commits(bench: Bench, monkeypatch: pytest.Monke
     heard = [bench.turn() for _ in range(9)]
     assert heard[0] == Found(1, 99) and heard[1] == Stored(1)
     assert heard[2] == RowsRead(10, [b"row"], 1, "")
+    bench.end()
 
 
 def test_a_trim_keeps_its_place_among_appends(bench: Bench) -> None:
@@ -206,9 +209,8 @@ def test_what_can_wait_waits_for_a_quiet_moment(bench: Bench) -> None:
     assert [call[0], bench.called()[0], bench.called()[0]] == ["append", "append", "tidy"]
 
 
-def test_a_busy_disk_tidies_now_and_then(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOG_COMMIT_ROWS_MAX", 1)
-    monkeypatch.setattr(module, "LOG_COMMITS_UNTIDIED_MAX", 2)
+def test_a_busy_disk_tidies_now_and_then() -> None:
+    bench = Bench(commit_rows=1, commits_untidied=2)
     bench.writer.ask(row(1))
     call = bench.store.calls.get(timeout=SECONDS)
     bench.store.untidy = True
@@ -216,6 +218,7 @@ def test_a_busy_disk_tidies_now_and_then(bench: Bench, monkeypatch: pytest.Monke
         bench.writer.ask(row(ticket))
     bench.store.may.put(None)
     assert [call[0], *(bench.called()[0] for _ in range(4))] == ["append", "append", "tidy", "append", "append"]
+    bench.end()
 
 
 def test_without_room_to_tidy_it_waits_for_the_next_write(bench: Bench) -> None:
