@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from headgate.broker.core import NodeConfig
+from headgate.broker.core.cause import Cause
 from headgate.broker.core.delivery import Subscribers
 from headgate.broker.core.effects import Dial, Effect
 from headgate.broker.core.inputs import (
@@ -44,6 +45,7 @@ class PeersNode:
 
     def __init__(self, name: str) -> None:
         self.config = NodeConfig(name=name, incarnation=1)
+        self.cause = Cause(name)
         self.effects: list[Effect] = []
         self.inputs: list[Input] = []
         self.told: list[Any] = []
