@@ -1,14 +1,14 @@
-"""Later: an answer that is not known yet. Whoever asked is told when it is."""
+"""Deferred: an answer that is not known yet. Whoever asked is told when it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Later"]
+__all__ = ["Deferred"]
 
 
-class Later:
+class Deferred:
     """The place of an answer: `tell` is set by who waits for it, `say` called by who knows it, in either order."""
 
     __slots__ = ("_answer", "_known", "_tell")

@@ -90,7 +90,10 @@ LEAVE = "leave"
 
 
 class Node:
-    """See the head of this file. Randomness is handed in; the daemon hands in an unguessable one."""
+    """One broker: its parts, and the tables of what can happen to it.
+
+    Randomness is handed in; the daemon hands in an unguessable one.
+    """
 
     def __init__(self, config: NodeConfig, random: Random, now: float) -> None:
         self.config = config

@@ -42,7 +42,7 @@ class StoreFailed(LogStoreError):
 
 
 class LogStore(Protocol):
-    """See the head of this file."""
+    """Keeps logs for a host; the contract of the six calls is above."""
 
     def open(self) -> Opened:
         """What the store holds."""

@@ -12,7 +12,7 @@ a frame.
 **Contract.** A request that is refused leaves everything as it was. A batch that is refused counts as answered: ERROR
 names it, then the cumulative PUBACK passes it. A client that breaks the protocol loses its connection, never its
 session. SUBACK goes out when the subscription is confirmed where it rests; events published after it are seen.
-An answer that waits for another broker or for the disk is a `Later`, and ends in any case: with the answer, a
+An answer that waits for another broker or for the disk is a `Deferred`, and ends in any case: with the answer, a
 refusal, the link, or a bound of time (the timer `INQUIRIES`). The timers `AUDIT_LINES` and `AUDIT_ACKS` write what the
 audit gathered, and ask clients what they have taken.
 

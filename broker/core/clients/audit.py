@@ -135,7 +135,7 @@ class _Flight:
 
 
 class AuditLog:
-    """See the head of this file. `now` is told before anything happens."""
+    """Writes deliveries and changes of subscriptions to logs. `now` is told before anything happens."""
 
     def __init__(
         self,
@@ -391,7 +391,7 @@ class AuditLog:
         self._log.when_vouched(sum(map(len, row.columns.values())), write, now)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Deliveries under way add up, and whatever was gathered will be written."""
         assert self._flying == sum(len(one.sequences) for some in self._flights.values() for one in some)
         assert self._flights.keys() <= self._subscribers.by_key.keys()
         assert (self._subscribers.watch is self) == bool(self._streams_audited)

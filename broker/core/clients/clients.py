@@ -43,7 +43,7 @@ from headgate.protocol.messages import (
 )
 
 from ..config import NodeConfig
-from ..deferred import Later
+from ..deferred import Deferred
 from ..delivery import ClientSession, Dissemination, Streams, Subscribers, Subscription
 from ..effects import Close, Effect, Note, Send
 from ..limits import (
@@ -272,7 +272,7 @@ class Clients:
 
     def answer(self, session: ClientSession, request: int, answer: Any) -> None:
         """Say what the answer to its question is, or why there is none (Refused), as soon as that is known."""
-        if isinstance(answer, Later):
+        if isinstance(answer, Deferred):
             session.asking += 1
 
             def tell(known: Any) -> None:

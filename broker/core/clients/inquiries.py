@@ -16,7 +16,7 @@ from typing import Any
 from headgate.protocol.errors import ErrorCode, Refused
 
 from ..cluster import Cluster
-from ..deferred import Later
+from ..deferred import Deferred
 from ..keyspace import hash_identifier
 from ..limits import INQUIRIES_PER_BROKER_MAX, INQUIRY_LENGTH_MAX, INQUIRY_SECONDS_MAX
 from ..links import PeerInfo
@@ -34,10 +34,10 @@ INQUIRED = frozenset(("status", "ring", "streams", "subs", "slowest", "logs"))
 
 @dataclass(slots=True)
 class _Inquiry:
-    """A question that went to a broker; `later` is None once the client was told that there is no answer."""
+    """A question that went to a broker; `deferred` is None once the client was told that there is no answer."""
 
     info: PeerInfo
-    later: Later | None
+    deferred: Deferred | None
     until: float
 
 
@@ -52,7 +52,7 @@ class Inquiries:
         self._answering: dict[int, int] = {}  # link -> inquiries that came on it and wait here
         self._numbers = 0
 
-    def ask(self, broker: Any, verb: str, arguments: dict[str, Any], now: float) -> Later:
+    def ask(self, broker: Any, verb: str, arguments: dict[str, Any], now: float) -> Deferred:
         """Ask another broker; what it answers. Raises Refused when it cannot be asked."""
         info = self._cluster.peers.by_identifier.get(hash_identifier(broker)) if type(broker) is str else None
         if info is None or info.name != broker:
@@ -63,12 +63,12 @@ class Inquiries:
         if sum(one.info is info for one in self._open.values()) >= INQUIRIES_PER_BROKER_MAX:
             text = f"{broker} has {INQUIRIES_PER_BROKER_MAX} questions to answer already: try again in a moment"
             raise Refused(ErrorCode.LIMIT, text)
-        later = Later()
+        deferred = Deferred()
         self._numbers += 1
-        self._open[self._numbers] = _Inquiry(info, later, now + INQUIRY_SECONDS_MAX)
+        self._open[self._numbers] = _Inquiry(info, deferred, now + INQUIRY_SECONDS_MAX)
         self._set_timer()
         self._cluster.tell(info, Inquire(self._numbers, verb, arguments), now)
-        return later
+        return deferred
 
     def link_down(self, info: PeerInfo) -> None:
         """A broker cannot be reached any more, so it will not answer what it was asked."""
@@ -80,24 +80,24 @@ class Inquiries:
     def give_up_late(self, now: float) -> None:
         """Whoever waited for long is told that there is no answer."""
         for one in self._open.values():
-            if one.later is not None and one.until <= now:
+            if one.deferred is not None and one.until <= now:
                 self._say(one, _unavailable(one.info, f"no answer within {INQUIRY_SECONDS_MAX:g} seconds"))
         self._set_timer()
 
     def _set_timer(self) -> None:
-        waited = (one.until for one in self._open.values() if one.later is not None)
+        waited = (one.until for one in self._open.values() if one.deferred is not None)
         self._timers.at(INQUIRIES, min(waited, default=NEVER))
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Only brokers with a link are waited for."""
         assert all(one.info.link is not None for one in self._open.values())
         assert all(self._answering.values())
 
     def _say(self, one: _Inquiry, answer: Any) -> None:
-        later, one.later = one.later, None
+        deferred, one.deferred = one.deferred, None
         self._set_timer()
-        if later is not None:
-            later.say(answer)
+        if deferred is not None:
+            deferred.say(answer)
 
     # --- what other brokers say --------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Inquiries:
         link = info.link
         if link is None:
             return
-        if not isinstance(value, Later):
+        if not isinstance(value, Deferred):
             self._tell(info, number, value, now)
             return
         self._answering[link] = self._answering.get(link, 0) + 1

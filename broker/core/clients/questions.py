@@ -25,7 +25,7 @@ from headgate.protocol.data import Batch, LogKind, LogName, decode_row
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import CREDIT_MAX
 
-from ..deferred import Later
+from ..deferred import Deferred
 from ..delivery import SETTINGS, ClientSession, Stream, check_settings
 from ..keyspace import declared_domain
 from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX, SLOWEST_MAX
@@ -66,14 +66,14 @@ def _logs(node: Node, arguments: dict[str, Any], now: float) -> Any:
     unsafe = [(held, held.next) for held in described if held.readable < held.next]
     if not unsafe:
         return [_describe(node, held, held.next) for held in described]
-    later = Later()
+    deferred = Deferred()
 
     def told(refused: Refused | None, now: float) -> None:
         """Once all that was there is safe, the end is where reading ends: nothing before it is taken back."""
-        later.say([_describe(node, held, held.next if refused else held.readable) for held in described])
+        deferred.say([_describe(node, held, held.next if refused else held.readable) for held in described])
 
     node.log.wait(unsafe, told, now)
-    return later
+    return deferred
 
 
 def _describe(node: Node, held: HeldLog, end: int) -> dict[str, Any]:
@@ -103,13 +103,13 @@ def _log_at(node: Node, arguments: dict[str, Any], now: float) -> Any:
     if held is None:
         text = "log.at: this broker has no such log; `logs` tells what it has: broker, epoch, kind and stream"
         raise Refused(ErrorCode.NOT_FOUND, text)
-    later = Later()
+    deferred = Deferred()
 
     def found(value: Any, now: float) -> None:
-        later.say({"position": held.next if value is None else max(value, held.first)})
+        deferred.say({"position": held.next if value is None else max(value, held.first)})
 
     node.log.find_time(held.name, time, found)
-    return later
+    return deferred
 
 
 def _producer_open(node: Node, arguments: dict[str, Any], now: float) -> Any:
@@ -130,26 +130,26 @@ def _producer_ids(node: Node, arguments: dict[str, Any], now: float) -> Any:
     if type(producer) is not str or type(after) is not int or not 0 <= after <= CREDIT_MAX:
         raise Refused(ErrorCode.BAD_REQUEST, "producer.ids: give a `producer`, and `after`: how many ids you have")
     node.log.check_room(0)
-    later = Later()
+    deferred = Deferred()
 
     def found(value: Any, now: float) -> None:
         if value is None:
             text = (
                 "rows of this producer cannot be read any more: the log is damaged there; ask a broker that has a copy"
             )
-            later.say(Refused(ErrorCode.NOT_FOUND, text))
+            deferred.say(Refused(ErrorCode.NOT_FOUND, text))
             return
         rows, following = value
         try:
             first, ids, is_cut = _ids(rows, after)
         except ProtocolViolation as error:
-            later.say(Refused(ErrorCode.NOT_FOUND, f"a row of this producer cannot be read: {error.text}"))
+            deferred.say(Refused(ErrorCode.NOT_FOUND, f"a row of this producer cannot be read: {error.text}"))
             return
         upcoming = first + len(ids)
-        later.say({"first": first, "ids": ids, "next": upcoming if is_cut or following is not None else None})
+        deferred.say({"first": first, "ids": ids, "next": upcoming if is_cut or following is not None else None})
 
     node.log.find_ids(producer, after, found)
-    return later
+    return deferred
 
 
 def _ids(rows: list[bytes], after: int) -> tuple[int, list[Any], bool]:
@@ -365,21 +365,21 @@ def _schema_put(node: Node, arguments: dict[str, Any], now: float) -> Any:
         raise Refused(ErrorCode.BAD_REQUEST, "schema.put: `replace` is true or false")
     if node.publishers.knows(now):
         return _put_schema(node, stream, given, replace, now)
-    later = Later()
+    deferred = Deferred()
 
     def put(shut_out: str, now: float) -> None:
         try:
             if shut_out:
                 raise Refused(ErrorCode.UNAVAILABLE, f"this broker is in no cluster: {shut_out}")
-            _put_schema(node, stream, given, replace, now).tell = later.say
+            _put_schema(node, stream, given, replace, now).tell = deferred.say
         except Refused as error:
-            later.say(error)
+            deferred.say(error)
 
     node.publishers.when_known(put)
-    return later
+    return deferred
 
 
-def _put_schema(node: Node, stream: str, given: dict[str, Any], replace: bool, now: float) -> Later:
+def _put_schema(node: Node, stream: str, given: dict[str, Any], replace: bool, now: float) -> Deferred:
     before = node.streams.schemas.get(stream)
     schema = changed_schema(stream, before, given, replace)
     _check_schema(schema)
@@ -407,19 +407,19 @@ def _check_schema(schema: dict[str, Any]) -> None:
     check_settings(schema)
 
 
-def _write_schema(node: Node, stream: str, schema: Any, answer: Any, now: float) -> Later:
+def _write_schema(node: Node, stream: str, schema: Any, answer: Any, now: float) -> Deferred:
     """Answered when every broker has it. Raises Refused when this one could not keep it."""
     obstacle = node.rendezvous.schemas.obstacle
     if obstacle:
         raise Refused(ErrorCode.NOT_STORED, f"nothing was changed, for this broker could not keep it: {obstacle}")
-    later = Later()
+    deferred = Deferred()
     text = "the cluster could not take this, because brokers do not answer: try again in a moment"
 
     def written(done: bool, now: float) -> None:
-        later.say(answer if done else Refused(ErrorCode.UNAVAILABLE, text))
+        deferred.say(answer if done else Refused(ErrorCode.UNAVAILABLE, text))
 
     node.rendezvous.schemas.write(stream, schema, written, now)
-    return later
+    return deferred
 
 
 def _check_attribute(name: Any, attribute: Any) -> None:

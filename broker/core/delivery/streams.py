@@ -53,7 +53,7 @@ SETTINGS = (*_CHOICES, *_SWITCHES, *_LEAST)
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """See the head of this file; a retention of None is for ever."""
+    """What a schema says of a stream beside its attributes; a retention of None is for ever."""
 
     durability: str = "memory"
     audit: bool = False
@@ -278,7 +278,7 @@ class Streams:
             stream.forget_topics()
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Settings are those of the schemas, and memory of topics is within its bound."""
         assert len(self.by_name) <= STREAMS_MAX
         remembered = 0
         for name, stream in self.by_name.items():

@@ -425,7 +425,7 @@ class Subscribers:
                 self.discard(session, "slow")
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Outboxes add up and are within their bounds, and who may send is draining."""
         total = 0
         for key, session in self.by_key.items():
             assert session.key == key

@@ -99,7 +99,7 @@ class Waiting:
         return any(task.source is None and task.stream.name == stream for task in self.others)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Both lines add up."""
         assert self.events == sum(task.batch.count for task in self)
         assert self.bytes == sum(len(task.batch.records) for task in self)
         assert all(task.wanted is None for task in self.own)

@@ -297,7 +297,7 @@ class Gathering:
         return plan + self._dissemination.plan_of_clients(own) if own else plan
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """What is under way adds up, and somebody will look at it again."""
         tasks = list(self)
         assert self.events == sum(task.batch.count for task in tasks)
         assert self.bytes == sum(len(task.batch.records) for task in tasks)

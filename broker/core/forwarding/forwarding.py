@@ -106,7 +106,7 @@ class Allowed:
 
 
 class Forwarding:
-    """See the head of this file."""
+    """Splits each batch by who answers for its keys: matches here, hands on, or keeps it waiting."""
 
     def __init__(
         self,
@@ -424,7 +424,7 @@ class Forwarding:
             self._cluster.peers.acknowledge(task.source, task.batch.count, now)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Whatever waits will be looked at again."""
         self._waiting.validate()
         self.losses.validate()
         self.gathering.validate()

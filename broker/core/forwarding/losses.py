@@ -64,6 +64,6 @@ class Losses:
                     self._cluster.tell(info, Loss(stream, count), now)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """What is remembered has a bound, and nobody with a link is in doubt."""
         assert len(self._told) <= LOSSES_KEPT_MAX
         assert not any((info.identifier, info.life) in self._doubtful_since for info in self._cluster.linked())

@@ -28,7 +28,7 @@ _HELD_AT_A_TIME = 500
 
 
 class Holder:
-    """See the head of this file."""
+    """Appends rows of other brokers' logs to the copies here, and tells their leaders how far they have come."""
 
     def __init__(self, log: Log, cluster: Cluster, producers: Producers, claims: Claims) -> None:
         self._claims = claims

@@ -101,7 +101,7 @@ class _Full:
 
 
 class Copies:
-    """See the head of this file."""
+    """Sends rows of our logs to siblings, and counts how far each of them has come."""
 
     def __init__(
         self,
@@ -451,7 +451,7 @@ class Copies:
             self._is_due(now + COPY_RETRY_SECONDS)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Bytes under way and confirmed ends add up, and every sibling has a link."""
         for identifier, sibling in self._siblings.items():
             assert sibling.info.identifier == identifier and sibling.info.link is not None
             sizes = [size for one in sibling.logs.values() for _, size in one.under_way]

@@ -82,7 +82,7 @@ WAITERS = "waiters"
 
 @dataclass(slots=True, eq=False)
 class HeldLog:
-    """See the head of this file. Events `first` to `next - 1` are on disk; `assigned` is what is given out next."""
+    """One log that is held here, ours or a copy. Events `first` to `next - 1` are on disk; `assigned` comes next."""
 
     name: LogName
     own: bool
@@ -551,7 +551,7 @@ class Log:
         return not self._pending and not self._waiters and not self._held_back
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Positions have no hole, and what waits for the disk adds up."""
         held_back = sum(size for size, _ in self._held_back)
         assert self.pending_bytes == held_back + sum(pending.size for pending in self._pending)
         assert not (self.vouched and self._held_back)

@@ -22,7 +22,7 @@ from typing import Any
 from headgate.protocol.errors import ErrorCode, Refused
 
 from ..cluster import Cluster
-from ..deferred import Later
+from ..deferred import Deferred
 from ..limits import PRODUCER_NAME_LENGTH_MAX, PRODUCERS_LISTED_MAX, STORE_SECONDS_MAX
 from ..links import PeerInfo
 from ..timers import NEVER, Timers
@@ -56,7 +56,7 @@ class Which:
 class _Asking:
     """Somebody asks: whom we still wait for, and what was heard. `end` is the last name that all have told of."""
 
-    later: Later
+    deferred: Deferred
     deadline: float
     asked: dict[int, None]
     answered: int = 0
@@ -66,7 +66,7 @@ class _Asking:
 
 
 class ProducerLists:
-    """See the head of this file."""
+    """Gathers what all brokers know of the producers of a job."""
 
     def __init__(self, log: Log, cluster: Cluster, producers: Producers, copies: int, timers: Timers) -> None:
         self._log = log
@@ -82,7 +82,7 @@ class ProducerLists:
 
     # --- listing -----------------------------------------------------------------------------------------------------
 
-    def ask(self, job: Any, after: Any, begins: Any, unless: Any, now: float) -> Later:
+    def ask(self, job: Any, after: Any, begins: Any, unless: Any, now: float) -> Deferred:
         """A map of `producers`, by name; `next`, the name to ask on behind, or None; and how many this broker knows.
 
         Raises Refused.
@@ -95,12 +95,12 @@ class ProducerLists:
         self._request += 1
         request, linked = self._request, self._cluster.linked()
         asked = dict.fromkeys((self._cluster.me, *(info.identifier for info in linked)))
-        asking = self._asking[request] = _Asking(Later(), now + STORE_SECONDS_MAX, asked)
+        asking = self._asking[request] = _Asking(Deferred(), now + STORE_SECONDS_MAX, asked)
         self._timers.by(LISTINGS, asking.deadline)
         for info in linked:
             self._cluster.tell(info, ListProducers(request, job, after, begins, unless), now)
         self._heard(request, self._cluster.me, self._producers.is_sure, *self._here(which), now)
-        return asking.later
+        return asking.deferred
 
     def _here(self, which: Which) -> tuple[bool, list[ProducerKnown]]:
         """Whether there are more behind these, and these."""
@@ -146,7 +146,9 @@ class ProducerLists:
         self._end(request)
         if not self._producers.is_enough(asking.heard, asking.answered, now):
             text = f"too few brokers can say what this job published ({shortage(self._cluster, self._log)})"
-            asking.later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
+            asking.deferred.say(
+                Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment")
+            )
             return
         found = [asking.found[name] for name in sorted(asking.found) if not asking.end or name <= asking.end]
         rows = [
@@ -155,7 +157,7 @@ class ProducerLists:
         ]
         is_all = not asking.end and len(found) == len(rows)
         answer = {"producers": rows, "next": None if is_all else rows[-1]["name"]}
-        asking.later.say({**answer, "known": len(self._producers), "limit": self._producers.limit})
+        asking.deferred.say({**answer, "known": len(self._producers), "limit": self._producers.limit})
 
     def _end(self, request: int) -> None:
         del self._asking[request]
@@ -173,7 +175,7 @@ class ProducerLists:
             self._end(request)
             why = shortage(self._cluster, self._log, asking.asked)
             text = f"brokers do not answer what they know of this job ({why}): try again in a moment"
-            asking.later.say(Refused(ErrorCode.UNAVAILABLE, text))
+            asking.deferred.say(Refused(ErrorCode.UNAVAILABLE, text))
 
     # --- forgetting --------------------------------------------------------------------------------------------------
 

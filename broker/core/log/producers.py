@@ -33,7 +33,7 @@ from headgate.protocol.messages import Stamp
 
 from ..clock import Clock
 from ..cluster import Cluster
-from ..deferred import Later
+from ..deferred import Deferred
 from ..effects import Append
 from ..inputs import Opened
 from ..limits import PRODUCER_ENDS_MAX, PRODUCER_NAME_LENGTH_MAX, PRODUCERS_MAX, STORE_SECONDS_MAX, STRANGER_SECONDS
@@ -159,7 +159,7 @@ class Opening:
 
     name: str
     epoch: int
-    later: Later
+    deferred: Deferred
     deadline: float
     asked: dict[int, None]
     counted: dict[int, None]  # who is waited for, or has answered
@@ -199,7 +199,7 @@ def fenced(name: str, epoch: int, known: int) -> Refused:
 
 
 class Promises:
-    """See the head of this file."""
+    """Remembers whom this broker told how far a producer has come here, and so who may go on with it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -241,7 +241,7 @@ class Promises:
 
 
 class Producers:
-    """See the head of this file."""
+    """Knows how far each producer has come, opens producers, and recognises batches that come again."""
 
     def __init__(
         self,
@@ -465,13 +465,13 @@ class Producers:
         openings = {request: opening for request, opening in self._openings.items() if opening.name == name}
         for request in [one for one, opening in openings.items() if not opening.counted.keys() & set(owners)]:
             text = "brokers have just found each other, and ask about this producer: try again in a moment"
-            self._openings.pop(request).later.say(Refused(ErrorCode.UNAVAILABLE, text))
+            self._openings.pop(request).deferred.say(Refused(ErrorCode.UNAVAILABLE, text))
         self._set_timer()
         return end if any(request in self._openings for request in openings) else None
 
     # --- opening -----------------------------------------------------------------------------------------------------
 
-    def open_producer(self, name: Any, epoch: Any, now: float) -> Later:
+    def open_producer(self, name: Any, epoch: Any, now: float) -> Deferred:
         """How far a producer has come; from now on it may publish here in this epoch, and in no older one anywhere.
 
         Raises Refused.
@@ -489,13 +489,13 @@ class Producers:
         self._request += 1
         request = self._request
         asked = dict.fromkeys((self._cluster.me, *(info.identifier for info in linked)))
-        opening = Opening(name, epoch, Later(), now + STORE_SECONDS_MAX, asked, dict(asked))
+        opening = Opening(name, epoch, Deferred(), now + STORE_SECONDS_MAX, asked, dict(asked))
         self._openings[request] = opening
         self._timers.by(OPENINGS, opening.deadline)
         for info in linked:
             self._cluster.tell(info, AskProducer(request, name, epoch), now)
         self._when_safe(name, lambda *state: self._answered(request, self._cluster.me, *state), now)
-        return opening.later
+        return opening.deferred
 
     def _when_safe(
         self, name: str, then: Callable[[bool, int, bytes, int, float], None], now: float, waited: bool = False
@@ -566,16 +566,16 @@ class Producers:
 
     def _open(self, opening: Opening, now: float) -> None:
         """Everybody who can has answered."""
-        name, epoch, later = opening.name, opening.epoch, opening.later
+        name, epoch, deferred = opening.name, opening.epoch, opening.deferred
         if not self.is_enough(opening.heard, opening.answered, now):
             text = f"too few brokers can say what this producer published ({shortage(self._cluster, self._log)})"
-            later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
+            deferred.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
             return
         producer = self._producer(name)
         self.promises.end(name)
         known = max(opening.known, producer.epoch)
         if known > epoch:
-            later.say(fenced(name, epoch, known))
+            deferred.say(fenced(name, epoch, known))
             return
         producer.epoch, producer.is_open, doubtful = epoch, True, producer.doubtful
         producer.opened_at = opening.next
@@ -589,10 +589,10 @@ class Producers:
             self.stored(state, reason)
             producer.is_open = producer.is_open and not reason
             producer.doubtful = producer.doubtful or (doubtful and bool(reason))  # it is again what our disk says
-            later.say(Refused(ErrorCode.NOT_STORED, f"the disk does not keep it: {reason}") if reason else answer)
+            deferred.say(Refused(ErrorCode.NOT_STORED, f"the disk does not keep it: {reason}") if reason else answer)
 
         if producer.kept is not None and (producer.kept.epoch, producer.kept.next) == (epoch, state.next):
-            later.say(answer)
+            deferred.say(answer)
         else:
             self._log.keep_producer(state, kept)
 
@@ -630,14 +630,14 @@ class Producers:
                 del self._openings[request]
                 why = shortage(self._cluster, self._log, opening.asked)
                 text = f"brokers do not answer, or what this producer published is not safe yet ({why})"
-                opening.later.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: try again in a moment"))
+                opening.deferred.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: try again in a moment"))
         self._set_timer()
 
     def _set_timer(self) -> None:
         self._timers.at(OPENINGS, min([opening.deadline for opening in self._openings.values()], default=NEVER))
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """No producer is known to the disk in a later epoch than here, and jobs list every producer."""
         assert len(self._producers) <= self.limit
         for name, producer in self._producers.items():
             assert producer.name == name

@@ -40,7 +40,7 @@ class _Chunk:
 
 
 class LogReading:
-    """See the head of this file."""
+    """Answers READ_LOG: reads rows from the disk, filters them, and cuts them to a chunk."""
 
     def __init__(self, log: Log, effects: list[Effect]) -> None:
         self._log = log

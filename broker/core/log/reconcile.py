@@ -217,7 +217,7 @@ class _Asked:
 
 
 class Claims:
-    """See the head of this file."""
+    """Asks other brokers whether their logs have events of ours, and answers when they ask."""
 
     def __init__(self, name: str, log: Log, cluster: Cluster, producers: Producers) -> None:
         self._name = name

@@ -24,7 +24,7 @@ RETENTION = "retention"
 
 
 class Retention:
-    """See the head of this file."""
+    """Trims the logs that are here to what the settings of their streams keep."""
 
     def __init__(self, log: Log, streams: Streams, timers: Timers, clock: Clock) -> None:
         self._log = log
