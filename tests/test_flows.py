@@ -29,16 +29,16 @@ class Budget(NamedTuple):
 
 BUDGETS = {
     "PUBLISH": Budget(16, 0),
-    "SUBSCRIBE": Budget(39, 0),
-    "SUBSCRIBE-again": Budget(34, 0),
-    "SUBSCRIBE-cluster": Budget(39, 12, messages=6, links=4),  # those of matching's range blocks alone
+    "SUBSCRIBE": Budget(40, 0),
+    "SUBSCRIBE-again": Budget(35, 0),
+    "SUBSCRIBE-cluster": Budget(40, 12, messages=6, links=4),  # those of matching's range blocks alone
     "COPIED": Budget(8, 0),
     "CREDIT": Budget(4, 0),
     "stored-PUBLISH": Budget(25, 0, messages=2, links=3),
     "replay": Budget(7, 0, links=0.5),
-    "first-use-3": Budget(44, 0, messages=25, links=5),
-    "first-use-5": Budget(44, 0, messages=37, links=7),
-    "first-use-9": Budget(44, 0, messages=61, links=11),
+    "first-use-3": Budget(44, 0, messages=10, links=4),
+    "first-use-5": Budget(44, 0, messages=14, links=4),
+    "first-use-9": Budget(44, 0, messages=22, links=4),
 }
 POLLS_PERCENT = 3.0
 BELOW_ASKING_PERCENT = 4.5

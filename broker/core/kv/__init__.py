@@ -36,10 +36,13 @@ What it does not promise: two halves of a cluster that both believe the other de
 A new owner asks only the brokers on its successor list for a copy. If more newcomers than that stand between it and the
 copy, it is not found.
 
-Order of reading: `messages` (items, kinds, effects), `items` (merging, tombstones, digests), `writes` (put, copy,
-confirm; orphaned items), `ownership` (our arc: gained, fetched, ready, handed on), `leases` (from the first sibling),
-`replication` (siblings' copies of our keys and ours of others'), `handover` (snapshots for who gains keys), `store`
-(the door), `config`, `limits`.
+What is kept at every key (the interest of a stream, a schema) is told to all brokers at once and confirmed when their
+answers cover the ring: two link times at any number of brokers (`broadcast`).
+
+Order of reading: `messages` (items, messages, effects), `items` (merging, tombstones, digests), `writes` (put, copy,
+confirm; orphaned items), `broadcast`, `ownership` (our arc: gained, fetched, ready, handed on), `leases` (from the
+first sibling), `replication` (siblings' copies of our keys and ours of others'), `handover` (snapshots for who gains
+keys), `store` (the door), `config`, `limits`.
 """
 
 from .config import KeyedConfig

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 __all__ = [
+    "BROKERS_MAX",
     "DEFAULT_LIMITS",
     "FETCH_AGAIN_SECONDS",
     "FETCH_ANSWER_SECONDS",
@@ -93,6 +94,9 @@ REFUSED_SECONDS = 1.0
 RETAIN_ITEMS_PER_TURN = 5_000
 """Items in nobody's arc that are brought to their owners at a time: a fraction of a second's work."""
 
+BROKERS_MAX = 64
+"""Brokers that one answer to a broadcast names: more than any broker copies for, or is copied by, for long."""
+
 ITEM_BYTES_MAX = 544 * 1024
 """A condition has at most 516 KiB, in IN lists nearly all of it, and a schema 256 attributes."""
 
@@ -142,6 +146,12 @@ class KvLimits:
     """Pages not yet acknowledged: the pipe is full, and a write behind them waits for at most 2 MiB."""
     offer_pages: int = 64
     """Pages that a sibling offers back after one stream. What is more shows at the next comparison."""
+    broadcast_seconds: float = 0.5
+    """How long brokers have to answer a broadcast before its items set out along the ring: hundreds of link times."""
+    broadcasts: int = 1_024
+    """Broadcasts under way. Beyond them items set out along the ring, which has a bound of its own."""
+    broadcast_names: int = 4_096
+    """Names remembered as not copied to siblings, who were told by the origin: first uses of a minute."""
     replicas: int = 64
     """Owners we hold replicas for. As many as siblings when the ring is quiet, more for seconds while it changes."""
 

@@ -14,6 +14,7 @@ from ..effects import Note
 from ..keyspace import RING_SIZE, Stretch
 from ..messages import (
     ANYTHING,
+    IDENTIFIER,
     STORE,
     Field,
     Flag,
@@ -24,7 +25,15 @@ from ..messages import (
     record,
     whole,
 )
-from .limits import ITEM_BYTES_MAX, LEASE_SECONDS, NAME_PARTS_MAX, NAME_TEXT_LENGTH_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX
+from .limits import (
+    BROKERS_MAX,
+    ITEM_BYTES_MAX,
+    LEASE_SECONDS,
+    NAME_PARTS_MAX,
+    NAME_TEXT_LENGTH_MAX,
+    PAGE_BYTES_MAX,
+    PAGE_ITEMS_MAX,
+)
 
 __all__ = [
     "Added",
@@ -53,9 +62,12 @@ __all__ = [
     "Stored",
     "Stream",
     "Tell",
+    "TellAll",
+    "Told",
     "Unplaced",
     "Verdict",
     "View",
+    "Walk",
     "item_bytes",
     "pages",
 ]
@@ -187,6 +199,14 @@ class Removed:
 
 
 @dataclass(slots=True)
+class Walk:
+    """Inside a store: a broadcast did not reach everybody, so these set out along the ring."""
+
+    ticket: int
+    items: list[Item]
+
+
+@dataclass(slots=True)
 class SetOut:
     """Inside a store: a part of a put of our own sets out to the owners of the keys from start to until."""
 
@@ -197,7 +217,7 @@ class SetOut:
     items: list[Item]
 
 
-KeyedEffect = Tell | Route | Placed | Unplaced | Added | Removed | SetOut | Note
+KeyedEffect = Tell | Route | Placed | Unplaced | Added | Removed | SetOut | Walk | Note
 
 
 # --- Items on the wire ------------------------------------------------------------------------------------------------
@@ -407,3 +427,31 @@ class Check:
     after: Identifier
     count: Identifier
     digest: Identifier
+
+
+Brokers = Annotated[Sequence[int], listed(IDENTIFIER, BROKERS_MAX)]
+
+
+@STORE.message(15)
+@dataclass(slots=True)
+class TellAll:
+    """The origin of items of the whole ring tells every broker at once: store these."""
+
+    ticket: Identifier
+    items: Annotated[Sequence[Item], _SOME]
+
+
+@STORE.message(16)
+@dataclass(slots=True)
+class Told:
+    """They are stored here.
+
+    `ready`: the keys of (after, sender] are the sender's beyond doubt, and nobody but these siblings and it answers for
+    them; `owners`: of whose keys it has whole copies that are kept up to date.
+    """
+
+    ticket: Identifier
+    ready: Flag
+    after: Identifier
+    siblings: Brokers
+    owners: Brokers

@@ -668,6 +668,10 @@ class Replicas:
             if replica.granted is not None and replica.until > now
         ]
 
+    def open_copies(self, now: float) -> list[int]:
+        """Owners whose copies here are whole and kept so, and whose writes are taken in."""
+        return [one for one, replica in self.held.items() if replica.fresh and now >= replica.closed_until]
+
     def arcs(self) -> list[Stretch]:
         """Everything that is held for somebody, whole or on its way."""
         found = [replica.arc for replica in self.held.values() if replica.arc is not None]

@@ -10,11 +10,12 @@ from headgate.protocol.errors import LocalError
 from ..keyspace import NOTHING, Scope, Stretch
 from ..safeguards import Safeguard
 from ..timers import Timers
+from .broadcast import Broadcasts
 from .config import KeyedConfig, KeyedStatistics
 from .handover import Fetches, Handover
 from .items import Items
 from .leases import Leases
-from .limits import ITEM_BYTES_MAX, SIBLINGS_MAX
+from .limits import BROKERS_MAX, ITEM_BYTES_MAX, SIBLINGS_MAX
 from .messages import (
     Check,
     Copied,
@@ -37,8 +38,11 @@ from .messages import (
     Stored,
     Stream,
     Tell,
+    TellAll,
+    Told,
     Unplaced,
     View,
+    Walk,
     item_bytes,
 )
 from .ownership import Ownership
@@ -69,8 +73,18 @@ class Keyed:
         self.handover = Handover(me, self.replicas, self.ownership, self.fetches)
         self.pendings = Pendings(limits)
         self.siblings = Siblings(me, self.items, self.linked, self.pendings, said, timers, limits, rules)
+        self.broadcasts = Broadcasts(me, self.items, self.linked, said, timers, limits)
         self.writes = Writes(
-            me, self.items, self.ownership, self.leases, self.siblings, self.pendings, said, timers, limits
+            me,
+            self.items,
+            self.ownership,
+            self.leases,
+            self.siblings,
+            self.pendings,
+            self.broadcasts,
+            said,
+            timers,
+            limits,
         )
         self._scope: Scope | None = None
         self._last_scope = NOTHING
@@ -89,6 +103,8 @@ class Keyed:
             Page: self._page,
             Paged: lambda sender, it, now: self.fetches.paged(sender, it.number),
             Check: self._check,
+            TellAll: self._tell_all,
+            Told: lambda sender, told, now: self.broadcasts.told(sender, told),
         }
         self._woken: dict[Hashable, Callable[[float], None]] = {
             "tombstones": self.items.forget_tombstones,
@@ -98,6 +114,7 @@ class Keyed:
             "puts": self.puts.go_on,
             "orphans": lambda now: self.homeward.look_through(self._concerns(), self.ownership.view.serving, now),
             "confirm": self.writes.confirm,
+            "broadcasts": self.broadcasts.go_on,
         }
 
     # --- What the caller does ----------------------------------------------------------------------------------------
@@ -108,7 +125,11 @@ class Keyed:
         for item in listed:
             if item_bytes(item) > ITEM_BYTES_MAX:
                 raise LocalError(f"the item {item.name} has more than {ITEM_BYTES_MAX} bytes: store less in it")
-        ticket = self.puts.begin(listed, now)
+        if self.broadcasts.fits(listed) and self.broadcasts.store(listed, now):
+            ticket = self.puts.next_ticket()
+            self.broadcasts.begin(ticket, listed, self._told(ticket, now), now)
+        else:
+            ticket = self.puts.begin(listed, now)
         self._carry_on(now)
         return ticket
 
@@ -213,7 +234,8 @@ class Keyed:
 
     def validate(self) -> None:
         """Asserts what must always hold."""
-        for part in (self.items, self.puts, self.replicas, self.leases, self.ownership, self.pendings, self.siblings):
+        parts = (self.items, self.puts, self.broadcasts, self.replicas, self.leases, self.ownership)
+        for part in (*parts, self.pendings, self.siblings):
             part.validate()
         assert not self.items.news and not self._said
         assert not self.ownership.changed
@@ -257,6 +279,19 @@ class Keyed:
         self.replicas.granted(sender, grant.number, grant.after, grant.milliseconds / 1000, now)
         self._scope = None
 
+    def _tell_all(self, sender: int, message: TellAll, now: float) -> None:
+        if self.broadcasts.store(message.items, now):
+            self._said.append(Tell(sender, self._told(message.ticket, now)))
+
+    def _told(self, ticket: int, now: float) -> Told:
+        """What this broker says of its arc, and of the copies that it holds, to whoever told it something."""
+        own, siblings = self.ownership.own, list(self.ownership.view.siblings)
+        ready = own is not None and own == self.ownership.ready and self.siblings.others_until(now) <= now
+        ready = ready and own is not None and self.ownership.confirm_from(own) <= now and self.leases.holds(own, now)
+        return Told(
+            ticket, ready, self.me if own is None else own.after, siblings, self.replicas.open_copies(now)[:BROKERS_MAX]
+        )
+
     # --- Leases ------------------------------------------------------------------------------------------------------
 
     def _renew(self, sender: int, renew: Renew, now: float) -> None:
@@ -287,6 +322,8 @@ class Keyed:
                     self.writes.put(self.me, part.ticket, part.part, part.start, part.until, 0, part.items, now)
                 elif isinstance(event, Tell) and event.identifier == self.me:
                     self._stored(event.message)  # the one thing a broker says to itself
+                elif isinstance(event, Walk):
+                    self.puts.begin(event.items, now, event.ticket)
                 elif isinstance(event, Placed | Unplaced) and self.homeward.owns(event.ticket):
                     self.homeward.answered(event.ticket, isinstance(event, Placed), self._concerns())
                 else:

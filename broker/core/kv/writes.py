@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from ..keyspace import RING_SIZE, Stretch, distance
 from ..timers import Timers
+from .broadcast import Broadcasts
 from .items import Items
 from .leases import Leases
 from .limits import (
@@ -112,10 +113,14 @@ class Puts:
         """Tickets not yet answered."""
         return len(self._tickets)
 
-    def begin(self, items: Iterable[Item], now: float) -> int:
-        """Place these; the number returned is answered with whether they are placed."""
+    def next_ticket(self) -> int:
+        """A number that no put of this broker had."""
         self._last_ticket += 1
-        ticket = self._last_ticket
+        return self._last_ticket
+
+    def begin(self, items: Iterable[Item], now: float, ticket: int = 0) -> int:
+        """Place these; the number returned, or given, is answered with whether they are placed."""
+        ticket = ticket or self.next_ticket()
         segments: dict[tuple[int, int], list[Item]] = {}
         for item in items:
             segments.setdefault((item.low, item.high), []).append(item)
@@ -255,6 +260,7 @@ class Writes:
         leases: Leases,
         siblings: Siblings,
         pendings: Pendings,
+        broadcasts: Broadcasts,
         effects: list[KeyedEffect],
         timers: Timers,
         limits: KvLimits = DEFAULT_LIMITS,
@@ -266,6 +272,7 @@ class Writes:
         self._limits = limits
         self._siblings = siblings
         self._pendings = pendings
+        self._broadcasts = broadcasts
         self._effects = effects
         self._timers = timers
 
@@ -323,6 +330,9 @@ class Writes:
             self._items.merge(item, now)
         sent = self._items.news == list(items)
         self.spread()
+        uncopied = self._broadcasts.take_uncopied(items) if self._broadcasts.uncopied else []
+        for page in pages(uncopied, self._limits.page_items):
+            self._siblings.copy(page)
         return sent, self._items.full == full
 
     def _pass_on(self, start: int, hops: int, put: Put) -> None:

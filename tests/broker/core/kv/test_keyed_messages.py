@@ -42,6 +42,8 @@ GOOD: dict[Kind, list[Any]] = {
     Kind.PAGE: [1, True, 0, []],
     Kind.PAGED: [1],
     Kind.CHECK: [1, 2, 3, 4],
+    Kind.TELLALL: [1, written([item(1, 0, high=RING_SIZE - 1)])],
+    Kind.TOLD: [1, True, 2, [3, 4], [5]],
 }
 
 
@@ -102,7 +104,7 @@ def test_true_is_no_number_and_one_is_no_flag() -> None:
         checked_body(Kind.PAGE, [1, 1, 0, []])
 
 
-@pytest.mark.parametrize("kind", [0, 15, 255, -1])
+@pytest.mark.parametrize("kind", [0, 17, 255, -1])
 def test_an_unknown_kind_is_refused(kind: int) -> None:
     with pytest.raises(ProtocolViolation, match="has kind"):
         checked_body(kind, [])
