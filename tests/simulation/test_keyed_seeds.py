@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.safeguards import Safeguard
+from headgate.broker.core.kv import Copy, Keyed, KeyedConfig, Placed, Route, Stored, Tell, View
+from headgate.broker.core.kv.messages import Copied, CopyVerdict, Renew, Renewal, Renewed, Stream
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from tests.support.keyed_parts import item
 from tests.support.keyed_run import KEYED_ABLATIONS, Broken, Options, Run, run
 
@@ -78,10 +80,6 @@ def broken(seed: int, ablation: Safeguard) -> bool:
     return False
 
 
-RARE = {Safeguard.TICKETS_OF_A_LIFE: (21990,)}
-"""Where chance needs more than twenty seeds, one that was found."""
-
-
 SCHEDULED = (
     Safeguard.HANDOVER_AT_FETCH,
     Safeguard.HANDED_OFF_ONCE,
@@ -89,10 +87,41 @@ SCHEDULED = (
     Safeguard.COPY_FOR_CLAIMANT,
     Safeguard.LEFT_OUT_IS_TOLD,
     Safeguard.SLEEP_NOTICED,
+    Safeguard.TICKETS_OF_A_LIFE,
 )
 """What chance hardly ever needs has schedules of its own: see test_keyed_handover.py and test_keyed_sleepers.py."""
 
 
 @pytest.mark.parametrize("ablation", [name for name in KEYED_ABLATIONS if name not in SCHEDULED])
 def test_every_safeguard_is_needed(ablation: Safeguard) -> None:
-    assert any(broken(seed, ablation) for seed in RARE.get(ablation, range(20)))
+    assert any(broken(seed, ablation) for seed in range(20))
+
+
+@pytest.mark.parametrize("ablated", [False, True])
+def test_a_put_of_a_second_life_is_not_confirmed_by_what_a_sibling_has_of_the_first(ablated: bool) -> None:
+    owner, sibling, origin = 100, 200, 300
+    safeguards = SAFEGUARDS - {Safeguard.TICKETS_OF_A_LIFE} if ablated else SAFEGUARDS
+    store = Keyed(owner, KeyedConfig(), 0.0)
+    store.view(View(50, owner, (sibling,), True, True), 0.0)
+    store.peer_up(sibling, 0.0)
+    for effect in store.effects:
+        if isinstance(effect, Tell) and isinstance(effect.message, Renew):
+            store.handle(sibling, Renewed(effect.message.number, Renewal.YES), 0.1)
+        elif isinstance(effect, Tell) and isinstance(effect.message, Stream):
+            store.handle(sibling, Copied(effect.message.sequence, CopyVerdict.STORED), 0.1)
+    store.effects.clear()
+    for life in (1, 2):
+        asking = Keyed(origin, KeyedConfig(life=life, safeguards=safeguards), 0.0)
+        asking.put([item(life, 75)], 0.2)
+        (route,) = asking.effects
+        assert isinstance(route, Route)
+        store.handle(origin, route.message, 0.2)
+    first, second = [one.message for one in store.effects if isinstance(one, Tell)]
+    assert isinstance(first, Copy) and isinstance(second, Copy)
+    store.effects.clear()
+    store.handle(sibling, Copied(first.sequence, CopyVerdict.STORED), 0.3)
+    for effect in store.effects:
+        if isinstance(effect, Tell) and isinstance(effect.message, Stored):
+            asking.handle(owner, effect.message, 0.3)
+    placed = [effect for effect in asking.effects if isinstance(effect, Placed)]
+    assert bool(placed) == ablated, "the sibling has not got the second one"
