@@ -227,8 +227,8 @@ import sys
 from pathlib import Path
 from headgate.broker.core.effects import Append
 from headgate.broker.core.log_state import ProducerState
-from headgate.broker.daemon.log_store import SqliteLogStore
-from headgate.protocol.log_rows import LogName
+from headgate.broker.daemon.log import SqliteLogStore
+from headgate.protocol.data import LogName
 
 store = SqliteLogStore(Path(sys.argv[1]), "ann", lambda: 7)
 opened = store.open()
