@@ -8,11 +8,13 @@ from typing import Literal
 
 from .kv import KvLimits
 from .limits import (
+    DEFAULT_LIMITS,
     LOG_COPIES_DEFAULT,
     OUTBOX_BYTES_DEFAULT,
     OUTBOX_BYTES_TOTAL_DEFAULT,
     REPLICAS_DEFAULT,
     SESSION_GRACE_SECONDS,
+    Limits,
 )
 from .membership import ChordConfig
 from .safeguards import SAFEGUARDS, Safeguard
@@ -43,6 +45,7 @@ class NodeConfig:
     replicas: int = REPLICAS_DEFAULT
     log_copies: int = LOG_COPIES_DEFAULT
     chord: ChordConfig = field(default_factory=ChordConfig)
+    limits: Limits = DEFAULT_LIMITS
     kv: KvLimits = field(default_factory=KvLimits)
     safeguards: frozenset[Safeguard] = SAFEGUARDS
     """All of them, but in a simulation that shows what one is for."""

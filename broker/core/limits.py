@@ -1,6 +1,14 @@
-"""Every bound of the core, each with its reason."""
+"""Every bound of the core, each with its reason; the rooms `kv` and `links` have their own.
+
+`Limits` is handed to a Node with its `NodeConfig`. The constants are spans of time that follow from each other, what
+brokers rely on of each other, and what nobody has to choose.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.protocol.limits import BATCH_EVENTS_MAX
 
 __all__ = [
     "ALONE_SECONDS",
@@ -8,38 +16,31 @@ __all__ = [
     "ANEW_SECONDS",
     "ANSWER_IDS_MIN",
     "ANSWER_LENGTH_MAX",
-    "ANSWER_ROWS_MAX",
     "ASKS_PER_SESSION_MAX",
     "AUDIT_ACK_SECONDS",
-    "AUDIT_FLIGHT_EVENTS_MAX",
-    "AUDIT_ROWS_KEPT_MAX",
     "AUDIT_SECONDS",
     "CONTACTS_KEPT_MAX",
     "COPY_CHUNK_BYTES",
     "COPY_RETRY_SECONDS",
     "COPY_STUCK_SECONDS",
     "COPY_WINDOW_BYTES",
-    "DRAIN_BYTES_PER_STEP",
-    "EARLY_BYTES_MAX",
+    "DEFAULT_LIMITS",
     "ERROR_TEXT_LENGTH_MAX",
     "FORWARD_HOPS_MAX",
     "GATHERED_BYTES_MAX",
     "GATHERED_EVENTS_MAX",
     "HOMES_MAX",
-    "INQUIRIES_PER_BROKER_MAX",
     "INQUIRY_LENGTH_MAX",
     "INQUIRY_SECONDS_MAX",
-    "KNOWN_TOPICS_BYTES_MAX",
     "LOG_COPIES_DEFAULT",
     "LOG_FILTERS_MAX",
     "LOG_PENDING_BYTES_MAX",
     "LOG_WAITERS_MAX",
-    "LONG_CONDITIONS_BYTES_MAX",
     "LOSSES_KEPT_MAX",
+    "Limits",
     "ORPHAN_SECONDS",
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
-    "PLANS_MAX",
     "POSITIONS_MAX",
     "PRODUCERS_MAX",
     "PRODUCERS_LISTED_MAX",
@@ -59,20 +60,14 @@ __all__ = [
     "RETENTION_SECONDS_MIN",
     "ROSTER_SECONDS",
     "ROUTE_HOPS_MAX",
-    "ROUTE_NUMBERS_MAX",
     "SCHEMAS_DELETED_MAX",
-    "SCHEMAS_MAX",
     "SCHEMA_ATTRIBUTES_MAX",
-    "SESSIONS_MAX",
     "SESSION_GRACE_SECONDS",
     "SHELVES_MAX",
     "STILL_SECONDS",
     "SLOWEST_MAX",
     "STORE_SECONDS_MAX",
     "STRANGER_SECONDS",
-    "STREAMS_MAX",
-    "SUBSCRIPTIONS_MAX",
-    "SUBSCRIPTIONS_PER_SESSION_MAX",
     "TOPIC_OVERHEAD_BYTES",
     "VOUCH_SECONDS_MAX",
     "WAITING_BYTES_MAX",
@@ -80,25 +75,13 @@ __all__ = [
     "WAITING_RETRY_SECONDS",
     "WAITING_SECONDS_MAX",
     "WHOLE_BYTES_MAX",
-    "WHOLE_EVENTS_MAX",
-    "WITHDRAWN_MAX",
 ]
-
-SESSIONS_MAX = 20_000
-"""Client sessions, connected or in grace. Twice the ten thousand sockets that one process is commonly given."""
 
 SESSION_GRACE_SECONDS = 10.0
 """How long a session outlives its connection: enough for a client's reconnect, short enough to forget the dead."""
 
-SUBSCRIPTIONS_PER_SESSION_MAX = 16_384
-"""A DELIVER names the subscriptions of an event in one list, and that is how long a list may be on the wire."""
-
 REMEMBERED_TEXT_LENGTH_MAX = 200
 """Of a refusal's text that is kept for a client that may not have heard it: a window of them stays below 100 KiB."""
-
-ROUTE_NUMBERS_MAX = 16_384
-"""Subscriptions named in one DELIVER, all its runs together. At nine bytes each they leave room beside the records of
-the largest PUBLISH; a batch that needs more goes out in several portions."""
 
 ERROR_TEXT_LENGTH_MAX = 8_000
 """Characters of a refusal. An error text quotes what was wrong; a client's text of 64 KiB, with every character
@@ -112,18 +95,8 @@ ANSWER_LENGTH_MAX = 192 * 1024
 """Characters of the rows of one ANSWER as Python writes them: at four bytes each three quarters of a CONTROL, in which
 it comes from another broker."""
 
-LONG_CONDITIONS_BYTES_MAX = 64 * 1024 * 1024
-"""Conditions above 4 KiB, which have long IN lists, of a broker's clients together: 400 lists of 10,000 ISINs. Wherever
-they rest they take some ten times as much."""
-
-SUBSCRIPTIONS_MAX = 2_000_000
-"""All of a broker; at about 1 KiB each they fill 2 GiB."""
-
 PUBLISHED_STREAMS_MAX = 1_000
 """Streams of one session whose publishers hear of interest; the oldest is forgotten, and told again when it comes."""
-
-STREAMS_MAX = 10_000
-"""Streams come into being by use, so a publisher of random first levels must meet an end."""
 
 GATHERED_BYTES_MAX = 2 * 1024 * 1024
 """Records and topics of one turn that are spread together: one subscriber may get all of them in a frame of twice that.
@@ -133,28 +106,14 @@ GATHERED_EVENTS_MAX = 8192
 """Events of one turn that are spread together. With a thousand subscribers eight of them share what a DELIVER costs;
 four times fewer were measured to take half as long again."""
 
-KNOWN_TOPICS_BYTES_MAX = 128 * 1024 * 1024
-"""What all streams together remember topics with (checked ones, their lanes, what the index made of them). A hundred
-thousand topics of usual length fit ten times; beyond it all are forgotten at once and checked anew."""
-
 TOPIC_OVERHEAD_BYTES = 600
 """What one remembered topic costs beside its letters, in all three places together: measured about that."""
-
-PLANS_MAX = 16_384
-"""Remembered answers to `which sessions are these subscriptions of`; one is kept per set of matches, so traffic that
-always matches another set must not fill the memory."""
 
 OUTBOX_BYTES_DEFAULT = 64 * 1024 * 1024
 """What waits for one slow subscriber before the oldest is dropped: seconds of an ordinary stream."""
 
 OUTBOX_BYTES_TOTAL_DEFAULT = 512 * 1024 * 1024
 """What waits for all slow subscribers together; above it whoever queues drops of its own first."""
-
-DRAIN_BYTES_PER_STEP = 1024 * 1024
-"""Of an outbox that may flow again, so much goes out before other inputs have their turn."""
-
-SCHEMAS_MAX = 10_000
-"""One a stream, so as many as streams."""
 
 SCHEMAS_DELETED_MAX = 1_000
 """Deletions that the disk remembers, for a broker that was away: the oldest goes first. A hundred bytes each."""
@@ -164,16 +123,6 @@ SCHEMA_ATTRIBUTES_MAX = 256
 
 WHOLE_BYTES_MAX = 512 * 1024
 """Records that all go the same way and are joined for it: what is copied once is read from the cache by everyone."""
-
-WHOLE_EVENTS_MAX = 2048
-"""The same in events: half of what a batch may have."""
-
-WITHDRAWN_MAX = 16_384
-"""Subscriptions that ended while something waited for their session: all it may have at a time. One that ends more
-without reading loses what waits, as the slow subscriber that it is."""
-
-ANSWER_ROWS_MAX = 1_000
-"""Rows of one ANSWER; `subs` asks on with `after` for more."""
 
 REPLICAS_DEFAULT = 2
 """Siblings that hold what lives at a key beside its owner: two brokers may die at once and nothing is lost."""
@@ -258,9 +207,6 @@ RETENTION_PAUSE_SECONDS = 5.0
 LOG_COPIES_DEFAULT = 2
 """Disks that have a batch before it is acknowledged as stored: one of them may be lost with everything on it."""
 
-EARLY_BYTES_MAX = 16 * 1024 * 1024
-"""What clients publish to a broker that has not found its place in its cluster: seconds of a start, not a queue."""
-
 LOG_PENDING_BYTES_MAX = 64 * 1024 * 1024
 """What waits for the disk: a second of a good one. More would only make everybody wait longer for a refusal."""
 
@@ -288,9 +234,6 @@ ASKS_PER_SESSION_MAX = 128
 """Questions of one session that wait for the disk or for other brokers: one about each log of a large stream. What is
 kept for them is a quarter of a MiB as a rule, and some ten MiB when each is about a thousand logs."""
 
-INQUIRIES_PER_BROKER_MAX = 64
-"""Questions that one broker has put to another and has no answer to: a dozen people looking at a cluster."""
-
 INQUIRY_LENGTH_MAX = 900 * 1024
 """Bytes of an answer to another broker as Python writes them, which are hardly ever fewer than in the CONTROL that
 carries it: a page, or a single row that is long by itself, as one with a list of ten thousand values."""
@@ -314,13 +257,6 @@ AUDIT_SECONDS = 0.25
 AUDIT_ACK_SECONDS = 2.0
 """A client that has not acknowledged for so long what it was sent is asked, and again: well within the ten seconds for
 which an audit waits for what is still on its way into the log."""
-
-AUDIT_FLIGHT_EVENTS_MAX = 1_000_000
-"""Deliveries that are not acknowledged yet and are remembered, so that it can be said what became of each: sixteen
-bytes each. Of more, the oldest count as sent and never acknowledged."""
-
-AUDIT_ROWS_KEPT_MAX = 1_000
-"""Rows of the audit that are kept while the disk takes none: up to four million deliveries, and some hundred MB."""
 
 POSITIONS_MAX = 2**44
 """Positions of one log, so that a log's number and a position are one key of the disk: at a million events a second
@@ -372,3 +308,54 @@ VOUCH_SECONDS_MAX = 3.0
 """How long a broker that was started again asks its siblings whether they know more of its log than it does, before it
 writes on; and how long, when brokers meet again, rows that no other disk has wait for those that cannot be reached yet.
 Longer than links take to be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds what one Node keeps, and how much it does in one step."""
+
+    sessions: int = 20_000
+    """Client sessions, connected or in grace. Twice the ten thousand sockets that one process is commonly given."""
+    subscriptions_per_session: int = 16_384
+    """A DELIVER names the subscriptions of an event in one list, and that is how long a list may be on the wire."""
+    subscriptions: int = 2_000_000
+    """All of a broker; at about 1 KiB each they fill 2 GiB."""
+    long_conditions_bytes: int = 64 * 1024 * 1024
+    """Conditions above 4 KiB, which have long IN lists, of a broker's clients together: 400 lists of 10,000 ISINs.
+    Wherever they rest they take some ten times as much."""
+    streams: int = 10_000
+    """Streams come into being by use, so a publisher of random first levels must meet an end."""
+    known_topics_bytes: int = 128 * 1024 * 1024
+    """What all streams together remember topics with (checked ones, their lanes, what the index made of them). A
+    hundred thousand topics of usual length fit ten times; beyond it all are forgotten at once and checked anew."""
+    schemas: int = 10_000
+    """One a stream, so as many as streams."""
+    route_numbers: int = 16_384
+    """Subscriptions named in one DELIVER, all its runs together. At nine bytes each they leave room beside the records
+    of the largest PUBLISH; a batch that needs more goes out in several portions."""
+    whole_events: int = 2048
+    """Events that all go the same way and are joined for it: half of what a batch may have."""
+    plans: int = 16_384
+    """Remembered answers to `which sessions are these subscriptions of`; one is kept per set of matches, so traffic
+    that always matches another set must not fill the memory."""
+    drain_step_bytes: int = 1024 * 1024
+    """Of an outbox that may flow again, so much goes out before other inputs have their turn."""
+    withdrawn: int = 16_384
+    """Subscriptions that ended while something waited for their session: all it may have at a time. One that ends more
+    without reading loses what waits, as the slow subscriber that it is."""
+    early_bytes: int = 16 * 1024 * 1024
+    """What clients publish to a broker that has not found its place in its cluster: seconds of a start, not a queue."""
+    answer_rows: int = 1_000
+    """Rows of one ANSWER; `subs` asks on with `after` for more."""
+    inquiries_per_broker: int = 64
+    """Questions that one broker has put to another and has no answer to: a dozen people looking at a cluster."""
+    audit_flight_events: int = 1_000_000
+    """Deliveries that are not acknowledged yet and are remembered, so that it can be said what became of each: sixteen
+    bytes each. Of more, the oldest count as sent and never acknowledged."""
+    audit_rows_kept: int = 1_000
+    """Rows of the audit that are kept while the disk takes none: up to four million deliveries, and some hundred MB."""
+    batch_events: int = BATCH_EVENTS_MAX
+    """Events of a DELIVER, and lines of a row of the audit, that this broker makes; others take BATCH_EVENTS_MAX."""
+
+
+DEFAULT_LIMITS = Limits()

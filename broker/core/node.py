@@ -100,9 +100,9 @@ class Node:
         self.effects: list[Effect] = []
         self.timers = Timers()
         self.cause = Cause(config.name)
-        self.streams = Streams()
+        self.streams = Streams(config.limits)
         self.subscribers = Subscribers(config, self.effects, self.timers)
-        self.dissemination = Dissemination(self.subscribers, config.origin)
+        self.dissemination = Dissemination(self.subscribers, config.origin, config.limits)
         self.clock = Clock()
         self.cluster = Cluster(config, random, self.effects, self.timers, now)
         self.rendezvous = Rendezvous(
@@ -137,7 +137,9 @@ class Node:
         self.holder = Holder(self.log, self.cluster, self.producers, claims)
         self.retention = Retention(self.log, self.streams, timers, self.clock)
         self.log_reading = LogReading(self.log, self.effects)
-        self.audit = AuditLog(config.origin, self.effects, self.log, self.streams, self.subscribers, timers, self.clock)
+        self.audit = AuditLog(
+            config.origin, self.effects, self.log, self.streams, self.subscribers, timers, self.clock, config.limits
+        )
 
     def _make_clients(self, config: NodeConfig, random: Random) -> None:
         self.publishers = Publishers(
@@ -150,6 +152,7 @@ class Node:
             self.producers,
             self.cluster,
             self.clock,
+            config.limits,
         )
         self.clients = Clients(
             config,

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headgate.broker.core.limits import DEFAULT_LIMITS as NODE_LIMITS
+from headgate.broker.core.limits import Limits
+
 __all__ = [
     "ADMIN_KEEPALIVE_SECONDS",
     "ADMIN_LINE_LENGTH_MAX",
@@ -130,8 +133,9 @@ an acknowledgement was measured to take ten times as long under load."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonLimits:
-    """Bounds what one daemon dials, tells, exports and keeps."""
+    """Bounds what one daemon dials, tells, exports and keeps; `node` bounds its Node."""
 
+    node: Limits = NODE_LIMITS
     records_bytes: int = 64 * 1024 * 1024
     """The file of small records. Ten thousand schemas are far less; a larger file is not ours."""
     dials: int = 64

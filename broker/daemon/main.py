@@ -88,6 +88,7 @@ class Daemon:
             log_copies=settings.log_copies,
             cluster=settings.cluster,
             seeds=settings.join,
+            limits=limits.node,
         )
         # Not the loop's clock: uvloop's ticks in milliseconds, and what we measure is shorter.
         clock = time.monotonic

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import headgate
+from headgate.broker.core.limits import Limits
+from headgate.broker.daemon.limits import DaemonLimits
 from headgate.protocol.data import make_batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import (
@@ -185,9 +187,8 @@ async def test_connections_that_come_and_go_leave_nothing_behind() -> None:
             tracemalloc.stop()
 
 
-async def test_streams_without_end_meet_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.delivery.streams.STREAMS_MAX", 100)
-    async with besieged() as broker:
+async def test_streams_without_end_meet_an_end() -> None:
+    async with besieged(limits=DaemonLimits(node=Limits(streams=100))) as broker:
         client = await RawClient.greeted(broker.address)
         for sequence in range(1, 201):
             await client.say(Publish(sequence, Mode.ACCEPTED, make_batch([f"stream{sequence}"], {}, [b""])))

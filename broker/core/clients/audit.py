@@ -35,14 +35,14 @@ from headgate.matching import MatchingError, parse_condition, to_spark
 from headgate.matching.limits import CANONICAL_BYTES_MAX
 from headgate.protocol.data import LogKind, Row, decode_column, decode_row, encode_column
 from headgate.protocol.errors import ProtocolViolation
-from headgate.protocol.limits import BATCH_EVENTS_MAX, LOG_CHUNK_BYTES_MAX, RECORD_LENGTH_MAX, TEXT_LENGTH_MAX
+from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX, RECORD_LENGTH_MAX, TEXT_LENGTH_MAX
 from headgate.protocol.messages import Credit, Deliver, Ping
 
 from ..clock import Clock
 from ..delivery import ClientSession, Streams, Subscribers, Subscription
 from ..effects import Effect, Note, Send
 from ..inputs import RowsRead
-from ..limits import AUDIT_ACK_SECONDS, AUDIT_FLIGHT_EVENTS_MAX, AUDIT_ROWS_KEPT_MAX, AUDIT_SECONDS
+from ..limits import AUDIT_ACK_SECONDS, AUDIT_SECONDS, Limits
 from ..log import HeldLog, Log
 from ..timers import NEVER, Timers
 
@@ -146,7 +146,9 @@ class AuditLog:
         subscribers: Subscribers,
         timers: Timers,
         clock: Clock,
+        limits: Limits,
     ) -> None:
+        self._limits = limits
         self._origin = origin
         self._effects = effects
         self._log = log
@@ -264,7 +266,7 @@ class AuditLog:
         flights = self._flights.setdefault(session.key, deque())
         flights.append(flight)
         self._flying += len(flight.sequences)
-        while flights and self._flying > AUDIT_FLIGHT_EVENTS_MAX:
+        while flights and self._flying > self._limits.audit_flight_events:
             self._flying -= len(flights.popleft().sequences)
         self._timers.by(AUDIT_ACKS, self.now + AUDIT_ACK_SECONDS)
 
@@ -362,11 +364,12 @@ class AuditLog:
             return
         rows = list(self._again)
         self._again.clear()
-        time_us = self.clock.us(now)
+        time_us, events = self.clock.us(now), self._limits.batch_events
         for (stream, origin), changes in self._changes.items():
-            rows += [(LogKind.SUBSCRIPTIONS, stream, row) for row in _rows_of_changes(changes, origin, time_us)]
+            rows += [(LogKind.SUBSCRIPTIONS, stream, row) for row in _rows_of_changes(changes, origin, time_us, events)]
         for (stream, origin), lines in self._lines.items():
-            rows += [(LogKind.DELIVERIES, stream, row) for row in _rows_of_lines(lines, origin, self._origin, time_us)]
+            made = _rows_of_lines(lines, origin, self._origin, time_us, events)
+            rows += [(LogKind.DELIVERIES, stream, row) for row in made]
         self._lines.clear()
         self._changes.clear()
         for kind, stream, row in rows:
@@ -377,7 +380,7 @@ class AuditLog:
             self._log.append(self._log.own(kind, stream), row, None, on_disk)
 
         def on_disk(reason: str, now: float) -> None:
-            if reason and len(self._again) < AUDIT_ROWS_KEPT_MAX:
+            if reason and len(self._again) < self._limits.audit_rows_kept:
                 self._again.append((kind, stream, row))
                 self._is_due()
             elif reason:
@@ -413,21 +416,23 @@ def _spark(condition: str) -> str:
     return text if len(text) <= TEXT_LENGTH_MAX else ""
 
 
-def _rows_of_lines(lines: _Lines, origin: str, home: str, time_us: int) -> Iterable[Row]:
-    for first in range(0, len(lines.sequence), BATCH_EVENTS_MAX):
-        columns = {name: getattr(lines, name)[first : first + BATCH_EVENTS_MAX] for name in _Lines.__slots__}
+def _rows_of_lines(lines: _Lines, origin: str, home: str, time_us: int, events: int) -> Iterable[Row]:
+    for first in range(0, len(lines.sequence), events):
+        columns = {name: getattr(lines, name)[first : first + events] for name in _Lines.__slots__}
         if not any(columns["acked_at"]):
             del columns["acked_at"]
         yield _row(columns, origin, home, time_us)
 
 
-def _rows_of_changes(changes: Sequence[tuple[int | str | bool, ...]], home: str, time_us: int) -> Iterable[Row]:
+def _rows_of_changes(
+    changes: Sequence[tuple[int | str | bool, ...]], home: str, time_us: int, events: int
+) -> Iterable[Row]:
     part: list[tuple[int | str | bool, ...]] = []
     length = 0
     for place, change in enumerate(changes, 1):
         part.append(change)
         length += sum(len(value) for value in change if isinstance(value, str))
-        if length >= RECORD_LENGTH_MAX or len(part) >= BATCH_EVENTS_MAX // 16 or place == len(changes):
+        if length >= RECORD_LENGTH_MAX or len(part) >= events // 16 or place == len(changes):
             yield _row(dict(zip(_CHANGES, zip(*part, strict=True), strict=True)), "", home, time_us)
             part, length = [], 0
 

@@ -49,10 +49,6 @@ from ..effects import Close, Effect, Note, Send
 from ..limits import (
     ASKS_PER_SESSION_MAX,
     ERROR_TEXT_LENGTH_MAX,
-    LONG_CONDITIONS_BYTES_MAX,
-    SESSIONS_MAX,
-    SUBSCRIPTIONS_MAX,
-    SUBSCRIPTIONS_PER_SESSION_MAX,
 )
 from ..log import LogReading
 from ..placement import Rendezvous
@@ -82,6 +78,7 @@ class Clients:
         audit: AuditLog,
     ) -> None:
         self._config = config
+        self._limits = config.limits
         self._random = random
         self._effects = effects
         self._streams = streams
@@ -111,12 +108,14 @@ class Clients:
             self._reject(link, ErrorCode.SHUTTING_DOWN, "the broker is shutting down")
             return None
         if session is None:
-            if len(subscribers.by_key) >= SESSIONS_MAX and subscribers.grace:
+            if len(subscribers.by_key) >= self._limits.sessions and subscribers.grace:
                 self.end(
                     next(iter(subscribers.grace.values())), "expired", now
                 )  # who is here goes before who may come back
-            if len(subscribers.by_key) >= SESSIONS_MAX:
-                self._reject(link, ErrorCode.TOO_MANY, f"this broker holds its {SESSIONS_MAX} sessions already")
+            if len(subscribers.by_key) >= self._limits.sessions:
+                self._reject(
+                    link, ErrorCode.TOO_MANY, f"this broker holds its {self._limits.sessions} sessions already"
+                )
                 return None
             key = self._random.randbytes(_SESSION_KEY_BYTES)
             session = ClientSession(key, hello.name, None, hello.credit, hello.credit)
@@ -229,13 +228,16 @@ class Clients:
             raise Refused(ErrorCode.DUPLICATE, f"subscription {message.subscription} exists: unsubscribe it first")
         if message.subscription == 0:
             raise Refused(ErrorCode.BAD_REQUEST, "subscriptions are numbered from 1")
-        if len(session.subscriptions) >= SUBSCRIPTIONS_PER_SESSION_MAX:
-            text = f"a session has at most {SUBSCRIPTIONS_PER_SESSION_MAX} subscriptions: open another one"
+        if len(session.subscriptions) >= self._limits.subscriptions_per_session:
+            text = f"a session has at most {self._limits.subscriptions_per_session} subscriptions: open another one"
             raise Refused(ErrorCode.LIMIT, text)
-        if len(self._subscribers.by_identity) >= SUBSCRIPTIONS_MAX:
-            raise Refused(ErrorCode.LIMIT, f"this broker holds its {SUBSCRIPTIONS_MAX} subscriptions already")
-        if len(message.condition) > CONDITION_BYTES_MAX and self._rendezvous.long_bytes >= LONG_CONDITIONS_BYTES_MAX:
-            text = f"long IN lists fill the {LONG_CONDITIONS_BYTES_MAX} bytes that this broker has for them"
+        if len(self._subscribers.by_identity) >= self._limits.subscriptions:
+            raise Refused(ErrorCode.LIMIT, f"this broker holds its {self._limits.subscriptions} subscriptions already")
+        if (
+            len(message.condition) > CONDITION_BYTES_MAX
+            and self._rendezvous.long_bytes >= self._limits.long_conditions_bytes
+        ):
+            text = f"long IN lists fill the {self._limits.long_conditions_bytes} bytes that this broker has for them"
             raise Refused(ErrorCode.LIMIT, f"{text}: subscribe at another one, or without the list")
         _check_options(message.options)
         pattern = parse_pattern(message.pattern, exact=message.options.get("exact", False))

@@ -5,7 +5,7 @@ the same size, and asks nobody on. What is asked changes nothing: only the verbs
 
 An inquiry ends with its answer or with the link. After INQUIRY_SECONDS_MAX the client is told that there was no answer;
 the inquiry stays in the count until the answer or the end of the link, so that a broker that hangs is not asked on and
-on: what is under way to one broker is bounded on both sides by INQUIRIES_PER_BROKER_MAX.
+on: what is under way to one broker is bounded on both sides by `inquiries_per_broker`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headgate.protocol.errors import ErrorCode, Refused
 from ..cluster import Cluster
 from ..deferred import Deferred
 from ..keyspace import hash_identifier
-from ..limits import INQUIRIES_PER_BROKER_MAX, INQUIRY_LENGTH_MAX, INQUIRY_SECONDS_MAX
+from ..limits import INQUIRY_LENGTH_MAX, INQUIRY_SECONDS_MAX
 from ..links import PeerInfo
 from ..timers import NEVER, Timers
 from .messages import Answered, Inquire
@@ -46,6 +46,7 @@ class Inquiries:
 
     def __init__(self, cluster: Cluster, timers: Timers) -> None:
         self._cluster = cluster
+        self._limits = cluster.config.limits
         cluster.take_controls({Answered: self._answered})
         self._timers = timers
         self._open: dict[int, _Inquiry] = {}  # in the order of asking, and so of their deadlines
@@ -60,8 +61,10 @@ class Inquiries:
             raise Refused(ErrorCode.NOT_FOUND, text)
         if info.link is None:
             raise Refused(ErrorCode.UNAVAILABLE, f"{broker} is down: {self._cluster.config.name} has no link to it")
-        if sum(one.info is info for one in self._open.values()) >= INQUIRIES_PER_BROKER_MAX:
-            text = f"{broker} has {INQUIRIES_PER_BROKER_MAX} questions to answer already: try again in a moment"
+        if sum(one.info is info for one in self._open.values()) >= self._limits.inquiries_per_broker:
+            text = (
+                f"{broker} has {self._limits.inquiries_per_broker} questions to answer already: try again in a moment"
+            )
             raise Refused(ErrorCode.LIMIT, text)
         deferred = Deferred()
         self._numbers += 1
@@ -112,8 +115,8 @@ class Inquiries:
         """Raises Refused unless another broker may ask this now."""
         if verb not in INQUIRED:
             raise Refused(ErrorCode.BAD_REQUEST, f"{verb} is not asked of another broker; connect to that broker")
-        if info.link is None or self._answering.get(info.link, 0) >= INQUIRIES_PER_BROKER_MAX:
-            raise Refused(ErrorCode.LIMIT, f"{INQUIRIES_PER_BROKER_MAX} questions wait already: try again")
+        if info.link is None or self._answering.get(info.link, 0) >= self._limits.inquiries_per_broker:
+            raise Refused(ErrorCode.LIMIT, f"{self._limits.inquiries_per_broker} questions wait already: try again")
 
     def answer(self, info: PeerInfo, number: int, value: Any, now: float) -> None:
         """Tell the broker that asked what the answer is, or why there is none (Refused), as soon as that is known."""

@@ -27,7 +27,7 @@ from ..cluster import Cluster
 from ..delivery import ClientSession, Dissemination, Stream, Streams
 from ..effects import Effect, Send
 from ..forwarding import Forwarding
-from ..limits import EARLY_BYTES_MAX, ERROR_TEXT_LENGTH_MAX, PUBLISHED_STREAMS_MAX, REMEMBERED_TEXT_LENGTH_MAX
+from ..limits import ERROR_TEXT_LENGTH_MAX, PUBLISHED_STREAMS_MAX, REMEMBERED_TEXT_LENGTH_MAX, Limits
 from ..log import HeldLog, Log, Producers
 from ..log_state import ProducerState
 
@@ -50,7 +50,9 @@ class Publishers:
         producers: Producers,
         cluster: Cluster,
         clock: Clock,
+        limits: Limits,
     ) -> None:
+        self._limits = limits
         self._origin = origin
         self._effects = effects
         self._streams = streams
@@ -108,7 +110,7 @@ class Publishers:
         """Keep it until this broker knows its streams. Raises Refused when that is too much, or never to be."""
         size = len(message.batch.records)
         shut_out = self._cluster.shut_out(now)
-        if shut_out or self._early_bytes + size > EARLY_BYTES_MAX:
+        if shut_out or self._early_bytes + size > self._limits.early_bytes:
             raise _has_no_place(message, shut_out)
         self._early.append((session, message, stream))
         self._early_bytes += size

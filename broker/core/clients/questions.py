@@ -28,7 +28,7 @@ from headgate.protocol.limits import CREDIT_MAX
 from ..deferred import Deferred
 from ..delivery import SETTINGS, ClientSession, Stream, check_settings
 from ..keyspace import declared_domain
-from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SCHEMAS_MAX, SLOWEST_MAX
+from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SLOWEST_MAX
 from ..log import HeldLog
 from .explain import lives_on, ring_of
 from .inquiries import INQUIRED
@@ -62,7 +62,8 @@ def _logs(node: Node, arguments: dict[str, Any], now: float) -> Any:
         for name, held in sorted(node.log.logs.items(), key=lambda item: item[0])
         if kind in (None, _WORDS[name.kind]) and stream in (None, name.stream)
     ]
-    described = wanted[after : after + len(page_of(_describe(node, held, held.next) for held in wanted[after:]))]
+    rows = (_describe(node, held, held.next) for held in wanted[after:])
+    described = wanted[after : after + len(page_of(rows, node.config.limits.answer_rows))]
     unsafe = [(held, held.next) for held in described if held.readable < held.next]
     if not unsafe:
         return [_describe(node, held, held.next) for held in described]
@@ -216,7 +217,7 @@ def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
     names = sorted(
         name for name in {**node.streams.by_name, **node.streams.schemas} if name > after and only in (None, name)
     )
-    return page_of(
+    rows = (
         {
             "stream": stream.name,
             "events": stream.events,
@@ -232,6 +233,7 @@ def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
         }
         for stream in (_stream_of(node, name) for name in names)
     )
+    return page_of(rows, node.config.limits.answer_rows)
 
 
 def _stream_of(node: Node, name: str) -> Stream:
@@ -244,7 +246,7 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
     if type(after) is not int:
         raise Refused(ErrorCode.BAD_REQUEST, "subs: `after` is the id of the last subscription that you have")
     only = _only_stream(arguments)
-    return page_of(
+    rows = (
         {
             "id": identity,
             "subscription": subscription.number,
@@ -264,6 +266,7 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
         and only in (None, subscription.stream)
         and subscription.session.key in node.subscribers.by_key  # others' are told at their homes
     )
+    return page_of(rows, node.config.limits.answer_rows)
 
 
 def _pace_of(session: ClientSession) -> dict[str, Any]:
@@ -383,8 +386,8 @@ def _put_schema(node: Node, stream: str, given: dict[str, Any], replace: bool, n
     before = node.streams.schemas.get(stream)
     schema = changed_schema(stream, before, given, replace)
     _check_schema(schema)
-    if stream not in node.streams.schemas and len(node.streams.schemas) >= SCHEMAS_MAX:
-        raise Refused(ErrorCode.LIMIT, f"this broker keeps at most {SCHEMAS_MAX} schemas")
+    if stream not in node.streams.schemas and len(node.streams.schemas) >= node.config.limits.schemas:
+        raise Refused(ErrorCode.LIMIT, f"this broker keeps at most {node.config.limits.schemas} schemas")
     answer = {**_schema_row(stream, schema), "changed": changes_of(before, schema)}
     return _write_schema(node, stream, schema, answer, now)
 
@@ -457,7 +460,8 @@ def _schema_get(node: Node, arguments: dict[str, Any], now: float) -> Any:
 def _schema_list(node: Node, arguments: dict[str, Any], now: float) -> Any:
     after = _after_name(arguments)
     schemas = sorted(node.streams.schemas.items())
-    return page_of(_schema_row(name, schema) for name, schema in schemas if name > after)
+    rows = (_schema_row(name, schema) for name, schema in schemas if name > after)
+    return page_of(rows, node.config.limits.answer_rows)
 
 
 def _schema_rm(node: Node, arguments: dict[str, Any], now: float) -> Any:

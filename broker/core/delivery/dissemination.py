@@ -24,15 +24,13 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from headgate.protocol.data import Batch, Columns, Portion, join_batches, join_u32
-from headgate.protocol.limits import BATCH_EVENTS_MAX
 
 from ..limits import (
+    DEFAULT_LIMITS,
     GATHERED_BYTES_MAX,
     GATHERED_EVENTS_MAX,
-    PLANS_MAX,
-    ROUTE_NUMBERS_MAX,
     WHOLE_BYTES_MAX,
-    WHOLE_EVENTS_MAX,
+    Limits,
 )
 from .streams import Plan, Stream
 from .subscribers import ClientSession, Subscribers
@@ -67,7 +65,8 @@ _NOTHING = _Gathered(None, 0, 0, 0, 0, [], [])
 class Dissemination:
     """Carries batches to sessions; positions are handed out here."""
 
-    def __init__(self, subscribers: Subscribers, origin: str) -> None:
+    def __init__(self, subscribers: Subscribers, origin: str, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self._subscribers = subscribers
         self._origin = origin
         self._plans: dict[tuple[int, ...], Plan] = {}
@@ -191,7 +190,8 @@ class Dissemination:
     def _send_whole(self, gathered: _Gathered, plan: Plan) -> None:
         """All rows have one plan: no event costs anything."""
         base = gathered.base
-        for batch in _in_bulk(gathered.batches) if len(gathered.batches) > 1 else gathered.batches:
+        batches = gathered.batches
+        for batch in _in_bulk(batches, self._limits.whole_events) if len(batches) > 1 else batches:
             portion = batch.portion(range(batch.count), self._origin, base, gathered.time_us)
             base += batch.count
             for session, numbers in zip(plan[::2], plan[1::2], strict=True):
@@ -209,8 +209,9 @@ class Dissemination:
         stream.deliveries += len(rows)
         ends = list(accumulate(shares))
         longest = max(shares)
-        if longest > BATCH_EVENTS_MAX or longest * self._widest > ROUTE_NUMBERS_MAX:
-            sessions, ends = _cut_to_bound(sessions, shares, numbers)
+        limits = self._limits
+        if longest > limits.batch_events or longest * self._widest > limits.route_numbers:
+            sessions, ends = _cut_to_bound(sessions, shares, numbers, limits)
         portions = batch.portions(rows, ends, self._origin, gathered.base, gathered.time_us, not alone)
         if move is not None:
             for portion in {id(portion): portion for portion in portions}.values():
@@ -226,7 +227,7 @@ class Dissemination:
             for identity in subscriptions:
                 subscription = by_identity[identity]
                 numbers_of.setdefault(subscription.session, []).append(subscription.number)
-            if len(self._plans) >= PLANS_MAX:
+            if len(self._plans) >= self._limits.plans:
                 self._plans.clear()
             plan = self._plans[subscriptions] = self.plan_of_sessions(numbers_of)
         return plan
@@ -262,14 +263,14 @@ def _joined(lists: Iterable[list[Any]]) -> list[Any]:
     return joined
 
 
-def _in_bulk(batches: Sequence[Batch]) -> Iterator[Batch]:
+def _in_bulk(batches: Sequence[Batch], events_max: int) -> Iterator[Batch]:
     """The batches in order, several as one as long as they stay small enough to be copied."""
     parts: list[Batch] = []
     count = size = 0
     for batch in batches:
         count += batch.count
         size += len(batch.records)
-        if parts and (count > WHOLE_EVENTS_MAX or size > WHOLE_BYTES_MAX):
+        if parts and (count > events_max or size > WHOLE_BYTES_MAX):
             yield join_batches(parts) if len(parts) > 1 else parts[0]
             parts, count, size = [], batch.count, len(batch.records)
         parts.append(batch)
@@ -317,7 +318,7 @@ def _of_one_each(pairs: Iterable[tuple[Any, ...]]) -> tuple[list[int], list[int]
 
 
 def _cut_to_bound(
-    whose: Sequence[ClientSession], shares: Sequence[int], numbers: Sequence[Any]
+    whose: Sequence[ClientSession], shares: Sequence[int], numbers: Sequence[Any], limits: Limits
 ) -> tuple[list[ClientSession], list[int]]:
     """Sessions and the ends of their rows, with as many cuts as it takes that routes stay within their bound."""
     sessions: list[ClientSession] = []
@@ -326,7 +327,7 @@ def _cut_to_bound(
     for session, share in zip(whose, shares, strict=True):
         end = start + share
         widest = max(1 if type(some) is int else len(some) for some in numbers[start:end])
-        step = min(BATCH_EVENTS_MAX, max(1, ROUTE_NUMBERS_MAX // widest))
+        step = min(limits.batch_events, max(1, limits.route_numbers // widest))
         cuts = [*range(start + step, end, step), end]
         sessions += [session] * len(cuts)
         ends += cuts

@@ -11,11 +11,11 @@ from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 
 from ..limits import (
-    KNOWN_TOPICS_BYTES_MAX,
+    DEFAULT_LIMITS,
     RETENTION_BYTES_MIN,
     RETENTION_SECONDS_MIN,
-    STREAMS_MAX,
     TOPIC_OVERHEAD_BYTES,
+    Limits,
 )
 
 if TYPE_CHECKING:
@@ -126,14 +126,15 @@ def stream_of(topics: str) -> str:
 class TopicMemory:
     """The bytes that all streams together remember topics with; over the bound all of it is forgotten at once."""
 
-    def __init__(self, forget: Callable[[], None]) -> None:
+    def __init__(self, forget: Callable[[], None], bytes_max: int = DEFAULT_LIMITS.known_topics_bytes) -> None:
         self.spent = 0
+        self.bytes_max = bytes_max
         self._forget = forget
 
     def spend(self, topic: str) -> None:
         """One more topic is going to be remembered."""
         self.spent += len(topic) + TOPIC_OVERHEAD_BYTES
-        if self.spent > KNOWN_TOPICS_BYTES_MAX:
+        if self.spent > self.bytes_max:
             self._forget()
             self.spent = 0
 
@@ -212,9 +213,10 @@ class Stream:
 class Streams:
     """All streams of this broker by name; they come into being by use."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._streams_max = limits.streams
         self.by_name: dict[str, Stream] = {}
-        self._memory = TopicMemory(self._forget_topics)
+        self._memory = TopicMemory(self._forget_topics, limits.known_topics_bytes)
         self.schemas: dict[str, Any] = {}
         self._settings: dict[str, StreamSettings] = {}
         self.changes: list[tuple[str, StreamSettings, StreamSettings]] = []
@@ -254,7 +256,7 @@ class Streams:
         """The stream of that name, made if need be; None when there are too many."""
         stream = self.by_name.get(name)
         if stream is None:
-            if len(self.by_name) >= STREAMS_MAX and not self._make_room():
+            if len(self.by_name) >= self._streams_max and not self._make_room():
                 return None
             settings = self._settings.get(name, DEFAULTS)
             stream = self.by_name[name] = Stream(name, self._memory, settings)
@@ -279,11 +281,11 @@ class Streams:
 
     def validate(self) -> None:
         """Settings are those of the schemas, and memory of topics is within its bound."""
-        assert len(self.by_name) <= STREAMS_MAX
+        assert len(self.by_name) <= self._streams_max
         remembered = 0
         for name, stream in self.by_name.items():
             assert stream.name == name
             assert stream.settings == self.settings_of(name)
             remembered += sum(map(len, stream.known_topics)) + sum(map(len, stream.lanes))
             stream.index.validate()
-        assert remembered <= KNOWN_TOPICS_BYTES_MAX
+        assert remembered <= self._memory.bytes_max

@@ -40,7 +40,6 @@ from headgate.protocol.messages import Credit, Deliver, Error, Gap, Goodbye, Sub
 
 from ..config import NodeConfig
 from ..effects import Close, Effect, Note, Send
-from ..limits import DRAIN_BYTES_PER_STEP, WITHDRAWN_MAX
 from ..timers import NEVER, Timers
 
 __all__ = [
@@ -237,6 +236,7 @@ class Subscribers:
 
     def __init__(self, config: NodeConfig, effects: list[Effect], timers: Timers) -> None:
         self._config = config
+        self._limits = config.limits
         self._effects = effects
         self._timers = timers
         self.by_key: dict[bytes, ClientSession] = {}
@@ -281,7 +281,7 @@ class Subscribers:
         if session.link is None or session.paused:
             return
         self.announce(session)
-        budget = DRAIN_BYTES_PER_STEP
+        budget = self._limits.drain_step_bytes
         for number, held in list(session.held.items()) if session.held else ():
             while held.released and held.queue and session.may_send and budget > 0:
                 budget -= effort_of(held.queue[0], False)
@@ -421,7 +421,7 @@ class Subscribers:
             self._pop_held(session, held)
         if session.outbox:
             session.withdrawn[number] = session.pushed
-            if len(session.withdrawn) > WITHDRAWN_MAX:
+            if len(session.withdrawn) > self._limits.withdrawn:
                 self.discard(session, "slow")
 
     def validate(self) -> None:

@@ -23,7 +23,6 @@ from headgate.protocol.messages import Credit, Deliver, Forward
 from ..config import NodeConfig
 from ..delivery import ClientSession, Subscribers, stream_of
 from ..effects import Effect, Send
-from ..limits import DRAIN_BYTES_PER_STEP
 from ..timers import Timers
 from .greeting import Entry, PeerHooks, PeerInfo
 from .limits import ACKNOWLEDGE_SECONDS, FORWARD_OVERHEAD_BYTES, LEDGER_LENGTH_MAX, LOSS_SECONDS_MAX
@@ -228,7 +227,7 @@ class PeerTraffic:
         self._effects.append(Send(info.link, message))
 
     def _pump_forwards(self, info: PeerInfo) -> None:
-        budget = DRAIN_BYTES_PER_STEP
+        budget = self._config.limits.drain_step_bytes
         while info.forwards and budget > 0 and self._may_forward(info):
             message = self._pop(info)
             budget -= len(message.batch.records)

@@ -7,7 +7,7 @@ import pytest
 from headgate.broker.core.delivery import GRACE
 from headgate.broker.core.effects import Close, Send, Store
 from headgate.broker.core.inputs import Drain, LinkPaused, LinkResumed, Loaded, Received, Wake, WallClock
-from headgate.broker.core.limits import STORE_SECONDS_MAX
+from headgate.broker.core.limits import STORE_SECONDS_MAX, Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import (
     Answer,
@@ -153,9 +153,8 @@ def test_everybody_is_told_goodbye_and_nobody_is_taken_any_more() -> None:
     assert world.closed[-1] == link
 
 
-def test_what_may_still_be_sent_is_sent_before_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.delivery.subscribers.DRAIN_BYTES_PER_STEP", 1)
-    world = NodeWorld()
+def test_what_may_still_be_sent_is_sent_before_goodbye() -> None:
+    world = NodeWorld(limits=Limits(drain_step_bytes=1))
     subscriber, publisher = world.subscriber(), world.connect()
     world.feed(LinkPaused(subscriber))
     world.publish(publisher, "a", "b", "c")
@@ -226,11 +225,8 @@ def test_the_same_inputs_give_the_same_effects() -> None:
     assert play() == play()
 
 
-def test_ending_many_subscriptions_unread_costs_what_waits_and_not_the_time_of_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("headgate.broker.core.delivery.subscribers.WITHDRAWN_MAX", 2)
-    world = NodeWorld()
+def test_ending_many_subscriptions_unread_costs_what_waits_and_not_the_time_of_others() -> None:
+    world = NodeWorld(limits=Limits(withdrawn=2))
     subscriber, publisher = world.subscriber(*[("quotes", "")] * 4, credit=0), world.connect()
     world.publish(publisher, "a")
     (waiting,) = world.node.subscribers.by_link[subscriber].outbox

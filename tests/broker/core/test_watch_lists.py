@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.clients import clients
 from headgate.broker.core.kv.limits import ITEM_BYTES_MAX, PAGE_BYTES_MAX
 from headgate.broker.core.kv.messages import item_bytes
-from headgate.broker.core.limits import REFRESH_SECONDS
+from headgate.broker.core.limits import REFRESH_SECONDS, Limits
 from headgate.matching.limits import CONDITION_BYTES_MAX, IN_BYTES_MAX
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CONDITION_LENGTH_MAX, PAGE_LENGTH_MAX
@@ -55,9 +54,8 @@ def test_the_longest_condition_is_taken_and_fits_every_frame() -> None:
     assert all(len(node.rendezvous.shelf_of) == 1 for node in cluster.nodes)
 
 
-def test_what_a_broker_has_for_long_lists_is_bounded_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "LONG_CONDITIONS_BYTES_MAX", 10_000)
-    world = NodeWorld()
+def test_what_a_broker_has_for_long_lists_is_bounded_and_given_back() -> None:
+    world = NodeWorld(limits=Limits(long_conditions_bytes=10_000))
     link = world.connect()
     assert isinstance(world.say(link, make_subscribe(1, "quotes", watch(700)))[-1], Suback)
     (refused,) = world.say(link, make_subscribe(2, "quotes", watch(700, first=1)))

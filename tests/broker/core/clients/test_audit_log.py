@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from headgate.broker.core.clients.audit import ACKNOWLEDGED, AUDIT_ACKS, AUDIT_LINES, DROPPED, LOST, SENT
 from headgate.broker.core.effects import Note
 from headgate.broker.core.inputs import WallClock
-from headgate.broker.core.limits import AUDIT_ACK_SECONDS, AUDIT_SECONDS
+from headgate.broker.core.limits import AUDIT_ACK_SECONDS, AUDIT_SECONDS, Limits
 from headgate.protocol.data import LogKind, Row, decode_column
 from headgate.protocol.messages import Credit, Deliver, Goodbye, Mode, Ping, Unsubscribe
 from tests.support.builders import make_publish, make_subscribe, quote_batch
@@ -178,9 +176,8 @@ def test_who_does_not_acknowledge_is_asked_until_it_does() -> None:
     assert {world.node.timers.when(key) for key in (AUDIT_ACKS, AUDIT_LINES)} == {float("inf")}
 
 
-def test_what_is_remembered_of_deliveries_on_their_way_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.clients.audit.AUDIT_FLIGHT_EVENTS_MAX", 2)
-    world = Audit()
+def test_what_is_remembered_of_deliveries_on_their_way_is_bounded() -> None:
+    world = Audit(limits=Limits(audit_flight_events=2))
     subscriber, publisher = world.subscriber(("quotes", "")), world.connect()
     for price in range(4):
         world.quote(publisher, price)
@@ -320,9 +317,8 @@ def test_what_the_disk_does_not_take_is_written_again() -> None:
     assert [one["action"] for one in world.changes] == ["subscribe"]
 
 
-def test_what_cannot_be_kept_either_is_said_with_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.clients.audit.AUDIT_ROWS_KEPT_MAX", 0)
-    world = Audit()
+def test_what_cannot_be_kept_either_is_said_with_alarm() -> None:
+    world = Audit(limits=Limits(audit_rows_kept=0))
     world.subscriber(("quotes", ""))
     world.prompt = False
     world.settle()
@@ -347,9 +343,8 @@ def test_without_a_disk_nothing_is_gathered() -> None:
     world.node.validate()
 
 
-def test_many_lines_are_several_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.clients.audit.BATCH_EVENTS_MAX", 32)
-    world = Audit()
+def test_many_lines_are_several_rows() -> None:
+    world = Audit(limits=Limits(batch_events=32))
     world.subscriber(*[("quotes", "")] * 5)
     world.quote(world.connect(), *range(20))
     world.settle()

@@ -8,6 +8,7 @@ import pytest
 
 from headgate.broker.core.effects import Close
 from headgate.broker.core.inputs import LinkPaused, LinkResumed, Received
+from headgate.broker.core.limits import Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT, TEXT_LENGTH_MAX
 from headgate.protocol.messages import (
@@ -110,9 +111,8 @@ def test_more_received_than_was_sent_is_refused_and_the_session_stays() -> None:
     )
 
 
-def test_too_many_sessions_are_turned_away_and_old_ones_may_still_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.clients.clients.SESSIONS_MAX", 2)
-    world = NodeWorld()
+def test_too_many_sessions_are_turned_away_and_old_ones_may_still_come_back() -> None:
+    world = NodeWorld(limits=Limits(sessions=2))
     first = world.connect()
     key = world.key(first)
     world.connect()
@@ -178,9 +178,8 @@ def test_stored_is_refused_until_there_is_a_log_and_the_sequence_goes_on() -> No
     assert answers[-1] == Puback(2)
 
 
-def test_too_many_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.delivery.streams.STREAMS_MAX", 1)
-    world = NodeWorld()
+def test_too_many_streams_are_refused() -> None:
+    world = NodeWorld(limits=Limits(streams=1))
     link = world.connect()
     world.publish(link, "a")
     assert error_in(world.say(link, make_publish(2, quote_batch("alerts")))).code == ErrorCode.LIMIT
@@ -316,10 +315,9 @@ def test_two_clients_may_use_the_same_number() -> None:
     assert [world.delivered(link) for link in links] == [[], [(1, "a")]]
 
 
-@pytest.mark.parametrize("bound", ["SUBSCRIPTIONS_PER_SESSION_MAX", "SUBSCRIPTIONS_MAX"])
-def test_too_many_subscriptions_are_refused(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"headgate.broker.core.clients.clients.{bound}", 2)
-    world = NodeWorld()
+@pytest.mark.parametrize("bound", ["subscriptions_per_session", "subscriptions"])
+def test_too_many_subscriptions_are_refused(bound: str) -> None:
+    world = NodeWorld(limits=Limits(**{bound: 2}))
     link = world.subscriber(("quotes", ""), ("quotes", ""))
     assert error_in(world.say(link, make_subscribe(3))).code == ErrorCode.LIMIT
     world.say(link, Unsubscribe(9, 1))

@@ -9,7 +9,7 @@ import pytest
 from headgate.broker.core.clients import inquiries
 from headgate.broker.core.clients.inquiries import INQUIRED
 from headgate.broker.core.deferred import Deferred
-from headgate.broker.core.limits import INQUIRY_SECONDS_MAX
+from headgate.broker.core.limits import INQUIRY_SECONDS_MAX, Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import PAGE_LENGTH_MAX
 from headgate.protocol.messages import Answer, Ask, Control, Error
@@ -110,8 +110,7 @@ def test_a_broker_that_dies_is_no_longer_waited_for() -> None:
 
 
 def test_a_broker_that_never_answers_is_given_up_and_not_asked_on_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiries, "INQUIRIES_PER_BROKER_MAX", 2)
-    cluster = NodeCluster(2)
+    cluster = NodeCluster(2, limits=Limits(inquiries_per_broker=2))
     monkeypatch.setattr("headgate.broker.core.node.answer_of", lambda node, verb, arguments, now: Deferred())
     client = cluster.connect("b0")
     before = cluster.now

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.clients import pages
 from headgate.broker.core.inputs import Opened
-from headgate.broker.core.limits import ASKS_PER_SESSION_MAX
+from headgate.broker.core.limits import ASKS_PER_SESSION_MAX, Limits
 from headgate.broker.core.log_state import LogState
 from headgate.protocol.client import catalogue
 from headgate.protocol.data import LogName, Row, encode_column, encode_row
@@ -82,9 +81,8 @@ def test_who_was_given_an_older_disk_does_not_hide_what_others_have_of_its_log()
     assert (now.holders, now.next) == (("b0", "b1"), 1)
 
 
-def test_the_list_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "ANSWER_ROWS_MAX", 2)
-    world = LogWorld()
+def test_the_list_is_bounded() -> None:
+    world = LogWorld(limits=Limits(answer_rows=2))
     world.feed(Opened(EPOCH, [LogState(LogName("ann", epoch, 0, "q"), 0, 1, 1, 1, 1) for epoch in range(3)]))
     link = world.connect()
     listed = [[one["epoch"] for one in world.ask(link, "logs", after=after)] for after in (0, 2)]

@@ -8,6 +8,7 @@ import pytest
 
 from headgate.broker.core.clients import answered_by
 from headgate.broker.core.inputs import LinkPaused
+from headgate.broker.core.limits import Limits
 from headgate.protocol.data import pack_record
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Deliver, Error, Interest, Mode, Puback, Publish, Stamp
@@ -291,9 +292,8 @@ def test_what_comes_before_a_broker_knows_its_streams_waits_until_it_does(monkey
 
 
 def test_what_comes_too_early_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = LogWorld(prompt=True)
+    world = LogWorld(prompt=True, limits=Limits(early_bytes=10))
     publisher = world.connect()
-    monkeypatch.setattr("headgate.broker.core.clients.publishers.EARLY_BYTES_MAX", 10)
     world.node.publishers._knows = False
     monkeypatch.setattr(world.node.cluster, "knows_streams", lambda now: False)
     said = world.say(publisher, stored(1, "x" * 20, topics="news", mode=Mode.ACCEPTED))

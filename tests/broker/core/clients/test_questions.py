@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.clients import pages, questions
 from headgate.broker.core.clients.questions import VERBS
 from headgate.broker.core.inputs import LinkPaused, Received
+from headgate.broker.core.limits import Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import FRAME_LENGTH_MAX
 from headgate.protocol.messages import Answer, Ask, Credit, Error, Hello
@@ -147,9 +147,8 @@ def test_streams_and_subscriptions_of_one_stream_alone() -> None:
     assert refusal(world, "subs", stream=5).code == refusal(world, "streams", stream=5).code == ErrorCode.BAD_REQUEST
 
 
-def test_a_page_has_so_many_rows_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "ANSWER_ROWS_MAX", 3)
-    world = NodeWorld()
+def test_a_page_has_so_many_rows_and_no_more() -> None:
+    world = NodeWorld(limits=Limits(answer_rows=3))
     world.subscriber(*[(f"stream{number}", "") for number in range(8)])
     assert len(ask(world, "streams")) == 3
     seen: list[int] = []
@@ -331,9 +330,8 @@ def test_a_name_that_is_no_stream_is_refused(stream: Any) -> None:
         assert refusal(world, verb, stream=stream, schema={}).code in (ErrorCode.BAD_REQUEST, ErrorCode.BAD_TOPIC)
 
 
-def test_schemas_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "SCHEMAS_MAX", 1)
-    world = NodeWorld()
+def test_schemas_are_bounded() -> None:
+    world = NodeWorld(limits=Limits(schemas=1))
     ask(world, "schema.put", stream="a", schema={})
     assert refusal(world, "schema.put", stream="b", schema={}).code == ErrorCode.LIMIT
     assert ask(world, "schema.put", stream="a", schema=SCHEMA)["schema"] == SCHEMA

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.broker.core.delivery import ClientSession, dissemination
+from headgate.broker.core.delivery import ClientSession
 from headgate.broker.core.delivery.dissemination import _all_routes, _by_session
+from headgate.broker.core.limits import Limits
 from headgate.protocol.data import Batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CONTROL_LENGTH_MAX, FRAME_LENGTH_MAX
@@ -67,9 +68,8 @@ def test_positions_are_dense_whether_anybody_listens_or_not() -> None:
     assert portion.origin == world.config.origin
 
 
-def test_no_portion_names_more_subscriptions_than_a_frame_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dissemination, "ROUTE_NUMBERS_MAX", 10)
-    world = NodeWorld()
+def test_no_portion_names_more_subscriptions_than_a_frame_has_room_for() -> None:
+    world = NodeWorld(limits=Limits(route_numbers=10))
     link = world.subscriber(*[("quotes", f"price > {bound}") for bound in range(5)])
     prices = [float(number % 6) for number in range(20)]
     world.say(world.connect(), make_publish(1, quote_batch(bodies=[str(n) for n in range(20)], price=prices)))
@@ -106,11 +106,8 @@ def test_batches_of_one_read_go_out_together_as_far_as_a_frame_has_room() -> Non
     assert [body[0] for _, body in deliveries_of(messages)] == ["x"] * 3 + ["y"] * 2
 
 
-def test_batches_that_go_the_same_way_are_joined_no_further_than_is_good_for_the_cache(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(dissemination, "WHOLE_EVENTS_MAX", 4)
-    world = NodeWorld()
+def test_batches_that_go_the_same_way_are_joined_no_further_than_is_good_for_the_cache() -> None:
+    world = NodeWorld(limits=Limits(whole_events=4))
     link, publisher = world.subscriber(), world.connect()
     world.say(publisher, *[make_publish(n, quote_batch(bodies=[f"{n}a", f"{n}b"])) for n in range(1, 6)])
     messages = delivers(world, link)
@@ -119,9 +116,8 @@ def test_batches_that_go_the_same_way_are_joined_no_further_than_is_good_for_the
     assert [body for _, body in deliveries_of(messages)] == [f"{n}{side}" for n in range(1, 6) for side in "ab"]
 
 
-def test_no_portion_is_larger_than_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dissemination, "BATCH_EVENTS_MAX", 3)
-    world = NodeWorld()
+def test_no_portion_is_larger_than_a_batch() -> None:
+    world = NodeWorld(limits=Limits(batch_events=3))
     link, other = world.subscriber(("quotes/a", "")), world.subscriber(("quotes/b", ""))
     batches = [quote_batch(["quotes/a", "quotes/a", "quotes/b"], [f"{n}{side}" for side in "xyz"]) for n in range(4)]
     world.say(world.connect(), *[make_publish(n, batch) for n, batch in enumerate(batches, 1)])
@@ -290,9 +286,8 @@ def test_a_session_that_ended_gets_nothing_more() -> None:
     assert world.node.statistics(world.now).outbox_events == 0
 
 
-def test_remembered_plans_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dissemination, "PLANS_MAX", 4)
-    world = NodeWorld()
+def test_remembered_plans_are_bounded() -> None:
+    world = NodeWorld(limits=Limits(plans=4))
     link = world.subscriber(*[("quotes", f"price > {bound}") for bound in range(10)])
     publisher = world.connect()
     for sequence in range(1, 11):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.delivery import Stream, Streams, StreamSettings, streams
+from headgate.broker.core.delivery import Stream, Streams, StreamSettings
 from headgate.broker.core.delivery.streams import DEFAULTS
+from headgate.broker.core.limits import TOPIC_OVERHEAD_BYTES, Limits
 from headgate.matching import TopicError, parse_pattern
+from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 
 
 def test_a_stream_takes_well_formed_topics_of_its_own() -> None:
@@ -27,10 +29,9 @@ def test_a_topic_that_does_not_belong_is_refused(topic: str, word: str) -> None:
     assert topic not in stream.known_topics
 
 
-def test_what_streams_remember_is_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound = 5 * (len("quotes/1") + streams.TOPIC_OVERHEAD_BYTES)
-    monkeypatch.setattr(streams, "KNOWN_TOPICS_BYTES_MAX", bound)
-    every = Streams()
+def test_what_streams_remember_is_bounded_together() -> None:
+    bound = 5 * (len("quotes/1") + TOPIC_OVERHEAD_BYTES)
+    every = Streams(Limits(known_topics_bytes=bound))
     both = [stream for name in ("quotes", "alerts") if (stream := every.find(name)) is not None]
     for number in range(10):
         for stream in both:
@@ -50,12 +51,12 @@ def test_interest_changes_only_when_the_attributes_do() -> None:
     assert stream.interest == ()
 
 
-def test_too_many_attributes_are_asked_for_as_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "INTEREST_ATTRIBUTES_MAX", 2)
+def test_too_many_attributes_are_asked_for_as_all() -> None:
     stream = Stream("quotes")
-    assert stream.show_interest(("a", "b", "c"))
+    many = [f"a{number}" for number in range(INTEREST_ATTRIBUTES_MAX + 1)]
+    assert stream.show_interest(many)
     assert stream.interest is None
-    assert not stream.show_interest(("a", "b", "d"))
+    assert not stream.show_interest([*many[1:], "b"])
 
 
 def test_lanes_are_forgotten_when_subscriptions_change() -> None:
@@ -65,9 +66,8 @@ def test_lanes_are_forgotten_when_subscriptions_change() -> None:
     assert stream.lanes == {}
 
 
-def test_streams_come_into_being_by_use_up_to_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "STREAMS_MAX", 2)
-    every = Streams()
+def test_streams_come_into_being_by_use_up_to_their_number() -> None:
+    every = Streams(Limits(streams=2))
     first, second = every.find("a"), every.find("b")
     assert first is not None and second is not None
     assert every.find("a") is first

@@ -7,6 +7,7 @@ import pytest
 from headgate.broker.core.delivery import GRACE
 from headgate.broker.core.delivery.subscribers import size_of
 from headgate.broker.core.inputs import LinkPaused, LinkResumed, Received, Wake
+from headgate.broker.core.limits import Limits
 from headgate.protocol.data import Portion
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Credit, Deliver, Gap, Goodbye, Hold, Unsubscribe, Welcome
@@ -61,9 +62,8 @@ def test_new_events_do_not_overtake_those_that_wait() -> None:
     assert world.delivered(subscriber) == [(1, "a"), (1, "b")]
 
 
-def test_a_long_outbox_flows_in_steps_with_others_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.delivery.subscribers.DRAIN_BYTES_PER_STEP", 1)
-    world = NodeWorld()
+def test_a_long_outbox_flows_in_steps_with_others_in_between() -> None:
+    world = NodeWorld(limits=Limits(drain_step_bytes=1))
     subscriber, publisher = world.subscriber(), world.connect()
     world.feed(LinkPaused(subscriber))
     world.publish(publisher, "a", "b", "c")
