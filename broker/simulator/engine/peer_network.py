@@ -1,15 +1,13 @@
 """Links between the brokers of a world: bytes each way through real Sessions, broken in every way a TCP link is.
 
-    dial          PeerUp at both ends after a while, or DialFailed when nobody listens, or no way leads there
-    latency       each read brings a random part of what is under way, in order
-    stalled       one direction carries nothing (a partition, perhaps of one direction only): bytes wait, and the
-                  sessions' heartbeats find the link dead
-    cut           the link breaks: what is under way is lost, and each side finds out in its own time
-    hung up       one side closed: what it wrote still arrives, then the other side learns of the end
-    host died     as hung up (a process that was killed), or in silence (a machine that lost its power)
-    still         a host that stands still reads nothing and wakes nothing; its sockets keep what comes
-
-A pipe whose reader is slow fills up; over a bound the writer's Host hears LinkPaused.
+dial          PeerUp at both ends after a while, or DialFailed when nobody listens, or no way leads there
+latency       each read brings a random part of what is under way, in order
+stalled       one direction carries nothing (a partition, perhaps of one direction only): bytes wait, and the
+              sessions' heartbeats find the link dead
+cut           the link breaks: what is under way is lost, and each side finds out in its own time
+hung up       one side closed: what it wrote still arrives, then the other side learns of the end
+host died     as hung up (a process that was killed), or in silence (a machine that lost its power)
+still         a host that stands still reads nothing and wakes nothing; its sockets keep what comes
 """
 
 from __future__ import annotations
@@ -28,14 +26,14 @@ from headgate.protocol.errors import HeadgateError
 from headgate.protocol.messages import Message
 
 from ..limits import DIAL_SECONDS_MAX, PEER_CLOSE_SECONDS
-from .network import Pipe
+from .link import End, LinkOptions, Links
 from .world import Host, World
 
 __all__ = ["PeerEnd", "PeerLink", "PeerNetwork", "PeerNetworkOptions"]
 
 
 @dataclass(frozen=True, slots=True)
-class PeerNetworkOptions:
+class PeerNetworkOptions(LinkOptions):
     """How links between brokers behave."""
 
     latency_seconds_min: float = 0.0003
@@ -45,22 +43,18 @@ class PeerNetworkOptions:
     pipe_low: int = 16 * 1024
 
 
-class PeerEnd:
+class PeerEnd(End):
     """One side of a link: what its Host holds."""
 
     def __init__(self, link: PeerLink, host: Host, number: int) -> None:
+        super().__init__(link.network, Session(Role.PEER, link.network.world.now), "peer")
         self.link = link
         self.host = host
         self.number = number
         self.other: PeerEnd
-        self.session = Session(Role.PEER, link.network.world.now)
-        self.causes: deque[tuple[type, str]] = deque()
-        """Of what was said and has not arrived: its kind, and why it was said."""
         self.told = False
-        self.paused = False
         self.stalled = False
-        self.incoming = Pipe(link.network.world, link.network.options, b"", self._arrived)
-        self._timer_at = float("inf")
+        self.causes: deque[tuple[type, str]] = deque()
         self._closing = False
         host.links[number] = self
 
@@ -82,8 +76,7 @@ class PeerEnd:
         """Nothing is read, and no clock is looked at, until it goes on."""
         self.look_at_road()
         if not still:
-            self._timer_at = float("inf")
-            self._arm()
+            self.arm(anew=True)
             self.link.look()
 
     def host_died(self) -> None:
@@ -103,9 +96,9 @@ class PeerEnd:
         data = b"".join(self.session.take())
         if data and self.link.open:
             self.other.incoming.write(data)
-            self._watch_pressure()
+            self.watch_pressure(self.number, len(self.other.incoming.waiting))
         self._look()
-        self._arm()
+        self.arm()
 
     def look_at_road(self) -> None:
         """Whether anything arrives here now."""
@@ -123,18 +116,16 @@ class PeerEnd:
             self.host.feed(LinkDown(self.number, str(self.session.failure or reason)))
         self.link.look()
 
-    def _arrived(self, data: bytes) -> None:
+    def arrived(self, part: Any) -> None:
+        """One read brought this; who has heard of the end takes nothing in."""
         if self.told:
             self.link.look()
             return
-        was_closed = self.session.closed
-        messages: list[Message] = self.session.receive(data, self.link.network.world.now)
-        if self.session.failure is not None and not was_closed:
-            self.link.network.failed("peer", self.session.failure)
+        messages = self.receive(part)
         if messages:
             self.host.feed(Received(self.number, messages, cause=self._why(messages)))
         self.flush()
-        self.other._watch_pressure()
+        self.other.watch_pressure(self.other.number, len(self.incoming.waiting))
         self.link.look()
 
     def _why(self, messages: Iterable[Message]) -> str:
@@ -147,42 +138,25 @@ class PeerEnd:
                 causes.append(said.popleft()[1])
         return join_causes(causes)
 
+    def tell(self, happened: LinkPaused | LinkResumed) -> None:
+        """The Host is told."""
+        if not self.told:
+            self.host.feed(happened)
+
+    def is_over(self) -> bool:
+        """It was told so."""
+        return self.told
+
+    def stands_still(self) -> bool:
+        """As its Host does."""
+        return self.host.paused
+
     def _look(self) -> None:
         """Once the session is over the last words have some time to go out."""
         if self.session.closed and not self._closing:
             self._closing = True
-            self.link.network.world.after(PEER_CLOSE_SECONDS, lambda: self.lose("goodbye"))
+            self.links.world.after(PEER_CLOSE_SECONDS, lambda: self.lose("goodbye"))
             self.link.look()
-
-    def _watch_pressure(self) -> None:
-        """Tell the Host, in a turn of its own, that its words pile up, or do no more."""
-        options, waiting, world = self.link.network.options, len(self.other.incoming.waiting), self.link.network.world
-        if not self.paused and waiting > options.pipe_high:
-            self.paused = True
-            world.after(0.0, lambda: self._tell(LinkPaused(self.number)))
-        elif self.paused and waiting <= options.pipe_low:
-            self.paused = False
-            world.after(0.0, lambda: self._tell(LinkResumed(self.number)))
-
-    def _tell(self, happened: LinkPaused | LinkResumed) -> None:
-        if not self.told:
-            self.host.feed(happened)
-
-    def _arm(self) -> None:
-        world, deadline = self.link.network.world, self.session.next_deadline()
-        if deadline < self._timer_at and not self.told:
-            self._timer_at = deadline
-            world.after(max(0.0, deadline - world.now), lambda: self._timer(deadline))
-
-    def _timer(self, deadline: float) -> None:
-        if self._timer_at != deadline or self.told or self.host.paused:
-            return
-        self._timer_at = float("inf")
-        now = self.link.network.world.now
-        if now < self.session.next_deadline() <= now + 1e-9:
-            now = self.session.next_deadline()  # the sum of two floats came out a little early
-        self.session.wake(now)
-        self.flush()
 
 
 class PeerLink:
@@ -220,8 +194,10 @@ class PeerLink:
         return not self.silent and not end.stalled and not end.host.paused
 
 
-class PeerNetwork:
-    """All links between brokers. `failed` hears of every failure that a session reports while it reads."""
+class PeerNetwork(Links):
+    """All links between brokers."""
+
+    options: PeerNetworkOptions
 
     def __init__(
         self,
@@ -230,10 +206,9 @@ class PeerNetwork:
         next_link: Callable[[], int],
         failed: Callable[[str, HeadgateError], None],
     ) -> None:
-        self.world = world
+        super().__init__(world, failed)
         self.options = options
         self.next_link = next_link
-        self.failed = failed
         self.links: dict[PeerLink, None] = {}
         self.hosts: dict[str, Host] = {}
         """Who listens where."""
@@ -297,7 +272,7 @@ class PeerNetwork:
         self.links[link] = None
         for end in link.ends:
             end.look_at_road()
-            end._arm()
+            end.arm()
         acceptor.feed(PeerUp(link.ends[1].number, ""))
         dialler.feed(PeerUp(link.ends[0].number, address))
 

@@ -237,7 +237,7 @@ class Script:
     def _world(self, replicas: int) -> ClusterWorld:
         peers = PeerNetworkOptions(_LATENCY_SECONDS, _LATENCY_SECONDS, 1.0)
         world = ClusterWorld(1, Topology(replicas=replicas, peers=peers), (self._watch,), self._failed)
-        world.clients.options = NetworkOptions(True, _LATENCY_SECONDS, _LATENCY_SECONDS, 1.0)
+        world.clients.options = NetworkOptions(_LATENCY_SECONDS, _LATENCY_SECONDS, 1.0)
         world.prepare = self._prepare
         return world
 

@@ -124,7 +124,7 @@ def test_a_client_that_never_reads_is_given_up_after_two_heartbeats() -> None:
 def test_a_violation_is_reported_by_the_side_that_found_it() -> None:
     setting = Setting()
     setting.world.run_for(0.5)
-    setting.connection._up.write(b"\x00\x00\x00\x01\xc1")
+    setting.connection.broker.incoming.write(b"\x00\x00\x00\x01\xc1")
     setting.world.run_for(5.0)
     assert setting.failures[0][0] == "broker"
     assert type(setting.client.heard[-1]) is Error

@@ -144,7 +144,7 @@ def test_a_session_that_finds_fault_is_a_violation() -> None:
     run = BrokerScenario(BrokerOptions(1, steps=300))
     with pytest.raises(Violation, match="CleanProtocol"):
         connection = run.network.dial(run.host, run.clients[0])
-        connection._down.write(b"\x00\x00\x00\x02\x91\x02")
+        connection.client.incoming.write(b"\x00\x00\x00\x02\x91\x02")
         run.world.run_for(1.0)
 
 
