@@ -1,7 +1,6 @@
 """Every message of the wire as a small slotted dataclass: the vocabulary of the system. SPEC.md tells the bytes.
 
-What only brokers say to each other is in `peer_messages.py`, what is about logs in `log_messages.py`; both are
-registered here. A PUBLISH with a stamp has a type number of its own, PRODUCE, and is the same message.
+A PUBLISH with a stamp has a type number of its own, PRODUCE, and is the same message.
 
 Messages are never changed after they were made (the simulator passes them through the codec to see that).
 """
@@ -133,7 +132,7 @@ class Forward:
 # The messages about logs: who published a batch, one chunk of a log asked for and given, a row for another's disk.
 #
 # Reading is by pull: one READ_LOG, one LOG_CHUNK, and whoever wants more asks on from `next`. So a reader sets the
-# pace and a broker holds nothing for it. What the rows are is told in `log_rows.py`; here they are bytes.
+# pace and a broker holds nothing for it. What the rows are is told in `data/log_rows.py`; here they are bytes.
 
 
 @dataclass(slots=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.support import house_map
+from tests.support import house_map, tidy
 
 ROOT = Path(__file__).resolve().parent.parent
+CODE = ("broker", "protocol", "matching", "ops", "headgate", "pyspark_headgate.py")
 
 
 def document(path: str) -> str:
@@ -126,3 +128,52 @@ def test_architecture_names_files_that_there_are() -> None:
     rooted = r"`((?:broker|matching|ops|protocol|tests|docker)/[\w/.-]+)`"
     missing = sorted({path for path in re.findall(rooted, document("ARCHITECTURE.md")) if not (ROOT / path).exists()})
     assert not missing, f"ARCHITECTURE.md names {missing}, which there are not"
+
+
+def dead_files(path: str, source: str, files: Collection[str]) -> list[str]:
+    """Files that a file names, as `x.py` at the root or beside it, or with a folder, and that there are not."""
+    beside = path.rpartition("/")[0]
+    return [
+        name
+        for name in re.findall(r"`([\w./-]*\w\.py)`", source)
+        if name not in files
+        and f"{beside}/{name}" not in files
+        and not ("/" in name and any(one.endswith(f"/{name}") for one in files))
+    ]
+
+
+def unknown_steps(manual: str, known: Iterable[str]) -> list[str]:
+    """Words in the order of reading of a face that are neither files, folders nor classes of its room."""
+    orders = re.findall(r"Order of reading[:,](.*?)(?:\n\n|\Z)", manual, flags=re.DOTALL)
+    return [word for order in orders for word in re.findall(r"`([^`]+)`", order) if word not in set(known)]
+
+
+def known_in(room: Path) -> set[str]:
+    """Files, folders and classes of a room."""
+    sources = [file.read_text(encoding="utf-8") for file in room.glob("*.py")]
+    classes = {name for source in sources for name in re.findall(r"^class (\w+)", source, flags=re.MULTILINE)}
+    return classes | {one.name.removesuffix(".py") for one in room.iterdir()} | {one.name for one in room.glob("*.md")}
+
+
+def test_the_code_names_files_that_there_are() -> None:
+    files = {*tidy.python_files(ROOT, [*CODE, "tests", "docker"])}
+    dead = {path: dead_files(path, document(path), files) for path in tidy.python_files(ROOT, CODE)}
+    assert len(dead) > 300
+    assert not any(dead.values()), {path: names for path, names in dead.items() if names}
+
+
+def test_orders_of_reading_name_what_is_in_the_room() -> None:
+    faces = [ROOT / path for path in tidy.python_files(ROOT, CODE) if path.endswith("__init__.py")]
+    manuals = {face.parent: ast.get_docstring(ast.parse(face.read_text(encoding="utf-8"))) or "" for face in faces}
+    assert sum("Order of reading" in manual for manual in manuals.values()) >= 15
+    unknown = {str(room): unknown_steps(manual, known_in(room)) for room, manual in manuals.items()}
+    assert not any(unknown.values()), {room: words for room, words in unknown.items() if words}
+
+
+def test_a_file_that_went_is_found() -> None:
+    files = ["setup.py", "a/b/c.py", "a/b/d.py", "a/e/f.py"]
+    source = '"""See `d.py`, `e/f.py`, `b/c.py`; and `f.py`, `gone.py`."""\n# and `x/c.py`, `setup.py`\n'
+    assert dead_files("a/b/c.py", source, files) == ["f.py", "gone.py", "x/c.py"]
+    assert unknown_steps("Does x.\n\nOrder of reading: `one` (`Two`), then\n`three`.\n\n`four`", ["one", "Two"]) == [
+        "three"
+    ]

@@ -372,6 +372,7 @@ def test_a_form_near_a_banned_one_is_fine(rule: Callable[[str, ast.AST], Iterato
     [
         *("# TO" + "DO later", "FIX" + "ME", "/ho" + "me/ann/data", "see /ro" + "ot/x", "(/wo" + "rk/main)"),
         *("C:" + "\\Users\\ann", "--index" + "-url x", "https://py" + "pi.org/simple", "x @ fi" + "le:///a"),
+        *("See the head of " + "this file.", "Asserts what must " + "always hold."),
     ],
 )
 def test_a_banned_text_is_found(line: str) -> None:

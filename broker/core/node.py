@@ -6,7 +6,8 @@
     node.validate()                          asserts the invariants of every part
 
 The parts (streams, subscribers, dissemination, clients) hold their own state and append to one list of effects. What
-can happen is the table `_inputs`, what a client can say the table of `clients.py`: the broker's tables of contents.
+can happen is the table `_inputs`, what a client can say the table of `clients/clients.py`: the broker's tables of
+contents.
 """
 
 from __future__ import annotations
@@ -256,7 +257,7 @@ class Node:
         return statistics_of(self, now)
 
     def validate(self) -> None:
-        """Asserts what must always hold, in every part and between them."""
+        """Asserts the invariants of every part, and those between parts."""
         assert not self.effects
         self.streams.validate()
         self.subscribers.validate()

@@ -42,7 +42,7 @@ class StoreFailed(LogStoreError):
 
 
 class LogStore(Protocol):
-    """Keeps logs for a host; the contract of the six calls is above."""
+    """Keeps rows on disk: what the core asks of whoever stores its logs."""
 
     def open(self) -> Opened:
         """What the store holds."""

@@ -49,7 +49,10 @@ def disk_space(directory: Path) -> DiskSpace | None:
 
 
 class Reserve:
-    """See the head of this file. `beside` is the file whose size comes on top: it is written anew as a whole."""
+    """Keeps a file of ballast on the disk, whose room is given to small files when the disk is full.
+
+    `beside` is the file whose size comes on top: it is written anew as a whole.
+    """
 
     def __init__(self, directory: Path, beside: Path, space: Callable[[Path], DiskSpace | None] = disk_space) -> None:
         self._path = directory / "reserve"

@@ -10,7 +10,7 @@ Python expressions, T ("it is TRUE") and F ("it is FALSE"), and
 so one expression of the size of the condition remains, with T or F of its predicates at the leaves. Python's own
 operators differ from ours at the edges only (unlike types, True = 1, NaN, integers beyond 64 bits); a leaf that
 compares an attribute with a literal is written out with just the guards that its literal needs, and every other leaf
-calls `values.py`.
+calls `matching/values.py`.
 
 **Shapes.** No text of a client gets into the source: attributes are the arguments v0, v1, ... and literals the defaults
 of the arguments c0, c1, .... Conditions that differ in literals only have the same source, which is compiled once; each

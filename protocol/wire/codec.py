@@ -1,6 +1,6 @@
 """Message <-> the msgpack array inside a frame.
 
-Most messages are their fields in order behind their type number, so one table checks and builds them (`fields.py`).
+Most messages are their fields in order behind their type number, so one table checks and builds them (`FIELDS`).
 PUBLISH and DELIVER are written out: they carry the traffic. DELIVER is put together from three parts, the routes of
 this connection, the head of the portion, which is encoded once however many connections get it, and its records.
 

@@ -67,7 +67,7 @@ class FakeSession:
 
 
 class FakeBroker:
-    """See the head of this file."""
+    """Speaks as a broker to clients, and goes wrong when it is told to."""
 
     def __init__(self, name: str = "fake") -> None:
         self.name = name

@@ -57,7 +57,7 @@ class Options:
 
 
 class Run:
-    """See the head of this file."""
+    """Plays one seed and checks the promises at every event."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

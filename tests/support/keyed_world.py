@@ -54,7 +54,7 @@ class Membership:
 
 
 class World(engine.World):
-    """See the head of this file."""
+    """Runs keyed stores over links with delays, and breaks, stops and starts them."""
 
     def __init__(self, seed: int, replicas: int, safeguards: frozenset[Safeguard] = SAFEGUARDS) -> None:
         super().__init__(seed)

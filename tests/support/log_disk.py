@@ -44,7 +44,7 @@ class _Rows:
 
 
 class Disk:
-    """See the head of this file."""
+    """Keeps rows in memory, and answers when the test says so."""
 
     def __init__(self, broker: str = "broker-1", epoch: int = EPOCH) -> None:
         self.broker = broker

@@ -99,7 +99,10 @@ class Client:
 
 
 class NodeCluster(World):
-    """See the head of this file. `seeds` are names; brokers of a cluster without any are alone for ever."""
+    """Runs several Nodes whose links a test holds in its hands.
+
+    `seeds` are names; brokers of a cluster without any are alone for ever.
+    """
 
     def __init__(self, brokers: int = 0, seed: int = 1, check_every: int = 1, **config: Any) -> None:
         super().__init__(seed, now=1_000.0)

@@ -12,7 +12,7 @@ __all__ = ["StoreTwin"]
 
 
 class StoreTwin:
-    """See the head of this file."""
+    """Keeps every row in a list, and answers by looking at all of them."""
 
     def __init__(self) -> None:
         self.rows: dict[LogName, list[Append]] = {}

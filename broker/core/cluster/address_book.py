@@ -16,7 +16,7 @@ __all__ = ["Acquaintances"]
 
 
 class Acquaintances:
-    """See the head of this file."""
+    """Remembers addresses of other brokers: whom to dial, and whom to keep over restarts."""
 
     def __init__(self) -> None:
         self.own = ""

@@ -403,7 +403,7 @@ class Cluster:
         self._refresh(now)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that routing table, store and links are sound, and that no event was left behind."""
         self.table.validate()
         self.keyed.validate()
         self.peers.validate()

@@ -8,7 +8,7 @@ is nobody, or that it has seen everybody:
                     out, and what it took for its own would be others'
     alone, linked   we slept and have not heard yet what became of the others: nothing new is told
     in a mesh       after the same brokers were there for STILL_SECONDS: the first greeting names but a few
-    in a ring       when the broker before us has adopted us (`ring.py`)
+    in a ring       when the broker before us has adopted us (`membership/ring.py`)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Standing"]
 
 
 class Standing:
-    """See the head of this file."""
+    """Decides when a broker may begin to answer: at once when it is alone, else when others took it in."""
 
     def __init__(self, me: int, config: NodeConfig, acquaintances: Acquaintances, now: float) -> None:
         self._me = me

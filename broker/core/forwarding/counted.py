@@ -8,13 +8,13 @@ For a stream with counted subscriptions, beside what `forwarding.py` does for th
              Nobody just now, or no answer in ASK_AGAIN_SECONDS: it is asked again, of whoever answers then
     count    all lists are here: who is on as many of a row's lists as it has attributes is a candidate (`counting.met`)
     go out   in the order in which the batches of the stream were accepted: our own clients' candidates are checked
-             here (`counting_check.py`), the others go to their homes as DELIVERs, which check theirs
+             here (`placement/counting_check.py`), the others go to their homes as DELIVERs, which check theirs
 
 Why an event published after SUBACK is seen: the subscription's items were confirmed on all of their keys by then, and a
-list comes only from a broker whose scope covers the key when it answers, which knows them (`keyed.py`). Lists are read
-at different moments, so a subscription that comes or goes meanwhile may be met too seldom; nothing is promised of that
-one. It is never met too often: it is on one list of a shelf, however often that list comes. And nothing is delivered
-twice, because a row is counted here and nowhere else.
+list comes only from a broker whose scope covers the key when it answers, which knows them (`kv/store.py`). Lists are
+read at different moments, so a subscription that comes or goes meanwhile may be met too seldom; nothing is promised of
+that one. It is never met too often: it is on one list of a shelf, however often that list comes. And nothing is
+delivered twice, because a row is counted here and nowhere else.
 
 A list that nobody can give within WAITING_SECONDS_MAX makes the rows that ask for it lost: counted, and announced. What
 the other lists of those rows say is delivered all the same.

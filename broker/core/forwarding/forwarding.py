@@ -9,11 +9,11 @@ when nobody can say at this moment. So a batch falls into
 
 Whoever gets a FORWARD does the same with the shelves that it names. The parts of one split never overlap, so nothing
 is matched twice, whatever two brokers think of each other's keys; and nothing is matched where the answer may be out
-of date, because a place is HERE only while our copy is known to be current (`keyed.py`).
+of date, because a place is HERE only while our copy is known to be current (`kv/store.py`).
 
 In a cluster where everybody holds everything (three brokers, two replicas) every place is HERE, and none of this runs.
 
-Of a stream with counted subscriptions each batch is also gathered for (`counting_gather.py`): that sends no FORWARDs.
+Of a stream with counted subscriptions each batch is also gathered for (`counted.py`): that sends no FORWARDs.
 
 A match of a subscription whose home is another broker goes there as a DELIVER, with the home's numbers. What the home
 gets is sorted by its own clients' sessions. What is lost with a link or a broker on the way is counted by who sent it,

@@ -3,7 +3,7 @@
     topic   depth                             under the first so many levels of the topic: `quotes/NYSE`
     equal   attribute                         under the value of the attribute
     range   attribute, min, max, precision    along the arc of the attribute, cell by cell (`keys.py`)
-    count   attribute                         as `equal`, for subscriptions that are counted (`counting.py`)
+    count   attribute                         as `equal`, for subscriptions that are counted (`placement/counting.py`)
     count   attribute, min, max, precision    as `range`, for the same
 
 A subscription rests on one shelf, at one key or at several; one that is counted rests on one for each attribute. On
@@ -204,7 +204,7 @@ class KeyMemory:
         self.spent -= self._sizes.pop(id(table), 0)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that the memory of all tables is counted, and within its bound."""
         assert self._tables.keys() == self._sizes.keys()
         assert self.spent == sum(self._sizes.values()) <= self._bytes_max
 

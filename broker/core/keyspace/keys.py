@@ -23,9 +23,9 @@ alone makes it right, so it holds for any value, whatever was declared:
 * The paper divides by maximum - minimum, which lays the maximum on the minimum's place. Here the maximum is the last
   cell *before* the start comes round again.
 
-The planner asks for the one key, or the arc, of a subscription's anchor; `keyed.py` walks the arc, and each broker
-that owns a key of it stores the subscription once: on N brokers about `share * N + 1` copies. An event visits
-`equality_key` or `Domain.key` of each attribute class in use, and the `prefix_key` of each depth in use.
+The planner asks for the one key, or the arc, of a subscription's anchor; the store of keys (`kv/store.py`) walks the
+arc, and each broker that owns a key of it stores the subscription once: on N brokers about `share * N + 1` copies. An
+event visits `equality_key` or `Domain.key` of each attribute class in use, and the `prefix_key` of each depth in use.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class RoutingTable:
         return Step(None, Way.ARRIVED)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that successors and predecessor are among the known brokers, in the order of the ring."""
         assert self.broker not in self.known
         assert set(self.successors) <= set(self.known)
         assert self.predecessor is None or self.predecessor in self.known

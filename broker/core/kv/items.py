@@ -50,7 +50,7 @@ def digest_of(item: Item) -> int:
 
 
 class Items:
-    """See the head of this file."""
+    """Holds items by name, merges versions of them, and finds those of an arc."""
 
     def __init__(self, effects: list[KeyedEffect], timers: Timers, limits: KvLimits = DEFAULT_LIMITS) -> None:
         self._effects = effects
@@ -147,7 +147,7 @@ class Items:
         return tally
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that tombstones and the tallies of arcs are those of the items, within their bounds."""
         assert len(self.table) <= self._items_max
         assert len(self._tombstones) <= self._tombstones_max
         assert set(self._tombstones) == {name for name, item in self.table.items() if item.value is None}

@@ -158,7 +158,7 @@ class Leases:
         self._ask(now)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that each promise is by this broker or by one of its siblings."""
         assert self._asked.keys() == self._asked_for.keys()
         assert all(one.arbiter == self._me or one.arbiter in self._siblings for one in self._promises)
 

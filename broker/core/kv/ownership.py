@@ -281,7 +281,7 @@ class Ownership:
         self._timers.at("ownership", min(waits, default=float("inf")))
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that the pieces of the arc follow one another from this broker backwards."""
         last = self._me
         for piece in self.pieces:
             assert piece.stretch.last == last

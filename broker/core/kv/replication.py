@@ -123,7 +123,7 @@ class Pendings:
             pending.waiting = dict.fromkeys([*kept, *new])
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that each put has one number, and that there are no more of them than may be."""
         assert len(self._by_number) <= self._writes_max
         assert sorted(self._by_put.values()) == sorted(self._by_number)
 
@@ -356,7 +356,7 @@ class Siblings:
         return sum(len(sibling.awaited) for sibling in self._present.values())
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that no sibling has acknowledged more than it was sent, and that what is awaited is in order."""
         for sibling in self._present.values():
             assert sibling.copied <= sibling.sequence
             assert list(sibling.awaited) == sorted(sibling.awaited, key=lambda pair: pair[0])
@@ -698,7 +698,7 @@ class Replicas:
         self._timers.at(("replica", replica.owner), min(replica.ask_at, replica.heard_at + self._limits.retain_seconds))
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that copies are within their bounds, and that a fresh one has an arc."""
         assert len(self.held) <= self._limits.replicas
         for replica in self.held.values():
             assert replica.piece is not None or not replica.seen

@@ -233,7 +233,7 @@ class Keyed:
         )
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that every part is sound, and that nothing is left unsaid."""
         parts = (self.items, self.puts, self.broadcasts, self.replicas, self.leases, self.ownership)
         for part in (*parts, self.pendings, self.siblings):
             part.validate()

@@ -175,7 +175,7 @@ class Puts:
         self._timers.at("puts", look_at)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that items that wait are counted right, and that no part that is done is kept."""
         waiting = [part for ticket in self._tickets.values() for part in ticket.parts.values()]
         assert self.items_waiting == sum(len(part.items) for part in waiting) <= self._limits.put_items_waiting
         assert all(ticket.parts for ticket in self._tickets.values())

@@ -1,8 +1,8 @@
 """Events between two brokers: credit, what waits, what is under way, and an exact account of what was lost.
 
 Both kinds of events share the credit and the count of a link. DELIVERs wait in the session's outbox and are handled by
-`subscribers.py`, like those of any client. FORWARDs wait here, within the same bounds; what was sent of them stands in
-the *ledger* until the other side is done with it.
+`delivery/subscribers.py`, like those of any client. FORWARDs wait here, within the same bounds; what was sent of them
+stands in the *ledger* until the other side is done with it.
 
     sent          events that went out, in this life of both        session.sent
     arrived       those that came in there: the first CREDIT of a link says it, and the sender counts on from there
@@ -272,7 +272,7 @@ class PeerTraffic:
         self._effects.append(Send(info.link, Credit(min(info.got + _WINDOW, CREDIT_MAX), received)))
 
     def validate(self, infos: list[PeerInfo]) -> None:
-        """Asserts what must always hold."""
+        """Asserts that ledgers ascend, that outboxes are counted right, and that nothing waits that may be sent."""
         for info in infos:
             assert info.forwards_bytes == sum(map(_size, info.forwards)) <= self._config.outbox_bytes
             assert info.handled <= info.got

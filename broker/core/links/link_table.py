@@ -21,7 +21,7 @@ older one of the same life: the other side has found out that it is dead.
 
 A broker is known by its name: its identifier is the hash of it. A newer *life* of a broker takes the place of an older
 one that is gone; a second broker of the same name, one of another cluster and one that is set up in another way are
-turned away (`peer_greeting.py`). What others say when they turn this one away is kept for a while in `refusals`.
+turned away (`greeting.py`). What others say when they turn this one away is kept for a while in `refusals`.
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ class PeerLinks:
             self._effects.append(Note("broker refused", {"address": address, "reason": text}, alarming=True))
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that the tables by link, by identifier and of sessions agree."""
         for link, info in self.by_link.items():
             assert info.link == link and self.by_identifier[info.identifier] is info
             assert link not in self.openings

@@ -6,8 +6,8 @@
     acknowledge   what came from it is done with
     handle, wake  inputs of the host, and time
 
-What other brokers say goes to the hooks. How a link comes about is in `peer_links.py`, whom to dial and when in
-`peer_dials.py`, the account of events in `peer_traffic.py`.
+What other brokers say goes to the hooks. How a link comes about is in `link_table.py`, whom to dial and when
+in `dialer.py`, the account of events in `flow.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["PeerHooks", "PeerInfo", "Peers"]
 
 
 class Peers:
-    """See the head of this file."""
+    """Carries messages and events to other brokers, and from them to the parts they are for."""
 
     def __init__(
         self,
@@ -276,6 +276,6 @@ class Peers:
             self._links.gone(info, text, now)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that links and the accounts of their events are sound."""
         self._links.validate()
         self.traffic.validate(list(self.by_identifier.values()))

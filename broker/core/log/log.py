@@ -3,7 +3,7 @@
 A batch of a stored stream goes through these stages, and never back:
 
     appended    it has a place: position (broker, epoch, stream, number) and event ids; the disk was asked to keep it
-    on disk     our own disk has it, synced: now it is matched and delivered, and siblings get it (`log_copies.py`)
+    on disk     our own disk has it, synced: now it is matched and delivered, and siblings get it (`leader.py`)
     safe        k disks have it: our own and those of k - 1 siblings
 
 PUBACK of a batch in mode `stored` goes out when it is safe; in mode `accepted` at once. So
@@ -74,7 +74,7 @@ WAITERS = "waiters"
 #           k disks         ours           asked of our disk
 #
 # Of a log of events of our own the rows behind `safe` may be taken back: a producer that did not hear that they are
-# safe may have sent them again to another broker, and then those are the ones that count (`log_tails.py`). So they are
+# safe may have sent them again to another broker, and then those are the ones that count (`reconcile.py`). So they are
 # not read before they are safe. Only rows with a stamp can be taken back, and what stands behind them; what stands
 # before the first of these may be read like the rest. `safe` says what was safe once: that does not end when a sibling
 # goes.

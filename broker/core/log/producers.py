@@ -17,7 +17,7 @@ Whose disk has lost something does not know how far a producer has come, not eve
 the others say; only who never had company has nothing but his own table. A disk with nothing on it may be one that has
 lost everything: it does not count before everybody else was heard, and copies are whole again.
 
-What was not acknowledged may be on the disk of a broker that is down, and again elsewhere: see `log_tails.py`.
+What was not acknowledged may be on the disk of a broker that is down, and again elsewhere: see `reconcile.py`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ both are alone, the older one goes: its producer had left.
 The rule for a row with a stamp of ours behind `safe`, when brokers see each other again:
 
     doubted      nothing of its log goes to siblings, and nothing behind `safe` is read, until this is settled
-    asked        every broker that there is a link to says whether another log has events of it (`log_claims.py`), and
+    asked        every broker that there is a link to says whether another log has events of it (`Claims` below), and
                  closes the producer: from then on it cannot go on there before we were asked as well
     taken back   one has: the log ends before this row. It is put aside on the disk, with all that its producer sent
                  behind it and sends again; what others sent goes on in a log of a new epoch, under the same event ids
@@ -181,7 +181,7 @@ class _Ascending:
 # Logs of the one who asks that he does not know himself: his disk is an older one (a backup that was put back), and he
 # may have taken these rows into a later epoch in a life that it has forgotten.
 #
-# Who is told less than there is keeps a row that another log has. So an answer is never cut short, and `log_spans.py`
+# Who is told less than there is keeps a row that another log has. So an answer is never cut short, and `Spans`
 # makes as few spans of it as may be.
 #
 # The answer comes from the disk, row by row from `since` on, because what was said in earlier lives counts as well.

@@ -17,7 +17,7 @@ __all__ = ["Identity"]
 
 
 class Identity:
-    """See the head of this file."""
+    """Holds which member this broker is, numbers its questions, and gathers what it says."""
 
     def __init__(self, me: Member, seeds: Sequence[str], config: ChordConfig, random: Random) -> None:
         self.me = me

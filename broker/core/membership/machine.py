@@ -7,18 +7,18 @@
     chord.validate()
 
 A broker is in one of two roles. In the **mesh** it is in no ring: it greets the others (`mesh.py`), opens a ring with
-them when they are list length + 1, or joins a ring that it hears of (`joining.py`). In the **ring** it is a member
-(`ring.py`) and asks now and then whether there is a second ring (`healing.py`, with `walk.py`). Going from the ring
-back to the mesh, for whatever reason, ends a life: the broker is *reborn* in the next incarnation, since to the others
-the former member is dead, and the dead do not come back.
+them when they are list length + 1, or joins a ring that it hears of (`Joining` in `ring.py`). In the **ring** it is a
+member (`ring.py`) and asks now and then whether there is a second ring (`merge.py`, with `lookup.py`). Going from the
+ring back to the mesh, for whatever reason, ends a life: the broker is *reborn* in the next incarnation, since to the
+others the former member is dead, and the dead do not come back.
 
 What is assumed (reliability 1.3): A1 brokers do not lie and have different names. A2 who does not answer is dead; who
 was only slow is fenced, finds out, and comes back as another member. A3 a failure leaves every member a live entry in
 its list. A4 a principal does not fail when only list length + 1 are left. When the world breaks A3 or A4 a broker that
 has lost everybody starts over from its seeds, and so the cluster recovers, but for a while keys may have two owners.
 
-`cluster.py` owns one Chord, hands it the letters that peers' links bring and its own Wake as Tick, and takes its
-effects to the parts beside it: Post to the links, and after each step neighbours and `owning()` to the keyed store
+`cluster/cluster.py` owns one Chord, hands it the letters that peers' links bring and its own Wake as Tick, and takes
+its effects to the parts beside it: Post to the links, and after each step neighbours and `owning()` to the keyed store
 and the routing table. Incarnations need no record: a broker's life, which is one, stands before its rebirths.
 """
 
@@ -81,7 +81,7 @@ class ChordStatus:
 
 
 class Chord:
-    """See the head of this file."""
+    """Decides who the members of the ring are: the membership machine of one broker."""
 
     def __init__(self, me: Member, seeds: Sequence[str], config: ChordConfig, random: Random, now: float) -> None:
         self.identity = Identity(me, seeds, config, random)
@@ -208,7 +208,7 @@ class Chord:
         return ChordStatus(self.me, role, self.members(), dead, since, self.owning().serving)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that the broker is in one role, mesh or ring, and that its ring is sound."""
         assert (self.ring is None) != (self.mesh is None)
         assert (self.ring is None) == (self.healing is None)
         assert self.joining is None or self.mesh is not None

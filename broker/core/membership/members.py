@@ -4,8 +4,8 @@ A member is one *incarnation* of a broker: when a broker restarts, or was declar
 under a higher incarnation and is another member, directly after its former self. So no member ever comes back, which
 is what the proof of the protocol wants (reliability 1.3, A1, A5), and still a broker keeps its place on the ring.
 
-Members are ordered by (identifier, incarnation, padding), and `between` of `identifiers.py` works on them. A member is
-made once, by the broker it is, and only copied by others; so equal members have equal addresses.
+Members are ordered by (identifier, incarnation, padding), and `between` of `keyspace/identifiers.py` works on them. A
+member is made once, by the broker it is, and only copied by others; so equal members have equal addresses.
 
 *Padding.* A list that loses its head is filled up with `last + 1`: an artificial member directly after the last
 entry. Nobody can lie between the two, so the list claims nothing untrue; nobody answers for it, so it counts as dead.

@@ -30,7 +30,10 @@ View = tuple[Member, ...]
 
 
 class Mesh:
-    """See the head of this file. Exists only while the broker is in no ring."""
+    """Finds the other brokers while there is no ring, and opens one with them.
+
+    Exists only while the broker is in no ring.
+    """
 
     def __init__(self, identity: Identity, now: float) -> None:
         self.identity = identity

@@ -18,7 +18,7 @@ begins again after a random while, so two that ask each other never wait for eve
 *Not yet ours.* A new member owns its keys only after its predecessor has adopted it, that is, has notified it.
 
 Something may happen that the proof excludes: the whole list is dead (`orphaned`), or the list reaches round to
-ourselves, because fewer than r + 1 members are left (`shrunk`). Then `lost` says so, and `chord.py` starts over.
+ourselves, because fewer than r + 1 members are left (`shrunk`). Then `lost` says so, and `machine.py` starts over.
 """
 
 from __future__ import annotations
@@ -135,7 +135,10 @@ class Step:
 
 
 class Ring:
-    """See the head of this file. Exists only while the broker is a member of a ring."""
+    """Keeps predecessor and successors of one member right while others come and die.
+
+    Exists only while the broker is a member of a ring.
+    """
 
     def __init__(self, identity: Identity, predecessor: Member, successors: SuccessorList, now: float) -> None:
         self.identity = identity

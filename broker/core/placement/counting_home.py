@@ -1,6 +1,6 @@
 """Counted subscriptions at one broker: as their home, which checks candidates, and as a place where lists rest.
 
-`rendezvous.py` sees to it that they are placed, announced, refreshed and withdrawn, as all subscriptions are. This is
+`registry.py` sees to it that they are placed, announced, refreshed and withdrawn, as all subscriptions are. This is
 what is different about them: the items that they are put away as, the lists that come of items which the keyed store
 holds here, and what our own ones ask for as a whole.
 """
@@ -49,7 +49,7 @@ def read_counted(item: Item) -> tuple[str, Shelf, SubscriptionId]:
 
 
 class CountingHome:
-    """See the head of this file."""
+    """Stores the counted subscriptions of this broker's clients on their lists, and takes them off."""
 
     def __init__(self, home: int, life: int) -> None:
         self._me, self._life = home, life

@@ -73,7 +73,7 @@ class _Cells:
 
 
 class CountingLists:
-    """See the head of this file."""
+    """Answers which subscriptions are on the list of a key, from ranges of cells that were stored whole."""
 
     def __init__(self) -> None:
         self._shelves: dict[tuple[str, Shelf], _Values | _Cells] = {}
@@ -120,6 +120,6 @@ class CountingLists:
         return len({identity for one in shelves for identities in one.lists.values() for identity in identities})
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that no list is empty."""
         for shelves in self._shelves.values():
             assert shelves.lists and all(shelves.lists.values()), "an empty list is removed"

@@ -197,7 +197,7 @@ class Usage:
         return changed
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that summaries, counted streams and announcements under way agree."""
         assert not self._touched
         for name, summary in self.summaries.items():
             assert summary.uses and summary.stream == name

@@ -1,7 +1,8 @@
 """The planner: where one subscription rests. Each has one *anchor*: a shelf, and the keys on it.
 
 What an anchor must do is one thing, and it is tested as such: **whenever pattern and condition are true of an event,
-the event's key on the shelf (`shelves.py`) lies in the anchor**. How few other events come by is a matter of cost.
+the event's key on the shelf (`keyspace/dimensions.py`) lies in the anchor**. How few other events come by is a matter
+of cost.
 
 A pattern says one thing of that kind by itself: the event's topic begins with its literal prefix. A condition is asked
 what it *needs*: for each attribute, the values one of which it must have, or the cells one of which it must be in.

@@ -3,7 +3,7 @@
 For a subscription of one of our clients (we are its *home*):
 
     plan      the planner names its one anchor: a shelf, and the keys on it
-    place     an item with pattern and condition is put at these keys (`keyed.py`: owners, siblings, confirmation)
+    place     an item with pattern and condition is put at these keys (`kv/store.py`: owners, siblings, confirmation)
     announce  if it is the first of this home on that shelf of the stream, or the first to read some attribute, an item
               that says so is put on the whole ring: it is *in use* now
     in force  when all of that is confirmed SUBACK is sent: what is published after that, anywhere, is seen
@@ -426,7 +426,7 @@ class Rendezvous:
             self._refresh_at = now + self._refresh_seconds
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that each subscription that rests here is in its index, in its dimension, and has a session."""
         assert {held.identity for held in self._held.values()} == self.shelf_of.keys()
         indexed = sum(len(stream.index) for stream in self._streams.by_name.values())
         assert indexed == len(self.shelf_of)

@@ -14,7 +14,7 @@ SQLite makes its own within a commit, and does not say when one fails.
 
 A full disk cannot be emptied without room: a trim is written to log.db-wal before it frees anything, and what is in
 log.db-wal may need as much again in log.db before its place can be used anew. So the log stops before the disk is full,
-leaving a margin (`disk_room.py`). For rows of so many bytes there must be free
+leaving a margin (`daemon/disk_room.py`). For rows of so many bytes there must be free
 
     size + what log.db-wal holds + size + margin    at first: for the rows in log.db-wal, and all of it in log.db later
     growth + the larger of size and margin          else: log.db-wal is taken over and cut to nothing before that.
@@ -72,7 +72,10 @@ _SWEEP = "DELETE FROM entry WHERE place IN (SELECT place FROM entry WHERE place 
 
 
 class SqliteLogStore:
-    """See the head of this file, and `broker/core/store.py` for the calls. One caller at a time."""
+    """Keeps the rows of every log, and what is known of producers, in one SQLite file.
+
+    `broker/core/store.py` has the calls. One caller at a time.
+    """
 
     def __init__(
         self,
@@ -302,7 +305,10 @@ class SqliteLogStore:
             raise StoreFull(f"cannot begin {self.path.name}: {error}") from error
 
     def _make_room(self, size: int) -> None:
-        """See the head of this file. Raises StoreFull, or StoreFailed."""
+        """Grows the file before a write, so that a full disk is found before a transaction begins.
+
+        Raises StoreFull, or StoreFailed.
+        """
         space = self._space(self.path.parent)
         if space is None or self._failed:
             return

@@ -103,7 +103,7 @@ class NodeClient:
 
 
 class NodeRing(World):
-    """See the head of this file."""
+    """Runs real Nodes in memory, with counted messages, for rings of any size."""
 
     def __init__(self, brokers: int, seed: int) -> None:
         super().__init__(f"{seed} nodes", now=1_000.0)

@@ -207,7 +207,7 @@ class CountingStore:
         return sorted(self._lists)
 
     def validate(self) -> None:
-        """Asserts what must always hold."""
+        """Asserts that no list is empty."""
         assert all(self._lists.values()), "an empty list is removed"
         assert all(identity.attributes > 0 for identities in self._lists.values() for identity in identities)
 
