@@ -11,12 +11,19 @@ They run in local mode as well: `headgate audit`, `python -m headgate.ops.jobs.p
 For the command line, the demo and chaos: `add_arguments` and `run_audit` are the command `headgate audit`;
 `audit_cluster` is its work on a session that `start_session` made, `missing_parts` what must be installed first,
 `LogSource` where the logs come from and `surveys_of` what each broker says of its own.
+
+What needs the grammar of conditions is imported when it is asked for: `publish` runs where only `headgate[spark]` is.
 """
 
-from . import audit
-from .audit import add_arguments, audit_cluster, run_audit, surveys_of
+from typing import TYPE_CHECKING
+
 from .audit_session import missing_parts, start_session
-from .audit_source import LogSource
+from .deferred import deferred
+
+if TYPE_CHECKING:
+    from . import audit
+    from .audit import add_arguments, audit_cluster, run_audit, surveys_of
+    from .audit_source import LogSource
 
 __all__ = [
     "LogSource",
@@ -28,3 +35,6 @@ __all__ = [
     "start_session",
     "surveys_of",
 ]
+
+_AUDIT = ("add_arguments", "audit_cluster", "run_audit", "surveys_of")
+__getattr__ = deferred(__name__, dict.fromkeys(_AUDIT, "audit") | {"LogSource": "audit_source"})
