@@ -85,7 +85,7 @@ LIKE_PATTERN_CHARACTERS_MAX: Final = 1024
 # A year of silence; beyond it a heartbeat is a mistake in units.
 HEARTBEAT_SECONDS_MAX: Final = 366 * 86_400
 
-# DESIGN 1.1: a topic is at most 1 KiB of UTF-8 and 32 levels; patterns the same.
+# A topic is at most 1 KiB of UTF-8 and 32 levels; patterns the same.
 TOPIC_BYTES_MAX: Final = 1024
 TOPIC_LEVELS_MAX: Final = 32
 

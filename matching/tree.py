@@ -157,14 +157,14 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class XPath:
-    """`XPATH 'twig'`: the structure of the event's document contains the twig (DESIGN 6)."""
+    """`XPATH 'twig'`: the structure of the event's document contains the twig."""
 
     twig: str
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """`DELTA(attribute) > threshold [HEARTBEAT seconds]`, or `>=` when inclusive (DESIGN 7)."""
+    """`DELTA(attribute) > threshold [HEARTBEAT seconds]`, or `>=` when inclusive."""
 
     attribute: str
     threshold: int | float

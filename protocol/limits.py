@@ -73,7 +73,7 @@ PUBLISH_LENGTH_MAX = FRAME_LENGTH_MAX - CONTROL_LENGTH_MAX
 """A PUBLISH frame. Its records come back in a DELIVER, whose routes need room beside them."""
 
 HANDSHAKE_FRAME_LENGTH_MAX = 4096
-"""A frame before the handshake is done. A stranger may not make us buffer more than a page (DESIGN 3)."""
+"""A frame before the handshake is done. A stranger may not make us buffer more than a page."""
 
 RECORD_LENGTH_MAX = 1024 * 1024
 """One event's attributes and body together. 1 MiB, as NATS and Kafka ship it: larger things belong in a store."""
@@ -139,10 +139,10 @@ PUBLISH_WINDOW_DEFAULT = 256
 """Batches a publisher may have unacknowledged; 256 of 500 events cover a 100 ms round trip at a million a second."""
 
 TOPIC_LENGTH_MAX = 1024
-"""Bytes of a topic (DESIGN 1.1)."""
+"""Bytes of a topic."""
 
 TOPIC_LEVELS_MAX = 32
-"""Levels of a topic (DESIGN 1.1)."""
+"""Levels of a topic."""
 
 LINGER_EVENTS_DEFAULT = 500
 """Events that a client collects before it sends them; beyond some hundred nothing gets faster."""
@@ -151,7 +151,7 @@ LINGER_BYTES_MAX = 256 * 1024
 """Bytes that a client collects before it sends them: large bodies gain nothing from company."""
 
 LINGER_SECONDS_DEFAULT = 0.001
-"""How long a client collects at most, and only while something is unacknowledged (DESIGN 3)."""
+"""How long a client collects at most, and only while something is unacknowledged."""
 
 QUEUE_BYTES_MAX = 16 * 1024 * 1024
 """Published and not acknowledged, in one client: some seconds of a slow link. Above it the publisher waits."""

@@ -86,7 +86,7 @@ ROOMS: dict[str, Room] = {
     "headgate": Room(PURE | {"headgate.protocol"}),
     "pyspark_headgate.py": Room(PURE | {"pyspark.sql.datasource"}, frozenset(), frozenset({"headgate.protocol"})),
 }
-"""Folder or file -> what it may import (style 5.3). The longest entry that fits decides; `ops` and tests may all."""
+"""Folder or file -> what it may import. The longest entry that fits decides; `ops` and tests may all."""
 
 HOUSES = frozenset(
     {"headgate", "headgate.broker", "headgate.broker.core", "headgate.broker.simulator", "headgate.matching"}
@@ -372,7 +372,7 @@ def test_a_form_near_a_banned_one_is_fine(rule: Callable[[str, ast.AST], Iterato
     [
         *("# TO" + "DO later", "FIX" + "ME", "/ho" + "me/ann/data", "see /ro" + "ot/x", "(/wo" + "rk/main)"),
         *("C:" + "\\Users\\ann", "--index" + "-url x", "https://py" + "pi.org/simple", "x @ fi" + "le:///a"),
-        *("See the head of " + "this file.", "Asserts what must " + "always hold."),
+        *("See the head of " + "this file.", "Asserts what must " + "always hold.", "DESI" + "GN 5"),
     ],
 )
 def test_a_banned_text_is_found(line: str) -> None:

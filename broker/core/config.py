@@ -26,7 +26,7 @@ CLUSTER_DEFAULT = "headgate"
 
 
 def broker_id(name: str) -> int:
-    """The first eight bytes of SHA-1 over the broker's name (DESIGN 4)."""
+    """The first eight bytes of SHA-1 over the broker's name."""
     return int.from_bytes(hashlib.sha1(name.encode(), usedforsecurity=False).digest()[:8], "big")
 
 

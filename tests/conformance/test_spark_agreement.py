@@ -1,4 +1,4 @@
-"""Spark's own evaluator agrees with ours, three-valued, on random conditions and rows (DESIGN 1.2, the audit).
+"""Spark's own evaluator agrees with ours, three-valued, on random conditions and rows (the audit rests on it).
 
 Nobody here wrote Spark; that is what makes it worth asking.
 """

@@ -201,6 +201,7 @@ def asynchronous_complaints(path: str, tree: ast.AST) -> Iterator[str]:
 UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.~/-])/(?:home|root|Users|work)/\w|\b[A-Z]:\\Users\\")
 EMPTY_PHRASE = re.compile(r"See the head of " + r"this file|Asserts what must " + r"always hold")
+FOREIGN_PAGE = re.compile(r"\b(?:DESIGN|reliability|performance|style) \d")
 REGISTRY = re.compile(r"\b(?:pypi\.org|pythonhosted\.org|npmjs\.(?:com|org))\b|--(?:extra-)?index-url|\bfile:///")
 
 
@@ -213,6 +214,8 @@ def text_complaints(path: str, text: str) -> Iterator[str]:
             yield f"{path}:{number}: the path of one machine: make it relative, or take it from a setting"
         if EMPTY_PHRASE.search(line):
             yield f"{path}:{number}: this says nothing: say what the class does, or what the method checks"
+        if FOREIGN_PAGE.search(line):
+            yield f"{path}:{number}: a document that is not in the repository: say the thing instead"
         if REGISTRY.search(line):
             yield f"{path}:{number}: the address of a package registry: pip's own configuration chooses it"
 

@@ -1,4 +1,4 @@
-"""Hostile bytes over real sockets (reliability 5.5, Framing), each time beside a witness who must not notice.
+"""Hostile bytes over real sockets (framing), each time beside a witness who must not notice.
 
 The rest of that list: `test_hostile_requests.py` (well-formed frames that ask for what nobody should get) and
 `test_hostile_resources.py` (crowds, floods and storms).

@@ -1,4 +1,4 @@
-"""Well-formed frames that ask for what nobody should get (reliability 5.5, Filters/topics), beside a witness.
+"""Well-formed frames that ask for what nobody should get (filters, topics), beside a witness.
 
 A request that is refused leaves the connection as it was: each test ends by asking for something ordinary.
 """

@@ -1,4 +1,4 @@
-"""Crowds, floods and storms (reliability 5.5, Resources), beside a witness; and what they leave behind: nothing."""
+"""Crowds, floods and storms of all resources, beside a witness; and what they leave behind: nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stretches of the ring that somebody owns or may answer for; no state.
+"""Stretches of the ring that a broker owns or may answer for; no state.
 
 A stretch is (after, last]: the keys of the broker `last` when `after` is the broker before it. It is never empty, and
 all of the ring when both are one. Items lie on segments, which are [low, high].

@@ -7,8 +7,8 @@
     count   attribute, min, max, precision    as `range`, for the same
 
 A subscription rests on one shelf, at one key or at several; one that is counted rests on one for each attribute. On
-each shelf an event has at most one key, so it meets each subscription there at most once. It has none where nobody on
-that shelf can want it: no such attribute, no number, a topic that is too short.
+each shelf an event has at most one key, so it meets each subscription there at most once. It has none where no
+subscription on that shelf can want it: no such attribute, no number, a topic that is too short.
 
 The domain is part of a range's name. When a schema changes, its ranges are another shelf, and what rests on the former
 one stays right where it is.
@@ -159,7 +159,7 @@ def _is_name(attribute: object) -> bool:
 
 
 def key_of(stream: str, shelf: Shelf, topic: str, attributes: Mapping[str, Value]) -> int | None:
-    """Where one event looks on a shelf; None where nobody there can want it. The plain form of `RowKeys`."""
+    """Where one event looks on a shelf; None where no subscription there can want it. The plain form of `RowKeys`."""
     if shelf.kind == TOPIC:
         return _topic_key(shelf.depth, topic)
     value = known(attributes.get(shelf.attribute))
@@ -243,7 +243,7 @@ class RowKeys:
         self.key: Callable[[Any], int | None] = self._keys.__getitem__
 
     def forget(self) -> None:
-        """Give back the memory; whoever lets go of these keys says so."""
+        """Give back the memory; the part that lets go of these keys says so."""
         self._memory.forget(self._keys)
         self._memory.forget(self._prefixes)
 
@@ -331,7 +331,7 @@ class ShelfPlaces:
         return _look_up(self._places, self.shelf, topics, count, columns)
 
     def forget(self) -> None:
-        """Give back the memory; whoever lets go of these places says so."""
+        """Give back the memory; the part that lets go of these places says so."""
         self._memory.forget(self._places)
         self.keys.forget()
 

@@ -3,24 +3,24 @@
 A key belongs to its *owner*, the first broker at or after it on the ring (`identifiers.successor`, when all are
 known). A broker has links to its *neighbours*, predecessor and successors, which the membership protocol keeps right:
 correctness rests on them alone. All other links are hints that only make a way shorter. Up to MESH_BROKERS_MAX brokers
-everybody keeps a link to everybody, and a way is one hop.
+each keeps a link to every other, and a way is one hop.
 
 Why a lookup is right with any finger content, and always ends. A message carries its `Way`, which only ever grows,
 and on each way a measure shrinks with every hop, whatever the tables on its path say:
 
     NEAREST     distance to the key, either way round (of two equally far, the one before the key wins)
-    DIRECT      how far the broker lies after the key: someone who knows everybody has named you
-    CLOCKWISE   how far the broker lies before the key: nobody nearer is known, so forwards, as in classic Chord
+    DIRECT      how far the broker lies after the key: a broker that knows all others has named you
+    CLOCKWISE   how far the broker lies before the key: none nearer is known, so forwards, as in classic Chord
     ARRIVED     as DIRECT: a broker just before the key says that the key is yours
 
 Way and measure depend on key and place alone, so no broker is met twice on one way, even while all tables change.
-The way ends where a predecessor shows that the key is this broker's, or with ARRIVED, which only somebody says who
-has the key's owner in his successor list. A predecessor that is not known is never guessed: the way then leads on
-round the ring to somebody who can say.
+The way ends where a predecessor shows that the key is this broker's, or with ARRIVED, which only a broker says that
+has the key's owner in its successor list. A predecessor that is not known is never guessed: the way then leads on
+round the ring to a broker that can say.
 
-The cluster makes its table from the neighbours and from whom it has links to, anew when one of them changes, and asks
-`step` for every routed message. What fingers, far links at distances that grow by a power, would be worth on a ring
-beyond the mesh is measured in `ops/bench/papers/models`.
+The cluster makes its table from the neighbours and from the brokers that it has links to, anew when one of them
+changes, and asks `step` for every routed message. What fingers, far links at distances that grow by a power, would be
+worth on a ring beyond the mesh is measured in `ops/bench/papers/models`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .identifiers import RING_SIZE, distance
 __all__ = ["MESH_BROKERS_MAX", "RoutingTable", "Step", "Way"]
 
 MESH_BROKERS_MAX = 64
-"""Up to so many known brokers everybody keeps a link to everybody: 63 sockets cost nothing, and each hop is a delay."""
+"""Up to so many known brokers each keeps a link to every other: 63 sockets cost nothing, and each hop is a delay."""
 
 
 class Way(IntEnum):
@@ -144,10 +144,10 @@ class RoutingTable:
         before = self._around[bisect_left(self._around, key) - 1]
         if before != self.broker:
             return Step(before, Way.CLOCKWISE)
-        return Step(self._first_from(key), Way.ARRIVED)  # not this broker: somebody is known, and nobody before the key
+        return Step(self._first_from(key), Way.ARRIVED)  # not this broker: another is known, and none before the key
 
     def _step_back(self, key: int) -> Step:
-        """Somebody said that the key is ours. It is, but for a predecessor that he has not heard of yet."""
+        """A broker said that the key is ours. It is, unless there is a predecessor of which it has not heard yet."""
         before = self.predecessor
         if before is not None and distance(key, before) < distance(key, self.broker):
             return Step(before, Way.ARRIVED)

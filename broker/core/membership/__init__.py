@@ -4,11 +4,11 @@ A broker asks its neighbours on the ring at intervals; it declares those dead th
 between, and says which arc of the ring is its own.
 
 **Contract.** A broker has one `Chord`. Inputs are `ChordInput`: a letter came (`Heard`), or the deadline has (`Tick`).
-`handle` returns `ChordEffect`: post a `Letter` (`Post`), somebody was declared dead (`Lost`), our arc is another
+`handle` returns `ChordEffect`: post a `Letter` (`Post`), a member was declared dead (`Lost`), our arc is another
 (`Owning`), we go on under a new incarnation (`Reborn`), a note for people. Nothing is called back. `ChordConfig` holds
 the timeouts. `to_wire` and `from_wire` translate letters; what a letter may say is in `messages`.
 
-**Theory.** Up to list length, brokers are a *mesh*: everybody greets everybody. From list length + 1 on they are a
+**Theory.** Up to list length, brokers are a *mesh*: each greets all others. From list length + 1 on they are a
 *ring* (`Ring`) in the form of Chord that Zave proved: a predecessor, a list of r successors that is always full
 (`SuccessorList`), and three steps, join, stabilize and rectify. The answer to a query is a `State`, a `Notify` says "I
 am before you". A broker enters by `Joining`: an iterative lookup of its place, then a copy of its predecessor's list.

@@ -63,5 +63,5 @@ class ChordConfig:
 
     @property
     def ring_size_min(self) -> int:
-        """Fewer members than this are a full mesh and no ring (reliability 1.6)."""
+        """Fewer members than this are a full mesh and no ring."""
         return self.list_length + 1

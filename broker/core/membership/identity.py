@@ -1,7 +1,7 @@
-"""The identity of one broker: which member it is now, what it says, and whom it has declared dead.
+"""The identity of one broker: which member it is now, what it says, and which members it has declared dead.
 
-The parts of the membership machine share it, so that nothing can be said under a former incarnation, and so that who
-was declared dead by one part is dead for all (*suspected means fenced*, reliability 1.3 A2).
+The parts of the membership machine share it, so that nothing can be said under a former incarnation, and so that a
+member that one part declared dead is dead for all (suspected means fenced).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Identity:
         self.effects.append(Post(member.address, Letter(self.me, member, body)))
 
     def tell_address(self, address: str, body: Body) -> None:
-        """Write to whoever lives there."""
+        """Write to the broker that lives there."""
         self.effects.append(Post(address, Letter(self.me, None, body)))
 
     def declare_dead(self, member: Member) -> None:
@@ -54,7 +54,7 @@ class Identity:
         self.effects.append(Lost(member))
 
     def remember(self, address: str) -> None:
-        """An address that may be worth asking later: the passive list of reliability 1.6."""
+        """Keep an address that may be worth asking later."""
         if address in self.seeds or address == self.me.address:
             return
         self.once_known.pop(address, None)
@@ -67,10 +67,10 @@ class Identity:
         return [*self.seeds, *self.once_known]
 
     def be_reborn(self) -> None:
-        """Become the next member that this broker is. A new life accuses nobody.
+        """Become the next member that this broker is. A new life declares no member dead.
 
-        Whoever the old one declared dead may live in the ring that the new one joins; to go on shunning it there
-        would leave a list of nobody but the dead.
+        A member that the old one declared dead may live in the ring that the new one joins; if the new one shunned it
+        there, all of its list would be dead.
         """
         self.me = self.me._replace(incarnation=self.me.incarnation + 1)
         self.fenced.clear()

@@ -1,5 +1,5 @@
-"""The ring's invariant as an executable predicate: the oracle of the simulator (reliability 1.3, *The inductive
-invariant*).
+"""The ring's invariant as an executable predicate: the oracle of the simulator (Zave, the inductive
+invariant).
 
 It is global: it sees the pointers of all live members at one moment, and the lists in answers that are under way. The
 broker itself never uses it.
@@ -10,7 +10,7 @@ broker itself never uses it.
 
 What follows from it is checked apart (`consequences`), so that a hole in the argument would show: one ring, ordered,
 reached by every other member; lists in order and without repetition. (That all principals are on the ring follows from
-its order: whoever is not on it lies between two neighbours on it, and so one of their lists skips it.)
+its order: a principal that is not on it lies between two neighbours on it, and so one of their lists skips it.)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pointers:
 
 @dataclass(slots=True)
 class Snapshot:
-    """All live members, and for each answer that somebody waits for the extended list that it will lead to."""
+    """All live members, and for each answer that a member waits for the extended list that it will lead to."""
 
     members: Mapping[Member, Pointers]
     answers: Sequence[tuple[Member, ...]] = ()

@@ -1,9 +1,9 @@
 """A walk: look around the ring from member to member until the one before some place is found.
 
 Each member looked at shows its successor list and hints (fingers). The walk goes on to whichever of them is nearest
-before the place; a member that knows nobody between itself and the place is the *best predecessor*. Hints may be wrong
-in any way: only who lies strictly between counts, and who does not answer is passed over and never asked again, so a
-walk ends with any hints. What it finds is only a hint itself; whoever acts on it asks again (join step 2).
+before the place; a member that knows none between itself and the place is the *best predecessor*. Hints may be wrong in
+any way: only a member strictly between counts, and one that does not answer is passed over and never asked again, so a
+walk ends with any hints. What it finds is only a hint itself; the part that acts on it asks again (join step 2).
 """
 
 from __future__ import annotations

@@ -12,10 +12,11 @@ member (`ring.py`) and asks now and then whether there is a second ring (`merge.
 ring back to the mesh, for whatever reason, ends a life: the broker is *reborn* in the next incarnation, since to the
 others the former member is dead, and the dead do not come back.
 
-What is assumed (reliability 1.3): A1 brokers do not lie and have different names. A2 who does not answer is dead; who
-was only slow is fenced, finds out, and comes back as another member. A3 a failure leaves every member a live entry in
-its list. A4 a principal does not fail when only list length + 1 are left. When the world breaks A3 or A4 a broker that
-has lost everybody starts over from its seeds, and so the cluster recovers, but for a while keys may have two owners.
+What the proof assumes (Zave): A1 brokers do not lie and have different names. A2 a broker that does not answer is dead;
+one that was only slow is fenced, finds out, and comes back as another member. A3 a failure leaves every member a live
+entry in its list. A4 a principal does not fail when only list length + 1 are left. When the world breaks A3 or A4 a
+broker that has lost all others starts over from its seeds, and so the cluster recovers, but for a while keys may have
+two owners.
 
 `cluster/cluster.py` owns one Chord, hands it the letters that peers' links bring and its own Wake as Tick, and takes
 its effects to the parts beside it: Post to the links, and after each step neighbours and `owning()` to the keyed store
@@ -168,14 +169,14 @@ class Chord:
         return Owning(members[members.index(self.me) - 1], self.me, self.joining is None)
 
     def members(self) -> tuple[Member, ...]:
-        """Everybody whom this broker knows to be next to it, itself first: all of a mesh, a stretch of a ring."""
+        """All members that this broker knows to be next to it, itself first: all of a mesh, a stretch of a ring."""
         if self.ring is not None:
             return tuple(dict.fromkeys((self.me, *(one for one in self.ring.successors if not self._is_dead(one)))))
         assert self.mesh is not None
         return (self.me, *self.mesh.known)
 
     def meet(self, address: str) -> list[ChordEffect]:
-        """There is a link to a broker there: who is in no ring greets it, whoever had heard of whom.
+        """A link to a broker at this address is up: a broker that is in no ring greets it.
 
         Else two that are linked, as one remembers the other's address, would never be told of each other here.
         """
@@ -186,8 +187,8 @@ class Chord:
     def farewell(self) -> list[ChordEffect]:
         """The last words of a broker that stops in order; it says nothing more, and the others take it for dead.
 
-        A ring that would be too small without us ends with us (reliability 1.6): the others go back to the mesh at the
-        moment when they hear it, all at once, and nobody has to find out.
+        A ring that would be too small without us ends with us: the others go back to the mesh when they hear it, all at
+        once, and none has to find out.
         """
         others = self._around()
         ring = self.ring
@@ -302,7 +303,7 @@ class Chord:
             self.identity.tell_address(letter.sender.address, Ringed())
 
     def _told_shrunk(self, ring: Ring, letter: Letter, body: Shrunk, now: float) -> None:
-        """Believe it if nobody that we know of is missing: then all leave the ring in one moment, not one by one."""
+        """Believe it if no member that we know of is missing: then all leave the ring in one moment, not one by one."""
         around = self._around()
         if self.me in body.left and all(one in body.left or one in body.dead for one in around):
             for member in around:
@@ -344,7 +345,7 @@ class Chord:
     def _open(self, view: Sequence[Member], now: float) -> None:
         """Take the ideal place. Keys that were ours in the mesh are ours in the ring; others must be given to us first.
 
-        They are more than before if somebody came between our predecessor in the view and us after all had agreed.
+        They are more than before if a broker came between our predecessor in the view and us after all had agreed.
         """
         former = self.owning()
         predecessor, successors = ideal(view, self.config.list_length)[self.me]

@@ -2,13 +2,13 @@
 
 A member is one *incarnation* of a broker: when a broker restarts, or was declared dead while it lived, it comes back
 under a higher incarnation and is another member, directly after its former self. So no member ever comes back, which
-is what the proof of the protocol wants (reliability 1.3, A1, A5), and still a broker keeps its place on the ring.
+is what the proof of the protocol assumes (Zave), and still a broker keeps its place on the ring.
 
 Members are ordered by (identifier, incarnation, padding), and `between` of `keyspace/identifiers.py` works on them. A
 member is made once, by the broker it is, and only copied by others; so equal members have equal addresses.
 
-*Padding.* A list that loses its head is filled up with `last + 1`: an artificial member directly after the last
-entry. Nobody can lie between the two, so the list claims nothing untrue; nobody answers for it, so it counts as dead.
+*Padding.* A list that loses its head is filled up with `last + 1`: an artificial member directly after the last entry.
+No member can lie between the two, so the list claims nothing untrue; no broker answers for it, so it counts as dead.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Member(NamedTuple):
 
     @property
     def artificial(self) -> bool:
-        """Made to fill a list up: nobody is there."""
+        """Made to fill a list up: no broker is there."""
         return self.padding > 0
 
     def __str__(self) -> str:
@@ -58,16 +58,16 @@ class Member(NamedTuple):
 SuccessorList = tuple[Member, ...]
 
 RING_TOP = Member(0, -1)
-"""The place before every member: whoever precedes it is the highest member of the ring."""
+"""The place before every member: the member that precedes it is the highest of the ring."""
 
 
 def member_of(name: str, incarnation: int, address: str) -> Member:
-    """The member that a broker of this name is (DESIGN 4: its identifier is the hash of its name)."""
+    """The member that a broker of this name is; its identifier is the hash of its name."""
     return Member(hash_identifier(name), incarnation, 0, address)
 
 
 def after(last: Member) -> Member:
-    """last + 1: an artificial member with nobody between."""
+    """last + 1: an artificial member with none between."""
     return Member(last.identifier, last.incarnation, last.padding + 1)
 
 

@@ -1,17 +1,17 @@
 """Healing: after a partition there may be two rings, and a broker may be cut out of its own. Find out, and move.
 
-A ring never notices that there is another one (reliability 1.5, *Partition test*), so each member asks now and then a
-seed, or a broker that it knew once: who is the member before me in your ring? If that one has us as its successor, all
-is well. If not, two walks go once around to our own place, by successor lists alone: one from the list which that one
-showed, one from our own. In one ring no list skips a principal, so both are shown the last principal before us; if they
-were shown nobody in common, there are two rings. These are compared by their *tops*, the highest member of each: every
-member of a ring finds the same top, so all agree which ring stays. **The ring with the lower top yields**: its members
-leave it, one by one, each as soon as it has found out twice, and join the other one in a new incarnation. If ours is
-the higher, we tell the others (Meet), because perhaps no seed of theirs is here.
+A ring never notices that there is another one, so each member asks now and then a seed, or a broker that it knew once:
+who is the member before me in your ring? If that one has us as its successor, all is well. If not, two walks go once
+around to our own place, by successor lists alone: one from the list which that one showed, one from our own. In one
+ring no list skips a principal, so both are shown the last principal before us; if they were shown no member in common,
+there are two rings. These are compared by their *tops*, the highest member of each: every member of a ring finds the
+same top, so all agree which ring stays. **The ring with the lower top yields**: its members leave it, one by one, each
+as soon as it has found out twice, and join the other one in a new incarnation. If ours is the higher, we tell the
+others (Meet), because perhaps no seed of theirs is here.
 
-Who was declared dead while it lived (paused, cut off) hears Fenced. It cannot stay what it is, as nobody will take it
-up again. It looks in the same way and moves at once, unless there are two rings and ours is the higher: then they
-come to us.
+A member that was declared dead while it lived (paused, cut off) hears Fenced. It cannot stay what it is, as no other
+will take it up again. It looks in the same way and moves at once, unless there are two rings and ours is the higher:
+then they come to us.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Healing:
             self._look(self._identity.me, self._contact, self._found_own_place, now)
 
     def ask_soon(self, address: str, fenced: bool, now: float) -> None:
-        """Somebody there told us of another ring, or that we are dead to it."""
+        """A broker told us of another ring, or that we are dead to it."""
         self._identity.remember(address)
         if len(self._pending) < 2 or fenced:
             self._pending[address] = fenced or self._pending.get(address, False)

@@ -1,18 +1,19 @@
 """The mesh: brokers that are in no ring greet each other, and open a ring when there are enough of them.
 
-The theorem about the ring holds from r + 1 members on, and nothing else may open one (reliability 1.6, 1.3 *Initial
-state*): so fewer brokers are a full mesh, in which everybody knows all others and a key belongs to the next of them.
+The theorem about the ring (Zave) holds from r + 1 members on: so fewer brokers are a full mesh, in which each broker
+knows all others, and a key belongs to the next of them.
 
-Greetings go to everybody known and to the seeds; who is silent for a while is forgotten. The lowest broker, when it
-knows enough others and has known the same ones for a while, opens the ring:
+A broker greets all brokers that it knows, and the seeds; one that is silent for a while is forgotten. The lowest
+broker, when it knows enough others and has known the same ones for a while, opens the ring:
 
-    Propose(view)   to each of the view; who knows no better promises to do nothing else for a while, and says
+    Propose(view)   to each of the view; one that knows no better promises to do nothing else for a while, and says
     Agree(view)     and when all of them have,
     Open(view)      each takes its ideal place.
 
 An Open may be lost: a letter from a ring, written by one of the view to one who promised, proves that all agreed, and
 counts as Open. A broker that hears of a ring joins it instead; so a mesh never grows beside a ring. Joining may come to
-nothing, as the ring is busy: so whoever was invited a moment ago neither proposes a ring, nor agrees, nor opens one.
+nothing, as the ring is busy: so a broker that was invited a moment ago neither proposes a ring, nor agrees, nor opens
+one.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Mesh:
         self._greet_at = now + identity.random.uniform(0.0, identity.config.greet_seconds)
 
     def members(self) -> View:
-        """Everybody here, in order."""
+        """All brokers of the mesh, in order."""
         return tuple(sorted((*self.known, self.identity.me)))
 
     def next_deadline(self) -> float:
@@ -105,7 +106,7 @@ class Mesh:
             self.identity.tell(member, Propose(view))
 
     def greeted(self, letter: Letter, body: Greet, now: float) -> None:
-        """Somebody without a ring."""
+        """A greeting: from a broker without a ring."""
         former = [member for member in self.known if member.address == letter.sender.address]
         for member in former:
             del self.known[member]
@@ -129,7 +130,7 @@ class Mesh:
             self.known.pop(body.member, None)
 
     def proposed(self, letter: Letter, body: Propose, now: float, free: bool) -> None:
-        """Agree unless something else is going on, or somebody is missing from the view."""
+        """Agree unless something else is going on, or a broker is missing from the view."""
         view = body.view
         first = len(view) >= self.identity.config.ring_size_min and view[0] == letter.sender
         fits = first and self.identity.me in view and all(member in view for member in self.known)

@@ -1,7 +1,7 @@
 """What brokers say to each other about the ring, and what the membership machine asks of its host.
 
 Everything travels in a Letter, which names the life (member, with incarnation) of the sender and of the recipient. A
-broker that gets a letter for a former life of its own answers Gone. Lists of members are bounded, and nobody but a
+broker that gets a letter for a former life of its own answers Gone. Lists of members are bounded, and none but a
 successor list may name artificial members.
 """
 
@@ -226,7 +226,7 @@ class Post:
 
 @dataclass(slots=True)
 class Lost:
-    """Effect: this member was declared dead here. Whoever holds its replicas may promote them."""
+    """Effect: this member was declared dead here. A broker that holds copies of its keys may take them over."""
 
     member: Member
 

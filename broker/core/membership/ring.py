@@ -1,19 +1,19 @@
 """The ring machine: the pointers of one member, and the steps that keep them right.
 
-This is Chord as Zave corrected it (reliability 1.3), not the text of 2001. A member has a predecessor and a list of r
+This is Chord as Zave corrected it, not the text of 2001. A member has a predecessor and a list of r
 successors, always r entries, some of which may be dead or artificial. Three steps change them:
 
     join        copy the whole list of the member before one's own place; that member is the first predecessor
     stabilize   ask the head of the list; adopt (head + its list) when it answers, drop it and pad when it is dead, and
                 try the next. If the head knows a predecessor between us, ask that one and adopt it only if it answers;
                 then notify the new head, or the old one when the candidate was dead
-    rectify     somebody notified us: take it as predecessor if it is nearer or if the present one does not answer
+    rectify     another member notified us: take it as predecessor if it is nearer or if the present one does not answer
 
 *One open query.* A step counts as happening at the moment when the asked member answers. Until it is finished our own
 pointers are undefined, so we answer a Query with Busy, which also says that we live. Busy ends the asker's step, which
 begins again after a random while, so two that ask each other never wait for ever. Pings are always answered.
 
-*A timeout means dead.* Whoever does not answer is declared dead and stays so; see `identity.py`.
+*A timeout means dead.* A member that does not answer is declared dead and stays so; see `identity.py`.
 
 *Not yet ours.* A new member owns its keys only after its predecessor has adopted it, that is, has notified it.
 
@@ -39,7 +39,7 @@ __all__ = [
     "Step",
 ]
 
-# Joining: how a broker becomes a member of a ring that it has heard of (reliability 1.3, *Join of j*).
+# Joining: how a broker becomes a member of a ring that it has heard of (the step *join*).
 #
 # First a walk to the member before our place, then the step itself: ask that one for its pointers, check that our
 # place is still between it and its successor, and take its whole list. The step happens when it answers. Anything that
@@ -151,7 +151,7 @@ class Ring:
         self.left: tuple[Member, ...] = ()  # who is there beside us, when it was lost because so few are
         self.steps_done = 0
         self.stabilized_at = now
-        self.answered_at = now  # when anybody last answered in time: who slept finds answers that are too old
+        self.answered_at = now  # when a member last answered in time: one that slept finds answers that are too old
         self.stabilize_at = now + identity.random.uniform(0.0, identity.config.stabilize_seconds)
         self.table: dict[type, Callable[[Letter, Any, float], None]] = {
             Query: self._query,
@@ -252,7 +252,7 @@ class Ring:
             self._begin("rectify", self.predecessor, now)
 
     def _rectified(self, now: float) -> None:
-        """Whoever notified us is our predecessor."""
+        """The member that notified us is our predecessor."""
         assert self.notified_by is not None
         self.predecessor, self.notified_by = self.notified_by, None
         self.serving = True
@@ -333,7 +333,7 @@ class Ring:
         self._settle(now)
 
     def _busy(self, letter: Letter, body: Busy, now: float) -> None:
-        """End the step, so that our own pointers are defined again, and try later: nobody waits in a circle."""
+        """End the step, so that our own pointers are defined again, and try later: so no members wait in a circle."""
         step = self.step
         if step is None or step.number != body.number:
             return

@@ -19,7 +19,7 @@ says nothing inside an OR, and alone may rest anywhere. Two values are different
 stand for values here, and 1 = 1.0, 0.0 = -0.0 and NaN = NaN need no thought. Cells stand for numbers in the same way:
 what lies in both of two ranges has its cell in both, whatever the rounding.
 
-**Which one is chosen** (DESIGN 5). The first class of `CLASSES` that has something to say; within the attribute class
+**Which one is chosen.** The first class of `CLASSES` that has something to say; within the attribute class
 
     1  one value               2  up to 16 values       3  cells, if fewer than half of all      4  bools only
 
@@ -411,4 +411,4 @@ CLASSES: Final[dict[str, Callable[[_Question], Anchor | None]]] = {
     "attribute": _attribute,
     "topic": _topic,
 }
-"""The table of DESIGN 5, in order: the first class that gives an anchor is the subscription's."""
+"""In order of preference: the first class that gives an anchor is the subscription's."""

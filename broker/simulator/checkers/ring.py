@@ -1,6 +1,6 @@
 """Checkers of the ring: the invariant at every change of any member's pointers, and what follows from it.
 
-Of the bare ring (reliability 6.4, R1 to R4) there is one class a promise: `step` sees each step of a broker and what it
+Of the bare ring there is one class a promise: `step` sees each step of a broker and what it
 asks for, `settled` the world after every change. Its nemesis asks before each fault whether the assumptions allow it.
 
 A cluster's nemesis does not ask, so RingKept looks at what it did, and is in one of two moods:
@@ -10,9 +10,9 @@ A cluster's nemesis does not ask, so RingKept looks at what it did, and is in on
     lenient   the assumptions were exceeded, and nothing is asked of the ring until it has mended itself, has been as it
               should for CALM_SECONDS, and nothing old is under way any more: nobody stands still, no partition is fresh
 
-Exceeded is what reliability 1.3 assumes: A2, when somebody holds a member for dead that lives; A3 and A4, when the
-invariant fails as soon as a dead broker is left out of what was there just before it died. At rest the ring is ideal,
-or the brokers are a full mesh, whatever happened before.
+Exceeded are the assumptions of the proof (`membership/machine.py`): A2, when somebody holds a member for dead that
+lives; A3 and A4, when the invariant fails as soon as a dead broker is left out of what was there just before it died.
+At rest the ring is ideal, or the brokers are a full mesh, whatever happened before.
 """
 
 from __future__ import annotations

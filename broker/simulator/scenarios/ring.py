@@ -42,7 +42,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "busy rule on, answers not spared": {"answers_not_spared": True, "only_invariant": True},
     "busy rule off, answers not spared": {"answers_not_spared": True, "ablation": "busy", "only_invariant": True},
 }
-"""Rows of the table of reliability 1.5: what is different from the corrected protocol with two successors."""
+"""Name -> what is different from the corrected protocol with two successors."""
 
 _CALM_SECONDS = {"churn": 120.0, "storm": 240.0, "start": 120.0, "partition": 240.0}
 """Virtual seconds from the end of all faults to the ideal ring; far more than was ever needed."""

@@ -1,7 +1,7 @@
 """Ablations of the ring: one safeguard of the protocol replaced by what was published before, from outside.
 
-Each patches one fresh machine; the product knows no such switch. The table of reliability 1.5 says what each must do
-to a campaign: break the invariant, keep the ring from ever becoming ideal, or (no padding) nothing at all.
+Each patches one fresh machine; the product knows no such switch. The tests say what each must do to a
+campaign: break the invariant, keep the ring from ever becoming ideal, or (no padding) nothing at all.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """One table."""
-    table = Table(title="DESIGN 5, STATE 4.2: an event to those that want it", title_justify="left")
+    table = Table(title="STATE 4.2: an event to those that want it", title_justify="left")
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")
     for count in DELIVERY_SIZES:

@@ -1,4 +1,4 @@
-"""Two ways to place subscriptions, side by side: one anchor each (DESIGN 5), and the counting of RANGE 3.
+"""Two ways to place subscriptions, side by side: one anchor each, and the counting of RANGE 3.
 
     anchored    stored at one anchor; an event visits its key on each shelf in use; who matches there is told from there
     counting    a subID on a list for each value of each attribute; an event asks for a list an attribute, and all lists
@@ -316,7 +316,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """One table; 0 when all deliver the same, and an AssertionError otherwise."""
     target = console()
-    table = Table(title="RANGE 3 and DESIGN 5: messages of counting and of one anchor", title_justify="left")
+    table = Table(title="RANGE 3: messages of counting, and of one anchor", title_justify="left")
     for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading == "placement" else "right")
     sizes = [count for count in PLACEMENT_SIZES if count <= arguments.brokers_max]

@@ -1,4 +1,4 @@
-"""Teeth of the ring's oracle: without one safeguard seeds fail as the table of reliability 1.5 says."""
+"""Teeth of the ring's oracle: without one safeguard seeds fail as the table below says."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 SUCCESSORS = 4
-"""Length of a successor list (DESIGN 4)."""
+"""Length of a successor list, as in the product."""
 
 
 @dataclass(frozen=True, slots=True)
