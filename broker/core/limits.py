@@ -12,7 +12,6 @@ from headgate.protocol.limits import BATCH_EVENTS_MAX
 
 __all__ = [
     "ALONE_SECONDS",
-    "ALLOWED_MAX",
     "ANEW_SECONDS",
     "ANSWER_IDS_MIN",
     "ANSWER_LENGTH_MAX",
@@ -20,29 +19,22 @@ __all__ = [
     "AUDIT_ACK_SECONDS",
     "AUDIT_SECONDS",
     "CONTACTS_KEPT_MAX",
-    "COPY_CHUNK_BYTES",
     "COPY_RETRY_SECONDS",
     "COPY_STUCK_SECONDS",
-    "COPY_WINDOW_BYTES",
     "DEFAULT_LIMITS",
     "ERROR_TEXT_LENGTH_MAX",
     "FORWARD_HOPS_MAX",
     "GATHERED_BYTES_MAX",
     "GATHERED_EVENTS_MAX",
-    "HOMES_MAX",
     "INQUIRY_LENGTH_MAX",
     "INQUIRY_SECONDS_MAX",
     "LOG_COPIES_DEFAULT",
     "LOG_FILTERS_MAX",
-    "LOG_PENDING_BYTES_MAX",
-    "LOG_WAITERS_MAX",
-    "LOSSES_KEPT_MAX",
     "Limits",
     "ORPHAN_SECONDS",
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
     "POSITIONS_MAX",
-    "PRODUCERS_MAX",
     "PRODUCERS_LISTED_MAX",
     "PRODUCER_ENDS_MAX",
     "PRODUCER_NAME_LENGTH_MAX",
@@ -50,7 +42,6 @@ __all__ = [
     "READS_PER_SESSION_MAX",
     "REFRESH_BYTES",
     "REFRESH_GROWTH",
-    "REFRESH_ITEMS",
     "REFRESH_PAUSE_SECONDS",
     "REFRESH_SECONDS",
     "REMEMBERED_TEXT_LENGTH_MAX",
@@ -60,18 +51,14 @@ __all__ = [
     "RETENTION_SECONDS_MIN",
     "ROSTER_SECONDS",
     "ROUTE_HOPS_MAX",
-    "SCHEMAS_DELETED_MAX",
     "SCHEMA_ATTRIBUTES_MAX",
     "SESSION_GRACE_SECONDS",
-    "SHELVES_MAX",
     "STILL_SECONDS",
     "SLOWEST_MAX",
     "STORE_SECONDS_MAX",
     "STRANGER_SECONDS",
     "TOPIC_OVERHEAD_BYTES",
     "VOUCH_SECONDS_MAX",
-    "WAITING_BYTES_MAX",
-    "WAITING_EVENTS_MAX",
     "WAITING_RETRY_SECONDS",
     "WAITING_SECONDS_MAX",
     "WHOLE_BYTES_MAX",
@@ -115,9 +102,6 @@ OUTBOX_BYTES_DEFAULT = 64 * 1024 * 1024
 OUTBOX_BYTES_TOTAL_DEFAULT = 512 * 1024 * 1024
 """What waits for all slow subscribers together; above it whoever queues drops of its own first."""
 
-SCHEMAS_DELETED_MAX = 1_000
-"""Deletions that the disk remembers, for a broker that was away: the oldest goes first. A hundred bytes each."""
-
 SCHEMA_ATTRIBUTES_MAX = 256
 """As many as a batch may have match columns."""
 
@@ -139,9 +123,6 @@ STRANGER_SECONDS = 30.0
 CONTACTS_KEPT_MAX = 64
 """Addresses of other brokers kept over restarts: as many as there may be links."""
 
-HOMES_MAX = 10_000
-"""Brokers, each in one of its lives, whose address is remembered to bring events there: a hundred bytes each."""
-
 ORPHAN_SECONDS = 60.0
 """How long what belongs to a broker that nobody reaches is kept: longer than a restart or a pause usually takes."""
 
@@ -155,39 +136,20 @@ REFRESH_GROWTH = 3
 """After a broker came a refresh follows in ANEW_SECONDS, and the next ones each so many times later: rings that meet
 take seconds to become one."""
 
-REFRESH_ITEMS = 500
-"""Items of one step of that: a few milliseconds."""
-
 REFRESH_BYTES = 1024 * 1024
 """Bytes of long conditions in one step: two pages."""
 
 REFRESH_PAUSE_SECONDS = 0.05
 """Between two such steps, so that events go on."""
 
-SHELVES_MAX = 64
-"""Shelves of one stream that one broker's clients may use: an event visits a key for each. Above it a subscription
-rests at its topic, where it costs no other shelf."""
-
-WAITING_EVENTS_MAX = 200_000
-"""Events that wait here until somebody answers for their keys again: seconds of a busy broker."""
-
-WAITING_BYTES_MAX = 64 * 1024 * 1024
-"""The same in bytes, as for one slow subscriber."""
-
 WAITING_SECONDS_MAX = 15.0
 """An event waits no longer than this for its key's owner: three times what a failure takes to be repaired."""
-
-LOSSES_KEPT_MAX = 10_000
-"""Losses remembered for brokers that have no link just now; each is one message that was too much for somebody."""
 
 WAITING_RETRY_SECONDS = 0.05
 """How often to look whether somebody answers."""
 
 FORWARD_HOPS_MAX = 16
 """Brokers that may hand one batch on; in a settled cluster of up to 64 it is one."""
-
-ALLOWED_MAX = 65_536
-"""Remembered answers to `which shelves do these subscriptions rest on`."""
 
 ALONE_SECONDS = 3.0
 """How long a broker that knows of others asks for them before it takes all keys for its own: six greetings."""
@@ -207,19 +169,9 @@ RETENTION_PAUSE_SECONDS = 5.0
 LOG_COPIES_DEFAULT = 2
 """Disks that have a batch before it is acknowledged as stored: one of them may be lost with everything on it."""
 
-LOG_PENDING_BYTES_MAX = 64 * 1024 * 1024
-"""What waits for the disk: a second of a good one. More would only make everybody wait longer for a refusal."""
-
-LOG_WAITERS_MAX = 100_000
-"""Batches that wait for their acknowledgement: 20,000 a second for the longest that one may wait. Readers and questions
-that wait for the same have limits of their own, by session."""
-
 STORE_SECONDS_MAX = 5.0
 """How long a batch waits for enough disks before its publisher hears that it has to try again: longer than a sibling
 takes to be found dead and another one to be asked."""
-
-PRODUCERS_MAX = 200_000
-"""Producers that a broker remembers, each with what it published last: some hundred bytes each."""
 
 PRODUCERS_LISTED_MAX = 200
 """Producers in one answer about a job, each with its name and digest: with the longest names some 60 KiB."""
@@ -262,13 +214,6 @@ POSITIONS_MAX = 2**44
 """Positions of one log, so that a log's number and a position are one key of the disk: at a million events a second
 they last half a year."""
 
-COPY_WINDOW_BYTES = 8 * 1024 * 1024
-"""Rows on their way to one sibling's disk: what a good one takes in a moment. They go before everything else that
-brokers say to each other, so more would keep leases waiting."""
-
-COPY_CHUNK_BYTES = 1024 * 1024
-"""Rows read at a time for a sibling that is behind: the disk has other things to do in between."""
-
 COPY_RETRY_SECONDS = 0.5
 """How often a sibling that did not answer is asked again, or one whose disk was full."""
 
@@ -281,22 +226,12 @@ COPY_FULL_SECONDS_MAX = 8.0
 COPY_STUCK_SECONDS = 3.0
 """After so long without a word a sibling is asked anew what it has."""
 
-TAIL_BYTES_MAX = 64 * 1024 * 1024
-"""Rows of a log that no other disk has, and that are looked into when brokers meet again: as many as may wait for the
-disk, and for an acknowledgement. More is a log whose copies are gone."""
-
 CLAIM_PRODUCERS_MAX = 200
 """Producers asked about in one question: with names of the longest kind it stays within a CONTROL."""
 
 CLAIM_EPOCHS_MAX = 64
 """Epochs named in such a question: one begins when a disk turns out to be an older one, and when rows are taken back.
 Logs older than these are not looked into."""
-
-CLAIM_SPANS_MAX = 500
-"""Spans told in one message: with names of the longest kind it stays within a CONTROL. More go in the next one."""
-
-CLAIM_ANSWER_SPANS_MAX = 2_000_000
-"""Spans of one answer in all: twice the rows that a tail may have when each is as small as rows can be."""
 
 CLAIMS_KEPT_MAX = 2000
 """Spans that another broker told and that are remembered, for an owner who cannot reach it: the last contested rows."""
@@ -354,6 +289,45 @@ class Limits:
     bytes each. Of more, the oldest count as sent and never acknowledged."""
     audit_rows_kept: int = 1_000
     """Rows of the audit that are kept while the disk takes none: up to four million deliveries, and some hundred MB."""
+    log_pending_bytes: int = 64 * 1024 * 1024
+    """What waits for the disk: a second of a good one. More would only make everybody wait longer for a refusal."""
+    log_waiters: int = 100_000
+    """Batches that wait for their acknowledgement: 20,000 a second for the longest that one may wait. Readers and
+    questions that wait for the same have limits of their own, by session."""
+    producers: int = 200_000
+    """Producers that a broker remembers, each with what it published last: some hundred bytes each."""
+    copy_window_bytes: int = 8 * 1024 * 1024
+    """Rows on their way to one sibling's disk: what a good one takes in a moment. They go before everything else that
+    brokers say to each other, so more would keep leases waiting."""
+    copy_chunk_bytes: int = 1024 * 1024
+    """Rows read at a time for a sibling that is behind: the disk has other things to do in between."""
+    tail_bytes: int = 64 * 1024 * 1024
+    """Rows of a log that no other disk has, and that are looked into when brokers meet again: as many as may wait for
+    the disk, and for an acknowledgement. More is a log whose copies are gone."""
+    claim_spans: int = 500
+    """Spans told in one message: with names of the longest kind it stays within a CONTROL. More go in the next one."""
+    claim_answer_spans: int = 2_000_000
+    """Spans of one answer in all: twice the rows that a tail may have when each is as small as rows can be."""
+    waiting_events: int = 200_000
+    """Events that wait here until somebody answers for their keys again: seconds of a busy broker."""
+    waiting_bytes: int = 64 * 1024 * 1024
+    """The same in bytes, as for one slow subscriber."""
+    allowed: int = 65_536
+    """Remembered answers to `which shelves do these subscriptions rest on`."""
+    losses_kept: int = 10_000
+    """Losses remembered for brokers that have no link just now; each is one message that was too much for somebody."""
+    schemas_deleted: int = 1_000
+    """Deletions that the disk remembers, for a broker that was away: the oldest goes first. A hundred bytes each."""
+    shelves: int = 64
+    """Shelves of one stream that one broker's clients may use: an event visits a key for each. Above it a subscription
+    rests at its topic, where it costs no other shelf."""
+    refresh_items: int = 500
+    """Items of one step of that: a few milliseconds."""
+    homes: int = 10_000
+    """Brokers, each in one of its lives, whose address is remembered to bring events there: a hundred bytes each."""
+    batches_asking: int = 64
+    """Batches of one stream whose lists are asked for at a time: more than a round trip brings, and few enough that
+    lists of a million subscriptions do not fill the memory of whoever publishes fast."""
     batch_events: int = BATCH_EVENTS_MAX
     """Events of a DELIVER, and lines of a row of the audit, that this broker makes; others take BATCH_EVENTS_MAX."""
 

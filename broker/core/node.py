@@ -129,7 +129,7 @@ class Node:
 
     def _make_log(self, config: NodeConfig, now: float) -> None:
         timers = self.timers
-        self.log = Log(config.name, self.effects, timers, self.cause, config.safeguards)
+        self.log = Log(config.name, self.effects, timers, self.cause, config.safeguards, config.limits)
         self.producers = Producers(self.log, self.cluster, config.log_copies, timers, self.clock, now)
         self.producer_lists = ProducerLists(self.log, self.cluster, self.producers, config.log_copies, timers)
         self.claims = claims = Claims(config.name, self.log, self.cluster, self.producers)

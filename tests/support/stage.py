@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from headgate.broker.core.cluster import WAIT
 from headgate.broker.core.keyspace import Scope, equality_key
@@ -18,7 +19,7 @@ OTE = equality_key("quotes", "symbol", "OTE") or 0
 class Stage:
     """Five brokers; a publisher and a subscriber where the key of OTE is not answered for, and other subscribers."""
 
-    def __init__(self, *conditions: str, **config: int) -> None:
+    def __init__(self, *conditions: str, **config: Any) -> None:
         self.cluster = NodeCluster(5, **config)
         self.owner = self.cluster.owner(OTE).name
         at = [name for name in self.cluster.hosts if not self.scope(name).covers(OTE)]

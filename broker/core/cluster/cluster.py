@@ -32,7 +32,7 @@ from ..config import NodeConfig
 from ..effects import Effect, Note, Store
 from ..keyspace import MESH_BROKERS_MAX, NOTHING, RING_SIZE, RoutingTable, Scope, Way, distance
 from ..kv import Added, Keyed, KeyedConfig, Placed, Removed, Route, Stored, Tell, Unplaced, View
-from ..limits import HOMES_MAX, ROSTER_SECONDS, ROUTE_HOPS_MAX
+from ..limits import ROSTER_SECONDS, ROUTE_HOPS_MAX
 from ..links import PeerInfo, Peers
 from ..membership import Chord, Heard, Lost, Member, Post, Tick, from_wire, to_wire
 from ..messages import CONTROLS
@@ -389,7 +389,7 @@ class Cluster:
         """A broker that events may have to be brought to, and where it is reached."""
         self._homes.pop((home, life), None)
         self._homes[home, life] = address
-        if len(self._homes) > HOMES_MAX:
+        if len(self._homes) > self.config.limits.homes:
             del self._homes[next(iter(self._homes))]
 
     def _reach_homes(self, now: float) -> None:

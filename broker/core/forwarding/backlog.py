@@ -15,7 +15,7 @@ from headgate.protocol.data import Batch
 
 from ..delivery import Stream
 from ..keyspace import Shelf
-from ..limits import WAITING_BYTES_MAX, WAITING_EVENTS_MAX
+from ..limits import DEFAULT_LIMITS, Limits
 from ..links import PeerInfo
 
 __all__ = ["Task", "Waiting"]
@@ -41,7 +41,8 @@ class Task:
 class Waiting:
     """Both lines, and what they hold together."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self.own: deque[Task] = deque()
         self.others: deque[Task] = deque()
         self.events = self.bytes = 0
@@ -92,7 +93,7 @@ class Waiting:
     def over(self, batch: Batch | None = None) -> bool:
         """Whether this is more than may wait, or would be with that batch."""
         events, size = (0, 0) if batch is None else (batch.count, len(batch.records))
-        return self.events + events > WAITING_EVENTS_MAX or self.bytes + size > WAITING_BYTES_MAX
+        return self.events + events > self._limits.waiting_events or self.bytes + size > self._limits.waiting_bytes
 
     def came_back(self, stream: str) -> bool:
         """Whether events of our own publishers to this stream wait among what others asked."""

@@ -34,9 +34,9 @@ from ..cluster import HERE, WAIT, Cluster
 from ..delivery import Dissemination, Plan
 from ..effects import Effect, Note
 from ..keyspace import Shelf
-from ..limits import FORWARD_HOPS_MAX, WAITING_BYTES_MAX, WAITING_EVENTS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
+from ..limits import FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
-from ..placement import ASK_AGAIN_SECONDS, BATCHES_ASKING_MAX, Rendezvous, SubscriptionId, met, true_of
+from ..placement import ASK_AGAIN_SECONDS, Rendezvous, SubscriptionId, met, true_of
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .backlog import Task
@@ -115,6 +115,7 @@ class Gathering:
     ) -> None:
         self._effects = effects
         self._cluster = cluster
+        self._limits = cluster.config.limits
         self._rendezvous = rendezvous
         self._dissemination = dissemination
         self._losses = losses
@@ -139,7 +140,8 @@ class Gathering:
     def over(self, batch: Batch) -> bool:
         """Whether no more can wait."""
         events, size = self.events + batch.count, self.bytes + len(batch.records)
-        return bool(self._lines) and (events > WAITING_EVENTS_MAX or size > WAITING_BYTES_MAX)
+        limits = self._limits
+        return bool(self._lines) and (events > limits.waiting_events or size > limits.waiting_bytes)
 
     def begin(self, task: Task, now: float) -> None:
         """A batch that this broker accepted, and has checked."""
@@ -169,7 +171,7 @@ class Gathering:
         try:
             done = True
             while done:
-                for gather in list(islice(line, BATCHES_ASKING_MAX)):
+                for gather in list(islice(line, self._limits.batches_asking)):
                     if not gather.complete and now >= gather.look_at:
                         self._advance(gather, now)
                 done = False

@@ -37,7 +37,7 @@ from ..cluster import HERE, WAIT, Cluster
 from ..delivery import Dissemination, Stream, Streams, Subscribers, stream_of
 from ..effects import Effect, Note
 from ..keyspace import Shelf, parse_shelf
-from ..limits import ALLOWED_MAX, FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
+from ..limits import FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
 from ..placement import Rendezvous, true_of
 from ..safeguards import Safeguard
@@ -61,7 +61,10 @@ BACKLOG = "backlog"
 class Allowed:
     """Which shelves may be matched for which rows; a filter over what the index answers."""
 
-    def __init__(self, shelf_of: Mapping[int, Shelf], memory: dict[tuple[int, ...], tuple[Shelf, ...]]) -> None:
+    def __init__(
+        self, shelf_of: Mapping[int, Shelf], memory: dict[tuple[int, ...], tuple[Shelf, ...]], memory_max: int
+    ) -> None:
+        self._memory_max = memory_max
         self._shelf_of = shelf_of
         self._memory = memory
         self.whole: set[Shelf] = set()  # every row
@@ -79,7 +82,7 @@ class Allowed:
         for subscriptions, rows in groups:
             shelves = self._memory.get(subscriptions)
             if shelves is None:
-                if len(self._memory) >= ALLOWED_MAX:
+                if len(self._memory) >= self._memory_max:
                     self._memory.clear()
                 shelves = tuple(dict.fromkeys(self._shelf_of[one] for one in subscriptions))
                 self._memory[subscriptions] = shelves
@@ -129,7 +132,7 @@ class Forwarding:
         self._dissemination = dissemination
         self._memory: dict[tuple[int, ...], tuple[Shelf, ...]] = {}
         self._filters = Safeguard.LOCAL_FILTER in cluster.safeguards
-        self._waiting = Waiting()
+        self._waiting = Waiting(cluster.config.limits)
         self._going = False
         self._sent_under: dict[str, int] = {}  # stream -> epoch in which its last events went to other brokers
         self._timers = timers
@@ -314,7 +317,7 @@ class Forwarding:
         if not late and task.wanted is None and self._overtakes(task.stream.name):
             return False
         summary = self._rendezvous.usage.summaries.get(task.stream.name)
-        allowed = Allowed(self._rendezvous.shelf_of, self._memory)
+        allowed = Allowed(self._rendezvous.shelf_of, self._memory, self._cluster.config.limits.allowed)
         elsewhere: dict[int, list[list[Any]]] = {}
         lost: set[int] = set()
         if everything and task.wanted is None:

@@ -14,7 +14,7 @@ from collections import deque
 from ..cluster import Cluster
 from ..delivery import Subscribers
 from ..effects import Effect, Note
-from ..limits import LOSSES_KEPT_MAX, ORPHAN_SECONDS
+from ..limits import ORPHAN_SECONDS
 from ..links import LOSS_SECONDS_MAX, PeerInfo
 from ..safeguards import Safeguard
 from .messages import Loss
@@ -27,6 +27,7 @@ class Losses:
 
     def __init__(self, cluster: Cluster, effects: list[Effect], subscribers: Subscribers) -> None:
         self._cluster = cluster
+        self._kept_max = cluster.config.limits.losses_kept
         self._effects = effects
         self._subscribers = subscribers
         self.events = 0
@@ -41,7 +42,7 @@ class Losses:
             return
         self._effects.append(Note("events lost on the way", {"stream": stream, "count": count}, alarming=True))
         self._told.append((now, stream, count))
-        while len(self._told) > LOSSES_KEPT_MAX or self._told[0][0] + ORPHAN_SECONDS < now:
+        while len(self._told) > self._kept_max or self._told[0][0] + ORPHAN_SECONDS < now:
             self._told.popleft()
         self._cluster.broadcast(Loss(stream, count), now)
         self._subscribers.lost_in_stream(stream, count)
@@ -65,5 +66,5 @@ class Losses:
 
     def validate(self) -> None:
         """What is remembered has a bound, and nobody with a link is in doubt."""
-        assert len(self._told) <= LOSSES_KEPT_MAX
+        assert len(self._told) <= self._kept_max
         assert not any((info.identifier, info.life) in self._doubtful_since for info in self._cluster.linked())

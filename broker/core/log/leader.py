@@ -44,12 +44,10 @@ from ..effects import Effect, Note
 from ..inputs import RowsRead
 from ..keyspace import distance
 from ..limits import (
-    COPY_CHUNK_BYTES,
     COPY_FULL_SECONDS_MAX,
     COPY_FULL_SECONDS_MIN,
     COPY_RETRY_SECONDS,
     COPY_STUCK_SECONDS,
-    COPY_WINDOW_BYTES,
     VOUCH_SECONDS_MAX,
 )
 from ..links import PeerInfo
@@ -292,7 +290,7 @@ class Copies:
         return progress.known and self._log.vouched and not held_up
 
     def _has_room(self, sibling: _Sibling) -> bool:
-        window = 1 if sibling.info.identifier in self._full else COPY_WINDOW_BYTES
+        window = 1 if sibling.info.identifier in self._full else self._log.limits.copy_window_bytes
         return sibling.under_way_bytes < window and not sibling.info.session.paused
 
     def _send(self, sibling: _Sibling, progress: _Progress, row: bytes, end: int, now: float) -> None:
@@ -331,7 +329,7 @@ class Copies:
             if read.rows:
                 self._pump(sibling, progress, now)
 
-        self._log.read_rows(held.name, progress.sent, COPY_CHUNK_BYTES, came)
+        self._log.read_rows(held.name, progress.sent, self._log.limits.copy_chunk_bytes, came)
 
     def _cannot_copy(self, held: HeldLog, damage: str, now: float) -> None:
         """Our own disk cannot give what it should have: siblings get no more of this log, so another one begins."""

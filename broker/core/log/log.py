@@ -51,7 +51,7 @@ from ..effects import (
     WriteOn,
 )
 from ..inputs import NotStored, Opened, RowsRead, Stored, Trimmed
-from ..limits import LOG_PENDING_BYTES_MAX, LOG_WAITERS_MAX, STORE_SECONDS_MAX
+from ..limits import DEFAULT_LIMITS, STORE_SECONDS_MAX, Limits
 from ..log_state import LogState, ProducerState
 from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import NEVER, Timers
@@ -226,7 +226,9 @@ class Log:
         timers: Timers,
         cause: Cause,
         safeguards: frozenset[Safeguard] = SAFEGUARDS,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
+        self.limits = limits
         self._broker = broker
         self._synced = Safeguard.SYNC_BEFORE_ACK in safeguards
         self._copied = Safeguard.COPIES_BEFORE_ACK in safeguards
@@ -308,7 +310,7 @@ class Log:
             raise Refused(ErrorCode.UNSUPPORTED, text)
         if self.closing:
             raise Refused(ErrorCode.UNAVAILABLE, "this broker is shutting down: publish to another one")
-        if self.pending_bytes + size > LOG_PENDING_BYTES_MAX or self._batches >= LOG_WAITERS_MAX:
+        if self.pending_bytes + size > self.limits.log_pending_bytes or self._batches >= self.limits.log_waiters:
             text = "the disk of this broker, or of its siblings, is behind: nothing was stored, try again in a moment"
             raise Refused(ErrorCode.NOT_STORED, text)
 

@@ -36,7 +36,7 @@ from ..cluster import Cluster
 from ..deferred import Deferred
 from ..effects import Append
 from ..inputs import Opened
-from ..limits import PRODUCER_ENDS_MAX, PRODUCER_NAME_LENGTH_MAX, PRODUCERS_MAX, STORE_SECONDS_MAX, STRANGER_SECONDS
+from ..limits import PRODUCER_ENDS_MAX, PRODUCER_NAME_LENGTH_MAX, STORE_SECONDS_MAX, STRANGER_SECONDS
 from ..links import PeerInfo
 from ..log_state import ProducerState
 from ..safeguards import Safeguard
@@ -201,8 +201,9 @@ def fenced(name: str, epoch: int, known: int) -> Refused:
 class Promises:
     """Remembers whom this broker told how far a producer has come here, and so who may go on with it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, producers_max: int) -> None:
         self._cluster = cluster
+        self._producers_max = producers_max
         self._made: dict[str, tuple[int, int]] = {}
 
     def __len__(self) -> int:
@@ -212,7 +213,7 @@ class Promises:
         """This broker is told that the producer has come so far here."""
         self._made.pop(name, None)
         self._made[name] = opener, after
-        if len(self._made) > PRODUCERS_MAX:
+        if len(self._made) > self._producers_max:
             del self._made[next(iter(self._made))]
 
     def amend(self, name: str, opener: int, after: int) -> None:
@@ -251,18 +252,17 @@ class Producers:
         timers: Timers,
         clock: Clock,
         now: float,
-        limit: int = PRODUCERS_MAX,
     ) -> None:
         self._log = log
         self._copies = copies
-        self.limit = limit
+        self.limit = log.limits.producers
         self._young_until = now + STRANGER_SECONDS
         self._cluster = cluster
         self._producers: dict[str, KnownProducer] = {}
         self._jobs: dict[str, dict[str, None]] = {}  # what names begin with, up to their last slash -> these names
         self._recovered: list[tuple[HeldLog, int]] = []
         self._openings: dict[int, Opening] = {}
-        self.promises = Promises(cluster)
+        self.promises = Promises(cluster, self.limit)
         self._request = 0
         self._blank = self._was_blank = self._lost = False
         self._owed: dict[LogName, int] = {}  # copies that an empty disk is given anew, and where they end

@@ -28,7 +28,7 @@ So no event is in two logs where anybody can read it. Subscribers may have been 
 delivered at once is not held back for this.
 
 Links come back one by one, so whoever cannot be reached is waited for, VOUCH_SECONDS_MAX and no longer. He may have the
-other row; when he is back, he asks about his own tail. A tail of more than TAIL_BYTES_MAX is not looked into: that is a
+other row; when he is back, he asks about his own tail. A tail of more than `tail_bytes` is not looked into: that is a
 log whose copies were lost, and not what was under way in a moment.
 """
 
@@ -48,16 +48,12 @@ from ..cluster import Cluster
 from ..effects import Append, CutLog, Effect, Note
 from ..inputs import RowsRead
 from ..limits import (
-    CLAIM_ANSWER_SPANS_MAX,
     CLAIM_EPOCHS_MAX,
     CLAIM_PRODUCERS_MAX,
-    CLAIM_SPANS_MAX,
     CLAIMS_KEPT_MAX,
     CLOCKS_APART_SECONDS,
-    COPY_CHUNK_BYTES,
     COPY_RETRY_SECONDS,
     STORE_SECONDS_MAX,
-    TAIL_BYTES_MAX,
     VOUCH_SECONDS_MAX,
 )
 from ..links import PeerInfo
@@ -256,8 +252,9 @@ class Claims:
         for producer, number in told.open:
             self._producers.promises.amend(producer, info.identifier, number)
         asked.spans += [Span(*one, info.name) for one in told.spans]
-        if len(asked.spans) > CLAIM_ANSWER_SPANS_MAX:
-            raise ProtocolViolation(f"Claimed: what there is, is at most {CLAIM_ANSWER_SPANS_MAX} spans in all")
+        most = self._log.limits.claim_answer_spans
+        if len(asked.spans) > most:
+            raise ProtocolViolation(f"Claimed: what there is, is at most {most} spans in all")
         if told.is_all:
             self.give_up([told.request], now)
 
@@ -281,10 +278,11 @@ class Claims:
 
         def tell(spans: list[Span], now: float) -> None:
             open_ones = tuple(OpenAt(*one) for one in open_at.items())
-            for at in range(0, max(1, len(spans)), CLAIM_SPANS_MAX):
-                some = spans[at : at + CLAIM_SPANS_MAX]
+            most = self._log.limits.claim_spans
+            for at in range(0, max(1, len(spans)), most):
+                some = spans[at : at + most]
                 words = tuple(ClaimedSpan(one.producer, one.start, one.end, one.time, one.doubted) for one in some)
-                is_all = at + CLAIM_SPANS_MAX >= len(spans)
+                is_all = at + most >= len(spans)
                 self._cluster.tell(info, Claimed(claim.request, is_all, () if at else open_ones, words), now)
 
         def tell_all(spans: list[Span], now: float) -> None:
@@ -334,7 +332,7 @@ class Claims:
             read(held.first if position is None else max(position, held.first))
 
         def read(position: int) -> None:
-            self._log.read_rows(held.name, position, COPY_CHUNK_BYTES, came)
+            self._log.read_rows(held.name, position, self._log.limits.copy_chunk_bytes, came)
 
         def came(rows: RowsRead, now: float) -> None:
             for data in rows.rows:
@@ -416,14 +414,14 @@ class Tails:
 
     def has_any(self) -> bool:
         """Whether there are rows that may have to be taken back."""
-        return any(_has_tail(held) for held in self._log.own_logs())
+        return any(_has_tail(held, self._log.limits.tail_bytes) for held in self._log.own_logs())
 
     def settle(self, done: Callable[[float], None], now: float, patient: bool = True) -> None:
         """Find out about all tails; tell when that is done. `patient`: wait a while for who is not here yet."""
         if self._round is not None:
             self._round.again = True
             return
-        tails = [held for held in self._log.own_logs() if _has_tail(held)]
+        tails = [held for held in self._log.own_logs() if _has_tail(held, self._log.limits.tail_bytes)]
         if not tails or Safeguard.RECONCILE not in self._cluster.safeguards:
             done(now)
             return
@@ -497,11 +495,11 @@ class Tails:
                     then(now)
                     return
             if read.rows and read.next < held.next:
-                self._log.read_rows(held.name, read.next, COPY_CHUNK_BYTES, came)
+                self._log.read_rows(held.name, read.next, self._log.limits.copy_chunk_bytes, came)
             else:
                 then(now)
 
-        self._log.read_rows(held.name, position, COPY_CHUNK_BYTES, came)
+        self._log.read_rows(held.name, position, self._log.limits.copy_chunk_bytes, came)
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -661,9 +659,9 @@ class Tails:
             going.done(now)
 
 
-def _has_tail(held: HeldLog) -> bool:
+def _has_tail(held: HeldLog, bytes_max: int) -> bool:
     """Whether rows of it may have to be taken back."""
     if not held.revocable or held.safe >= held.next:
         return False
     size = held.bytes * (held.next - held.safe) // (held.next - held.first)
-    return size <= TAIL_BYTES_MAX and bool(held.stamped or held.safe < held.unknown)
+    return size <= bytes_max and bool(held.stamped or held.safe < held.unknown)

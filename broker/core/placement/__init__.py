@@ -15,7 +15,7 @@ Schemas and settings are kept the same way (`schemas`).
 and an event that is met on as many lists as it has attributes is a candidate, which its home checks. `Resting` is
 either an `Anchor` or `Counted`, with a `CountedPart` for each attribute; `SubscriptionId` names a counted subscription;
 `Check` is the test of a candidate at its home, `true_of` says whether it holds for a row, and `met` whether it was met
-often enough. Bounds of the gathering: `ASK_AGAIN_SECONDS`, `BATCHES_ASKING_MAX`, `KEYS_PER_MESSAGE_MAX`,
+often enough. Bounds of the gathering: `ASK_AGAIN_SECONDS`, `KEYS_PER_MESSAGE_MAX`,
 `IDENTITIES_PER_MESSAGE_MAX`.
 
 Order of reading: `registry`, `planner`, `interest`, `schemas`; for counting `counting_plan`, `counting_home`,
@@ -24,7 +24,7 @@ Order of reading: `registry`, `planner`, `interest`, `schemas`; for counting `co
 
 from .counting import SubscriptionId, met
 from .counting_check import Check, true_of
-from .counting_limits import ASK_AGAIN_SECONDS, BATCHES_ASKING_MAX, IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX
+from .counting_limits import ASK_AGAIN_SECONDS, IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX
 from .counting_plan import Counted, CountedPart, Resting
 from .planner import Anchor, declared, needs_of, plan, precision_of
 from .registry import REGISTRY, InForce, Rendezvous
@@ -32,7 +32,6 @@ from .registry import REGISTRY, InForce, Rendezvous
 __all__ = [
     "ASK_AGAIN_SECONDS",
     "Anchor",
-    "BATCHES_ASKING_MAX",
     "Check",
     "Counted",
     "CountedPart",

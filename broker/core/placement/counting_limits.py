@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = [
     "ASK_AGAIN_SECONDS",
-    "BATCHES_ASKING_MAX",
     "IDENTITIES_PER_MESSAGE_MAX",
     "KEYS_PER_MESSAGE_MAX",
 ]
@@ -12,10 +11,6 @@ __all__ = [
 ASK_AGAIN_SECONDS = 0.5
 """A list that did not come within so long is asked for again: the question, the answer or who had it may be gone. Many
 round trips on any network, and an answer that comes twice does no harm."""
-
-BATCHES_ASKING_MAX = 64
-"""Batches of one stream whose lists are asked for at a time: more than a round trip brings, and few enough that lists
-of a million subscriptions do not fill the memory of whoever publishes fast."""
 
 KEYS_PER_MESSAGE_MAX = 1_000
 """Lists asked for, or pieces of them answered, in one message: even if each is of another shelf, with the longest name,

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from headgate.matching import Pattern, Tree, Value
 
 from ..keyspace import Domain, Segment, Shelf, count_shelf, equality_key
-from ..limits import SHELVES_MAX
+from ..limits import DEFAULT_LIMITS
 from .planner import IN_KEYS_MAX, RANGE_SHARE_MAX, Anchor, Need, closed, declared, needs_of, plan
 
 __all__ = ["Counted", "CountedPart", "Resting", "plan_counting", "plan_resting"]
@@ -67,6 +67,7 @@ def plan_resting(
     used: Collection[Shelf],
     counting: bool,
     ordered: bool,
+    shelves_max: int = DEFAULT_LIMITS.shelves,
 ) -> tuple[Resting, str]:
     """Where a subscription rests, and what keeps it from being counted where that is wanted.
 
@@ -77,12 +78,12 @@ def plan_resting(
         counted = plan_counting(pattern, condition, schema)
         if not isinstance(counted, Counted):
             uncounted = counted
-        elif len({*used, *counted.shelves}) <= SHELVES_MAX:
+        elif len({*used, *counted.shelves}) <= shelves_max:
             return counted, ""
         else:
-            uncounted = f"clients of its broker use {SHELVES_MAX} shelves of the stream already"
+            uncounted = f"clients of its broker use {shelves_max} shelves of the stream already"
     anchor = plan(pattern, condition, schema, single_key=ordered)
-    if len(used) >= SHELVES_MAX and anchor.shelf not in used:
+    if len(used) >= shelves_max and anchor.shelf not in used:
         anchor = plan(pattern, None, None)
     return anchor, uncounted
 

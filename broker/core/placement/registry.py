@@ -45,7 +45,6 @@ from ..limits import (
     ORPHAN_SECONDS,
     REFRESH_BYTES,
     REFRESH_GROWTH,
-    REFRESH_ITEMS,
     REFRESH_PAUSE_SECONDS,
     REFRESH_SECONDS,
 )
@@ -110,13 +109,14 @@ class Rendezvous:
         now: float,
     ) -> None:
         self._timers = timers
+        self._limits = config.limits
         self._me, self._life = config.identifier, config.incarnation
         self._effects = effects
         self._streams = streams
         self._subscribers = subscribers
         self._cluster = cluster
         self.usage = Usage(self._me, self._life, streams, cluster)
-        self.schemas = Schemas(effects, streams, cluster.keyed)
+        self.schemas = Schemas(effects, streams, cluster.keyed, config.limits)
         self.events: list[InForce] = []
         """What came of placing; whoever holds this takes them out."""
         self.shelf_of: dict[int, Shelf] = {}
@@ -152,7 +152,8 @@ class Rendezvous:
         stream = pattern.stream
         counting = self._streams.settings_of(stream).placement == "counting"
         used = self.usage.shelves_used(stream)
-        return plan_resting(pattern, condition, self._streams.schemas.get(stream), used, counting, ordered)
+        schema, most = self._streams.schemas.get(stream), self._limits.shelves
+        return plan_resting(pattern, condition, schema, used, counting, ordered, most)
 
     def place(
         self,
@@ -411,7 +412,7 @@ class Rendezvous:
             self._anew = False
         items: list[Item] = []
         long_bytes = 0
-        while self._refresh and len(items) < REFRESH_ITEMS and long_bytes < REFRESH_BYTES:
+        while self._refresh and len(items) < self._limits.refresh_items and long_bytes < REFRESH_BYTES:
             mine = self._mine.get(self._refresh.popleft())
             if mine is not None and mine.meaning is None:
                 long_bytes += mine.long_bytes

@@ -15,7 +15,7 @@ from ..delivery import Streams
 from ..effects import Effect, Store
 from ..keyspace import RING_SIZE
 from ..kv import Item, Keyed
-from ..limits import SCHEMAS_DELETED_MAX
+from ..limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["Schemas", "Then"]
 
@@ -26,7 +26,8 @@ Then = Callable[[bool, float], None]
 class Schemas:
     """Writes schemas on the whole ring, and keeps those that come to be known here."""
 
-    def __init__(self, effects: list[Effect], streams: Streams, keyed: Keyed) -> None:
+    def __init__(self, effects: list[Effect], streams: Streams, keyed: Keyed, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._deleted_max = limits.schemas_deleted
         self._effects = effects
         self._streams = streams
         self._keyed = keyed
@@ -88,7 +89,7 @@ class Schemas:
         self._streams.undeclare(stream)
         self._deleted[stream] = version
         self._store(stream, version, None)
-        if len(self._deleted) > SCHEMAS_DELETED_MAX:
+        if len(self._deleted) > self._deleted_max:
             oldest = min(self._deleted, key=lambda name: self._deleted[name])
             del self._deleted[oldest], self._on_disk[oldest]
             self._effects.append(Store(f"schema/{oldest}", None))

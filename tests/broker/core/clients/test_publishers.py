@@ -149,9 +149,8 @@ def test_a_verified_stream_does_not_take_the_publishers_word_for_columns(durabil
     assert deliveries_of(world.take(subscriber)) == [(1, "honest")]
 
 
-def test_more_than_may_wait_for_the_disk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.log.log.LOG_PENDING_BYTES_MAX", 2_000)
-    world = LogWorld()
+def test_more_than_may_wait_for_the_disk_is_refused() -> None:
+    world = LogWorld(limits=Limits(log_pending_bytes=2_000))
     publisher = world.connect()
     said = world.say(publisher, *(stored(number, "x" * 100) for number in range(1, 5)))
     refused = errors(said)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.keyspace import RING_SIZE, equality_key, hash_identifier, prefix_key
-from headgate.broker.core.limits import PRODUCERS_MAX
+from headgate.broker.core.limits import Limits
 from headgate.protocol.messages import Answer, Ask
 from tests.support.node_cluster import Client, NodeCluster
 
@@ -135,7 +135,7 @@ def test_of_a_stored_stream_it_says_how_many_producers_are_remembered_and_may_be
     client = NodeCluster(1).connect("b0")
     assert "producers" not in ask(client, "explain", pattern="quotes")
     ask(client, "schema.put", stream="quotes", schema={"durability": "stored"})
-    assert ask(client, "explain", pattern="quotes")["producers"] == {"known": 0, "limit": PRODUCERS_MAX}
+    assert ask(client, "explain", pattern="quotes")["producers"] == {"known": 0, "limit": Limits().producers}
 
 
 def test_without_a_condition_it_lives_at_its_topic() -> None:

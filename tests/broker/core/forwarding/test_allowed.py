@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,10 +37,10 @@ def test_what_is_left_is_what_looking_at_each_row_and_subscription_says(
 ) -> None:
     shelf_of, groups, whole, rows = world
     memory: dict[tuple[int, ...], tuple[Shelf, ...]] = {}
-    allowed = Allowed(shelf_of, memory)
+    allowed = Allowed(shelf_of, memory, 1000)
     allowed.whole, allowed.rows = whole, rows
     if remembered:
-        list(Allowed(shelf_of, memory)(groups))
+        list(Allowed(shelf_of, memory, 1000)(groups))
     left = list(allowed(groups))
     wanted = {
         (row, subscription)
@@ -62,10 +61,9 @@ def test_what_is_left_is_what_looking_at_each_row_and_subscription_says(
     assert allowed.nothing == (not whole and not rows)
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.forwarding.forwarding.ALLOWED_MAX", 2)
+def test_what_is_remembered_is_bounded() -> None:
     memory: dict[tuple[int, ...], tuple[Shelf, ...]] = {}
-    allowed = Allowed(dict.fromkeys(range(9), SHELVES[0]), memory)
+    allowed = Allowed(dict.fromkeys(range(9), SHELVES[0]), memory, 2)
     allowed.whole = {SHELVES[0]}
     groups = [((number,), [number]) for number in range(5)]
     assert list(allowed(groups)) == groups

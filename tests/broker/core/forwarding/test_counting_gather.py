@@ -10,7 +10,7 @@ import pytest
 from headgate.broker.core.forwarding import AskLists, Lists
 from headgate.broker.core.forwarding.messages import Piece, Spot
 from headgate.broker.core.keyspace import NOTHING, count_shelf, equality_key
-from headgate.broker.core.limits import WAITING_SECONDS_MAX
+from headgate.broker.core.limits import WAITING_SECONDS_MAX, Limits
 from headgate.broker.core.messages import CONTROLS
 from headgate.broker.core.placement import ASK_AGAIN_SECONDS, SubscriptionId
 from headgate.protocol.errors import ErrorCode
@@ -341,9 +341,8 @@ def test_what_cannot_be_read_when_its_turn_comes_ends_nothing_but_itself(monkeyp
     assert any(note.event == "batch to be counted not understood" for note in cluster.hosts["b0"].notes)
 
 
-def test_more_than_may_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.forwarding.counted.WAITING_EVENTS_MAX", 3)
-    cluster = counted_cluster()
+def test_more_than_may_wait_is_refused() -> None:
+    cluster = counted_cluster(limits=Limits(waiting_events=3))
     (origin, *_), (owner,) = cast(cluster, ("symbol", "OTE"))
     subscriber, publisher = cluster.connect(origin), cluster.connect(origin)
     subscribed(cluster, subscriber, 1, "symbol = 'OTE'")
@@ -356,9 +355,8 @@ def test_more_than_may_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [body for _, body in subscriber.bodies] == ["0", "1", "2"]
 
 
-def test_no_more_batches_ask_at_a_time_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.forwarding.counted.BATCHES_ASKING_MAX", 2)
-    cluster = counted_cluster()
+def test_no_more_batches_ask_at_a_time_than_may() -> None:
+    cluster = counted_cluster(limits=Limits(batches_asking=2))
     (origin, *_), (owner,) = cast(cluster, ("symbol", "OTE"))
     subscriber, publisher = cluster.connect(origin), cluster.connect(origin)
     subscribed(cluster, subscriber, 1, "symbol = 'OTE'")

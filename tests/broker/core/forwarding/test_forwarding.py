@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.core.keyspace import NOTHING
-from headgate.broker.core.limits import WAITING_SECONDS_MAX
+from headgate.broker.core.limits import WAITING_SECONDS_MAX, Limits
 from headgate.protocol.data import Batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error, Forward, Gap, Puback, Scope
@@ -122,15 +122,10 @@ def test_after_fifteen_seconds_what_nobody_answers_for_is_lost_and_said_and_the_
     assert stage.bodies == ["c", "d"]
 
 
-@pytest.mark.parametrize("bound", ["EVENTS", "BYTES"])
-def test_over_the_bound_publishers_are_refused_and_in_time_taken_again(
-    bound: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = Stage()
+@pytest.mark.parametrize("bound", ["waiting_events", "waiting_bytes"])
+def test_over_the_bound_publishers_are_refused_and_in_time_taken_again(bound: str) -> None:
     size = len(quote_batch("quotes/a", ["a"], symbol=["OTE"]).records)
-    monkeypatch.setattr(
-        f"headgate.broker.core.forwarding.backlog.WAITING_{bound}_MAX", 2 if bound == "EVENTS" else 2 * size
-    )
+    stage = Stage(limits=Limits(**{bound: 2 if bound == "waiting_events" else 2 * size}))
     with stage.silence(OTE):
         stage.publish("a")
         stage.publish("b")

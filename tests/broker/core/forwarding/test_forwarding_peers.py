@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.inputs import LinkPaused, LinkResumed, Received
-from headgate.broker.core.limits import FORWARD_HOPS_MAX
+from headgate.broker.core.limits import FORWARD_HOPS_MAX, Limits
 from headgate.protocol.data import Batch, Portion
 from headgate.protocol.messages import Control, Deliver, Error, Forward, Gap, Message, Unsubscribe
 from tests.support.builders import quote_batch
@@ -119,9 +119,8 @@ def test_what_is_not_answered_for_here_is_passed_on_and_ends_somewhere() -> None
     assert [(gap.subscription, gap.count) for gap in stage.subscriber.of(Gap)] == [(0, 2)]
 
 
-def test_what_came_from_brokers_over_the_bound_is_lost_said_and_done_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage()
-    monkeypatch.setattr("headgate.broker.core.forwarding.backlog.WAITING_EVENTS_MAX", 3)
+def test_what_came_from_brokers_over_the_bound_is_lost_said_and_done_with() -> None:
+    stage = Stage(limits=Limits(waiting_events=3))
     with stage.silence(OTE):
         for _ in range(3):
             stage.cluster.tell(stage.owner, stage.source, forward([[["equal", "symbol"], [0, 1]]]))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from headgate.broker.core.limits import ORPHAN_SECONDS
+from headgate.broker.core.limits import ORPHAN_SECONDS, Limits
 from headgate.protocol.messages import Control, Gap
 from tests.support.node_cluster import Client, NodeCluster
 
@@ -91,9 +89,8 @@ def test_a_newcomer_and_another_life_have_nobody_to_tell() -> None:
     assert told(cluster, "b1", since) == told(cluster, "b2", since) == []
 
 
-def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.forwarding.losses.LOSSES_KEPT_MAX", 5)
-    cluster = NodeCluster(2)
+def test_what_is_remembered_has_an_end() -> None:
+    cluster = NodeCluster(2, limits=Limits(losses_kept=5))
     losses = cluster.node("b0").forwarding.losses
     for count in range(1, 9):
         lose(cluster, count)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.delivery import Stream
-from headgate.broker.core.forwarding import backlog as module
 from headgate.broker.core.forwarding.backlog import Task, Waiting
 from headgate.broker.core.keyspace import Shelf, topic_shelf
+from headgate.broker.core.limits import Limits
 from headgate.protocol.data import make_batch
 
 STREAM = Stream("quotes")
@@ -63,10 +63,9 @@ def test_what_came_back_goes_before_what_others_asked_in_its_own_order() -> None
     waiting.validate()
 
 
-@pytest.mark.parametrize(("bound", "value"), [("WAITING_EVENTS_MAX", 2), ("WAITING_BYTES_MAX", 10)])
-def test_over_its_bounds(monkeypatch: pytest.MonkeyPatch, bound: str, value: int) -> None:
-    monkeypatch.setattr(module, bound, value)
-    waiting = Waiting()
+@pytest.mark.parametrize(("bound", "value"), [("waiting_events", 2), ("waiting_bytes", 10)])
+def test_over_its_bounds(bound: str, value: int) -> None:
+    waiting = Waiting(Limits(**{bound: value}))
     one = task("a")
     assert not waiting.over(one.batch)
     waiting.add(one)

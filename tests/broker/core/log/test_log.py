@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from headgate.broker.core.cause import Cause
 from headgate.broker.core.effects import Append, Effect, Halt
 from headgate.broker.core.inputs import NotStored, Opened, Received, Stored, Wake
-from headgate.broker.core.limits import STORE_SECONDS_MAX
+from headgate.broker.core.limits import DEFAULT_LIMITS, STORE_SECONDS_MAX, Limits
 from headgate.broker.core.log import HeldLog, Log
 from headgate.broker.core.log_state import LogState
 from headgate.broker.core.timers import Timers
@@ -31,10 +31,10 @@ def row(count: int = 1, **fields: Any) -> Row:
 class Bench:
     """A log and its disk."""
 
-    def __init__(self, opened: Opened | None = None) -> None:
+    def __init__(self, opened: Opened | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
         self.effects: list[Effect] = []
         self.timers = Timers()
-        self.log = Log("ann", self.effects, self.timers, Cause("ann"))
+        self.log = Log("ann", self.effects, self.timers, Cause("ann"), limits=limits)
         self.disk = Disk()
         self.log.opened(opened or self.disk.opened())
 
@@ -174,9 +174,8 @@ def test_a_batch_that_disks_are_too_slow_for_is_refused_and_delivered_when_it_is
     assert world.delivered(subscriber) == [(1, "1")]
 
 
-def test_room_is_bounded_in_bytes_and_in_waiters(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench()
-    monkeypatch.setattr("headgate.broker.core.log.log.LOG_PENDING_BYTES_MAX", 1_000)
+def test_room_is_bounded_in_bytes_and_in_waiters() -> None:
+    bench = Bench(limits=Limits(log_pending_bytes=1_000, log_waiters=1))
     bench.log.check_room(400)
     bench.append(bench.events)
     with pytest.raises(Refused, match="try again") as caught:
@@ -184,7 +183,6 @@ def test_room_is_bounded_in_bytes_and_in_waiters(monkeypatch: pytest.MonkeyPatch
     assert caught.value.code == ErrorCode.NOT_STORED
     bench.sync()
     bench.log.check_room(400)
-    monkeypatch.setattr("headgate.broker.core.log.log.LOG_WAITERS_MAX", 1)
     unsafe, told = [(bench.events, 9)], list[Refused | None]()
     for _ in range(3):
         bench.log.wait(unsafe, lambda refused, now: told.append(refused), 1.0)

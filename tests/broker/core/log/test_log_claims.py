@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.limits import CLOCKS_APART_SECONDS
+from headgate.broker.core.limits import CLOCKS_APART_SECONDS, Limits
 from headgate.broker.core.log.reconcile import Owner, Span
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Ask, Control, Error
@@ -68,9 +68,8 @@ def test_producers_that_take_turns_are_told_of_in_a_span_each() -> None:
     assert [one[:3] for one in claim(cluster, ["p", 5, 99], ["q", 0, 99])] == [["q", 0, 20], ["p", 5, 20]]
 
 
-def test_however_much_there_is_all_of_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.log.reconcile.CLAIM_SPANS_MAX", 2)
-    cluster, heard = LogCluster(2), list[list[Span]]()
+def test_however_much_there_is_all_of_it_is_told() -> None:
+    cluster, heard = LogCluster(2, limits=Limits(claim_spans=2)), list[list[Span]]()
     told = [Span("p", number, number + 1, 5, False, "b7") for number in range(10, 17, 2)]
     for much in (0, 1, 2, 3, 4):
         cluster.node("b1").claims.remember("quotes", told[:much])
@@ -88,9 +87,8 @@ def test_however_much_there_is_all_of_it_is_told(monkeypatch: pytest.MonkeyPatch
     assert [one.start for one in spans] == [10, 12, 14, 16]
 
 
-def test_an_answer_without_end_ends_the_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.log.reconcile.CLAIM_ANSWER_SPANS_MAX", 3)
-    cluster, heard = LogCluster(2), list[list[Span]]()
+def test_an_answer_without_end_ends_the_link() -> None:
+    cluster, heard = LogCluster(2, limits=Limits(claim_answer_spans=3)), list[list[Span]]()
     node = cluster.node("b0")
     (info,) = node.cluster.linked()
     node.claims.ask(info, Owner("b0"), "quotes", 0, {"p": (0, 9)}, lambda spans, now: heard.append(spans), cluster.now)

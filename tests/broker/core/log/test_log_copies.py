@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.limits import COPY_FULL_SECONDS_MAX, STORE_SECONDS_MAX, VOUCH_SECONDS_MAX
+from headgate.broker.core.limits import COPY_FULL_SECONDS_MAX, STORE_SECONDS_MAX, VOUCH_SECONDS_MAX, Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Control, Copy, Error, LogChunk, Mode, ReadLog
 from tests.support.log_cluster import LogCluster
@@ -148,12 +148,8 @@ def test_a_sibling_whose_disk_is_full_is_asked_again_until_it_is_not() -> None:
     assert cluster.rows("b1", "b0") == cluster.rows("b0", "b0")
 
 
-def test_only_a_window_is_on_its_way_to_a_slow_sibling_and_the_rest_is_read_from_disk(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("headgate.broker.core.log.leader.COPY_WINDOW_BYTES", 2_000)
-    monkeypatch.setattr("headgate.broker.core.log.leader.COPY_CHUNK_BYTES", 1_000)
-    cluster = LogCluster(2)
+def test_only_a_window_is_on_its_way_to_a_slow_sibling_and_the_rest_is_read_from_disk() -> None:
+    cluster = LogCluster(2, limits=Limits(copy_window_bytes=2_000, copy_chunk_bytes=1_000))
     client = cluster.connect("b0")
     cluster.slow["b1"] = None
     for number in range(30):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.effects import TrimLog
-from headgate.broker.core.limits import RETENTION_PAUSE_SECONDS, VOUCH_SECONDS_MAX
+from headgate.broker.core.limits import RETENTION_PAUSE_SECONDS, VOUCH_SECONDS_MAX, Limits
 from headgate.broker.core.log.messages import Claim
 from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import ErrorCode
@@ -116,9 +116,8 @@ def opened_apart(cluster: LogCluster) -> Client:
     return client
 
 
-def test_what_is_told_in_several_pieces_is_taken_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.log.reconcile.CLAIM_SPANS_MAX", 1)
-    cluster, _ = torn()
+def test_what_is_told_in_several_pieces_is_taken_back_too() -> None:
+    cluster, _ = torn(limits=Limits(claim_spans=1))
     opened_apart(cluster)
     moved(cluster)
     client, answer = opened(cluster, "b1", "q")
@@ -265,9 +264,8 @@ def test_what_is_taken_back_later_may_be_let_go_of_meanwhile(trimmed: int) -> No
     cluster.node("b0").validate()
 
 
-def test_a_tail_that_is_too_long_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.log.reconcile.TAIL_BYTES_MAX", 1)
-    cluster, _ = torn()
+def test_a_tail_that_is_too_long_is_not_looked_into() -> None:
+    cluster, _ = torn(limits=Limits(tail_bytes=1))
     moved(cluster)
     meet(cluster)
     assert len(numbers(cluster, "b0", "b0")) == 3

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.limits import PRODUCERS_LISTED_MAX, PRODUCERS_MAX
+from headgate.broker.core.limits import PRODUCERS_LISTED_MAX, Limits
 from headgate.protocol.errors import ErrorCode
 from tests.support.log_cluster import LogCluster
 from tests.support.log_world import LogWorld, stamped
@@ -37,7 +37,7 @@ def test_a_job_is_told_whole_by_every_broker_whoever_has_its_rows() -> None:
     ]
     for broker in ("b0", "b1", "b2", "b3"):
         answer = listed(cluster, broker, job="quotes/nightly")
-        assert (answer["producers"], answer["next"], answer["limit"]) == (wanted, None, PRODUCERS_MAX)
+        assert (answer["producers"], answer["next"], answer["limit"]) == (wanted, None, Limits().producers)
     one = listed(cluster, "b3", job="quotes/nightly", begins=b"t")
     assert one["producers"] == wanted[1:]
     assert listed(cluster, "b3", job="quotes/nightly", unless=b"t")["producers"] == wanted[:1]

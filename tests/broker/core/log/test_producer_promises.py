@@ -5,9 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from headgate.broker.core.log import producers
 from headgate.broker.core.log.producers import Promises
 from headgate.broker.core.safeguards import SAFEGUARDS
 from headgate.protocol.data import Row
@@ -15,11 +12,11 @@ from headgate.protocol.data import Row
 OPENER, OWNER = 7, 8
 
 
-def promises() -> tuple[Promises, Any]:
+def promises(producers_max: int = 9) -> tuple[Promises, Any]:
     """And the opener, as he is known."""
     opener = SimpleNamespace(link=1)
     peers = SimpleNamespace(by_identifier={OPENER: opener})
-    return Promises(SimpleNamespace(peers=peers, safeguards=SAFEGUARDS)), opener  # type: ignore[arg-type]  # no more is asked of a cluster
+    return Promises(SimpleNamespace(peers=peers, safeguards=SAFEGUARDS), producers_max), opener  # type: ignore[arg-type]  # no more is asked of a cluster
 
 
 def row(number: int, count: int = 1, producer: str = "p") -> Row:
@@ -62,9 +59,8 @@ def test_what_was_said_in_the_end_is_what_counts_unless_somebody_else_has_asked(
     assert made.contested(row(9), OPENER) is None
 
 
-def test_there_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(producers, "PRODUCERS_MAX", 2)
-    made, _ = promises()
+def test_there_is_a_bound() -> None:
+    made, _ = promises(producers_max=2)
     for name in "abc":
         made.make(name, OPENER, 1)
     assert len(made) == 2

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.limits import PRODUCERS_MAX, STORE_SECONDS_MAX
+from headgate.broker.core.limits import STORE_SECONDS_MAX, Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Ask, Error, Mode, Puback
 from tests.support.log_world import LogWorld, answer_in, stamped
@@ -157,7 +157,7 @@ def test_who_asks_for_no_producer_is_told(arguments: dict[str, Any], word: str) 
 def test_of_too_many_producers_the_one_used_longest_ago_is_forgotten_and_counted() -> None:
     world = LogWorld(prompt=True)
     link, _ = opened(world, "first")
-    assert world.node.statistics(world.now).producers_max == PRODUCERS_MAX
+    assert world.node.statistics(world.now).producers_max == Limits().producers
     world.node.producers.limit = 3
     world.say(link, stamped(1, 0, "a", producer="first"))
     for name in ("second", "third", "fourth"):

@@ -127,18 +127,17 @@ def test_where_a_subscription_rests() -> None:
     assert isinstance(resting, Anchor) and "too much" in uncounted
 
 
-def test_the_bound_of_shelves_holds_for_lists_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.placement.counting_plan.SHELVES_MAX", 3)
+def test_the_bound_of_shelves_holds_for_lists_too() -> None:
     condition = parse_condition("symbol = 'OTE' AND price < 1")
     for used, counted in (
         ([SYMBOL, VOLUMES], True),
         ([PRICES, SYMBOL, VOLUMES], True),
         ([VOLUMES, topic_shelf(1)], False),
     ):
-        resting, uncounted = plan_resting(QUOTES, condition, SCHEMA, used, True, False)
+        resting, uncounted = plan_resting(QUOTES, condition, SCHEMA, used, True, False, 3)
         assert isinstance(resting, Counted) is counted and bool(uncounted) is not counted
     full = [VOLUMES, topic_shelf(1), topic_shelf(2)]
-    assert plan_resting(QUOTES, condition, SCHEMA, full, True, False)[0].shelves == (topic_shelf(1),)
+    assert plan_resting(QUOTES, condition, SCHEMA, full, True, False, 3)[0].shelves == (topic_shelf(1),)
 
 
 CONDITIONS = [

@@ -9,6 +9,7 @@ import pytest
 
 from headgate.broker.core.keyspace import RING_SIZE, equal_shelf, equality_key, topic_shelf
 from headgate.broker.core.kv import Item, KvLimits
+from headgate.broker.core.limits import Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error, Goodbye, Suback, Unsuback, Unsubscribe
 from tests.support.builders import make_subscribe, quote_batch
@@ -152,9 +153,8 @@ def test_a_client_that_filters_on_everything_harms_nobody() -> None:
     assert delivered(cluster, publisher, client, **{f"7{'x' * 240}": 2}) == [(7, "event")]
 
 
-def test_beyond_so_many_shelves_a_subscription_rests_at_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.placement.counting_plan.SHELVES_MAX", 2)
-    cluster = NodeCluster(1)
+def test_beyond_so_many_shelves_a_subscription_rests_at_its_topic() -> None:
+    cluster = NodeCluster(1, limits=Limits(shelves=2))
     client = cluster.connect("b0")
     for number, condition in enumerate(["a = 1", "b = 1", "c = 1", "a = 2"], 1):
         client.subscribe(number, "quotes", condition)
@@ -248,9 +248,8 @@ def test_what_a_disaster_took_is_put_again_within_half_a_minute() -> None:
     assert resting(cluster) >= set(places(cluster)[:3])
 
 
-def test_a_refresh_of_many_goes_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.placement.registry.REFRESH_ITEMS", 2)
-    cluster = NodeCluster(2)
+def test_a_refresh_of_many_goes_in_steps() -> None:
+    cluster = NodeCluster(2, limits=Limits(refresh_items=2))
     client = cluster.connect("b1")
     for number in range(1, 6):
         client.subscribe(number, "quotes", ASKED)

@@ -12,6 +12,7 @@ from headgate.broker.core.effects import Effect
 from headgate.broker.core.effects import Store as ToDisk
 from headgate.broker.core.keyspace import RING_SIZE
 from headgate.broker.core.kv import Added, Item, Keyed, KeyedConfig, KvLimits, Placed, Removed, View
+from headgate.broker.core.limits import Limits
 from headgate.broker.core.placement.schemas import Schemas
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Ask, Error
@@ -37,13 +38,13 @@ class Store(Keyed):
 class Shelf:
     """Schemas over a store of their own, alone on the ring."""
 
-    def __init__(self) -> None:
+    def __init__(self, **limits: int) -> None:
         self.effects: list[Effect] = []
         self.streams = Streams()
         self.keyed = Store()
         self.put = self.keyed.put_items
         self.keyed.view(View(7, 7, (), True, True), 0.0)
-        self.schemas = Schemas(self.effects, self.streams, self.keyed)
+        self.schemas = Schemas(self.effects, self.streams, self.keyed, Limits(**limits))
 
     def load(self, stream: str, record: Any) -> None:
         self.schemas.load(stream, record, 0.0)
@@ -130,9 +131,8 @@ def test_another_word_is_written_once() -> None:
     assert shelf.effects == [ToDisk("schema/quotes", [1_000_000, ONE]), ToDisk("schema/quotes", [2_000_000, TWO])]
 
 
-def test_deletions_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.placement.schemas.SCHEMAS_DELETED_MAX", 1)
-    shelf = Shelf()
+def test_deletions_are_remembered_up_to_a_bound() -> None:
+    shelf = Shelf(schemas_deleted=1)
     shelf.load("other", [7, None])
     shelf.write(ONE, 1.0)
     shelf.write(None, 2.0)
