@@ -285,7 +285,7 @@ def _by_session(
     """
     try:
         rows, shares, sessions, numbers = _of_one_each(plans)
-    except ValueError:  # a row that nobody wants, or that several sessions want
+    except ValueError:  # a row for no session, or for several
         pass
     else:
         return sessions, shares, rows, itemgetter(*rows)(numbers) if len(rows) > 1 else numbers, True

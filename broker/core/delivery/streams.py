@@ -36,7 +36,7 @@ __all__ = [
 # Stream settings: what a schema says about a stream beside its attributes, read and checked in this one place.
 #
 # durability         "memory" (default): delivered and forgotten. "stored": every batch is in the log of the broker
-#                    that accepted it before anybody sees it
+#                    that accepted it before any subscriber sees it
 # audit              deliveries and the history of subscriptions are logged as well; that takes a stored stream
 # verify             match columns are derived from the records, whatever the publisher sent; as `audit` unless said
 # retention_seconds  what is older leaves the logs
@@ -202,7 +202,9 @@ class Stream:
         self.lanes.clear()
 
     def show_interest(self, names: Sequence[str]) -> bool:
-        """The attributes that somebody in the cluster filters on; True when publishers must be told of another set."""
+        """The attributes that a subscription anywhere in the cluster filters on; True when publishers must be told of
+        another set.
+        """
         interest = tuple(names) if len(names) <= INTEREST_ATTRIBUTES_MAX else None
         if interest == self.interest:
             return False
@@ -220,7 +222,7 @@ class Streams:
         self.schemas: dict[str, Any] = {}
         self._settings: dict[str, StreamSettings] = {}
         self.changes: list[tuple[str, StreamSettings, StreamSettings]] = []
-        """Streams whose settings changed, with those of before and after; nobody was told of it yet."""
+        """Streams whose settings changed, with those of before and after; not told to any other part yet."""
 
     def declare(self, name: str, schema: Any) -> None:
         """The stream has this schema from now on, and the settings in it."""
@@ -248,7 +250,7 @@ class Streams:
             self.changes.append((name, before, settings))
 
     def take_changes(self) -> list[tuple[str, StreamSettings, StreamSettings]]:
-        """Whoever asks tells others of them."""
+        """Takes the changes out; the caller tells the other parts of them."""
         changes, self.changes = self.changes, []
         return changes
 
@@ -263,7 +265,7 @@ class Streams:
         return stream
 
     def _make_room(self) -> bool:
-        """Let go of the oldest stream that nobody publishes to or subscribes to any more; False when there is none."""
+        """Let go of the oldest stream without publishers and subscriptions; False when there is none."""
         for name, stream in self.by_name.items():
             if not stream.publishers and not len(stream.index):
                 del self.by_name[name]

@@ -1,4 +1,4 @@
-"""Client sessions: their subscriptions, credit, bounded outboxes, and what happens to whoever is too slow.
+"""Client sessions: their subscriptions, credit, bounded outboxes, and what happens to a client that is too slow.
 
 A session outlives its connection by a grace, so that a client that reconnects finds its subscriptions where they
 were. Deliveries flow while the link is up and unpaused and credit is left; otherwise they wait in the session's
@@ -483,7 +483,7 @@ class Subscribers:
         return session.outbox_bytes > config.outbox_bytes or self.outbox_bytes > config.outbox_bytes_total
 
     def lost_on_the_way(self, subscription: Subscription | None, count: int) -> None:
-        """Deliveries were lost between brokers: of this subscription, or of nobody knows whom."""
+        """Deliveries were lost between brokers: of this subscription, or of an unknown one."""
         if subscription is not None:
             subscription.dropped += count
             self._owe_gap(subscription.session, subscription.number, count)
@@ -493,7 +493,9 @@ class Subscribers:
                 self._owe_gap(session, 0, count)
 
     def lost_in_stream(self, stream: str, count: int) -> None:
-        """So many events of a stream were lost between brokers, or fewer: whoever wants any of it is told."""
+        """So many events of a stream were lost between brokers, or fewer: each session that subscribes to any of it is
+        told.
+        """
         for session in self.by_key.values():
             if any(subscription.stream == stream for subscription in session.subscriptions.values()):
                 self._owe_gap(session, 0, count, stream)

@@ -1,4 +1,4 @@
-"""Waiting: batches on their way for whose keys nobody can answer at this moment, in the order in which they came.
+"""Waiting: batches on their way for whose keys no broker can answer at this moment, in the order in which they came.
 
 There are two lines, and none waits for the other: what our own publishers sent, which may also wait for another broker
 to be done with what went before; and what other brokers asked of us. In one line two brokers could wait for each other.

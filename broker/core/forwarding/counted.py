@@ -5,8 +5,9 @@ For a stream with counted subscriptions, beside what `forwarding.py` does for th
     begin    a batch was accepted. As soon as this broker answers for some key, and so knows what is in use of the
              stream, the row's key on each counted shelf in use is one *question*: each is asked once a batch
     ask      who answers for the key? We do: the list is here. Another broker: one message to each, for all of its keys.
-             Nobody just now, or no answer in ASK_AGAIN_SECONDS: it is asked again, of whoever answers then
-    count    all lists are here: who is on as many of a row's lists as it has attributes is a candidate (`counting.met`)
+             None just now, or no answer in ASK_AGAIN_SECONDS: it is asked again, of the broker that answers then
+    count    all lists are here: a subscription on as many of a row's lists as it has attributes is a candidate
+             (`counting.met`)
     go out   in the order in which the batches of the stream were accepted: our own clients' candidates are checked
              here (`placement/counting_check.py`), the others go to their homes as DELIVERs, which check theirs
 
@@ -16,8 +17,8 @@ read at different moments, so a subscription that comes or goes meanwhile may be
 that one. It is never met too often: it is on one list of a shelf, however often that list comes. And nothing is
 delivered twice, because a row is counted here and nowhere else.
 
-A list that nobody can give within WAITING_SECONDS_MAX makes the rows that ask for it lost: counted, and announced. What
-the other lists of those rows say is delivered all the same.
+A list that no broker can give within WAITING_SECONDS_MAX makes the rows that ask for it lost: counted, and announced.
+What the other lists of those rows say is delivered all the same.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class Gathering:
         return (gather.task for line in self._lines.values() for gather in line)
 
     def concerns(self, stream: str, now: float) -> bool:
-        """Whether batches of this stream are to be counted, as far as anybody here can know."""
+        """Whether batches of this stream are to be counted, as far as is known here."""
         counted = stream in self._rendezvous.usage.counting or stream in self._lines
         return counted or not self._cluster.scope(now).stretches
 
@@ -166,7 +167,7 @@ class Gathering:
         """Ask what is to be asked, and let go out what is complete, in order."""
         line = self._lines.get(stream)
         if line is None or self._going:
-            return  # a link broke while something was sent; whoever is at it goes on
+            return  # a link broke while something was sent; the outer call goes on
         self._going = True
         try:
             done = True
@@ -190,7 +191,7 @@ class Gathering:
         gather.look_at = now + WAITING_RETRY_SECONDS
         if gather.keys is None:
             if not scope.stretches:
-                return  # whoever answers for no key may not know what is in use
+                return  # a broker that answers for no key may not know what is in use
             self._look_up(gather)
         asks: dict[int, list[Spot]] = {}
         stream, lists = gather.task.stream.name, self._rendezvous.counting.lists
@@ -213,7 +214,7 @@ class Gathering:
         for shelf, row_keys in summary.counted.items() if summary is not None else ():
             try:
                 keys = gather.keys[shelf] = row_keys.of(topics, task.batch.count, columns)
-            except ProtocolViolation as error:  # of an attribute that nobody asked for when it was published
+            except ProtocolViolation as error:  # of an attribute that was not asked for when it was published
                 self._effects.append(Note("batch to be counted not understood", {"reason": str(error)}))
                 continue
             gather.open.update(dict.fromkeys((Spot(shelf, key) for key in keys if key is not None), _NOBODY))
@@ -299,7 +300,7 @@ class Gathering:
         return plan + self._dissemination.plan_of_clients(own) if own else plan
 
     def validate(self) -> None:
-        """What is under way adds up, and somebody will look at it again."""
+        """What is under way adds up, and a timer runs for it."""
         tasks = list(self)
         assert self.events == sum(task.batch.count for task in tasks)
         assert self.bytes == sum(len(task.batch.records) for task in tasks)

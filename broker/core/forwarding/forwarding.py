@@ -1,17 +1,19 @@
 """Forwarding: each row of a batch to the brokers that answer for its keys, each key of it exactly once.
 
 A row has one key for each shelf in use of its stream. Who answers for a key is a *place*: HERE, another broker, or WAIT
-when nobody can say at this moment. So a batch falls into
+when that is unknown at this moment. So a batch falls into
 
     what is matched here     all of it, or only some shelves of some rows: `Allowed` keeps the others' shelves out
     FORWARDs                 to each other broker the rows that have keys there, with the shelves that it is asked for
-    what waits               while one key of it has nobody; whatever came later waits behind it, so order is kept
+    what waits               while no broker answers for one of its keys; whatever came later waits behind it, so order
+    is kept
 
-Whoever gets a FORWARD does the same with the shelves that it names. The parts of one split never overlap, so nothing
-is matched twice, whatever two brokers think of each other's keys; and nothing is matched where the answer may be out
-of date, because a place is HERE only while our copy is known to be current (`kv/store.py`).
+A broker that gets a FORWARD does the same with the shelves that it names. Each row and key of a split goes to exactly
+one broker. So nothing is matched twice, even while two brokers disagree about who owns a key; and nothing is matched
+where the answer may be out of date, because a place is HERE only while our copy is known to be current (`kv/store.py`).
 
-In a cluster where everybody holds everything (three brokers, two replicas) every place is HERE, and none of this runs.
+In a cluster where each broker holds everything (three brokers, two replicas) every place is HERE, and none of this
+runs.
 
 Of a stream with counted subscriptions each batch is also gathered for (`counted.py`): that sends no FORWARDs.
 
@@ -144,7 +146,7 @@ class Forwarding:
 
     @property
     def waiting_events(self) -> int:
-        """Events that wait here until somebody answers for their keys."""
+        """Events that wait here until a broker answers for their keys."""
         return self._waiting.events + self.gathering.events
 
     # --- from our own publishers ---------------------------------------------------------------------------------
@@ -265,7 +267,7 @@ class Forwarding:
             self._subscribers.lost_on_the_way(subscription, message.count)
 
     def lost_with(self, info: PeerInfo, stream: str, count: int, now: float) -> None:
-        """Events that were handed over to a broker, and nobody knows whether it did anything with them."""
+        """Events that were handed over to a broker; it is unknown what became of them."""
         self.losses.lose(stream, count, now)
 
     # --- the split -----------------------------------------------------------------------------------------------
@@ -273,7 +275,7 @@ class Forwarding:
     def go_on(self, now: float) -> None:
         """Something may have changed: what waits goes on in order, as far as it can."""
         if self._going:
-            return  # a link broke while something was handed on; whoever is at it goes on
+            return  # a link broke while something was handed on; the outer call goes on
         self._going = True
         try:
             for line in self._waiting.lines:
@@ -297,7 +299,7 @@ class Forwarding:
             task.cause = self._cause.text
             self._waiting.add(task)
             self._timers.by(BACKLOG, now + WAITING_RETRY_SECONDS)
-            if task.source is not None and self._waiting.over():  # nobody can be refused: it is lost, and counted
+            if task.source is not None and self._waiting.over():  # no publisher can be refused: it is lost, and counted
                 self._waiting.drop_last(task)
                 self.losses.lose(task.stream.name, task.batch.count, now)
                 self._done(task, now)
@@ -306,7 +308,7 @@ class Forwarding:
         """Match here what is ours, hand on the rest; False when it has to wait, and nothing was done."""
         everything = self._everything(now)
         if not self._cluster.scope(now).stretches:
-            # Whoever answers for no key may have missed what is in use of the stream, and so whom to hand it to.
+            # A broker that answers for no key may not know what is in use of the stream, and so where to hand it to.
             guarded = Safeguard.WAIT_WITHOUT_KEYS in self._cluster.safeguards
             if not guarded and task.stream.name not in self._rendezvous.usage.summaries:
                 return True
@@ -351,7 +353,7 @@ class Forwarding:
         allowed: Allowed,
         elsewhere: dict[int, list[list[Any]]],
     ) -> Sequence[int]:
-        """Where the rows have their keys of this shelf; returns the rows whose keys nobody answers for now."""
+        """Where the rows have their keys of this shelf; returns the rows whose keys no broker answers for now."""
         batch, cluster = task.batch, self._cluster
         summary = self._rendezvous.usage.summaries[task.stream.name]
         columns = Columns(batch)

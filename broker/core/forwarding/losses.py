@@ -1,10 +1,10 @@
 """Losses: events that got lost between brokers are told to every broker, also to one that cannot be reached just now.
 
-A loss is said on every link that there is. Who has none at that moment hears of it when there is one again, and with it
-of what was said shortly before the last one broke, for that may not have come in. So a loss may be told twice, and
-clients count too many; it is never told to nobody.
+A loss is said on every link that there is. A broker without one at that moment hears of it when there is one again, and
+with it of what was said shortly before the last one broke, for that may not have come in. So a loss may be told twice,
+and clients count too many; but every broker is told.
 
-Who comes back in another life has no clients to tell, and who was away for longer is dealt with as if it were dead.
+A broker that comes back in another life has no clients to tell, and one that was away for longer counts as dead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Losses"]
 
 
 class Losses:
-    """Counts what got lost between brokers, and tells everybody."""
+    """Counts what got lost between brokers, and tells every broker."""
 
     def __init__(self, cluster: Cluster, effects: list[Effect], subscribers: Subscribers) -> None:
         self._cluster = cluster

@@ -1,9 +1,9 @@
 """What brokers say to each other about events: that some were lost, and which subscriptions are on which lists.
 
-A question for lists (ASK) names each list by its dimension and a key on it. Whoever does not answer for a key hands its
-part of the question on, and the answer (LISTS) goes straight back to the asker. A list may come in pieces, of which the
-last says so; they arrive in order, or the last ones not at all, for a link loses nothing before it breaks. A first
-piece begins the list anew.
+A question for lists (ASK) names each list by its dimension and a key on it. A broker that does not answer for a key
+hands its part of the question on, and the answer (LISTS) goes straight back to the asker. A list may come in pieces, of
+which the last says so; they arrive in order, or the last ones not at all, for a link loses nothing before it breaks. A
+first piece begins the list anew.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["AskLists", "Lists", "Loss", "Piece", "Spot", "ask_messages", "list_m
 @CONTROLS.message(16)
 @dataclass(slots=True)
 class Loss:
-    """So many events of a stream were lost on their way to whoever wanted them."""
+    """So many events of a stream were lost on their way to their subscribers."""
 
     stream: Text
     count: Counter

@@ -3,8 +3,8 @@ event is stored twice.
 
 The theory is Kafka's, without elections: a log has one writer for ever, the broker that accepted its events, in one
 epoch of its data folder. Positions are dense and given out once. So of two copies of a log the shorter one is a
-beginning of the longer one, and whoever has the most has everything. Writing never moves to another broker: a producer
-does, to another log.
+beginning of the longer one, and the broker that has the most has everything. Writing never moves to another broker: a
+producer does, to another log.
 
     Log            appends, the disk's answers, and who waits for a high watermark; `HeldLog` is one log that is here
     Copies         the leader's side of replication: sends rows to k - 1 siblings, and counts what they have
@@ -23,7 +23,7 @@ own logs is taken out with `Log.take_landed`; `Node._after_log` hands those rows
 words which disks are missing.
 
 **Timers.** `WAITERS`, `OPENINGS` and `LISTINGS` end waits that took too long, `REPLICATION` and `RECONCILE` ask again
-whoever did not answer, `RETENTION` looks at what is old.
+the brokers that did not answer, `RETENTION` looks at what is old.
 
 **Vocabulary.** The places of a log, in ascending order, by their names in the code and in the glossary:
 
@@ -32,7 +32,7 @@ whoever did not answer, `RETENTION` looks at what is old.
     `next`        durable end       rows before it are on our disk
     `assigned`    log end           rows before it have a number
 
-*Recovered* (`vouched`): the log may be appended to, because brokers said how far they have copied it, or nobody could.
+*Recovered* (`vouched`): the log may be appended to, because brokers said how far they have copied it, or none could.
 *Fenced*: shut out by a newer epoch of the producer. *Tail*: rows behind the high watermark, which may be taken back.
 
 Order of reading: `log`, `leader`, `follower`, `producers`, `reconcile` (the hardest), then `reading`, `retention` and

@@ -4,8 +4,8 @@ A copy is appended to where it ends and nowhere else. A row that does not fit th
 was not stored, because our disk was full. The owner is told so (CannotCopy), looks for another
 broker, and tries us again.
 
-A row of a producer that was opened elsewhere since, by a broker that was told that this row is not here, waits until he
-has said whether he has taken it himself: of the two only one may be on k disks.
+A row of a producer that was opened elsewhere since, by a broker that was told that this row is not here, waits until
+that broker has said whether it has taken the row itself: of the two only one may be on k disks.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Holder:
         self._log.append_bytes(held, message.row, row, state, on_disk)
 
     def _contest(self, info: PeerInfo, name: LogName, row: Row, opener: PeerInfo, now: float) -> None:
-        """Another broker was told that this row is not here, and may have taken it since: let him say."""
+        """Another broker was told that this row is not here, and may have taken it since: ask it."""
         if name in self._contested:
             return
         self._contested[name] = None

@@ -7,24 +7,25 @@ For each log of ours, and each broker that is to have a copy (the nearest ones o
     we       COPY ...     row by row, each when our own disk has it, so that a copy is never longer than the original
     sibling  COPIED       my disk has it up to there
 
-A row that just landed is sent on at once to whoever has all before it; a sibling that is behind gets rows read from
-our disk, within a window, until it has caught up. A copy holds everything from where the log begins: whoever has an
-acknowledged event has all before it, so when the owner is gone any holder of the longest copy answers for all of it,
-read only. Who takes the place of a sibling has to catch up before it counts; the old one is let go only then.
+A row that just landed is sent on at once to each sibling that has all before it; a sibling that is behind gets rows
+read from our disk, within a window, until it has caught up. A copy holds everything from where the log begins: a broker
+that has an acknowledged event has all before it, so when the owner is gone any holder of the longest copy answers for
+all of it, read only. A broker that takes the place of a sibling has to catch up before it counts; the old one is let go
+only then.
 
 A sibling whose disk is full says so (CannotCopy), and the next broker takes its place. After a while it is tried
 again, one row at a time until one is stored; when it has all, it is back. Where there is no other broker it is just
 tried.
 
 Who holds what when PUBACK goes out: our disk, and k - 1 others whose COPIED came on a link that is still up. A broker
-that never had company has nobody to ask, and k is 1 for it.
+that never met another has none to ask, and k is 1 for it.
 
 Why this needs no vote. A log has one writer; positions are given out once; a copy only grows, and only by what the
 writer's disk has. So of two copies one is the beginning of the other, and the longer one is right. What could break
 that is a writer that forgot: its folder was put back from a backup, or its disk lost what it had synced. Then a copy
 is longer than the original. So on every new link each side says which logs of the other one it holds, and where they
 end (HeldCopies), and a broker that comes back appends nothing (`vouched`) before a sibling with copies, or else
-everybody, has said so, or nobody could for VOUCH_SECONDS_MAX. A longer copy ends the epoch: what is appended from then
+all brokers, have said so, or none could for VOUCH_SECONDS_MAX. A longer copy ends the epoch: what is appended from then
 on has another name, and the copy stays what it is.
 """
 
@@ -145,7 +146,7 @@ class Copies:
     # --- after a start -----------------------------------------------------------------------------------------------
 
     def begin(self, now: float) -> None:
-        """What earlier lives left is known: whether somebody has to be asked before it is gone on with."""
+        """What earlier lives left is known: whether other brokers have to be asked before it is gone on with."""
         self._look_for_company()
         if not self._log.needed:
             for held in self._log.own_logs():
@@ -251,7 +252,7 @@ class Copies:
                 self._let_go(name)
 
     def _let_go(self, identifier: int) -> None:
-        """It has our copies no more, or nobody knows: what it has does not count."""
+        """It has our copies no more, or perhaps not: what it has does not count."""
         sibling = self._siblings.pop(identifier, None)
         for progress in () if sibling is None else sibling.logs.values():
             progress.held.confirmed.pop(identifier, None)
@@ -415,7 +416,7 @@ class Copies:
         self._timers.by(REPLICATION, at)
 
     def ask_again(self, now: float) -> None:
-        """Ask again whoever did not answer, and go on where there was no room."""
+        """Ask again the brokers that did not answer, and go on where there was no room."""
         self._is_due(self._vouch_at)
         if self._vouch_at <= now:
             self._effects.append(Note("log not vouched for", {"seconds": VOUCH_SECONDS_MAX}))

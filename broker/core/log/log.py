@@ -1,4 +1,5 @@
-"""The log: what this broker keeps on disk of stored streams, its own and copies of others', and who waits for it.
+"""The log: what this broker keeps on disk of stored streams, its own and copies of others', and the requests that wait
+for it.
 
 A batch of a stored stream goes through these stages, and never back:
 
@@ -8,21 +9,21 @@ A batch of a stored stream goes through these stages, and never back:
 
 PUBACK of a batch in mode `stored` goes out when it is safe; in mode `accepted` at once. So
 
-    whatever anybody has seen is in our log     nothing is delivered before our disk has it
+    whatever was delivered is in our log        nothing is delivered before our disk has it
     whatever was acknowledged survives          any k - 1 of the disks that have it may be lost
 
 There is one writer for each log, this broker, and positions are given out here, in the order of acceptance, without a
-hole. The disk answers in that order too (`Stored(upto)`), so what is pending is a queue. When the disk is full all
-that is pending has failed (`NotStored`): its positions are given again, its producers are where they were, and whoever
-waits hears ERROR 112. The disk keeps nothing more until it is told, among all else that it is asked, that we know
-(`WriteOn`): what we asked for meanwhile built on what failed. When the disk fails in any other way nobody knows what it
-holds, and this broker stops (`Halt`): what it would say from then on could be wrong.
+hole. The disk answers in that order too (`Stored(upto)`), so what is pending is a queue. When the disk is full all that
+is pending has failed (`NotStored`): its positions are given again, its producers are where they were, and each client
+that waits gets ERROR 112. The disk keeps nothing more until it is told, among all else that it is asked, that we know
+(`WriteOn`): what we asked for meanwhile built on what failed. When the disk fails in any other way it is unknown what
+it holds, and this broker stops (`Halt`): what it would say from then on could be wrong.
 
 What is safe needs no vote: a log has one writer, copies only ever grow, and of two copies of one log the shorter is a
-beginning of the longer. Whoever has the most has everything.
+beginning of the longer. The broker that has the most has everything.
 
-Who waits (`wait`) waits for ends of logs to be safe, at most STORE_SECONDS_MAX. Then the answer is ERROR 112 as well,
-and it may be in the log all the same: to send it again with the same stamp is safe.
+A request that waits (`wait`) waits for ends of logs to be safe, at most STORE_SECONDS_MAX. Then the answer is ERROR 112
+as well, and it may be in the log all the same: to send it again with the same stamp is safe.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ __all__ = [
 ]
 
 WAITERS = "waiters"
-"""Key of the timer: whoever waits for disks has waited long enough."""
+"""Key of the timer: a request that waits for disks has waited long enough."""
 
 # A log that is held here: what the disk has of it, how much of that is safe, and how much of it may be read.
 #
@@ -95,7 +96,7 @@ class HeldLog:
     opened: int = 0  # where it ended when this life began
     safe: int = 0
     doubted: bool = False  # whether it is being found out which of its rows are taken back: none goes to siblings
-    unknown: int = 0  # up to here nobody has looked yet which rows have stamps
+    unknown: int = 0  # up to here it is not known yet which rows have stamps
     stamped: deque[int] = field(default_factory=deque, repr=False)  # rows behind `safe` that have one
     waiters: deque[Any] = field(default_factory=deque, repr=False)
     confirmed: dict[int, int] = field(default_factory=dict, repr=False)
@@ -185,7 +186,7 @@ class Pending:
         self.others.append(then)
 
     def tell(self, reason: str, now: float) -> None:
-        """Everybody, in the order of asking."""
+        """All that wait, in the order of asking."""
         if self.then is not None:
             self.then(reason, now)
         for then in self.others or ():
@@ -198,7 +199,7 @@ Told: TypeAlias = Callable[[Refused | None, float], None]
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """Somebody who waits for ends of logs to be safe, one after the other."""
+    """A request that waits for ends of logs to be safe, one after the other."""
 
     needs: deque[tuple[HeldLog, int]]
     tell: Told
@@ -217,7 +218,7 @@ class Landed(NamedTuple):
 
 
 class Log:
-    """Asks the disk to keep rows, in order, and tells whoever waits what came of it."""
+    """Asks the disk to keep rows, in order, and tells the requests that wait what came of it."""
 
     def __init__(
         self,
@@ -242,7 +243,7 @@ class Log:
         """Why the disk took nothing when it was last asked to keep something; empty when it did."""
         self.closing = False
         self.epoch = 0
-        self.vouched = True  # nobody can know more of our log than we do: it may be written to
+        self.vouched = True  # no broker can know more of our log than we do: it may be written to
         self.logs: dict[LogName, HeldLog] = {}
         self.pending_bytes = 0
         self.appended = self.failed = self.late = 0
@@ -253,7 +254,7 @@ class Log:
         self.elsewhere: dict[tuple[int, LogName], int] = {}
         """(broker, log of ours) -> up to where it may have it, whether it can be asked now or not."""
         self.landed: list[Landed] = []
-        """Rows of our own logs that our disk has, and of which nobody was told yet."""
+        """Rows of our own logs that our disk has, and that were not told to any other part yet."""
         self._pending: deque[Pending] = deque()
         self._waiters: deque[_Waiter] = deque()
         self._batches = 0  # waiters that are
@@ -360,7 +361,7 @@ class Log:
         self._effects.append(KeepProducer(pending.ticket, state))
 
     def cut(self, cut: CutLog, then: Then) -> None:
-        """End a log of ours, its rows going on in another one; whoever asks has `moved` called when it is so."""
+        """End a log of ours, its rows going on in another one; the caller has `moved` called when it is so."""
         cut.ticket = self._next_ticket()
         for row in cut.rows:
             row.ticket = cut.ticket
@@ -368,7 +369,7 @@ class Log:
         self._effects.append(cut)
 
     def moved(self, held: HeldLog, at: int, size: int, to: HeldLog, rows: list[Append], now: float) -> None:
-        """It is cut. Whoever waits for what was behind is told to send it again: with its stamp that is safe."""
+        """It is cut. A client that waits for what was behind is told to send it again: with its stamp that is safe."""
         held.ended_at(at, size)
         for row in rows:
             to.assigned = row.first + row.count
@@ -450,7 +451,7 @@ class Log:
             self.settle(held, now)
 
     def take_landed(self) -> list[Landed]:
-        """Whoever asks tells others of them."""
+        """Takes them out; the caller tells the other parts."""
         landed, self.landed = self.landed, []
         return landed
 
@@ -502,7 +503,7 @@ class Log:
         return min(held.next, sorted(held.confirmed.values(), reverse=True)[self.needed - 1])
 
     def sent_to(self, held: HeldLog) -> int:
-        """Up to where somebody else may have a log of ours."""
+        """Up to where another broker may have a log of ours."""
         return max([end for (_, name), end in self.elsewhere.items() if name == held.name], default=0)
 
     def settle(self, held: HeldLog, now: float) -> None:
@@ -539,7 +540,7 @@ class Log:
         waiter.tell(refused, now)
 
     def give_up_late(self, shortage: str, now: float) -> None:
-        """Whoever waited too long is told so, and why: on which disks it is not."""
+        """Answer requests that waited too long, and say why: on which disks it is not."""
         while self._waiters and self._waiters[0].deadline <= now:
             self.late += 1
             text = f"too few disks have it by now ({shortage}); it may be in the log all the same: "
@@ -549,7 +550,7 @@ class Log:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is asked of the disk, and nobody waits for it."""
+        """Whether nothing is asked of the disk, and nothing waits for it."""
         return not self._pending and not self._waiters and not self._held_back
 
     def validate(self) -> None:

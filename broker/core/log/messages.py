@@ -175,7 +175,7 @@ class ListedProducers:
     producers: Annotated[tuple[ProducerKnown, ...], listed(record(ProducerKnown), PRODUCERS_LISTED_MAX)]
 
     def check(self) -> str:
-        """Whoever asks on, asks behind the last name."""
+        """To go on, ask behind the last name."""
         return "there are more, and yet none" if self.has_more and not self.producers else ""
 
 

@@ -33,7 +33,7 @@ from .producers import KnownProducer, Producers, shortage
 __all__ = ["LISTINGS", "ProducerLists", "Which"]
 
 LISTINGS = "listings"
-"""Key of the timer: whoever asks for the producers of a job has waited long enough."""
+"""Key of the timer: a client that asks for the producers of a job has waited long enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,9 @@ class Which:
 
 @dataclass(slots=True)
 class _Asking:
-    """Somebody asks: whom we still wait for, and what was heard. `end` is the last name that all have told of."""
+    """A question under way: the brokers we still wait for, and what was heard. `end` is the last name that all have
+    told of.
+    """
 
     deferred: Deferred
     deadline: float

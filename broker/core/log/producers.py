@@ -7,15 +7,16 @@ first event; the broker knows the number that comes next. So
     number + count <= next    sent again: acknowledged as soon as what it was taken for is safe, and not appended
     anything else             refused: something is missing, or the batch was cut in another way than before
 
-What a producer is in (`epoch`) shuts out who is still in an older one: a job that was given up, a task that another one
-replaced. Who wants to publish opens the producer first (`open_producer`); the answer is how far it has come, and that
-all of it is safe. Every linked broker is asked, because the producer may have published there; from then on it is open
-here and nowhere else, so late batches on an old connection cannot slip in behind. What was acknowledged is on k disks,
-so one of them is heard when fewer than k of the brokers that are known are missing; otherwise opening is refused.
+An epoch of a producer shuts out clients that are still in an older one: a job that was given up, a task that another
+one replaced. A client that wants to publish opens the producer first (`open_producer`); the answer is how far it has
+come, and that all of it is safe. Every linked broker is asked, because the producer may have published there; from then
+on it is open here and nowhere else, so late batches on an old connection cannot slip in behind. What was acknowledged
+is on k disks, so one of them is heard when fewer than k of the brokers that are known are missing; otherwise opening is
+refused.
 
-Whose disk has lost something does not know how far a producer has come, not even one that it never heard of, and lets
-the others say; only who never had company has nothing but his own table. A disk with nothing on it may be one that has
-lost everything: it does not count before everybody else was heard, and copies are whole again.
+A broker whose disk has lost something does not know how far a producer has come, not even one that it never heard of,
+and lets the others say; only a broker that never met another has nothing but its own table. A disk with nothing on it
+may be one that has lost everything: it does not count before all others were heard, and copies are whole again.
 
 What was not acknowledged may be on the disk of a broker that is down, and again elsewhere: see `reconcile.py`.
 """
@@ -57,9 +58,10 @@ __all__ = [
 ]
 
 OPENINGS = "openings"
-"""Key of the timer: whoever opens a producer has waited long enough."""
+"""Key of the timer: a client that opens a producer has waited long enough."""
 
-# Shortage: why something is not on enough disks, in words for whoever waits: how many it takes, and who is missing.
+# Shortage: why something is not on enough disks, in words for the client that waits: how many it takes, and which
+# brokers are missing.
 
 _NAMED_MAX = 4
 
@@ -155,7 +157,7 @@ class KnownProducer:
 
 @dataclass(slots=True)
 class Opening:
-    """Somebody opens a producer: whom we still wait for, and the furthest that anybody knew."""
+    """A producer is being opened: the brokers we still wait for, and the furthest that any of them knew."""
 
     name: str
     epoch: int
@@ -185,21 +187,21 @@ def job_of(name: str) -> str:
 
 
 def fenced(name: str, epoch: int, known: int) -> Refused:
-    """What whoever comes in an older epoch is told."""
+    """What a client that comes in an older epoch is told."""
     text = f"producer {name!r} goes on in epoch {known}: this one, {epoch}, is over, and must publish nothing more"
     return Refused(ErrorCode.FENCED, text)
 
 
-# Promises: what was said about producers to whoever opened them, and is kept to while he may build on it.
+# Promises: what was said about producers to the brokers that opened them, and is kept to while they may build on it.
 #
-# Who opens a producer is told how far it has come on this disk. A row of it that comes here afterwards, as a copy from
-# another broker, may by then be in the opener's own log as well. Only one of the two may come to be on k disks, so
-# such a row is `contested`: the opener is asked first. He is believed for as long as there is a link to him; without
-# one he can have nothing on two disks that this broker would not know of.
+# A broker that opens a producer is told how far it has come on this disk. A row of it that comes here afterwards, as a
+# copy from another broker, may by then be in the opener's own log as well. Only one of the two may come to be on k
+# disks, so such a row is `contested`: the opener is asked first. It is believed for as long as there is a link to it;
+# without one it can have nothing on two disks that this broker would not know of.
 
 
 class Promises:
-    """Remembers whom this broker told how far a producer has come here, and so who may go on with it."""
+    """Remembers which brokers were told how far a producer has come here, and so may go on with it."""
 
     def __init__(self, cluster: Cluster, producers_max: int) -> None:
         self._cluster = cluster
@@ -217,7 +219,7 @@ class Promises:
             del self._made[next(iter(self._made))]
 
     def amend(self, name: str, opener: int, after: int) -> None:
-        """It is told something else, unless somebody else has asked since."""
+        """It is told something else, unless another broker has asked since."""
         if self._made.get(name, (0, 0))[0] == opener:
             self.make(name, opener, after)
 
@@ -226,12 +228,12 @@ class Promises:
         self._made.pop(name, None)
 
     def release(self, name: str, opener: int) -> None:
-        """He has no such row, and asks again before he takes one."""
+        """It has no such row, and asks again before it takes one."""
         if self._made.get(name, (0, 0))[0] == opener:
             del self._made[name]
 
     def contested(self, row: Row, owner: int) -> PeerInfo | None:
-        """Whoever may have this row of another broker's log in his own; None when nobody may."""
+        """The broker that may have this row of another broker's log in its own; None when none may."""
         opener, after = self._made.get(row.producer, (owner, 0))
         info = self._cluster.peers.by_identifier.get(opener)
         if Safeguard.FENCES not in self._cluster.safeguards:
@@ -286,7 +288,7 @@ class Producers:
         self._recovered = [(held, held.next) for held in self._log.own_logs()]
 
     def doubt(self) -> None:
-        """Our disk turns out to be an old one: of how far anybody has come it knows too little."""
+        """Our disk turns out to be an old one: it knows too little of how far producers have come."""
         self._lost = True
         for producer in self._producers.values():
             producer.doubtful, producer.is_open = True, False
@@ -296,7 +298,7 @@ class Producers:
         self._lost = True
 
     def heard_all(self) -> None:
-        """Everybody was heard in this life: whatever an empty disk may have had, others have it, and are here."""
+        """All brokers were heard in this life: whatever an empty disk may have had, others have it, and are here."""
         self._blank = False
 
     def owes(self, held: HeldLog, end: int, now: float) -> None:
@@ -435,8 +437,8 @@ class Producers:
     def forget(self, stream: str, now: float) -> int:
         """What is known of producers whose names begin with this stream holds no more: their rows are gone for good.
 
-        Those named `*/...` wrote to several streams, and nobody knows to which: the producer `STREAM/*/purged` keeps
-        the newest epoch that they had, so that who asks is told that an earlier one may lack rows.
+        Those named `*/...` wrote to several streams, and it is not known to which: the producer `STREAM/*/purged` keeps
+        the newest epoch that they had, so that a client that asks is told that an earlier one may lack rows.
         """
         jobs = [job for job in self._jobs if job.partition("/")[0] == stream]
         names = [name for job in jobs for name in self._jobs[job] if "/" in name]
@@ -502,7 +504,7 @@ class Producers:
     ) -> None:
         """Tell how far it has come here (whether that is known, next, digest, epoch) as soon as all of that is safe.
 
-        What comes meanwhile is not told of. Whoever asked waits no longer than it is going to take.
+        What comes meanwhile is not told of. The client that asked waits no longer than it is going to take.
         """
         producer = self._producers.get(name)
         if producer is not None and producer.copies_wait and not waited:
@@ -565,7 +567,7 @@ class Producers:
             self._open(opening, now)
 
     def _open(self, opening: Opening, now: float) -> None:
-        """Everybody who can has answered."""
+        """All brokers that can have answered."""
         name, epoch, deferred = opening.name, opening.epoch, opening.deferred
         if not self.is_enough(opening.heard, opening.answered, now):
             text = f"too few brokers can say what this producer published ({shortage(self._cluster, self._log)})"
@@ -608,7 +610,7 @@ class Producers:
     def is_enough(self, heard: int, answered: int, now: float) -> bool:
         """Whether one of those who knew was heard wherever there is something to know: of k, fewer are missing."""
         brokers = self.brokers(now)
-        return heard > brokers - self._copies or answered >= brokers  # else there is nobody more to hear
+        return heard > brokers - self._copies or answered >= brokers  # else there is no broker more to hear
 
     def brokers(self, now: float) -> int:
         """How many brokers there are, as far as is known here; who has just come takes those of its former lives."""

@@ -1,12 +1,12 @@
 """Tails: rows of our own logs that no other disk has, after a time in which brokers could not see each other.
 
-A producer whose broker died, or cannot be reached, opens itself at another one and sends again what had no answer. So
-a batch can be in two logs: in that of its former broker, where nobody else has it, and in that of the new one. Only
-one of them may ever be read.
+A client whose broker died, or cannot be reached, opens its producer at another one and sends again what had no answer.
+So a batch can be in two logs: in that of its former broker, where no other disk has it, and in that of the new one.
+Only one of them may ever be read.
 
-Which one. A batch that was acknowledged is on k disks, so whoever opened the producer afterwards heard of it: there is
-no second one. So of two, the row that is on its owner's disk alone was not acknowledged, and it is the one to go. When
-both are alone, the older one goes: its producer had left.
+Which one. A batch that was acknowledged is on k disks, so the broker that opened the producer afterwards heard of it:
+there is no second one. So of two, the row that is on its owner's disk alone was not acknowledged, and it is the one to
+go. When both are alone, the older one goes: its producer had left.
 
 The rule for a row with a stamp of ours behind `safe`, when brokers see each other again:
 
@@ -15,16 +15,17 @@ The rule for a row with a stamp of ours behind `safe`, when brokers see each oth
                  closes the producer: from then on it cannot go on there before we were asked as well
     taken back   one has: the log ends before this row. It is put aside on the disk, with all that its producer sent
                  behind it and sends again; what others sent goes on in a log of a new epoch, under the same event ids
-    kept         nobody has: copies go on as if nothing had been
+    kept         none has: copies go on as if nothing had been
 
 A log of ours that others have and our disk does not know counts like another broker's: our disk is an older one, and
 these rows may have gone on there in a life that it has forgotten.
 
-A row that another log has was not acknowledged here, whoever cannot be reached: k disks have what was, at most k - 1
-brokers are missing when a producer is opened elsewhere, and its owner was one of them. So it goes, also when a broker
-that is not there may have been sent a copy of it; what that one has behind the new end is closed when it is back.
+A row that another log has was not acknowledged here, whichever brokers cannot be reached: k disks have what was, at
+most k - 1 brokers are missing when a producer is opened elsewhere, and its owner was one of them. So it goes, also when
+a broker that is not there may have been sent a copy of it; what that one has behind the new end is closed when it is
+back.
 
-So no event is in two logs where anybody can read it. Subscribers may have been sent both, under two ids, for what is
+So no event is in two logs where a client can read it. Subscribers may have been sent both, under two ids, for what is
 delivered at once is not held back for this.
 
 Links come back one by one, so whoever cannot be reached is waited for, VOUCH_SECONDS_MAX and no longer. He may have the
@@ -167,18 +168,18 @@ class _Ascending:
 #     Claim    are these events of a broker's log in any other log? None is older than `since` (microseconds).
 #              `epochs`: of which that broker knows logs of its own; they are not meant, or none is when none is named
 #     Claimed  these are, in rows of this time; `doubted`: it is being found out whether that row of ours stays. Before
-#              them, producers that stay open here: whoever opened them knew of all events before that number.
+#              them, producers that stay open here: the brokers that opened them knew of all events before that number.
 #              `is_all`: what there is more comes in another Claimed, for what is not told counts as not there
 #
-# Who is asked closes the producers: whoever wants to go on here has to open his again, and whoever opens one asks
-# every broker that there is a link to, so also the one that asks now. From then on the producer cannot go on behind
+# A broker that is asked closes the producers: a client that wants to go on here has to open its producer again, and
+# then every linked broker is asked, so also the one that asks now. From then on the producer cannot go on behind
 # its back.
 #
-# Logs of the one who asks that he does not know himself: his disk is an older one (a backup that was put back), and he
+# Logs of the asking broker that it does not know itself: its disk is an older one (a backup that was put back), and it
 # may have taken these rows into a later epoch in a life that it has forgotten.
 #
-# Who is told less than there is keeps a row that another log has. So an answer is never cut short, and `Spans`
-# makes as few spans of it as may be.
+# A broker that is told less than there is keeps a row that another log has. So an answer is never cut short, and
+# `Spans` makes as few spans of it as may be.
 #
 # The answer comes from the disk, row by row from `since` on, because what was said in earlier lives counts as well.
 # This is asked once after a start or a partition, about what was under way at that moment.
@@ -222,7 +223,7 @@ class Claims:
         self._producers = producers
         self._request = 0
         self._asked: dict[int, _Asked] = {}
-        self._heard: dict[tuple[str, str, int, str], Span] = {}  # what others told, for whoever asks
+        self._heard: dict[tuple[str, str, int, str], Span] = {}  # what others told, for the next broker that asks
         cluster.take_controls({Claim: self._claim, Claimed: self._claimed})
 
     # --- asking ------------------------------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ class Claims:
     # --- answering ---------------------------------------------------------------------------------------------------
 
     def remember(self, stream: str, spans: Iterable[Span]) -> None:
-        """Another broker has these, and whoever asks next may not reach it."""
+        """Another broker has these, and the next one that asks may not reach it."""
         for span in spans:
             self._heard[stream, span.producer, span.start, span.broker] = span
             if len(self._heard) > CLAIMS_KEPT_MAX:
@@ -290,7 +291,7 @@ class Claims:
             tell(spans + [span for span in heard if span.producer in wanted], now)
 
         if owner.name != info.name and open_at.keys() == wanted.keys():
-            tell([], now)  # what everybody knew when they were opened is nowhere else
+            tell([], now)  # what all brokers knew when they were opened is nowhere else
         else:
             self.look(stream, since, wanted, owner, tell_all, now)
 
@@ -371,7 +372,7 @@ class _Round:
     open: int = 1  # questions without their answers
     told: dict[str, list[Span]] = field(default_factory=dict)
     spans: dict[str, Spans] = field(default_factory=dict)  # the same, when all have told
-    again: bool = False  # somebody came after the others were asked
+    again: bool = False  # a broker came after the others were asked
     epoch: int = 0  # that what is moved goes on in: a new one, so that logs stay in the order of event ids
 
 
@@ -432,7 +433,7 @@ class Tails:
         self._gather(now)
 
     def go_on(self, now: float) -> None:
-        """Whoever has not answered by now is not waited for; a disk that was full may have room."""
+        """A broker that has not answered by now is not waited for; a disk that was full may have room."""
         if self._retry is not None:
             retry, self._retry = self._retry, None
             retry(now)
@@ -504,7 +505,7 @@ class Tails:
     # --- asking ------------------------------------------------------------------------------------------------------
 
     def _ask(self, now: float) -> None:
-        """Everybody, ourselves among them, who may have copies of others' logs."""
+        """All brokers, ourselves among them, that may have copies of others' logs."""
         going = self._round
         assert going is not None
         going.open, going.again = 1, False
@@ -540,7 +541,7 @@ class Tails:
             going.open = -1
             self._timers.at(RECONCILE, NEVER)
             if self._cluster.unreached() and now < going.waits_until:
-                self._anew(now)  # who is gone took his answer along
+                self._anew(now)  # a broker that is gone took its answer along
                 return
             going.spans = {stream: Spans(told) for stream, told in going.told.items() if told}
             own = self._log.own_logs()
@@ -576,7 +577,7 @@ class Tails:
         self._read(held, held.safe, each, read)
 
     def _anew(self, now: float) -> None:
-        """Somebody may have it, and will say so in a moment."""
+        """A broker may have it, and will say so in a moment."""
         assert self._round is not None
         self._round = _Round(self._round.done, self._round.patient_until, self._round.waits_until)
         self._gather(now)
