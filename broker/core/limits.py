@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from headgate.protocol.limits import BATCH_EVENTS_MAX
 
+from .keyspace import MESH_BROKERS_MAX
+
 __all__ = [
     "ALONE_SECONDS",
     "ANEW_SECONDS",
@@ -328,6 +330,11 @@ class Limits:
     batches_asking: int = 64
     """Batches of one stream whose lists are asked for at a time: more than a round trip brings, and few enough that
     lists of a million subscriptions do not fill the memory of whoever publishes fast."""
+    idle_link_seconds: float = 60.0
+    """A link that nobody asked to keep is closed after so long without a message: dialling again costs a
+    millisecond."""
+    mesh_brokers: int = MESH_BROKERS_MAX
+    """Up to so many brokers this one keeps a link to each; others may expect no more of it than MESH_BROKERS_MAX."""
     batch_events: int = BATCH_EVENTS_MAX
     """Events of a DELIVER, and lines of a row of the audit, that this broker makes; others take BATCH_EVENTS_MAX."""
 

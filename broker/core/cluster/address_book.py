@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..keyspace import MESH_BROKERS_MAX
-from ..limits import CONTACTS_KEPT_MAX, STRANGER_SECONDS
+from ..limits import CONTACTS_KEPT_MAX, DEFAULT_LIMITS, STRANGER_SECONDS, Limits
 
 __all__ = ["Acquaintances"]
 
@@ -18,7 +17,8 @@ __all__ = ["Acquaintances"]
 class Acquaintances:
     """Remembers addresses of other brokers: whom to dial, and whom to keep over restarts."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._known_max = 4 * limits.mesh_brokers
         self.own = ""
         self.known: dict[str, float] = {}
         self.contacts: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Acquaintances:
     def told(self, addresses: Sequence[str], now: float) -> None:
         """Another broker's roster."""
         for address in addresses:
-            if address != self.own and len(self.known) < MESH_BROKERS_MAX * 4:
+            if address != self.own and len(self.known) < self._known_max:
                 self.known[address] = now
 
     def new_contacts(self, linked: Iterable[str]) -> list[str] | None:

@@ -11,7 +11,7 @@ Whatever one of them says is carried to the others; what concerns the parts abov
 key travels as ROUTE, hop by hop, and becomes an ordinary message of the store where the key lives.
 
 Brokers learn of each other by ROSTER: each tells one other, every second, whom it has links to. Up to
-MESH_BROKERS_MAX brokers everybody keeps a link to everybody.
+`mesh_brokers` brokers everybody keeps a link to everybody.
 
 `place_of(key)` is what the parts above ask: HERE, the identifier of the broker to hand it to, or WAIT, when nobody
 can answer for the key at this moment. The answer holds as long as `epoch` stays the same.
@@ -30,7 +30,7 @@ from headgate.protocol.messages import Letter as WireLetter
 
 from ..config import NodeConfig
 from ..effects import Effect, Note, Store
-from ..keyspace import MESH_BROKERS_MAX, NOTHING, RING_SIZE, RoutingTable, Scope, Way, distance
+from ..keyspace import NOTHING, RING_SIZE, RoutingTable, Scope, Way, distance
 from ..kv import Added, Keyed, KeyedConfig, Placed, Removed, Route, Stored, Tell, Unplaced, View
 from ..limits import ROSTER_SECONDS, ROUTE_HOPS_MAX
 from ..links import PeerInfo, Peers
@@ -67,11 +67,14 @@ class Cluster:
     def __init__(self, config: NodeConfig, random: Random, effects: list[Effect], timers: Timers, now: float) -> None:
         self.me = config.identifier
         self.config = config
+        self._limits = config.limits
         self.safeguards = config.safeguards
         self.chord: Chord | None = None
         self.peers: Peers
         self.timers = timers
-        keyed = KeyedConfig(config.incarnation, limits=config.kv, safeguards=config.safeguards)
+        keyed = KeyedConfig(
+            config.incarnation, limits=config.kv, mesh_brokers=config.limits.mesh_brokers, safeguards=config.safeguards
+        )
         self.keyed = Keyed(self.me, keyed, now, timers.below("store"))
         self.table = RoutingTable(self.me, None, ())
         self.address = self.client_address = ""
@@ -82,7 +85,7 @@ class Cluster:
         self.take_controls({StoreMessage: self._store_message, Routed: self._routed, Roster: self._roster})
         self.random = random
         self._effects = effects
-        self.acquaintances = Acquaintances()
+        self.acquaintances = Acquaintances(config.limits)
         self.standing = Standing(self.me, config, self.acquaintances, now)
         self._homes: dict[tuple[int, int], str] = {}
         self._scope = NOTHING
@@ -183,7 +186,7 @@ class Cluster:
         """HERE, WAIT or a broker; ask for the scope first, which fixes the moment."""
         place = self._places.get(key)
         if place is None:
-            if len(self._places) >= MESH_BROKERS_MAX * 1024:
+            if len(self._places) >= self._limits.mesh_brokers * 1024:
                 self._places.clear()
             place = self._places[key] = self._find(key)
         return place
@@ -332,7 +335,7 @@ class Cluster:
         predecessor, successors = self._neighbours()
         linked = [info.identifier for info in self.linked()]
         everybody = {*linked, *successors, *(() if predecessor is None else (predecessor,))}
-        table = RoutingTable(self.me, predecessor, successors, linked, mesh=len(everybody) < MESH_BROKERS_MAX)
+        table = RoutingTable(self.me, predecessor, successors, linked, mesh=len(everybody) < self._limits.mesh_brokers)
         mine = self.table
         if (table.known, table.predecessor, table.successors) != (mine.known, mine.predecessor, mine.successors):
             self.table = table
@@ -340,7 +343,7 @@ class Cluster:
         if self.chord.ring is not None and not self.chord.ring.predecessor.artificial:
             wanted.setdefault(self.chord.ring.predecessor.address, None)
         for address in self.acquaintances.known:
-            if len(wanted) < MESH_BROKERS_MAX:
+            if len(wanted) < self._limits.mesh_brokers:
                 wanted.setdefault(address, None)
         wanted.pop(self.address, None)
         self.peers.keep(list(wanted), now)
@@ -382,18 +385,18 @@ class Cluster:
         self._reach_homes(now)
         if linked:
             asked = self.random.choice(linked)
-            self.tell(asked, Roster(tuple(info.address for info in linked[:MESH_BROKERS_MAX])), now)
+            self.tell(asked, Roster(tuple(info.address for info in linked[: self._limits.mesh_brokers])), now)
         self._refresh(now)
 
     def home_at(self, home: int, life: int, address: str) -> None:
         """A broker that events may have to be brought to, and where it is reached."""
         self._homes.pop((home, life), None)
         self._homes[home, life] = address
-        if len(self._homes) > self.config.limits.homes:
+        if len(self._homes) > self._limits.homes:
             del self._homes[next(iter(self._homes))]
 
     def _reach_homes(self, now: float) -> None:
-        """Events wait for brokers that there is no link to, as for most beyond MESH_BROKERS_MAX: those are dialled."""
+        """Events wait for brokers that there is no link to, as for most beyond `mesh_brokers`: those are dialled."""
         for home, session in self.peers.sessions.items():
             if session.outbox and session.link is None and home in self._homes:
                 self.tell_address(self._homes[home], Roster(()), now)

@@ -12,7 +12,7 @@ keys, a version and a value; of two versions of an item the newer is kept, so co
 kept at a segment is kept at every owner of one of its keys and at the owner's next r brokers, its *siblings*. Whoever
 holds the store is told by effects:
 
-    Tell, Route         send this message (`Put`, `Stored`, `Copy`, ...) to a broker, or to a key's owner
+    Tell, Route         send this message (`Put`, `Stored`, `Copy`, `TellAll`, ...) to a broker, or to a key's owner
     Added, Removed      an item lives here now, or does so no more
     Placed, Unplaced    a put came to its end
 
@@ -47,7 +47,7 @@ keys), `store` (the door), `config`, `limits`.
 
 from .config import KeyedConfig
 from .limits import KvLimits
-from .messages import Added, Copy, Item, Placed, Put, Removed, Route, Stored, Tell, Unplaced, View
+from .messages import Added, Copy, Item, Placed, Put, Removed, Route, Stored, Tell, TellAll, Unplaced, View
 from .store import Keyed
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "Route",
     "Stored",
     "Tell",
+    "TellAll",
     "Unplaced",
     "View",
 ]

@@ -13,7 +13,7 @@ that it copies that owner; when these arcs cover the ring, the items are placed.
 Why that is enough. Who takes keys over later copies them from somebody who had answered, so it gets the items. Who
 took them over before, unknown to the origin, closed the copies from which it took them, or was handed them by their
 owner: then an arc is missing. What is missing after all have answered, or after `broadcast_seconds`, sets out along the
-ring as a put does (`Walk`): so a wrong idea of who is there costs time and nothing else. Above MESH_BROKERS_MAX not
+ring as a put does (`Walk`): so a wrong idea of who is there costs time and nothing else. Above `mesh_brokers` not
 everybody is linked, and nothing is broadcast.
 
 An owner does not copy such items to its siblings, who have been told. It remembers their names (`uncopied`), and copies
@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..keyspace import MESH_BROKERS_MAX, RING_SIZE, Stretch
+from ..keyspace import RING_SIZE, Stretch
 from ..timers import Timers
 from .items import Items
 from .limits import KvLimits
@@ -54,7 +54,9 @@ class Broadcasts:
         effects: list[KeyedEffect],
         timers: Timers,
         limits: KvLimits,
+        mesh_brokers: int,
     ) -> None:
+        self._mesh_brokers = mesh_brokers
         self._limits = limits
         self._me = me
         self._items = items
@@ -68,7 +70,7 @@ class Broadcasts:
         """Whether these may be broadcast: each of the whole ring, in one message, to brokers that are all linked."""
         return (
             bool(items)
-            and len(self._linked) < MESH_BROKERS_MAX
+            and len(self._linked) < self._mesh_brokers
             and len(self._under_way) < self._limits.broadcasts
             and all(item.low == 0 and item.high == RING_SIZE - 1 for item in items)
             and next(pages(items, self._limits.page_items)) == items

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..keyspace import Stretch
+from ..keyspace import MESH_BROKERS_MAX, Stretch
 from ..safeguards import SAFEGUARDS, Safeguard
 from .limits import DEFAULT_LIMITS, LEASE_SECONDS, LIVES_MAX, KvLimits
 
@@ -19,6 +19,8 @@ class KeyedConfig:
     """Never the same again at a broker of this identifier: the numbers of its puts begin with it."""
     lease_seconds: float = LEASE_SECONDS
     limits: KvLimits = DEFAULT_LIMITS
+    mesh_brokers: int = MESH_BROKERS_MAX
+    """Up to so many brokers all are linked to each other."""
     safeguards: frozenset[Safeguard] = SAFEGUARDS
 
     def __post_init__(self) -> None:

@@ -73,7 +73,7 @@ class Keyed:
         self.handover = Handover(me, self.replicas, self.ownership, self.fetches)
         self.pendings = Pendings(limits)
         self.siblings = Siblings(me, self.items, self.linked, self.pendings, said, timers, limits, rules)
-        self.broadcasts = Broadcasts(me, self.items, self.linked, said, timers, limits)
+        self.broadcasts = Broadcasts(me, self.items, self.linked, said, timers, limits, config.mesh_brokers)
         self.writes = Writes(
             me,
             self.items,

@@ -9,7 +9,6 @@ __all__ = [
     "FORGET_SECONDS",
     "FORWARD_OVERHEAD_BYTES",
     "HALF_OPEN_SECONDS_MAX",
-    "IDLE_SECONDS_MAX",
     "LEDGER_LENGTH_MAX",
     "LOSS_SECONDS_MAX",
     "PAUSED_TELLS_MAX",
@@ -45,9 +44,6 @@ some more; after that it is gone, or has changed its mind."""
 
 HALF_OPEN_SECONDS_MAX = 5.0
 """How long an accepted link may be without the dialler's word: as long as a handshake may take."""
-
-IDLE_SECONDS_MAX = 60.0
-"""A link that nobody asked to keep is closed after so long without a message: dialling again costs a millisecond."""
 
 FORGET_SECONDS = 60.0
 """How long a broker is remembered without a link: counts go on where they were, and an older life or a second broker of

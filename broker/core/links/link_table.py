@@ -39,7 +39,7 @@ from ..timers import Timers
 from .dialer import Dials, Tellable
 from .flow import PeerTraffic
 from .greeting import PeerHooks, PeerInfo, Refusal, is_same_broker, objection, objection_to_founder
-from .limits import COMPLAINTS_MAX, FORGET_SECONDS, HALF_OPEN_SECONDS_MAX, IDLE_SECONDS_MAX, PAUSED_TELLS_MAX
+from .limits import COMPLAINTS_MAX, FORGET_SECONDS, HALF_OPEN_SECONDS_MAX, PAUSED_TELLS_MAX
 
 __all__ = ["Opening", "PeerLinks"]
 
@@ -80,6 +80,7 @@ class PeerLinks:
         self.mine = Peer(VERSION, config.name, config.incarnation, "", "", config.cluster, False, fingerprint)
         self.refusals: dict[str, Refusal] = {}  # by address
         self._seeds = config.seeds
+        self._idle_seconds = config.limits.idle_link_seconds
         self.by_identifier: dict[int, PeerInfo] = {}
         self.by_link: dict[int, PeerInfo] = {}
         self.openings: dict[int, Opening] = {}
@@ -321,7 +322,7 @@ class PeerLinks:
             return min(info.settle_at, info.active + FORGET_SECONDS)
         # Who dialled ends it: the other side cannot know whether it is wanted there.
         wanted = not info.dialled or not self._dials.wanted.keys().isdisjoint(info.aliases)
-        return min(info.acknowledge_at, float("inf") if wanted else info.active + IDLE_SECONDS_MAX)
+        return min(info.acknowledge_at, float("inf") if wanted else info.active + self._idle_seconds)
 
     def set_timer(self, info: PeerInfo) -> None:
         """Something may be due sooner than it was; called again when it is due."""

@@ -27,7 +27,8 @@ from headgate.broker.core.cluster import Routed, StoreMessage
 from headgate.broker.core.effects import Close, Dial, Effect, Send
 from headgate.broker.core.forwarding import AskLists, Lists
 from headgate.broker.core.inputs import DialFailed, Input, LinkDown, PeerUp, Reachable, Received, Wake
-from headgate.broker.core.kv import Copy, Put
+from headgate.broker.core.kv import Copy, Put, TellAll
+from headgate.broker.core.limits import DEFAULT_LIMITS, Limits
 from headgate.broker.core.messages import CONTROLS, STORE
 from headgate.broker.simulator.engine import World
 from headgate.protocol.messages import Control, Deliver, Forward, Hello, Message
@@ -41,7 +42,7 @@ _REST_SECONDS = 6.0
 """After keys changed hands nothing is confirmed for two leases; who comes after that is answered at once."""
 
 _STORE_WORDS = (CONTROLS.kind_of(StoreMessage), CONTROLS.kind_of(Routed))
-_PUT, _COPY = STORE.kind_of(Put), STORE.kind_of(Copy)
+_PUT, _COPY, _TELL_ALL = (STORE.kind_of(kind) for kind in (Put, Copy, TellAll))
 _LIST_WORDS = {CONTROLS.kind_of(AskLists): "ask", CONTROLS.kind_of(Lists): "lists"}
 
 
@@ -58,7 +59,7 @@ def word_of(message: Message) -> str:
     if message.kind not in _STORE_WORDS:
         return ""
     kind, fields = message.body[-1]
-    if kind not in (_PUT, _COPY):
+    if kind not in (_PUT, _COPY, _TELL_ALL):
         return ""
     names = {item[0][0] for item in fields[-1]}
     if "use" in names:
@@ -105,9 +106,10 @@ class NodeClient:
 class NodeRing(World):
     """Runs real Nodes in memory, with counted messages, for rings of any size."""
 
-    def __init__(self, brokers: int, seed: int) -> None:
+    def __init__(self, brokers: int, seed: int, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(f"{seed} nodes", now=1_000.0)
         self.words: Counter[str] = Counter()
+        self._limits = limits
         self._links = count(1)
         self._ends: dict[int, _End] = {}
         self._clients: dict[int, NodeClient] = {}
@@ -143,7 +145,8 @@ class NodeRing(World):
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _start(self, name: str, seeds: Sequence[str]) -> None:
-        node = Node(NodeConfig(name, 1, seeds=tuple(seeds)), Random(self.random.random()), self.now)
+        config = NodeConfig(name, 1, seeds=tuple(seeds), limits=self._limits)
+        node = Node(config, Random(self.random.random()), self.now)
         broker = self._by_address[f"{name}:7401"] = _Broker(node)
         self.feed(broker, Reachable(f"{name}:7401", f"{name}:7400"))
 

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.cluster import address_book, cluster
-from headgate.broker.core.links import link_table
-from headgate.broker.core.links.limits import IDLE_SECONDS_MAX
+from headgate.broker.core.limits import Limits
 from headgate.ops.bench.papers.node_ring import NodeRing
 from headgate.protocol.messages import Answer, Ask, Gap, Suback
 from tests.support.builders import deliveries_of, make_publish, make_subscribe, quote_batch
@@ -26,14 +24,13 @@ SCHEMA: dict[str, Any] = {
     }
 }
 
+IDLE_SECONDS = Limits().idle_link_seconds
+
 
 @pytest.fixture
-def wide(monkeypatch: pytest.MonkeyPatch) -> NodeRing:
+def wide() -> NodeRing:
     """A ring of twelve in which nobody knows everybody."""
-    monkeypatch.setattr(cluster, "MESH_BROKERS_MAX", 3)
-    monkeypatch.setattr(address_book, "MESH_BROKERS_MAX", 3)
-    monkeypatch.setattr(link_table, "IDLE_SECONDS_MAX", 2.0)
-    ring = NodeRing(BROKERS, seed=2)
+    ring = NodeRing(BROKERS, seed=2, limits=Limits(mesh_brokers=3, idle_link_seconds=2.0))
     ring.run(8.0)
     assert min(len(node.cluster.linked()) for node in ring.nodes) < BROKERS - 3
     assert not any(node.cluster.table.mesh for node in ring.nodes)
@@ -75,16 +72,15 @@ def test_a_link_that_only_the_dialler_wants_stays() -> None:
     ann.keep("bob:1")
     net.run(0.5)
     bob.send("ann", forward())
-    net.run(3 * IDLE_SECONDS_MAX)
+    net.run(3 * IDLE_SECONDS)
     assert ann.linked() == ["bob"] and len(ann.dials) == 1
     ann.keep()
-    net.run(IDLE_SECONDS_MAX + 1.0)
+    net.run(IDLE_SECONDS + 1.0)
     assert ann.linked() == [] == bob.linked()
 
 
-def test_addresses_of_homes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "HOMES_MAX", 2)
-    homes = NodeRing(1, seed=1).nodes[0].cluster
+def test_addresses_of_homes_are_bounded() -> None:
+    homes = NodeRing(1, seed=1, limits=Limits(homes=2)).nodes[0].cluster
     for number in (1, 2, 1, 3):
         homes.home_at(number, 1, f"b{number}:7401")
     assert list(homes._homes) == [(1, 1), (3, 1)]

@@ -28,7 +28,7 @@ class Origin:
         self.sent = Sent()
         items = Items(self.sent, self.sent.timers)
         linked: dict[int, None] = dict.fromkeys(THEIRS)
-        self.broadcasts = Broadcasts(ME, items, linked, self.sent, self.sent.timers, DEFAULT_LIMITS)
+        self.broadcasts = Broadcasts(ME, items, linked, self.sent, self.sent.timers, DEFAULT_LIMITS, 64)
         self.broadcasts.store([WHOLE], 0.0)
         self.broadcasts.begin(7, [WHOLE], OWN, 0.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.broker.core.limits import Limits
 from headgate.broker.core.links import limits
 from headgate.protocol.limits import HANDSHAKE_SECONDS_MAX, PEER_HEARTBEAT_SECONDS
 
@@ -21,4 +22,4 @@ def test_what_was_done_is_told_long_before_a_heartbeat_is_missed() -> None:
 
 def test_a_letter_that_waits_may_outlive_a_redial_and_no_more() -> None:
     assert limits.REDIAL_SECONDS_MIN < limits.PENDING_SECONDS_MAX <= limits.REDIAL_SECONDS_MAX
-    assert limits.HALF_OPEN_SECONDS_MAX <= HANDSHAKE_SECONDS_MAX < limits.IDLE_SECONDS_MAX
+    assert limits.HALF_OPEN_SECONDS_MAX <= HANDSHAKE_SECONDS_MAX < Limits().idle_link_seconds

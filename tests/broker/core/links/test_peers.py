@@ -6,8 +6,9 @@ import pytest
 
 from headgate.broker.core.delivery import Subscription
 from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received, Wake
+from headgate.broker.core.limits import Limits
 from headgate.broker.core.links import LOSS_SECONDS_MAX
-from headgate.broker.core.links.limits import FORGET_SECONDS, IDLE_SECONDS_MAX, PAUSED_TELLS_MAX
+from headgate.broker.core.links.limits import FORGET_SECONDS, PAUSED_TELLS_MAX
 from headgate.matching import parse_pattern
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Control, Error, Letter, Scope
@@ -107,9 +108,9 @@ def test_a_link_that_nobody_wants_ends_when_it_idles() -> None:
     net = PeerNet()
     ann, bob = net.add("ann"), net.add("bob")
     ann.tell("bob:1", "x")
-    net.run(IDLE_SECONDS_MAX - 1.0)
+    net.run(Limits().idle_link_seconds - 1.0)
     ann.send("bob", forward())
-    net.run(IDLE_SECONDS_MAX - 1.0)
+    net.run(Limits().idle_link_seconds - 1.0)
     assert ann.linked() == ["bob"]
     net.run(2.0)
     assert ann.linked() == [] == bob.linked() and len(ann.dials) == 1
