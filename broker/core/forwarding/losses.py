@@ -65,6 +65,6 @@ class Losses:
                     self._cluster.tell(info, Loss(stream, count), now)
 
     def validate(self) -> None:
-        """What is remembered has a bound, and nobody with a link is in doubt."""
+        """What is remembered has a bound, and no broker with a link is in doubt."""
         assert len(self._told) <= self._kept_max
         assert not any((info.identifier, info.life) in self._doubtful_since for info in self._cluster.linked())

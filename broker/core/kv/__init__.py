@@ -9,8 +9,8 @@
 
 `Keyed` is the store of one broker, made from a `KeyedConfig` with its `KvLimits`. An `Item` has a name, a segment of
 keys, a version and a value; of two versions of an item the newer is kept, so copies may be merged in any order. What is
-kept at a segment is kept at every owner of one of its keys and at the owner's next r brokers, its *siblings*. Whoever
-holds the store is told by effects:
+kept at a segment is kept at every owner of one of its keys and at the owner's next r brokers, its *siblings*. The part
+that holds the store is told by effects:
 
     Tell, Route         send this message (`Put`, `Stored`, `Copy`, `TellAll`, ...) to a broker, or to a key's owner
     Added, Removed      an item lives here now, or does so no more
@@ -26,11 +26,11 @@ Why it holds. (1) A write is confirmed only by a broker that holds a lease on th
 being alone. (2) It confirms when every sibling acknowledged it, and every broker that it once let answer did, or may do
 so no more. An acknowledgement is for one put of one incarnation. Incarnations number their puts differently; otherwise
 the acknowledgement of an old put could confirm a new one. (3) What it lets others answer for ends with its own lease at
-the latest. (4) Whoever takes keys over is asked for that lease, refuses it from then on, refuses writes of the former
-owner, and confirms nothing before all former leases are over. (5) It answers for the keys only with a whole copy and
-with a lease of its own, which its first sibling gives to one broker at a time. A copy is whole no longer when its owner
-may have confirmed something without it. (6) An item is deleted only when no broker may still answer for its keys. All
-times count from the moment of asking, so a broker that stood still has lost them all.
+the latest. (4) A broker that takes keys over is asked for that lease, refuses it from then on, refuses writes of the
+former owner, and confirms nothing before all former leases are over. (5) It answers for the keys only with a whole copy
+and with a lease of its own, which its first sibling gives to one broker at a time. A copy is whole no longer when its
+owner may have confirmed something without it. (6) An item is deleted only when no broker may still answer for its keys.
+All times count from the moment of asking, so a broker that stood still has lost them all.
 
 What it does not promise: two halves of a cluster that both believe the other dead go on apart, and merge afterwards.
 A new owner asks only the brokers on its successor list for a copy. If more newcomers than that stand between it and the

@@ -4,11 +4,11 @@ What a broker says of itself (the interest of a stream, a schema) is an item at 
 a put it would walk round the ring from owner to owner, each of which waits for its siblings. Told to all at once it
 takes two link times and 2 (N - 1) messages, whatever N is.
 
-It is confirmed by the same rule as a put: each key's owner holds it, with a lease, and so does everybody who may answer
-for the key. Each broker answers (`Told`) that it has stored the items; whether its arc is ready (complete, leased, with
-no other broker's grant or former lease on it), and which siblings copy it; and of which owners it has a whole copy that
-is not closed. The origin puts the answers together: an arc counts when its owner is ready and each of its siblings said
-that it copies that owner; when these arcs cover the ring, the items are placed.
+It is confirmed by the same rule as a put: each key's owner holds it, with a lease, and so does every broker that may
+answer for the key. Each broker answers (`Told`) that it has stored the items; whether its arc is ready (complete,
+leased, with no other broker's grant or former lease on it), and which siblings copy it; and of which owners it has a
+whole copy that is not closed. The origin puts the answers together: an arc counts when its owner is ready and each of
+its siblings said that it copies that owner; when these arcs cover the ring, the items are placed.
 
 Why that is enough. Who takes keys over later copies them from somebody who had answered, so it gets the items. Who
 took them over before, unknown to the origin, closed the copies from which it took them, or was handed them by their
@@ -16,8 +16,8 @@ owner: then an arc is missing. What is missing after all have answered, or after
 ring as a put does (`Walk`): so a wrong idea of who is there costs time and nothing else. Above `mesh_brokers` not
 everybody is linked, and nothing is broadcast.
 
-An owner does not copy such items to its siblings, who have been told. It remembers their names (`uncopied`), and copies
-them if they come as a put after all.
+An owner does not copy such items to its siblings, which have been told. It remembers their names (`uncopied`), and
+copies them if they come as a put after all.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Broadcasts:
         self._timers.at("broadcasts", when)
 
     def validate(self) -> None:
-        """Every broadcast waits for somebody."""
+        """Asserts that every broadcast waits for a broker, and that there are no more than may be."""
         assert len(self._under_way) <= self._limits.broadcasts
         assert all(None in one.answers.values() for one in self._under_way.values())
 

@@ -1,13 +1,14 @@
-"""What a broker answers who gained keys, and how it hands its own on to him.
+"""What a broker that gained keys is answered, and how this one hands its own on to it.
 
-    a living owner of them is known here     OWNED: the asker has not heard of him, or not of his end
+    a living owner of them is known here     OWNED: the asker has not heard of it, or not of its end
     ours, and not ready                      BUSY, with as much hope as there is; later, anyway, parts
-    ours, and ready                          his from this moment on: we confirm nothing in them any more
+    ours, and ready                          the asker's from this moment on: we confirm nothing in them any more
     another's, or were ours                  what is here, and nothing is taken in from their former owner any more
 
-What is here is whole when our ready keys, whole replicas and what was ours a moment ago cover it together. An asker who
-says that he has a whole copy, and whose count and digest are the same, is sent no items but those removed: of an item
-that he missed from its beginning to its end nothing shows in the digest, and somebody's old copy would bring it back.
+What is here is whole when our ready keys, whole replicas and what was ours a moment ago cover it together. An asker
+that says that it has a whole copy, and whose count and digest are the same, is sent no items but those removed: of an
+item that it missed from its beginning to its end nothing shows in the digest, and another broker's old copy would bring
+it back.
 """
 
 from __future__ import annotations
@@ -69,14 +70,14 @@ class Fetches:
         self._begin(asker, _Sending(number, Verdict.WHOLE if whole else Verdict.PARTIAL, names))
 
     def paged(self, asker: int, number: int) -> None:
-        """He took a page in."""
+        """The asker took a page in."""
         sending = self._sending.get(asker)
         if sending is not None and sending.number == number and sending.in_flight > 0:
             sending.in_flight -= 1
             self._go_on(asker)
 
     def forget(self, asker: int) -> None:
-        """His link is another; he will ask again."""
+        """The link to the asker is another; it will ask again."""
         self._sending.pop(asker, None)
 
     def _begin(self, asker: int, sending: _Sending) -> None:
@@ -120,7 +121,7 @@ class Handover:
         own = self._ownership.own
         hope = self._ownership.unready(stretch, now)
         if anyway and hope == Verdict.BUSY:
-            hope = None  # we wait for others as he does, and he has waited long enough
+            hope = None  # we wait for others as the asker does, and it has waited long enough
         ours = own is not None and own.overlaps(stretch)
         yields = own is not None and own.covers(sender) and not stretch.covers(self._me)
         held = self._ownership.whole_for(sender, now)

@@ -1,7 +1,7 @@
 """The items a broker holds, by name: merging, tombstones, and a count and digest of what lies in each watched stretch.
 
 Merging two copies of a name is taking the one of higher rank (version, and at equal version the tombstone), so copies
-may come in any order, any number of times and from anywhere, and everybody ends with the same.
+may come in any order, any number of times and from anywhere, and every broker ends with the same.
 
 The digest of a stretch is the sum of a hash of each live item that touches it, so that it is kept up to date by adding
 and subtracting. Tombstones do not count: two brokers forget the same one at different times.
@@ -61,7 +61,7 @@ class Items:
         self.table: dict[Name, Item] = {}
         self._tombstones: dict[Name, float] = {}
         self.alone = False
-        """Nobody else holds anything, or ever did: what is gone is gone, and needs no tombstone."""
+        """No other broker holds anything, or ever did: what is gone is gone, and needs no tombstone."""
         """Name -> when it is forgotten, in that order."""
         self._tallies: dict[int, Tally] = {}
         self.news: list[Item] = []

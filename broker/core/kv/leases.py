@@ -1,16 +1,16 @@
 """Leases on one's own keys: the first sibling says whether they are still ours, and we say so to the broker before us.
 
-Whoever takes keys over is the first live broker after their former owner, which is the former owner's first sibling; or
-somebody between the two, whom the first sibling hears of before he may serve. So the first sibling is asked, and its
-yes is good from the moment of asking. It is no longer said once the asked broker owns the keys itself, nor while it
-has said yes to somebody else for some of the same keys. A broker without siblings is alone and asks nobody.
+The broker that takes keys over is the first live one after their former owner, which is the former owner's first
+sibling; or one between the two, of which the first sibling hears before it may serve. So the first sibling is asked,
+and its yes is good from the moment of asking. It is no longer said once the asked broker owns the keys itself, nor
+while it has said yes to another broker for some of the same keys. A broker without siblings is alone and asks none.
 
-Who had no lease for a moment can no longer know whether somebody owned its keys meanwhile, and gave them back: it has
-*lapsed*, and gains its keys anew. Whoever takes keys over confirms nothing for the length of a lease, so whoever never
-was without one missed nothing.
+A broker that had no lease for a moment can no longer know whether another one owned its keys meanwhile, and gave them
+back: it has *lapsed*, and gains its keys anew. A broker that takes keys over confirms nothing for the length of a
+lease, so one that never was without a lease missed nothing.
 
 When keys are handed on, what was promised of them runs out by itself, and may be answered from until then: the new
-owner confirms nothing before. When the sibling that promised is found dead, its promise is void, for nobody knows what
+owner confirms nothing before. When the sibling that promised is found dead, its promise is void, for it is unknown what
 it did last.
 """
 
@@ -59,7 +59,7 @@ class Leases:
         self._asked: dict[int, float] = {}
         self._asked_for: dict[int, tuple[int, Stretch]] = {}
         self._sure_until = float("inf")
-        """Until when nobody can have owned our keys since they were complete here."""
+        """Until when no other broker can have owned our keys since they were complete here."""
         self._given: dict[int, tuple[Stretch, float]] = {}
         """Broker -> what was promised to it, and until when."""
 
@@ -96,7 +96,7 @@ class Leases:
         self._asked_for.clear()
 
     def lapsed(self, now: float) -> bool:
-        """Whether our keys may have been somebody else's meanwhile."""
+        """Whether our keys may have been another broker's meanwhile."""
         late = self._ours is not None and bool(self._siblings) and now > self._sure_until
         return late and Safeguard.LAPSE in self._safeguards
 
@@ -106,7 +106,7 @@ class Leases:
             self._ask(now)
 
     def renewed(self, sender: int, number: int, verdict: int, now: float) -> bool:
-        """The answer came. Whether the sibling believes the keys to be his."""
+        """The answer came. Whether the sibling believes the keys to be its own."""
         asked_at = self._asked.pop(number, None)
         asked_for = self._asked_for.pop(number, None)
         if asked_at is None or asked_for is None or asked_for[0] != sender or sender not in self._siblings:
@@ -139,7 +139,7 @@ class Leases:
     # --- Others' keys ------------------------------------------------------------------------------------------------
 
     def asked(self, sender: int, number: int, stretch: Stretch, own: Stretch | None, now: float) -> None:
-        """Another broker asks whether these are still his."""
+        """Another broker asks whether these are still its own."""
         self._given = {one: given for one, given in self._given.items() if given[1] > now}
         verdict = Renewal.YES
         if own is not None and own.covers(sender):

@@ -39,9 +39,9 @@ __all__ = [
 ]
 
 LEASE_SECONDS = 2.5
-"""Whoever answers for keys heard within so long that he may. A little more than a link takes to be found dead (two
-seconds of silence), so that a crash is not seen as a gap by those who hold replicas; and every write in keys that have
-just changed hands waits as long."""
+"""A broker that answers for keys heard within so long that it may. A little more than a link takes to be found dead
+(two seconds of silence), so that a crash is not seen as a gap by those who hold replicas; and every write in keys that
+have just changed hands waits as long."""
 
 PUT_RESEND_SECONDS = 1.0
 """A put that made no progress for so long is sent again where it is not covered: many round trips on any network."""
@@ -65,11 +65,12 @@ FETCH_ANSWER_SECONDS = 1.0
 """No page for so long: the question is asked again."""
 
 SETTLE_SECONDS = 3.0
-"""Nobody has, or can give, a whole copy for so long: then what is here is all there is. Longer than LEASE_SECONDS, so
-that whoever might still answer for the keys has stopped."""
+"""No broker has, or can give, a whole copy for so long: then what is here is all there is. Longer than LEASE_SECONDS,
+so that a broker that might still answer for the keys has stopped."""
 
 SILENT_SECONDS = 2.0
-"""Who was heard within so long is there, and his next answer will be like his last: several of our questions."""
+"""A broker that was heard within so long is there, and its next answer will be like its last: several of our questions.
+"""
 
 SETTLE_SECONDS_MAX = 60.0
 """Settling waits longer while copies are on their way, but never longer than this: 2 GiB at 40 MiB a second."""
@@ -79,20 +80,20 @@ PROMOTE_SECONDS = 5.0
 outlive its owner's crash by LEASE_SECONDS, finding the crash takes two seconds, and the ring's view some more."""
 
 PROMOTE_WAIT_SECONDS = 1.0
-"""A broker with a whole replica asks one sibling whether it knows more, but waits for him no longer than this."""
+"""A broker with a whole replica asks one sibling whether it knows more, but waits for it no longer than this."""
 
 FORMER_SECONDS = 10.0
-"""Keys that went to a newcomer: our copy counts as whole so long, for he may come for them late, or die again; once he
-came, it does so for him alone."""
+"""Keys that went to a newcomer: our copy counts as whole so long, for it may come for them late, or die again; once it
+came, it does so for that one alone."""
 
 HANDOVER_SECONDS = 5.0
-"""Keys handed to a newcomer are taken back when neither the view nor a link shows him so long afterwards."""
+"""Keys handed to a newcomer are taken back when neither the view nor a link shows it so long afterwards."""
 
 REFUSED_SECONDS = 1.0
 """A sibling that refused copies, because it believes the keys to be its own, is tried again after so long."""
 
 RETAIN_ITEMS_PER_TURN = 5_000
-"""Items in nobody's arc that are brought to their owners at a time: a fraction of a second's work."""
+"""Orphaned items that are brought to their owners at a time: a fraction of a second's work."""
 
 BROKERS_MAX = 64
 """Brokers that one answer to a broadcast names: more than any broker copies for, or is copied by, for long."""
@@ -132,7 +133,7 @@ class KvLimits:
     writes_pending: int = 10_000
     """Puts an owner has stored and not confirmed. Beyond it they are dropped, and their origins send them again."""
     retain_seconds: float = 10.0
-    """Items in nobody's arc that is of our concern are kept so long before they are brought to their owner and removed:
+    """Orphaned items are kept so long before they are brought to their owner and removed:
     four times a lease, so that in a join or a leave nothing is sent away only to come back."""
     check_seconds: float = 10.0
     """Owner and sibling compare count and digest so often; it costs one message of 40 bytes each."""

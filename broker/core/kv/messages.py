@@ -117,7 +117,7 @@ class View(NamedTuple):
     serving: bool
     """The ring has adopted us: the broker before us knows us."""
     certain: bool = False
-    """Nobody else can hold anything: no seeds, and nobody known."""
+    """No other broker can hold anything: there are no seeds, and none is known."""
     further: tuple[int, ...] = ()
     """Who comes after the siblings, as far as known: asked for keys of which the siblings have parts only."""
 
@@ -137,7 +137,7 @@ class Renewal(IntEnum):
     MINE = 1
     """The asked broker owns these keys itself."""
     ANOTHERS = 2
-    """Somebody else was promised some of them a moment ago."""
+    """Another broker was promised some of them a moment ago."""
 
 
 class Verdict(IntEnum):
@@ -147,11 +147,11 @@ class Verdict(IntEnum):
     PARTIAL = 1
     BUSY = 2
     MOVING = 3
-    """Busy, by hearsay of somebody who hopes for the keys; up to HOPING the more directly."""
+    """Busy, by hearsay of a broker that hopes for the keys; up to HOPING the more directly."""
     HOPING = 7
-    """Busy, and copies are coming, or somebody who may have them has not answered yet."""
+    """Busy, and copies are coming, or a broker that may have them has not answered yet."""
     OWNED = 8
-    """Somebody lives who owns some of them: the asker has not heard of him, or lost those keys to him."""
+    """A living broker owns some of them: the asker has not heard of it, or lost those keys to it."""
 
 
 @dataclass(slots=True)
@@ -172,7 +172,7 @@ class Route:
 
 @dataclass(slots=True)
 class Placed:
-    """Effect: every key of every item of this put is covered; whoever answers for one of them knows the item."""
+    """Effect: every key of every item of this put is covered; a broker that answers for one of them knows the item."""
 
     ticket: int
 
@@ -200,7 +200,7 @@ class Removed:
 
 @dataclass(slots=True)
 class Walk:
-    """Inside a store: a broadcast did not reach everybody, so these set out along the ring."""
+    """Inside a store: a broadcast did not reach all brokers, so these set out along the ring."""
 
     ticket: int
     items: list[Item]
@@ -446,7 +446,7 @@ class TellAll:
 class Told:
     """They are stored here.
 
-    `ready`: the keys of (after, sender] are the sender's beyond doubt, and nobody but these siblings and it answers for
+    `ready`: the keys of (after, sender] are the sender's beyond doubt, and only these siblings and it answer for
     them; `owners`: of whose keys it has whole copies that are kept up to date.
     """
 

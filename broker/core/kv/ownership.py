@@ -2,23 +2,23 @@
 
 Our arc always ends at ourselves; only its beginning moves. When it moves back we *gain* a piece, which is not ready
 until it is complete here: one sibling is asked for it (FETCH), nearest first, which is the former owner when we have
-just joined, and holds a replica of what the former owner had when he died.
+just joined, and holds a replica of what the former owner had when it died.
 
-    his answer          then
-    a whole copy        ready: all of it is here now, or it was here already, equal to his
+    its answer          then
+    a whole copy        ready: all of it is here now, or it was here already, equal to the sibling's
     parts               the next one is asked; ready when we have a whole replica ourselves
-    busy                he owns it, or did, and is not ready himself: asked again
-    no answer           asked again: he may be the one who has it, and without him there is no lease either
+    busy                it owns the keys, or did, and is not ready itself: asked again
+    no answer           asked again: it may be the one that has them, and without it there is no lease either
 
-When for a while nobody whom we can ask has a whole copy or hopes for one, then what is here is all there is. To be
-without an answer is to hope, and whoever is told of hope hopes as well, a little less each time, so that two who only
-wait for each other come to an end.
+When for a while no broker that we can ask has a whole copy or hopes for one, then what is here is all there is. To be
+without an answer is to hope, and a broker that is told of hope hopes as well, a little less each time, so that two that
+only wait for each other come to an end.
 
 Asking even with a whole replica of our own costs one short message and an answer, for equal digests carry no items but
 those removed. It catches what a broker cannot know of itself: that it stood still, was dropped, and missed the last
 writes.
 
-A broker that is fetched from hands the keys on at that moment (`hand_over`), before the view tells him, and takes them
+A broker that is fetched from hands the keys on at that moment (`hand_over`), before the view says so, and takes them
 back when neither view nor link shows the newcomer for a while.
 """
 
@@ -70,11 +70,11 @@ class Former:
         self._lost.append(_Lost(stretch, now + FORMER_SECONDS))
 
     def clear(self) -> None:
-        """We are in no ring: whatever was ours may have been anybody's."""
+        """We are in no ring: whatever was ours may have been another broker's."""
         self._lost.clear()
 
     def came(self, asker: int, stretch: Stretch, now: float) -> None:
-        """Somebody gains these keys."""
+        """Another broker gains these keys."""
         if Safeguard.HANDED_OFF_ONCE not in self._safeguards:
             return
         for lost in self._lost:
@@ -95,12 +95,12 @@ class Piece:
     stretch: Stretch
     """What of it is still ours."""
     gained: Stretch
-    """What it was at first, and is fetched: whoever got a part of it since may come to us for it."""
+    """What it was at first, and is fetched: a broker that got a part of it since may come to us for it."""
     gained_at: float
     settle_at: float
     has_copy: bool = False
     alone: bool = False
-    """Gained when there was nobody: then nobody comes to us for what turns out to be his."""
+    """Gained when there was no other broker: then none comes to us for what turns out to be its own."""
     ready: bool = False
     confirm_from: float = float("inf")
     number: int = 0
@@ -119,7 +119,8 @@ class Piece:
     def hopes(self, now: float) -> int:
         """A verdict from BUSY to HOPING."""
         unheard = self.waits_for is not None and now - self.heard.get(self.waits_for, float("-inf")) > SILENT_SECONDS
-        # Who was asked just now is there, and answers before anybody's patience ends; that alone is no hope.
+        # A broker that was asked just now is there, and answers before the patience of any other ends; that alone is no
+        # hope.
         if unheard and (self.asked is None or now - self.asked_at > FETCH_ANSWER_SECONDS):
             return Verdict.HOPING
         return self.hope if now - self.hoped_at <= FETCH_ANSWER_SECONDS else Verdict.BUSY
@@ -149,9 +150,9 @@ class Ownership:
         self.pieces: list[Piece] = []
         """Ours first, each next one before it on the ring."""
         self._lost: list[Piece] = []
-        """Not ours any more, and never were ready: still fetched, for whoever comes for them."""
+        """Not ours any more, and never were ready: still fetched, for the broker that comes for them."""
         self.handed: tuple[int, float] | None = None
-        """Whom we handed keys to, and when."""
+        """The broker that we handed keys to, and when."""
         self.former = Former(lease_seconds, replicas.safeguards)
         self._number = 0
         self.changed = False
@@ -213,13 +214,13 @@ class Ownership:
         self.go_on(now)
 
     def hand_over(self, newcomer: int, now: float) -> None:
-        """He has come for the keys up to his own; from now on they are his."""
+        """The newcomer has come for the keys up to its own; from now on they are its own."""
         self.handed = (newcomer, now)
         self._set_front(now)
         self._set_timer()
 
     def doubt(self, now: float) -> None:
-        """The first sibling says that our keys are his: they are to be gained anew."""
+        """The first sibling says that our keys are its own: they are to be gained anew."""
         own = self.own
         if own is not None and any(piece.ready for piece in self.pieces):
             self.pieces = [self._gained(own, now)]
@@ -298,7 +299,7 @@ class Ownership:
         assert self.handed is not None
         newcomer, since = self.handed
         if not in_arc(self.view.after, newcomer, self._me) or newcomer == self._me:
-            return False  # the view knows it, or somebody nearer still
+            return False  # the view knows it, or one nearer still
         return newcomer in self._linked or now < since + HANDOVER_SECONDS
 
     def _set_front(self, now: float) -> None:
@@ -355,7 +356,7 @@ class Ownership:
         self.changed = True
 
     def _confirm_from(self, now: float) -> float:
-        """Whatever anybody was granted by the former owner is over then."""
+        """All grants by the former owner are over then."""
         return now + self._lease_seconds * (Safeguard.WAIT_AFTER_GAINING in self._replicas.safeguards)
 
     def _go_on(self, piece: Piece, now: float) -> None:
@@ -374,7 +375,7 @@ class Ownership:
             self._ask(piece, chosen, now)
 
     def _all_gave_parts(self, piece: Piece, now: float) -> None:
-        """When that is fresh, and there was time for somebody to do better, their parts and ours are all there is."""
+        """When that is fresh, and there was time for others to do better, their parts and ours are all there is."""
         oldest = min(piece.parts_of[one] for one in (*self.view.siblings, *self.view.further))
         if oldest >= max(piece.settle_at, now - SILENT_SECONDS):
             self.settled += 1

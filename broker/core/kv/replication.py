@@ -7,12 +7,12 @@ the owner's writes keep it so, as long as the link lasts. While it is whole the 
 it may answer from it, and the owner's yes counts from the moment of asking: a broker that stood still wakes up with all
 its grants over, whatever answers still lie in its sockets.
 
-When the owner dies, the copy stays whole for a while after its grant, long enough to take his keys over with it. But
-not when he lives, and goes on without us: he says so when he is asked and we are no sibling of his any more; and who
-stood still past the end of a grant may have been given up, and asked nobody.
+When the owner dies, the copy stays whole for a while after its grant, long enough to take its keys over. But not
+when the owner lives, and goes on without us: it says so when it is asked and we are no sibling of it any more; and a
+broker that stood still past the end of a grant may have been given up, and asked none.
 
-A replica can be *closed* against its owner: somebody else has taken the keys over and copied them from here, so a write
-of the former owner must not be acknowledged any more, or he might confirm what the new one never sees.
+A replica can be *closed* against its owner: another broker has taken the keys over and copied them from here, so a
+write of the former owner must not be acknowledged any more, or it might confirm what the new one never sees.
 """
 
 from __future__ import annotations
@@ -128,12 +128,14 @@ class Pendings:
         assert sorted(self._by_put.values()) == sorted(self._by_number)
 
 
-# Copies of keys that somebody comes for, ours until a moment ago or a dead broker's: for whom they are whole still.
+# Copies of keys that a new owner comes for, ours until a moment ago or a dead broker's: for which broker they are whole
+# still.
 #
-# Until a new owner comes, nobody has written there, and what is here is whole for anybody. Once he has come, he will
-# confirm things, and perhaps without us, for others may stand between him and us by now. Who else would be given our
-# copy then would answer by it. So it is whole for him alone, who may ask again when the answer was lost, and has his
-# own writes; and for ourselves as long as he confirms nothing, should he die at once and the keys be ours.
+# Until a new owner comes, no broker has written there, and what is here is whole for any. Once it has come, it will
+# confirm things, and perhaps without us, for others may stand between it and us by now. Any other broker that is given
+# our copy then would answer by it. So it is whole for the new owner alone, which may ask again when the answer was
+# lost, and has its own writes; and for ourselves as long as it confirms nothing, should it die at once and the keys be
+# ours.
 
 
 @dataclass(slots=True)
@@ -145,7 +147,7 @@ class Comers:
     """The first of them confirms nothing before."""
 
     def came(self, asker: int, untouched_until: float) -> None:
-        """Somebody gains these keys, and has been given what is here."""
+        """Another broker gains these keys, and has been given what is here."""
         self.untouched_until = min(self.untouched_until, untouched_until)
         self.askers[asker] = None
 
@@ -165,8 +167,8 @@ class Comers:
 #     CHECK          now and then count and digest of the whole; twice different means a stream from the beginning
 #
 # and says with COPIED up to where it has them. After the last page it is *synced*, and may ask for a grant. Grants are
-# remembered until they end, even if the sibling is one no longer: a write waits for whoever may still answer without
-# it.
+# remembered until they end, even if the sibling is one no longer: a write waits for a broker that may still answer
+# without it.
 
 OUR_TALLY = -1
 """Where Items keeps the tally of our own keys."""
@@ -258,7 +260,7 @@ class Siblings:
     # --- Writes ------------------------------------------------------------------------------------------------------
 
     def copy(self, items: Sequence[Item]) -> None:
-        """Send a write to all that can hear it; whoever cannot gets everything later."""
+        """Send a write to all that can hear it; one that cannot gets everything later."""
         for sibling in self._present.values():
             if self._hears(sibling):
                 self._copy(sibling, items)
@@ -314,7 +316,7 @@ class Siblings:
         return min(sibling.synced, self._ours, key=lambda stretch: stretch.size)
 
     def counts(self, identifier: int) -> bool:
-        """Whether we write nothing without this one; whoever asks for a grant and is none hears that he is left out."""
+        """Whether we write nothing without this broker; another that asks for a grant hears that it is left out."""
         return identifier in self._present or Safeguard.LEFT_OUT_IS_TOLD not in self._safeguards
 
     def others_until(self, now: float) -> float:
@@ -352,7 +354,7 @@ class Siblings:
 
     @property
     def awaited(self) -> int:
-        """Acknowledgements that somebody waits for."""
+        """Acknowledgements that a write waits for."""
         return sum(len(sibling.awaited) for sibling in self._present.values())
 
     def validate(self) -> None:
@@ -525,7 +527,7 @@ class Replicas:
         self._limits = limits
         self.held: dict[int, Replica] = {}
         self.shrunk = False
-        """Something is held for nobody any more; the caller takes it back."""
+        """Something is held for no broker any more; the caller takes it back."""
         self.offered = 0
         self._awake_at = 0.0
 
@@ -564,12 +566,12 @@ class Replicas:
         self._answer(sender, sequence, CopyVerdict.STORED if stored else CopyVerdict.REFUSED)
 
     def check(self, sender: int, sequence: int, after: int, count: int, digest: int, now: float) -> None:
-        """The owner's keys, as he counts them."""
+        """The owner's keys, as it counts them."""
         replica = self.held.get(sender)
         verdict = CopyVerdict.DIFFERENT
         if replica is not None:
             replica.sequence = sequence
-            self._end_stream(replica)  # he compares only when he is not sending
+            self._end_stream(replica)  # it compares only when it is not sending
         if replica is not None and replica.arc is not None:
             replica.heard_at = now
             arc = Stretch(after, sender)
@@ -615,13 +617,13 @@ class Replicas:
             self._set_timer(replica)
 
     def close(self, stretch: Stretch, but: int, now: float) -> None:
-        """Somebody else has copied these keys from here: no more writes of their former owners, for a while."""
+        """Another broker has copied these keys from here: no more writes of their former owners, for a while."""
         for replica in self.held.values():
             if replica.owner != but and replica.arc is not None and replica.arc.overlaps(stretch):
                 replica.closed_until = now + 2 * self._lease_seconds
                 replica.comers.came(but, now + self._lease_seconds)
                 self._stop(replica)
-                if replica.owner in self._linked and replica.sequence:  # should he be alive, he begins anew later
+                if replica.owner in self._linked and replica.sequence:  # should it be alive, it begins anew later
                     self._answer(replica.owner, replica.sequence, CopyVerdict.REFUSED)
 
     def alive(self, stretch: Stretch, but: int, now: float) -> bool:
@@ -673,14 +675,14 @@ class Replicas:
         return [one for one, replica in self.held.items() if replica.fresh and now >= replica.closed_until]
 
     def arcs(self) -> list[Stretch]:
-        """Everything that is held for somebody, whole or on its way."""
+        """Everything that is held for other brokers, whole or on its way."""
         found = [replica.arc for replica in self.held.values() if replica.arc is not None]
         return found + [replica.piece for replica in self.held.values() if replica.piece is not None]
 
     # --- Time --------------------------------------------------------------------------------------------------------
 
     def go_on(self, owner: int, now: float) -> None:
-        """Ask this owner for a grant; let go of the copy when nobody has kept it up to date for long."""
+        """Ask this owner for a grant; let go of the copy when it was not kept up to date for long."""
         replica = self.held.get(owner)
         if replica is None:
             return

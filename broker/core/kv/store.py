@@ -268,7 +268,7 @@ class Keyed:
             self.replicas.check(sender, check.sequence, check.after, check.count, check.digest, now)
 
     def _refuses(self, sender: int, sequence: int) -> bool:
-        """Whether his keys are ours by now: then nothing of his is acknowledged."""
+        """Whether the sender's keys are ours by now: then nothing of it is acknowledged."""
         own = self.ownership.own
         if own is None or not own.covers(sender):
             return False
@@ -284,7 +284,7 @@ class Keyed:
             self._said.append(Tell(sender, self._told(message.ticket, now)))
 
     def _told(self, ticket: int, now: float) -> Told:
-        """What this broker says of its arc, and of the copies that it holds, to whoever told it something."""
+        """What this broker says of its arc, and of the copies that it holds, to a broker that told it something."""
         own, siblings = self.ownership.own, list(self.ownership.view.siblings)
         ready = own is not None and own == self.ownership.ready and self.siblings.others_until(now) <= now
         ready = ready and own is not None and self.ownership.confirm_from(own) <= now and self.leases.holds(own, now)

@@ -2,11 +2,11 @@
 
 A write is confirmed to its origin when
 
-    every sibling acknowledged it, and whoever was one and may still answer for the keys may do so no longer;
-    the keys were gained long enough ago that nobody answers for them by the word of their former owner;
+    every sibling acknowledged it, and a former one that may still answer for the keys may do so no longer;
+    the keys were gained long enough ago that no broker answers for them by the word of their former owner;
     the keys are ours at this moment, by a lease, or because we are alone.
 
-Storing a write that is not confirmed does no harm: it is sent again until somebody confirms it.
+Storing a write that is not confirmed does no harm: it is sent again until an owner confirms it.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Puts:
         return ticket
 
     def stored(self, number: int, part_number: int, start: int, last: int) -> None:
-        """An owner confirmed the keys from start to last; what nobody asked about is ignored."""
+        """An owner confirmed the keys from start to last; what was not asked about is ignored."""
         ticket = self._tickets.get(number)
         part = ticket.parts.get(part_number) if ticket else None
         if ticket is None or part is None:
@@ -191,9 +191,9 @@ class Puts:
             self._effects.append(SetOut(number, part_number, start, until, part.items))
 
 
-# Items that are nobody's here: in no arc of ours, and in none that we hold for another.
+# Orphaned items: in no arc of ours, and in none that we hold for another.
 #
-# They are left over when the ring changes. Nobody else may have them, so they are brought to their owners by an
+# They are left over when the ring changes. Perhaps no other broker has them, so they are brought to their owners by an
 # ordinary put, and removed when that is done; but not when the ring, or what we hold for others, has changed
 # meanwhile. For they may have been of concern again, and be no longer, while what was granted of them then may still
 # be answered from here.
@@ -214,7 +214,7 @@ class Homeward:
         return sum(map(len, self._under_way.values()))
 
     def changed(self, now: float) -> None:
-        """Some items may be nobody's from now on; nothing is looked at before the last change is long past."""
+        """Some items may be orphaned from now on; nothing is looked at before the last change is long past."""
         self._timers.at("orphans", now + self._limits.retain_seconds)
         self._under_way = {ticket: [] for ticket in self._under_way}
 

@@ -28,9 +28,9 @@ back.
 So no event is in two logs where a client can read it. Subscribers may have been sent both, under two ids, for what is
 delivered at once is not held back for this.
 
-Links come back one by one, so whoever cannot be reached is waited for, VOUCH_SECONDS_MAX and no longer. He may have the
-other row; when he is back, he asks about his own tail. A tail of more than `tail_bytes` is not looked into: that is a
-log whose copies were lost, and not what was under way in a moment.
+Links come back one by one, so a broker that cannot be reached is waited for, VOUCH_SECONDS_MAX and no longer. It may
+have the other row; when it is back, it asks about its own tail. A tail of more than `tail_bytes` is not looked into:
+that is a log whose copies were lost, and not what was under way in a moment.
 """
 
 from __future__ import annotations
