@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headgate.broker.core.limits import DEFAULT_LIMITS as NODE_LIMITS
 from headgate.broker.core.limits import Limits
+from headgate.protocol.wire import SessionLimits
 
 __all__ = [
     "ADMIN_KEEPALIVE_SECONDS",
@@ -136,6 +137,10 @@ class DaemonLimits:
     """Bounds what one daemon dials, tells, exports and keeps; `node` bounds its Node."""
 
     node: Limits = NODE_LIMITS
+    session: SessionLimits = field(default_factory=SessionLimits)
+    """Of connections of clients and of links to brokers."""
+    close_seconds: float = 1.0
+    """How long the last words to a client may take: as at a client's own end."""
     records_bytes: int = 64 * 1024 * 1024
     """The file of small records. Ten thousand schemas are far less; a larger file is not ours."""
     dials: int = 64

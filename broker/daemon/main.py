@@ -294,11 +294,13 @@ def run(settings: Settings, reread: Callable[[], Settings] | None = None) -> int
             return DISK_UNUSABLE
 
 
-async def _serve(settings: Settings, reread: Callable[[], Settings] | None = None) -> int:
+async def _serve(
+    settings: Settings, reread: Callable[[], Settings] | None = None, limits: DaemonLimits = DEFAULT_LIMITS
+) -> int:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_log_fault)
     keep_freed_memory()
-    daemon = Daemon(settings)
+    daemon = Daemon(settings, limits)
     stopping = asyncio.Event()
 
     def stop() -> None:

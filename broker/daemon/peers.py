@@ -30,6 +30,7 @@ class PeerServer(Server):
         self, driver: Driver, connections_max: int = PEER_CONNECTIONS_MAX, limits: DaemonLimits = DEFAULT_LIMITS
     ) -> None:
         super().__init__(driver, connections_max, limits)
+        self.close_seconds = PEER_CLOSE_SECONDS
         self._dialled: dict[Connection, str] = {}
         self._failures: dict[str, int] = {}  # by address, since it was last reached
         self._tasks = Tasks()
@@ -51,7 +52,6 @@ class PeerServer(Server):
 
     def on_opened(self, connection: Connection) -> None:
         """A socket was accepted, or answered."""
-        connection.close_seconds = PEER_CLOSE_SECONDS
         super().on_opened(connection)
         address = self._dialled.pop(connection, "")
         self._failures.pop(address, None)
@@ -73,7 +73,9 @@ class PeerServer(Server):
             self._driver.feed(LinkResumed(link))
 
     async def _connect(self, address: str) -> None:
-        connection = Connection(Session(Role.PEER, self._driver.clock()), self, self._driver.clock, self.buffer)
+        connection = Connection(
+            Session(Role.PEER, self._driver.clock(), limits=self._limits.session), self, self._driver.clock, self.buffer
+        )
         self._dialled[connection] = address
         reason = ""
         try:

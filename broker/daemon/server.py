@@ -30,6 +30,7 @@ class Server:
 
     def __init__(self, driver: Driver, connections_max: int, limits: DaemonLimits = DEFAULT_LIMITS) -> None:
         self._limits = limits
+        self.close_seconds = limits.close_seconds
         self._driver = driver
         self._connections_max = connections_max
         self._link_of: dict[Connection, int] = {}
@@ -87,6 +88,7 @@ class Server:
 
     def on_opened(self, connection: Connection) -> None:
         """A socket was accepted."""
+        connection.close_seconds = self.close_seconds
         link = next(self._driver.numbers)
         self._link_of[connection] = link
         self._driver.links[link] = connection
@@ -139,4 +141,6 @@ class Server:
         self._driver.feed(LinkDown(link, str(failure) if failure else "goodbye"))
 
     def _accept(self) -> Connection:
-        return Connection(Session(self.role, self._driver.clock()), self, self._driver.clock, self.buffer)
+        return Connection(
+            Session(self.role, self._driver.clock(), limits=self._limits.session), self, self._driver.clock, self.buffer
+        )

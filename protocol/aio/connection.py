@@ -5,7 +5,7 @@ What it adds to the session is only what a socket needs:
 * **One write a loop turn.** `send` queues; the first one of a turn schedules one flush for all. `flush` writes now.
 * **One timer.** Armed for the session's deadline, and not touched when bytes come: when it fires too early it is
   armed anew. A deadline can move closer in two ways only: the handshake ends (armed anew at once), or a frame begins
-  (never sooner than FRAME_SECONDS_MAX from then, so no timer is armed for longer than that).
+  (never sooner than `frame_seconds` from then, so no timer is armed for longer than that).
 * **A close that is heard.** Closing a socket with unread bytes in it resets the connection and may destroy our last
   words on their way. So the closing side shuts down only its sending half, throws away what still comes, and ends
   when the other side has closed as well or `close_seconds` are over.
@@ -24,7 +24,6 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from ..errors import ErrorCode, HeadgateError
-from ..limits import FRAME_SECONDS_MAX
 from ..messages import Goodbye, Message
 from ..wire import Session, State
 from .limits import CLOSE_SECONDS_MAX, JOIN_BYTES_MAX, READ_BYTES, WRITE_BUFFER_HIGH, WRITE_BUFFER_LOW
@@ -215,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
     def _arm(self, now: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        delay = min(self.session.next_deadline() - now, FRAME_SECONDS_MAX)
+        delay = min(self.session.next_deadline() - now, self.session.limits.frame_seconds)
         # A loop's clock may be coarser than ours: without a floor it would wake many times within one tick.
         self._timer = self._loop.call_later(max(delay, 0.001), self._wake)
 

@@ -35,7 +35,9 @@ _TYPED = ("d", "q")
 class Vocabulary:
     """Topics and shapes that are known to be good."""
 
-    def __init__(self) -> None:
+    def __init__(self, topics_max: int = KNOWN_TOPICS_MAX, shapes_max: int = KNOWN_SHAPES_MAX) -> None:
+        self._topics_max = topics_max
+        self._shapes_max = shapes_max
         self._streams: dict[str, str] = {}
         self._shapes: dict[tuple[str, ...], None] = {}
 
@@ -44,7 +46,7 @@ class Vocabulary:
         stream = self._streams.get(topic)
         if stream is None:
             stream = _checked_topic(topic)
-            if len(self._streams) >= KNOWN_TOPICS_MAX:
+            if len(self._streams) >= self._topics_max:
                 self._streams.clear()
             self._streams[topic] = stream
         return stream
@@ -59,7 +61,7 @@ class Vocabulary:
         shape = tuple(values)
         if shape not in self._shapes:
             check_names(shape)
-            if len(self._shapes) >= KNOWN_SHAPES_MAX:
+            if len(self._shapes) >= self._shapes_max:
                 self._shapes.clear()
             self._shapes[shape] = None
         return values

@@ -23,6 +23,7 @@ a PING; silence for two is the end.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -72,7 +73,7 @@ from ..messages import (
 from .codec import decode, encode_chunks, kind_of
 from .frames import FrameReader, frame
 
-__all__ = ["Role", "Session", "State"]
+__all__ = ["Role", "Session", "SessionLimits", "State"]
 
 
 class Role(Enum):
@@ -124,11 +125,29 @@ _SENT: dict[tuple[Role, State], frozenset[type]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """How long this side waits for what the other one has begun; `protocol/limits.py` has the reasons."""
+
+    handshake_seconds: float = HANDSHAKE_SECONDS_MAX
+    frame_seconds: float = FRAME_SECONDS_MAX
+
+
+DEFAULT_LIMITS = SessionLimits()
+
+
 class Session:
     """One connection's protocol; see the head of this file for how to host it."""
 
-    def __init__(self, role: Role, now: float, heartbeat_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        role: Role,
+        now: float,
+        heartbeat_seconds: float | None = None,
+        limits: SessionLimits = DEFAULT_LIMITS,
+    ) -> None:
         self.role = role
+        self.limits = limits
         self.state = State.OPENING
         self.failure: HeadgateError | None = None
         self.violated = False  # the failure is one of the other side, found here; not just the end of the bytes
@@ -222,11 +241,11 @@ class Session:
         if self.state is State.CLOSED:
             return float("inf")
         if self.state is State.OPENING:
-            return self._opened + HANDSHAKE_SECONDS_MAX
+            return self._opened + self.limits.handshake_seconds
         # From the ping itself: a host that slept must give the answer time to come in.
         silence = self.heartbeat_seconds + (self._heard if self._pinged is None else self._pinged)
         if self._reader.waiting:
-            return min(silence, self._frame_began + FRAME_SECONDS_MAX)
+            return min(silence, self._frame_began + self.limits.frame_seconds)
         return silence
 
     def wake(self, now: float) -> None:
@@ -234,10 +253,10 @@ class Session:
         if now < self.next_deadline():
             return
         if self.state is State.OPENING:
-            text = f"no handshake within {HANDSHAKE_SECONDS_MAX:g} seconds"
+            text = f"no handshake within {self.limits.handshake_seconds:g} seconds"
             self._fail(ProtocolViolation(text, ErrorCode.TIMEOUT))
-        elif self._reader.waiting and now >= self._frame_began + FRAME_SECONDS_MAX:
-            text = f"a frame was not complete within {FRAME_SECONDS_MAX:g} seconds"
+        elif self._reader.waiting and now >= self._frame_began + self.limits.frame_seconds:
+            text = f"a frame was not complete within {self.limits.frame_seconds:g} seconds"
             self._fail(ProtocolViolation(text, ErrorCode.TIMEOUT))
         elif self._pinged is not None:
             text = f"silent for {2 * self.heartbeat_seconds:g} seconds, two heartbeats"

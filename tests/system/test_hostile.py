@@ -11,6 +11,7 @@ import asyncio
 import pytest
 import structlog
 
+from headgate.broker.daemon.limits import DaemonLimits
 from headgate.protocol.data import make_batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import FRAME_LENGTH_MAX, HANDSHAKE_FRAME_LENGTH_MAX
@@ -31,7 +32,7 @@ from headgate.protocol.messages import (
     Subscribe,
     Welcome,
 )
-from headgate.protocol.wire import session
+from headgate.protocol.wire import SessionLimits
 from tests.support.http import get
 from tests.support.raw_client import RawClient, framed
 from tests.support.samples import MESSAGES
@@ -102,24 +103,19 @@ async def test_another_protocol_is_told_where_it_is(kind: str) -> None:
 
 
 @pytest.mark.parametrize("begun", [b"", length(4000)[:3], length(4000) + b"x"], ids=["nothing", "length", "a byte"])
-async def test_who_does_not_finish_a_handshake_is_cut(monkeypatch: pytest.MonkeyPatch, begun: bytes) -> None:
-    async with besieged() as broker:
-        monkeypatch.setattr(session, "HANDSHAKE_SECONDS_MAX", 0.1)
+async def test_who_does_not_finish_a_handshake_is_cut(begun: bytes) -> None:
+    async with besieged(limits=DaemonLimits(session=SessionLimits(handshake_seconds=0.3))) as broker:
         client = await RawClient.connect(broker.address)
         await client.write(begun)
         refusal = await client.refusal()
-        assert (refusal.code, refusal.text) == (ErrorCode.TIMEOUT, "no handshake within 0.1 seconds")
+        assert (refusal.code, refusal.text) == (ErrorCode.TIMEOUT, "no handshake within 0.3 seconds")
         await client.close()
 
 
-async def test_a_frame_that_never_ends_is_cut_however_it_trickles(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with besieged() as broker:
+async def test_a_frame_that_never_ends_is_cut_however_it_trickles() -> None:
+    async with besieged(limits=DaemonLimits(session=SessionLimits(frame_seconds=0.2))) as broker:
         client = await RawClient.greeted(broker.address)
-        monkeypatch.setattr(session, "FRAME_SECONDS_MAX", 0.2)
-        (link,) = [one for one in broker.daemon.driver.links.values() if one.peer.endswith(f":{port_of(client)}")]
         await client.write(length(1_000_000))
-        await wait_until(lambda: link.session._reader.waiting)
-        link._arm(link.session._frame_began)
         trickling = asyncio.get_running_loop().create_task(trickle(client))
         refusal = await client.refusal()
         assert (refusal.code, refusal.text) == (ErrorCode.TIMEOUT, "a frame was not complete within 0.2 seconds")

@@ -27,7 +27,7 @@ from headgate.protocol.messages import (
     Unsuback,
     Unsubscribe,
 )
-from headgate.protocol.wire import session
+from headgate.protocol.wire import SessionLimits
 from tests.support.child_broker import child_broker
 from tests.support.live_broker import LiveBroker
 from tests.support.raw_client import RawClient, framed
@@ -65,9 +65,8 @@ def held_objects() -> int:
 
 
 @pytest.mark.parametrize("size", [200, pytest.param(2000, marks=pytest.mark.slow)])
-async def test_idle_sockets_are_cut_by_the_deadline(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    async with besieged() as broker:
-        monkeypatch.setattr(session, "HANDSHAKE_SECONDS_MAX", 0.5)
+async def test_idle_sockets_are_cut_by_the_deadline(size: int) -> None:
+    async with besieged(limits=DaemonLimits(session=SessionLimits(handshake_seconds=0.5))) as broker:
         clients = await crowd(broker.address, size)
         for client in clients:
             heard = await client.hear_the_end()

@@ -10,7 +10,8 @@ import pytest
 
 import headgate
 from headgate.broker.core import Node
-from headgate.protocol.aio import Client, Subscription, connection
+from headgate.broker.daemon.limits import DEFAULT_LIMITS, DaemonLimits
+from headgate.protocol.aio import Client, Subscription
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Credit, Deliver, Gap, Goodbye, Message
 from tests.support.live_broker import LiveBroker, live_broker
@@ -60,9 +61,9 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(policy: str, credit: int = 1_000_000) -> AsyncIterator[Scene]:
+async def scene(policy: str, credit: int = 1_000_000, limits: DaemonLimits = DEFAULT_LIMITS) -> AsyncIterator[Scene]:
     async with AsyncExitStack() as stack:
-        broker = await stack.enter_async_context(live_broker(slow_consumer=policy, outbox_bytes=OUTBOX_BYTES))
+        broker = await stack.enter_async_context(live_broker(limits, slow_consumer=policy, outbox_bytes=OUTBOX_BYTES))
         stalled = await RawClient.greeted(broker.address, credit=credit, name="stalled")
         stack.push_async_callback(stalled.close)
         await stalled.subscribe(1, "news")
@@ -123,9 +124,8 @@ async def test_the_oldest_are_dropped_and_counted_exactly(credit: int) -> None:
         assert (await found.stalled.hear_a(Deliver)).portion.count == 1
 
 
-async def test_or_the_slow_one_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "CLOSE_SECONDS_MAX", 30.0)
-    async with scene("disconnect") as found:
+async def test_or_the_slow_one_is_disconnected() -> None:
+    async with scene("disconnect", limits=DaemonLimits(close_seconds=30.0)) as found:
         await found.publish()
         await found.others_got_everything()
         heard = await found.stalled.hear_the_end()

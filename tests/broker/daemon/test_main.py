@@ -18,8 +18,8 @@ import structlog
 import headgate
 from headgate.broker.daemon import Settings, copied_folder, load_settings
 from headgate.broker.daemon import main as module
+from headgate.broker.daemon.limits import DaemonLimits
 from headgate.broker.daemon.main import AddressError, Daemon, run
-from headgate.protocol.aio import connection
 from headgate.protocol.data import make_batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Deliver, Error, Gap, Goodbye, Hello, Message, Mode, Publish
@@ -254,10 +254,10 @@ async def test_sigterm_drains_and_the_manager_hears_of_it(tmp_path: Path, loop: 
 
 
 async def test_a_second_signal_waits_for_nobody(tmp_path: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch, structlog.testing.capture_logs() as lines:
-        patch.setattr(connection, "CLOSE_SECONDS_MAX", 60.0)
+    with structlog.testing.capture_logs() as lines:
         loop = asyncio.get_running_loop()
-        serving = loop.create_task(module._serve(settings(tmp_path, drain_seconds=60)))
+        limits = DaemonLimits(close_seconds=60.0)
+        serving = loop.create_task(module._serve(settings(tmp_path, drain_seconds=60), limits=limits))
         await wait_until(lambda: [line for line in lines if line["event"] == "listening"])
         stubborn = await RawClient.greeted(next(line["clients"] for line in lines if "clients" in line))
         os.kill(os.getpid(), signal.SIGTERM)

@@ -12,6 +12,7 @@ from headgate.broker.core.inputs import Input, LinkDown
 from headgate.broker.daemon.limits import DaemonLimits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error, Goodbye, Hello, Scope, Welcome
+from headgate.protocol.wire import SessionLimits
 from tests.support.live_broker import LiveBroker, live_broker
 from tests.support.raw_client import RawClient, framed
 from tests.support.waiting import wait_until
@@ -127,9 +128,8 @@ async def test_only_broken_rules_count_as_violations() -> None:
         assert "HELLO" in line["reason"]
 
 
-async def test_silence_is_told_and_is_no_violation(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with live_broker() as broker:
-        monkeypatch.setattr("headgate.protocol.wire.session.HANDSHAKE_SECONDS_MAX", 0.05)
+async def test_silence_is_told_and_is_no_violation() -> None:
+    async with live_broker(DaemonLimits(session=SessionLimits(handshake_seconds=0.05))) as broker:
         with structlog.testing.capture_logs() as lines:
             silent = await RawClient.connect(broker.address)
             assert (await silent.refusal()).code == ErrorCode.TIMEOUT

@@ -9,7 +9,6 @@ import numpy
 import pytest
 
 from headgate.protocol.client import Vocabulary, body_bytes, check_names, mode_number, subscribe_options
-from headgate.protocol.client import vocabulary as module
 from headgate.protocol.errors import LocalError
 
 
@@ -46,10 +45,8 @@ def test_no_topics(topic: Any) -> None:
             words.stream_of(topic)
 
 
-def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KNOWN_TOPICS_MAX", 3)
-    monkeypatch.setattr(module, "KNOWN_SHAPES_MAX", 3)
-    words = Vocabulary()
+def test_the_memory_is_bounded() -> None:
+    words = Vocabulary(topics_max=3, shapes_max=3)
     for number in range(10):
         assert words.stream_of(f"a/{number}") == "a"
         assert words.checked({f"x{number}": 1})
