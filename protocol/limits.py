@@ -51,8 +51,8 @@ __all__ = [
     "RETRY_DELAY_SECONDS_MIN",
     "RETRY_SECONDS_ENDING",
     "SETTINGS_MAX",
-    "SHELF_LENGTH_MAX",
-    "SHELVES_MAX",
+    "DIMENSION_LENGTH_MAX",
+    "DIMENSIONS_MAX",
     "SPANS_MAX",
     "STORE_ATTEMPTS_MAX",
     "STORE_TRY_SECONDS_MAX",
@@ -204,11 +204,11 @@ SETTINGS_MAX = 32
 HOPS_MAX = 255
 """Brokers that passed a FORWARD on. Routing takes a dozen hops among thousands; more is a loop."""
 
-SHELVES_MAX = 256
-"""Shelves of one FORWARD: a broker with more in use sends several."""
+DIMENSIONS_MAX = 256
+"""Dimensions of one FORWARD: a broker with more in use sends several."""
 
-SHELF_LENGTH_MAX = 16
-"""Scalars that name a shelf; there are six."""
+DIMENSION_LENGTH_MAX = 16
+"""Scalars that name a dimension; there are six."""
 
 DIGEST_LENGTH_MAX = 64
 """Bytes of a producer's digest: the longest hash in use, SHA-512."""

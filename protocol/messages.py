@@ -101,12 +101,12 @@ class Control:
 class Forward:
     """Rows of a batch for the broker that matches them.
 
-    `shelves` is a list of [shelf, rows]: the shelf a list of scalars, the rows places in this batch, ascending. The
-    batch itself may be rows of a larger one, which began at `base` in its broker's sequence: `offsets` has the place
-    of each event after `base`, as in a portion. `hops` counts the brokers that passed it on.
+    `dimensions` is a list of [dimension, rows]: the dimension a list of scalars, the rows places in this batch,
+    ascending. The batch itself may be rows of a larger one, which began at `base` in its broker's sequence: `offsets`
+    has the place of each event after `base`, as in a portion. `hops` counts the brokers that passed it on.
     """
 
-    shelves: list[Any]
+    dimensions: list[Any]
     hops: int
     batch: Batch
     origin: str
@@ -116,13 +116,13 @@ class Forward:
 
     @classmethod
     def make(
-        cls, shelves: list[Any], hops: int, batch: Batch, origin: str, base: int, places: Sequence[int], time: int
+        cls, dimensions: list[Any], hops: int, batch: Batch, origin: str, base: int, places: Sequence[int], time: int
     ) -> Forward:
         """With the place of each event after `base` (ascending, as many as the batch has)."""
         first = places[0]
         if places[-1] - first == len(places) - 1:
-            return cls(shelves, hops, batch, origin, base + first, b"", time)
-        return cls(shelves, hops, batch, origin, base, join_u32(places), time)
+            return cls(dimensions, hops, batch, origin, base + first, b"", time)
+        return cls(dimensions, hops, batch, origin, base, join_u32(places), time)
 
     def places(self) -> Sequence[int]:
         """The place of each event after `base`."""

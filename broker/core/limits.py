@@ -315,14 +315,14 @@ class Limits:
     waiting_bytes: int = 64 * 1024 * 1024
     """The same in bytes, as for one slow subscriber."""
     allowed: int = 65_536
-    """Remembered answers to `which shelves do these subscriptions rest on`."""
+    """Remembered answers to `which dimensions do these subscriptions rest on`."""
     losses_kept: int = 10_000
     """Losses remembered for brokers that have no link just now; each is one message that was too much for somebody."""
     schemas_deleted: int = 1_000
     """Deletions that the disk remembers, for a broker that was away: the oldest goes first. A hundred bytes each."""
-    shelves: int = 64
-    """Shelves of one stream that one broker's clients may use: an event visits a key for each. Above it a subscription
-    rests at its topic, where it costs no other shelf."""
+    dimensions: int = 64
+    """Dimensions of one stream that one broker's clients may use: an event visits a key for each. Above it a
+    subscription rests at its topic, where it costs no other dimension."""
     refresh_items: int = 500
     """Items of one step of that: a few milliseconds."""
     homes: int = 10_000

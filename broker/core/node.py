@@ -70,17 +70,17 @@ from .log import (
     RETENTION,
     WAITERS,
     Claims,
-    Copies,
-    Holder,
+    Follower,
+    Leader,
     Log,
     LogReading,
     ProducerLists,
     Producers,
+    Reconciler,
     Retention,
-    Tails,
     shortage,
 )
-from .placement import REGISTRY, Rendezvous
+from .placement import REGISTRY, Registry
 from .statistics import NodeStatistics, statistics_of
 from .timers import NEVER, Timers
 
@@ -106,16 +106,14 @@ class Node:
         self.dissemination = Dissemination(self.subscribers, config.origin, config.limits)
         self.clock = Clock()
         self.cluster = Cluster(config, random, self.effects, self.timers, now)
-        self.rendezvous = Rendezvous(
-            config, self.effects, self.streams, self.subscribers, self.cluster, self.timers, now
-        )
+        self.registry = Registry(config, self.effects, self.streams, self.subscribers, self.cluster, self.timers, now)
         self.forwarding = Forwarding(
             config.origin,
             self.effects,
             self.streams,
             self.subscribers,
             self.cluster,
-            self.rendezvous,
+            self.registry,
             self.dissemination,
             self.timers,
             self.cause,
@@ -133,9 +131,9 @@ class Node:
         self.producers = Producers(self.log, self.cluster, config.log_copies, timers, self.clock, now)
         self.producer_lists = ProducerLists(self.log, self.cluster, self.producers, config.log_copies, timers)
         self.claims = claims = Claims(config.name, self.log, self.cluster, self.producers)
-        self.tails = Tails(config.name, self.effects, self.log, self.cluster, self.producers, claims, timers)
-        self.copies = Copies(config, self.effects, self.log, self.cluster, self.producers, self.tails, timers)
-        self.holder = Holder(self.log, self.cluster, self.producers, claims)
+        self.reconciler = Reconciler(config.name, self.effects, self.log, self.cluster, self.producers, claims, timers)
+        self.leader = Leader(config, self.effects, self.log, self.cluster, self.producers, self.reconciler, timers)
+        self.follower = Follower(self.log, self.cluster, self.producers, claims)
         self.retention = Retention(self.log, self.streams, timers, self.clock)
         self.log_reading = LogReading(self.log, self.effects)
         self.audit = AuditLog(
@@ -162,7 +160,7 @@ class Node:
             self.streams,
             self.subscribers,
             self.dissemination,
-            self.rendezvous,
+            self.registry,
             self.publishers,
             self.log_reading,
             self.audit,
@@ -198,7 +196,7 @@ class Node:
 
         self._woken: dict[Hashable, Callable[[float], None]] = {
             **self.cluster.woken,
-            REGISTRY: self.rendezvous.go_on,
+            REGISTRY: self.registry.go_on,
             DRAINING: self.subscribers.drain,
             GRACE: self._end_expired,
             BACKLOG: self.forwarding.go_on,
@@ -206,8 +204,8 @@ class Node:
             WAITERS: self._give_up_late,
             OPENINGS: self.producers.give_up_late,
             LISTINGS: self.producer_lists.give_up_late,
-            RECONCILE: self.tails.go_on,
-            REPLICATION: self.copies.ask_again,
+            RECONCILE: self.reconciler.go_on,
+            REPLICATION: self.leader.ask_again,
             RETENTION: self.retention.trim,
             AUDIT_LINES: self.audit.flush,
             AUDIT_ACKS: self.audit.ask_back,
@@ -223,7 +221,7 @@ class Node:
             down=self._broker_down,
             letter=cluster.letter,
             control=cluster.control,
-            copy=self.holder.copy,
+            copy=self.follower.copy,
             forward=forwarding.forwarded_here,
             deliver=forwarding.delivered,
             gap=forwarding.gap,
@@ -264,12 +262,12 @@ class Node:
         own = sum(session.outbox_bytes for session in self.subscribers.by_key.values())
         assert own + self.peers.outbox_bytes == self.subscribers.outbox_bytes
         self.cluster.validate()
-        self.rendezvous.validate()
+        self.registry.validate()
         self.forwarding.validate()
         self.timers.validate()
         self.log.validate()
         self.producers.validate()
-        self.copies.validate()
+        self.leader.validate()
         self.audit.validate()
         self.inquiries.validate()
 
@@ -312,24 +310,24 @@ class Node:
     def carry_on(self, now: float) -> None:
         """Take what the cluster and the registry say to the parts above them, until they say nothing more."""
         cluster = self.cluster
-        while cluster.events or cluster.keyed.effects:
+        while cluster.events or cluster.kv.effects:
             moved = False
             for event in cluster.take_events(now):
                 if isinstance(event, Moved):
                     moved = True
                 else:
-                    self.rendezvous.handle(event, now)
-            for stream in self.rendezvous.usage.settle():
+                    self.registry.handle(event, now)
+            for stream in self.registry.usage.settle():
                 self.publishers.interest_changed(stream)
             if moved:
                 self.forwarding.go_on(now)
             self._say_in_force(now)
-        if self.rendezvous.events:
+        if self.registry.events:
             self._say_in_force(now)
 
     def _say_in_force(self, now: float) -> None:
-        ended = self.rendezvous.events[:]
-        self.rendezvous.events.clear()
+        ended = self.registry.events[:]
+        self.registry.events.clear()
         for event in ended:
             self.clients.placed(event.subscription, event.done, now)
 
@@ -375,14 +373,14 @@ class Node:
     def _broker_up(self, info: PeerInfo, now: float) -> None:
         self.forwarding.losses.link_up(info, now)
         self.cluster.peer_up(info, now)
-        self.holder.peer_up(info, now)
-        self.copies.peer_up(info, now)
-        self.rendezvous.life_seen(info.identifier, info.life, now)
+        self.follower.peer_up(info, now)
+        self.leader.peer_up(info, now)
+        self.registry.life_seen(info.identifier, info.life, now)
 
     def _broker_down(self, info: PeerInfo, reason: str, now: float) -> None:
         self.forwarding.losses.link_down(info, now)
         self.cluster.peer_down(info, reason, now)
-        self.copies.peer_down(info, now)
+        self.leader.peer_down(info, now)
         self.producers.link_down(info, now)
         self.producer_lists.link_down(info, now)
         self.claims.link_down(info, now)
@@ -432,21 +430,21 @@ class Node:
             self.clients.end(session, "expired", now)
 
     def _wall_clock(self, happened: WallClock, now: float) -> None:
-        self.clock.offset = self.rendezvous.schemas.wall_offset = happened.offset_seconds
+        self.clock.offset = self.registry.schemas.wall_offset = happened.offset_seconds
         self.audit.begin_life()
 
     def _loaded(self, happened: Loaded, now: float) -> None:
         for key, value in happened.records.items():
             kind, _, name = key.partition("/")
             if kind == "schema":
-                self.rendezvous.schemas.load(name, value, now)
+                self.registry.schemas.load(name, value, now)
             elif kind == "contacts":
                 self.cluster.remember(value, now)
-        self.copies.begin(now)
+        self.leader.begin(now)
         self.carry_on(now)
 
     def _records_room(self, happened: RecordsRoom, now: float) -> None:
-        self.rendezvous.schemas.obstacle = happened.obstacle
+        self.registry.schemas.obstacle = happened.obstacle
 
     def _opened(self, happened: Opened, now: float) -> None:
         self.log.opened(happened)
@@ -463,12 +461,12 @@ class Node:
     def _after_log(self, now: float) -> None:
         """What waited for the disk may have gone on."""
         if self.log.landed:
-            self.copies.landed(self.log.take_landed(), now)
+            self.leader.landed(self.log.take_landed(), now)
         if self.dissemination.gathered.count:
             self.dissemination.settle()
         self.publishers.settle()
-        if self.holder.to_tell or self.holder.to_refuse:
-            self.holder.settle(now)
+        if self.follower.to_tell or self.follower.to_refuse:
+            self.follower.settle(now)
         if self._leaves and self.log.idle:
             self._leave(now)
 
@@ -485,7 +483,7 @@ class Node:
     def _leave(self, now: float) -> None:
         self._leaves = False
         self.timers.at(LEAVE, NEVER)
-        self.rendezvous.leave(now)
+        self.registry.leave(now)
         self.carry_on(now)
         self.cluster.leave(now)
         self.peers.drain(now)

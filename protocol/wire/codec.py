@@ -27,6 +27,8 @@ from ..limits import (
     CONTROL_LENGTH_MAX,
     CREDIT_MAX,
     DIGEST_LENGTH_MAX,
+    DIMENSION_LENGTH_MAX,
+    DIMENSIONS_MAX,
     FRAME_LENGTH_MAX,
     HANDSHAKE_FRAME_LENGTH_MAX,
     HOPS_MAX,
@@ -38,8 +40,6 @@ from ..limits import (
     PAGE_LENGTH_MAX,
     PUBLISH_LENGTH_MAX,
     SETTINGS_MAX,
-    SHELF_LENGTH_MAX,
-    SHELVES_MAX,
     SUBSCRIBE_LENGTH_MAX,
     TEXT_LENGTH_MAX,
 )
@@ -86,7 +86,7 @@ __all__ = [
 _FIELDS = 11
 _PLACE_MAX = 2**64 - 1
 _KIND_MAX = 255
-_LISTS_MAX = 2 * SHELVES_MAX + 2
+_LISTS_MAX = 2 * DIMENSIONS_MAX + 2
 _HEAD = bytes([0x90 + _FIELDS + 1, 35])
 
 
@@ -95,7 +95,7 @@ def encode_forward(message: Forward, pack: Callable[[Any], bytes]) -> list[bytes
     batch = message.batch
     return [
         _HEAD
-        + pack([[shelf, join_u32(rows)] for shelf, rows in message.shelves])
+        + pack([[dimension, join_u32(rows)] for dimension, rows in message.dimensions])
         + pack(message.hops)
         + pack(message.origin)
         + pack(message.base)
@@ -120,7 +120,7 @@ def unpack_forward(data: bytes | bytearray | memoryview, columns: Callable[[list
         nonlocal lists
         lists += 1
         if lists > _LISTS_MAX:
-            raise ProtocolViolation(f"FORWARD has at most {SHELVES_MAX} shelves")
+            raise ProtocolViolation(f"FORWARD has at most {DIMENSIONS_MAX} dimensions")
         return value
 
     def count_map(pairs: list[tuple[Any, Any]]) -> Any:
@@ -137,7 +137,7 @@ def unpack_forward(data: bytes | bytearray | memoryview, columns: Callable[[list
         ext_hook=_no_extension,
         max_str_len=FRAME_LENGTH_MAX,
         max_bin_len=FRAME_LENGTH_MAX,
-        max_array_len=SHELVES_MAX,
+        max_array_len=DIMENSIONS_MAX,
         max_map_len=COLUMNS_MAX,
         max_ext_len=0,
     )
@@ -152,9 +152,9 @@ def decode_forward(parts: list[Any]) -> Forward:
     """The message of these parts. Raises ProtocolViolation when they are none, or do not fit one another."""
     if len(parts) != _FIELDS + 1:
         raise ProtocolViolation(f"FORWARD has {_FIELDS} fields, not {len(parts) - 1}")
-    _, shelves, hops, origin, base, time, offsets, topics, lengths, columns, complete, records = parts
+    _, dimensions, hops, origin, base, time, offsets, topics, lengths, columns, complete, records = parts
     if (
-        type(shelves) is not list
+        type(dimensions) is not list
         or type(hops) is not int
         or type(origin) is not str
         or not _is_counter(base)
@@ -166,7 +166,7 @@ def decode_forward(parts: list[Any]) -> Forward:
         or type(complete) is not bool
         or type(records) is not bytes
     ):
-        text = "shelves, hops, origin, base, time, offsets, topics, lengths, columns, complete, records"
+        text = "dimensions, hops, origin, base, time, offsets, topics, lengths, columns, complete, records"
         raise ProtocolViolation(f"FORWARD is {text}")
     if not 0 <= hops <= HOPS_MAX:
         raise ProtocolViolation(f"FORWARD: passed on by at most {HOPS_MAX} brokers")
@@ -176,22 +176,22 @@ def decode_forward(parts: list[Any]) -> Forward:
     batch.check()
     if offsets and len(split_u32(offsets)) != batch.count:
         raise ProtocolViolation("FORWARD: offsets name one row for each event")
-    return Forward(_open_shelves(shelves, batch.count), hops, batch, origin, base, offsets, time)
+    return Forward(_open_dimensions(dimensions, batch.count), hops, batch, origin, base, offsets, time)
 
 
-def _open_shelves(shelves: list[Any], count: int) -> list[Any]:
-    if not 0 < len(shelves) <= SHELVES_MAX:
-        raise ProtocolViolation(f"FORWARD: 1 to {SHELVES_MAX} shelves")
+def _open_dimensions(dimensions: list[Any], count: int) -> list[Any]:
+    if not 0 < len(dimensions) <= DIMENSIONS_MAX:
+        raise ProtocolViolation(f"FORWARD: 1 to {DIMENSIONS_MAX} dimensions")
     opened: list[Any] = []
-    for pair in shelves:
+    for pair in dimensions:
         if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not list or type(pair[1]) is not bytes:
-            raise ProtocolViolation("FORWARD: a shelf comes as [shelf, rows]")
-        shelf, rows = pair[0], split_u32(pair[1])
-        if not 0 < len(shelf) <= SHELF_LENGTH_MAX or not SCALAR_TYPES.issuperset(map(type, shelf)):
-            raise ProtocolViolation(f"FORWARD: a shelf is a list of 1 to {SHELF_LENGTH_MAX} scalars")
+            raise ProtocolViolation("FORWARD: a dimension comes as [dimension, rows]")
+        dimension, rows = pair[0], split_u32(pair[1])
+        if not 0 < len(dimension) <= DIMENSION_LENGTH_MAX or not SCALAR_TYPES.issuperset(map(type, dimension)):
+            raise ProtocolViolation(f"FORWARD: a dimension is a list of 1 to {DIMENSION_LENGTH_MAX} scalars")
         if not rows or rows[-1] >= count or any(map(ge, rows, rows[1:])):
-            raise ProtocolViolation(f"FORWARD: the rows of a shelf ascend, at least one, below {count}")
-        opened.append([shelf, rows])
+            raise ProtocolViolation(f"FORWARD: the rows of a dimension ascend, at least one, below {count}")
+        opened.append([dimension, rows])
     return opened
 
 

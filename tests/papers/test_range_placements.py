@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.keyspace import Shelf, key_of, successor
+from headgate.broker.core.keyspace import Dimension, key_of, successor
 from headgate.broker.core.placement import Anchor, Counted, SubscriptionId, plan
 from headgate.broker.core.placement import met as counted_met
 from headgate.broker.core.placement.counting_home import CountingHome, counted_items
@@ -29,13 +29,13 @@ PRICE_ONLY = parse_condition("Price < 8.70 AND Price > 8.30")
 
 
 def met(anchor: Anchor) -> bool:
-    return anchor.covers(key_of("quotes", anchor.shelf, "quotes/NYSE/OTE", EVENT_1))
+    return anchor.covers(key_of("quotes", anchor.dimension, "quotes/NYSE/OTE", EVENT_1))
 
 
 def test_figures_1_and_2_by_anchors() -> None:
     """Event 1 meets both where NYSE and OTE are; there the whole condition decides, and only subscription 1 is true."""
     one, two = (plan(QUOTES, condition, SCHEMA) for condition in (SUBSCRIPTION_1, SUBSCRIPTION_2))
-    assert (one.shelf.attribute, two.shelf.attribute) == ("Exchange", "Symbol")
+    assert (one.dimension.attribute, two.dimension.attribute) == ("Exchange", "Symbol")
     assert met(one)
     assert met(two)
     assert evaluate(SUBSCRIPTION_1, EVENT_1) is True
@@ -63,22 +63,24 @@ def test_figures_1_2_and_5_by_the_lists_of_a_broker() -> None:
         home.enter(number, QUOTES, condition)
         for item in counted_items(counted, 4, 1, number, 1):
             home.add(item)
-    shelves = {shelf for condition in (SUBSCRIPTION_1, SUBSCRIPTION_2) for shelf in shelves_of(condition, schema)}
+    dimensions = {
+        dimension for condition in (SUBSCRIPTION_1, SUBSCRIPTION_2) for dimension in dimensions_of(condition, schema)
+    }
     lists = {}
-    for shelf in shelves:
-        key = key_of("quotes", shelf, "quotes", EVENT_1)
+    for dimension in dimensions:
+        key = key_of("quotes", dimension, "quotes", EVENT_1)
         assert key is not None
-        lists[shelf.attribute] = home.lists.at("quotes", shelf, key)
+        lists[dimension.attribute] = home.lists.at("quotes", dimension, key)
     one, two = (SubscriptionId(4, number, 3, 1) for number in (1, 2))
     assert lists["Exchange"] == lists["Price"] == [one] and lists["Symbol"] == [one, two]
     assert lists["Low"] == [], "8.22 is not below 8.05; the paper's example counts it, and comes to the same"
     assert counted_met(lists.values()) == [one]
 
 
-def shelves_of(condition: Tree, schema: dict[str, Any]) -> tuple[Shelf, ...]:
+def dimensions_of(condition: Tree, schema: dict[str, Any]) -> tuple[Dimension, ...]:
     counted = plan_counting(QUOTES, condition, schema)
     assert isinstance(counted, Counted)
-    return counted.shelves
+    return counted.dimensions
 
 
 def test_3_1_1_the_39_values_are_one_arc_and_41_cells() -> None:
@@ -87,7 +89,7 @@ def test_3_1_1_the_39_values_are_one_arc_and_41_cells() -> None:
     (segment,) = anchor.segments
     assert anchor.about == (830, 870)
     assert met(anchor)
-    domain = anchor.shelf.domain("quotes")
+    domain = anchor.dimension.domain("quotes")
     within = [cell for cell in range(domain.cells) if segment.covers(domain.key_of_cell(cell))]
     assert within == list(range(830, 871))
     span = constraints_of(QUOTES, PRICE_ONLY, SCHEMA)["Price"]
@@ -99,7 +101,7 @@ def test_4_1_a_range_is_stored_once_a_broker_on_the_arc(count: int) -> None:
     members = random_members(count, seed=8)
     anchor = plan(QUOTES, PRICE_ONLY, SCHEMA)
     (segment,) = anchor.segments
-    domain = anchor.shelf.domain("quotes")
+    domain = anchor.dimension.domain("quotes")
     spread = spread_segment(ideal_ring(members), members[0], segment)
     assert {successor(members, domain.key_of_cell(cell)) for cell in range(830, 871)} <= set(spread.times)
     assert set(spread.times.values()) == {1}

@@ -39,7 +39,7 @@ class CountingRun(Run):
     @property
     def counted(self) -> int:
         """Subscriptions that rest on lists."""
-        return sum(len(node.rendezvous.counting.checks) for node in self.cluster.nodes)
+        return sum(len(node.registry.counting.checks) for node in self.cluster.nodes)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Whatever a subscription asks for: if it is true of an event, the event's key on its shelf lies in its anchor.
+"""Whatever a subscription asks for: if it is true of an event, the event's key on its dimension lies in its anchor.
 
 This is all that the ring relies on. Random conditions with every awkward value in them, and every row of a small world
 in which sides of an OR meet, negations cancel and bounds touch.
@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.broker.core.keyspace import EQUAL, RowKeys, Shelf, key_of
+from headgate.broker.core.keyspace import EQUAL, Dimension, RowKeys, key_of
 from headgate.broker.core.keyspace.dimensions import RANGE
 from headgate.broker.core.placement import Anchor, Counted, CountedPart, SubscriptionId, met, plan
 from headgate.broker.core.placement.counting_lists import CountingLists
@@ -72,7 +72,7 @@ def random_schema(rng: Random, names: tuple[str, ...] = NAMES) -> dict[str, Any]
 def check(anchor: Anchor, pattern: Pattern, condition: Tree | None, topic: str, row: Mapping[str, Value]) -> bool:
     """Whether the subscription is true of the event; fails if it is, and they would not meet."""
     wanted = pattern.matches(topic) and (condition is None or evaluate(condition, row) is True)
-    met = anchor.covers(key_of("s", anchor.shelf, topic, row))
+    met = anchor.covers(key_of("s", anchor.dimension, topic, row))
     asked = "" if condition is None else to_text(condition)
     assert met or not wanted, f"{pattern} where {asked} rests at {anchor}, and misses {topic} {row}"
     return wanted
@@ -169,33 +169,33 @@ def test_disjoint_ranges_are_counted_as_the_dumb_twin_counts_and_nothing_between
     either = " OR ".join(f"price BETWEEN {low / 2} AND {(low + length) / 2}" for low, length in ranges)
     condition = parse_condition(f"({either}){more}")
     counted = plan_counting(Pattern(("s",)), condition, GRID)
-    if not isinstance(counted, Counted) or "price" not in [part.shelf.attribute for part in counted.parts]:
+    if not isinstance(counted, Counted) or "price" not in [part.dimension.attribute for part in counted.parts]:
         return
     lists, identity = CountingLists(), SubscriptionId(1, 2, len(counted.parts))
     for part in counted.parts:
         for segment in part.segments:
-            lists.add("s", part.shelf, segment.low, segment.high, identity)
+            lists.add("s", part.dimension, segment.low, segment.high, identity)
     lists.validate()
     constraints = constraints_of(Pattern(("s",)), condition, GRID)
     scheme, twin = counting_scheme("s", GRID), CountingStore()
     for entry in scheme.entries(constraints):
         twin.store(entry, identity)
-    few = len(next(part for part in counted.parts if part.shelf.is_arc).segments) < IN_KEYS_MAX
+    few = len(next(part for part in counted.parts if part.dimension.is_arc).segments) < IN_KEYS_MAX
     for half in range(-4, 40):
         row: dict[str, Value] = {"price": half / 2, "size": 1}
-        found = met(lists.at("s", part.shelf, key) for part in counted.parts for key in [row_key(part, row)])
+        found = met(lists.at("s", part.dimension, key) for part in counted.parts for key in [row_key(part, row)])
         expected = met(twin.list_at(question) for question in scheme.questions(row))
         assert not few or found == expected, f"{either} at {half / 2}"
         assert found or not expected, "what is more than 16 ranges may be met too often, and never too seldom"
         assert found or evaluate(condition, row) is not True
     for part in counted.parts:
         for segment in part.segments:
-            lists.remove("s", part.shelf, segment.low, segment.high, identity)
+            lists.remove("s", part.dimension, segment.low, segment.high, identity)
     assert len(lists) == 0
 
 
 def row_key(part: CountedPart, row: dict[str, Value]) -> int:
-    key = key_of("s", part.shelf, "s", row)
+    key = key_of("s", part.dimension, "s", row)
     assert key is not None
     return key
 
@@ -232,16 +232,16 @@ SCHEMAS = st.builds(
 
 
 @cache
-def keys_of_world(shelf: Shelf) -> list[int | None]:
+def keys_of_world(dimension: Dimension) -> list[int | None]:
     columns: dict[str, list[Value]] = {name: [row[name] for row in WORLD] for name in ("price", "symbol")}
-    return RowKeys("s", shelf).of(["s/x"], len(WORLD), columns)
+    return RowKeys("s", dimension).of(["s/x"], len(WORLD), columns)
 
 
 def check_world(condition: Tree, anchors: list[Anchor]) -> None:
     """The same for every row of the small world."""
     wanted = [evaluate(condition, row) is True for row in WORLD]
     for anchor in anchors:
-        for row, key, true in zip(WORLD, keys_of_world(anchor.shelf), wanted, strict=True):
+        for row, key, true in zip(WORLD, keys_of_world(anchor.dimension), wanted, strict=True):
             assert not true or anchor.covers(key), f"{to_text(condition)} rests at {anchor}, and misses {row}"
 
 
@@ -267,7 +267,7 @@ def test_the_rows_are_not_all_false_and_the_anchors_not_all_topics() -> None:
     for _ in range(800):
         pattern, condition = Pattern(("s",)), near_tree(rng)
         anchor = plan(pattern, condition, random_schema(rng))
-        if anchor.shelf.kind in wanted:
+        if anchor.dimension.kind in wanted:
             rows = [near_row(rng, condition) for _ in range(12)]
-            wanted[anchor.shelf.kind] += sum(check(anchor, pattern, condition, "s", row) for row in rows)
+            wanted[anchor.dimension.kind] += sum(check(anchor, pattern, condition, "s", row) for row in rows)
     assert min(wanted.values()) > 50, wanted

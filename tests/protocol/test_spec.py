@@ -131,7 +131,7 @@ def test_a_message_has_its_fields_in_order(number: int, kind: type[Any]) -> None
     elif kind is Deliver:
         assert fields == ["routes", "origin", "base", "time", "offsets", "topics", "lengths", "records"]
     elif kind is Forward:
-        names = "shelves hops origin base time offsets topics lengths columns complete records"
+        names = "dimensions hops origin base time offsets topics lengths columns complete records"
         assert fields == names.split()
     else:
         assert fields == list(kind.__slots__)
@@ -202,8 +202,8 @@ def test_limits_are_those_of_the_code() -> None:
         ("of at most {} bytes of rows", limits.LOG_CHUNK_BYTES_MAX),
         ("at most {} bytes: the producer's own word", limits.DIGEST_LENGTH_MAX),
         ("a map of at most {} names to nil", limits.SETTINGS_MAX),
-        ("1 to {} pairs", limits.SHELVES_MAX),
-        ("a list of 1 to {} scalars", limits.SHELF_LENGTH_MAX),
+        ("1 to {} pairs", limits.DIMENSIONS_MAX),
+        ("a list of 1 to {} scalars", limits.DIMENSION_LENGTH_MAX),
     ],
 )
 def test_numbers_in_sentences_are_those_of_the_code(sentence: str, value: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.kv import Copy, Keyed, KeyedConfig, Placed, Route, Stored, Tell, View
+from headgate.broker.core.kv import Copy, KvConfig, KvStore, Placed, Route, Stored, Tell, View
 from headgate.broker.core.kv.messages import Copied, CopyVerdict, Renew, Renewal, Renewed, Stream
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from tests.support.keyed_parts import item
@@ -101,7 +101,7 @@ def test_every_safeguard_is_needed(ablation: Safeguard) -> None:
 def test_a_put_of_a_second_life_is_not_confirmed_by_what_a_sibling_has_of_the_first(ablated: bool) -> None:
     owner, sibling, origin = 100, 200, 300
     safeguards = SAFEGUARDS - {Safeguard.TICKETS_OF_A_LIFE} if ablated else SAFEGUARDS
-    store = Keyed(owner, KeyedConfig(), 0.0)
+    store = KvStore(owner, KvConfig(), 0.0)
     store.view(View(50, owner, (sibling,), True, True), 0.0)
     store.peer_up(sibling, 0.0)
     for effect in store.effects:
@@ -111,7 +111,7 @@ def test_a_put_of_a_second_life_is_not_confirmed_by_what_a_sibling_has_of_the_fi
             store.handle(sibling, Copied(effect.message.sequence, CopyVerdict.STORED), 0.1)
     store.effects.clear()
     for life in (1, 2):
-        asking = Keyed(origin, KeyedConfig(life=life, safeguards=safeguards), 0.0)
+        asking = KvStore(origin, KvConfig(life=life, safeguards=safeguards), 0.0)
         asking.put([item(life, 75)], 0.2)
         (route,) = asking.effects
         assert isinstance(route, Route)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.kv import Keyed, View
+from headgate.broker.core.kv import KvStore, View
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from tests.support.keyed_parts import item
 from tests.support.keyed_world import Host, World
@@ -39,7 +39,7 @@ class Schedule:
         self.world.run_for(seconds)
         assert ticket in self.world.hosts[FAR].placed
 
-    def wake(self) -> Keyed:
+    def wake(self) -> KvStore:
         """Its links are gone by then, and those two are made anew."""
         self.world.run_for(self.wakes_at - self.world.now + 0.01)
         for other in (NEIGHBOUR, FAR):

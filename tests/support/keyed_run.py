@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from headgate.broker.core.keyspace import RING_SIZE, Stretch
-from headgate.broker.core.kv import Item, Keyed
+from headgate.broker.core.keyspace import RING_SIZE, Arc
+from headgate.broker.core.kv import Item, KvStore
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from tests.support.keyed_world import Host, World
 
@@ -114,7 +114,7 @@ class Run:
         key = (host.identifier, host.life)
         asked_at = self.world.now
 
-        def put(store: Keyed) -> None:
+        def put(store: KvStore) -> None:
             ticket = store.put(items, self.world.now)
             self.asked[(*key, ticket)] = (items, asked_at)
 
@@ -186,7 +186,7 @@ class Run:
 
     def _waits(self, host: Host) -> bool:
         store = host.store
-        return bool(len(store.puts) or len(store.pendings) or len(store.homeward) or len(store.fetches))
+        return bool(len(store.puts) or len(store.writes_in_flight) or len(store.orphans) or len(store.fetches))
 
     # --- The promises ------------------------------------------------------------------------------------------------
 
@@ -268,7 +268,7 @@ class Run:
                 raise Broken(f"leftover: {item} at {host.identifier:x}")
 
 
-def _within(host: Host, arc: Stretch) -> set[Item]:
+def _within(host: Host, arc: Arc) -> set[Item]:
     return {item for item in host.store.items.table.values() if arc.touches(item.low, item.high)}
 
 

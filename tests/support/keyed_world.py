@@ -15,7 +15,7 @@ from typing import Any
 
 import msgpack
 
-from headgate.broker.core.kv import Keyed, KeyedConfig, KvLimits, Placed, Route, Stored, Tell, Unplaced, View
+from headgate.broker.core.kv import KvConfig, KvLimits, KvStore, Placed, Route, Stored, Tell, Unplaced, View
 from headgate.broker.core.messages import STORE
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.broker.simulator import engine
@@ -29,7 +29,7 @@ class Host:
 
     identifier: int
     life: int
-    store: Keyed
+    store: KvStore
     inbox: list[Callable[[], None]] = field(default_factory=list)
     paused: bool = False
     alive: bool = True
@@ -60,7 +60,7 @@ class World(engine.World):
         super().__init__(seed)
         self.replicas = replicas
         limits = KvLimits(retain_seconds=6.0, check_seconds=3.0)
-        self.config = KeyedConfig(limits=limits, safeguards=safeguards)
+        self.config = KvConfig(limits=limits, safeguards=safeguards)
         self.hosts: dict[int, Host] = {}
         self.memberships: list[Membership] = [Membership((), {})]
         self.after_event: Callable[[Host], None] = lambda host: None
@@ -82,7 +82,7 @@ class World(engine.World):
     def start(self, identifier: int) -> Host:
         """A broker begins its life with nothing, and joins."""
         life = self._lives[identifier] = self._lives[identifier] + 1
-        host = Host(identifier, life, Keyed(identifier, replace(self.config, life=life), self.now))
+        host = Host(identifier, life, KvStore(identifier, replace(self.config, life=life), self.now))
         self.hosts[identifier] = host
         for other in list(self.hosts.values()):
             if other is not host and other.alive:
@@ -284,7 +284,7 @@ class World(engine.World):
         self._arm(host)
         self.after_event(host)
 
-    def do(self, identifier: int, action: Callable[[Keyed], Any]) -> Any:
+    def do(self, identifier: int, action: Callable[[KvStore], Any]) -> Any:
         """Something the caller does at a broker."""
         host = self.hosts[identifier]
         result = action(host.store)

@@ -81,9 +81,9 @@ class LogCluster(NodeCluster):
         """A log of that broker."""
         return LogName(broker, epoch, int(kind), "quotes")
 
-    def rows(self, holder: str, owner: str, kind: LogKind = LogKind.EVENTS, epoch: int = EPOCH) -> list[Row]:
+    def rows(self, follower: str, owner: str, kind: LogKind = LogKind.EVENTS, epoch: int = EPOCH) -> list[Row]:
         """What one broker's disk has of another's log."""
-        return self.disks[holder].rows(self.name(owner, kind, epoch))
+        return self.disks[follower].rows(self.name(owner, kind, epoch))
 
     def holders(self, owner: str, position: int = 0) -> list[str]:
         """Whose disks have this event of that broker's log."""

@@ -9,10 +9,10 @@ __all__ = ["deliver", "forward"]
 
 
 def forward(stream: str = "quotes", events: int = 1, base: int = 0, body: bytes = b"") -> Forward:
-    """A FORWARD of so many events, all for one shelf."""
+    """A FORWARD of so many events, all for one dimension."""
     batch = make_batch([f"{stream}/a"], {}, [body] * events)
-    shelves = [[["topic", stream, 1, None, None, None], list(range(events))]]
-    return Forward.make(shelves, 1, batch, "ann-1", base, range(events), 7)
+    dimensions = [[["topic", stream, 1, None, None, None], list(range(events))]]
+    return Forward.make(dimensions, 1, batch, "ann-1", base, range(events), 7)
 
 
 def deliver(events: int = 1, base: int = 0) -> Deliver:

@@ -66,12 +66,12 @@ def deliver() -> Deliver:
 
 
 def forward() -> Forward:
-    """Two events, three rows apart: one shelf takes both, another one the second."""
-    shelves = [
+    """Two events, three rows apart: one dimension takes both, another one the second."""
+    dimensions = [
         [["equal", "symbol", 0, None, None, None], split_u32(join_u32([0, 1]))],
         [["range", "price", 0, 0, 100.0, 0.01], split_u32(join_u32([1]))],
     ]
-    return Forward.make(shelves, 1, batch(), "ann", 41, [0, 3], 1_700_000_000_000_000)
+    return Forward.make(dimensions, 1, batch(), "ann", 41, [0, 3], 1_700_000_000_000_000)
 
 
 def row() -> Row:

@@ -89,14 +89,14 @@ async def test_on_a_full_disk_stored_events_are_refused_and_everything_else_goes
 @contextmanager
 def small_disk(folder: Path, script: str) -> Iterator[tuple[tuple[str, ...], Path]]:
     """A disk that outlives brokers: what runs a command that sees it, and where others do."""
-    holder = subprocess.Popen([*mounted(f"{script}; echo", folder), "sleep", "600"], stdout=subprocess.PIPE)
+    follower = subprocess.Popen([*mounted(f"{script}; echo", folder), "sleep", "600"], stdout=subprocess.PIPE)
     try:
-        assert holder.stdout is not None and holder.stdout.readline()
-        inside = ("nsenter", "-t", str(holder.pid), "--user", "--mount", "--preserve-credentials")
-        yield inside, Path(f"/proc/{holder.pid}/root{folder}")
+        assert follower.stdout is not None and follower.stdout.readline()
+        inside = ("nsenter", "-t", str(follower.pid), "--user", "--mount", "--preserve-credentials")
+        yield inside, Path(f"/proc/{follower.pid}/root{folder}")
     finally:
-        holder.kill()
-        holder.communicate()
+        follower.kill()
+        follower.communicate()
 
 
 async def store(client: headgate.Client, batches: int) -> int:

@@ -51,7 +51,7 @@ from ..limits import (
     ERROR_TEXT_LENGTH_MAX,
 )
 from ..log import LogReading
-from ..placement import Rendezvous
+from ..placement import Registry
 from .audit import AuditLog
 from .publishers import Publishers
 
@@ -72,7 +72,7 @@ class Clients:
         streams: Streams,
         subscribers: Subscribers,
         dissemination: Dissemination,
-        rendezvous: Rendezvous,
+        registry: Registry,
         publishers: Publishers,
         reading: LogReading,
         audit: AuditLog,
@@ -84,7 +84,7 @@ class Clients:
         self._streams = streams
         self._subscribers = subscribers
         self._dissemination = dissemination
-        self._rendezvous = rendezvous
+        self._registry = registry
         self._publishers = publishers
         self._audit = audit
         self.draining = False
@@ -203,7 +203,7 @@ class Clients:
         session.placing[message.subscription] = message
         self._subscribers.by_identity[subscription.identity] = subscription
         exact, ordered = (message.options.get(name, False) is True for name in ("exact", "ordered"))
-        self._rendezvous.place(subscription, condition, message.condition, exact, ordered, now)
+        self._registry.place(subscription, condition, message.condition, exact, ordered, now)
 
     def placed(self, subscription: Subscription, done: bool, now: float) -> None:
         """It is in force, or the cluster could not be brought to take it."""
@@ -218,7 +218,7 @@ class Clients:
         del session.subscriptions[number]
         del self._subscribers.by_identity[subscription.identity]
         self._subscribers.withdraw(session, number)
-        self._rendezvous.withdraw([subscription], now)
+        self._registry.withdraw([subscription], now)
         text = "the cluster could not take this subscription, because brokers do not answer: try again in a moment"
         self._refuse(session, ErrorCode.UNAVAILABLE, Scope.REQUEST, asked.request, text)
 
@@ -235,7 +235,7 @@ class Clients:
             raise Refused(ErrorCode.LIMIT, f"this broker holds its {self._limits.subscriptions} subscriptions already")
         if (
             len(message.condition) > CONDITION_BYTES_MAX
-            and self._rendezvous.long_bytes >= self._limits.long_conditions_bytes
+            and self._registry.long_bytes >= self._limits.long_conditions_bytes
         ):
             text = f"long IN lists fill the {self._limits.long_conditions_bytes} bytes that this broker has for them"
             raise Refused(ErrorCode.LIMIT, f"{text}: subscribe at another one, or without the list")
@@ -249,7 +249,7 @@ class Clients:
                 raise Refused(ErrorCode.UNSUPPORTED, text)
         if self._streams.find(pattern.stream) is None:
             raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
-        identity = self._rendezvous.next_identity()
+        identity = self._registry.next_identity()
         text = to_text(condition) if condition is not None else ""
         return Subscription(identity, message.subscription, session, pattern.stream, pattern, text), condition
 
@@ -262,7 +262,7 @@ class Clients:
         if session.placing.pop(message.subscription, None) is None:
             self._audit.unsubscribed(subscription)
         self._subscribers.withdraw(session, message.subscription)
-        self._rendezvous.withdraw([subscription], now)
+        self._registry.withdraw([subscription], now)
         del self._subscribers.by_identity[subscription.identity]
         self._say(session, Unsuback(message.request, message.subscription))
 
@@ -305,7 +305,7 @@ class Clients:
         for subscription in subscriptions:
             if subscription.number not in session.placing:
                 self._audit.unsubscribed(subscription, ending)
-        self._rendezvous.withdraw(subscriptions, now)
+        self._registry.withdraw(subscriptions, now)
         self._dissemination.forget_plans()
 
     def violated(self, session: ClientSession, violation: ProtocolViolation, now: float) -> None:

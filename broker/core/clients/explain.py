@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.matching import Pattern, Tree, Value, to_text
 from headgate.matching.tree import Literal
 
-from ..keyspace import EQUAL, RING_SIZE, TOPIC, Domain, Segment, Stretch, distance
+from ..keyspace import EQUAL, RING_SIZE, TOPIC, Arc, Domain, Segment, distance
 from ..placement import Anchor, Counted, CountedPart, Resting
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def explain_resting(resting: Resting, owner_of: Callable[[int], str], uncounted:
     if uncounted:
         because += f"; the placement of {resting.stream} is counting, which it cannot be: {uncounted}"
     return {
-        "shelf": resting.shelves[0].kind,
-        "shelf_in_words": ", ".join(map(str, resting.shelves)),
+        "dimension": resting.dimensions[0].kind,
+        "shelf_in_words": ", ".join(map(str, resting.dimensions)),
         "keys": [_keys_text(segment) for segment in resting.segments],
         "owners": list(dict.fromkeys(owners)),
         "because": because,
@@ -56,26 +56,26 @@ def _because_counted(counted: Counted) -> str:
 
 def _asked(stream: str, part: CountedPart) -> str:
     """What one attribute has to be."""
-    name = f"{stream}.{part.shelf.attribute}"
-    if part.shelf.is_arc:
-        return _stretches_text(name, part.shelf.domain(stream), part.about)
+    name = f"{stream}.{part.dimension.attribute}"
+    if part.dimension.is_arc:
+        return _stretches_text(name, part.dimension.domain(stream), part.about)
     values = [_value_text(value) for value in part.about]
     return f"{name} = {values[0]}" if len(values) == 1 else f"{name} IN ({', '.join(values)})"
 
 
 def _because(anchor: Anchor) -> str:
-    shelf, name = anchor.shelf, f"{anchor.stream}.{anchor.shelf.attribute}"
-    if shelf.kind == TOPIC:
+    dimension, name = anchor.dimension, f"{anchor.stream}.{anchor.dimension.attribute}"
+    if dimension.kind == TOPIC:
         return f"{anchor.because}, so it rests where the topics at and below {anchor.about[0]} meet"
-    if shelf.kind == EQUAL:
+    if dimension.kind == EQUAL:
         values = [_value_text(value) for value in anchor.about]
         if len(values) == 1:
-            return f"it asks {shelf.attribute} = {values[0]}, so it rests where {name} = {values[0]} meets"
+            return f"it asks {dimension.attribute} = {values[0]}, so it rests where {name} = {values[0]} meets"
         listed = ", ".join(values)
-        return f"it asks {shelf.attribute} IN ({listed}), so it rests where each of these values of {name} meets"
-    domain = shelf.domain(anchor.stream)
+        return f"it asks {dimension.attribute} IN ({listed}), so it rests where each of these values of {name} meets"
+    domain = dimension.domain(anchor.stream)
     share = sum(last - first + 1 for first, last in _stretches(anchor.about)) / domain.cells
-    asked = _stretches_text(shelf.attribute, domain, anchor.about)
+    asked = _stretches_text(dimension.attribute, domain, anchor.about)
     return f"it asks {asked}, so it rests along that part of the arc of {name}: {share:.2%} of the ring"
 
 
@@ -142,7 +142,7 @@ def ring_of(node: Node, now: float) -> dict[str, Any]:
         "replicas": config.replicas,
         "log_copies": config.log_copies,
         "scope": cluster.scope_share(now),
-        "items": len(cluster.keyed.items),
+        "items": len(cluster.kv.items),
         "brokers": brokers,
         "away": _away(node),
         "refused": [{"address": address, "reason": text} for address, text in cluster.refusals(now).items()],
@@ -172,13 +172,13 @@ def _mine(node: Node, now: float) -> dict[str, Any]:
 def lives_on(node: Node, pattern: Pattern, condition: Tree | None) -> dict[str, Any]:
     """Where such a subscription rests, and why."""
     cluster = node.cluster
-    resting, uncounted = node.rendezvous.plan(pattern, condition, False)
+    resting, uncounted = node.registry.plan(pattern, condition, False)
     names = {one.identifier: one.name for one in cluster.peers.by_identifier.values()} | {cluster.me: node.config.name}
     ring = sorted((cluster.me, *cluster.table.known), key=lambda one: distance(resting.segments[0].low, one))
     owners = [
         one
         for before, one in zip([ring[-1], *ring], ring, strict=False)
-        if any(Stretch(before, one).touches(segment.low, segment.high) for segment in resting.segments)
+        if any(Arc(before, one).touches(segment.low, segment.high) for segment in resting.segments)
     ]
     words = explain_resting(resting, lambda key: names.get(cluster.owner_of(key), node.config.name), uncounted)
     because = words["because"]
@@ -187,7 +187,7 @@ def lives_on(node: Node, pattern: Pattern, condition: Tree | None) -> dict[str, 
     return {
         "lives_on": [names.get(one, f"{one:016x}") for one in owners],  # a range has more than its two ends
         "because": because,
-        "shelf": words["shelf_in_words"],
+        "dimension": words["shelf_in_words"],
         "keys": words["keys"],
     } | (
         {"subid": {"c1": f"{cluster.me:016x}", "c2": None, "c3": len(resting.parts)}}  # c2 it has when it is made

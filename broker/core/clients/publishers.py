@@ -172,7 +172,7 @@ class Publishers:
             if message.mode == Mode.STORED:
                 raise _not_stored_here(stream.name)
             self._forwarding.publish(stream, message.batch, self._clock.us(now), now)
-        elif self._log.vouched:
+        elif self._log.recovered:
             self._store(session, message, stream, now)
         else:
             self._log.check_room(len(message.batch.records))

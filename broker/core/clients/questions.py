@@ -87,7 +87,7 @@ def _describe(node: Node, held: HeldLog, end: int) -> dict[str, Any]:
         "first": held.first,
         "next": end,
         "own": held.own,
-        "open": held.own and name.epoch == node.log.epoch and node.log.vouched,
+        "open": held.own and name.epoch == node.log.epoch and node.log.recovered,
         "bytes": held.bytes,
         "first_time": held.first_time,
         "last_time": held.last_time,
@@ -223,7 +223,7 @@ def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "events": stream.events,
             "deliveries": stream.deliveries,
             "subscriptions": stream.index.statistics().subscriptions
-            + node.rendezvous.counting.lists.subscriptions(stream.name),
+            + node.registry.counting.lists.subscriptions(stream.name),
             "publishers": len(stream.publishers),
             "attributes": list(stream.index.attributes()),
             "schema": stream.name in node.streams.schemas,
@@ -296,7 +296,7 @@ def _slowest(node: Node, arguments: dict[str, Any], now: float) -> Any:
 
 def _subid(node: Node, identity: int) -> dict[str, Any] | None:
     """The three parts of a counted subscription's subID; None of one that rests at one anchor."""
-    attributes = node.rendezvous.attributes_counted(identity)
+    attributes = node.registry.attributes_counted(identity)
     return {"c1": f"{node.cluster.me:016x}", "c2": identity, "c3": attributes} if attributes else None
 
 
@@ -412,7 +412,7 @@ def _check_schema(schema: dict[str, Any]) -> None:
 
 def _write_schema(node: Node, stream: str, schema: Any, answer: Any, now: float) -> Deferred:
     """Answered when every broker has it. Raises Refused when this one could not keep it."""
-    obstacle = node.rendezvous.schemas.obstacle
+    obstacle = node.registry.schemas.obstacle
     if obstacle:
         raise Refused(ErrorCode.NOT_STORED, f"nothing was changed, for this broker could not keep it: {obstacle}")
     deferred = Deferred()
@@ -421,7 +421,7 @@ def _write_schema(node: Node, stream: str, schema: Any, answer: Any, now: float)
     def written(done: bool, now: float) -> None:
         deferred.say(answer if done else Refused(ErrorCode.UNAVAILABLE, text))
 
-    node.rendezvous.schemas.write(stream, schema, written, now)
+    node.registry.schemas.write(stream, schema, written, now)
     return deferred
 
 

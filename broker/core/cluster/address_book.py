@@ -1,4 +1,4 @@
-"""Acquaintances: addresses of other brokers, from whoever tells; who is worth dialling, and whom to remember.
+"""Address book: addresses of other brokers, from whoever tells; who is worth dialling, and whom to remember.
 
 known       somebody has, or a moment ago had, a link there: told by others (ROSTER), or our own
 contacts    known once, kept over restarts: a broker that comes back without seeds finds its cluster again
@@ -11,10 +11,10 @@ from typing import Any
 
 from ..limits import CONTACTS_KEPT_MAX, DEFAULT_LIMITS, STRANGER_SECONDS, Limits
 
-__all__ = ["Acquaintances"]
+__all__ = ["AddressBook"]
 
 
-class Acquaintances:
+class AddressBook:
     """Remembers addresses of other brokers: whom to dial, and whom to keep over restarts."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:

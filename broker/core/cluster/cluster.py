@@ -31,15 +31,15 @@ from headgate.protocol.messages import Letter as WireLetter
 from ..config import NodeConfig
 from ..effects import Effect, Note, Store
 from ..keyspace import NOTHING, RING_SIZE, RoutingTable, Scope, Way, distance
-from ..kv import Added, Keyed, KeyedConfig, Placed, Removed, Route, Stored, Tell, Unplaced, View
+from ..kv import Added, KvConfig, KvStore, Placed, Removed, Route, Stored, Tell, Unplaced, View
 from ..limits import ROSTER_SECONDS, ROUTE_HOPS_MAX
 from ..links import PeerInfo, Peers
 from ..membership import Chord, Heard, Lost, Member, Post, Tick, from_wire, to_wire
 from ..messages import CONTROLS
 from ..timers import Timers
-from .address_book import Acquaintances
+from .address_book import AddressBook
 from .messages import Roster, Routed, StoreMessage
-from .serving import Standing
+from .serving import Serving
 
 __all__ = ["HERE", "LIFE_SHIFT", "WAIT", "Cluster", "ClusterEvent", "Moved"]
 
@@ -72,10 +72,10 @@ class Cluster:
         self.chord: Chord | None = None
         self.peers: Peers
         self.timers = timers
-        keyed = KeyedConfig(
+        kv = KvConfig(
             config.incarnation, limits=config.kv, mesh_brokers=config.limits.mesh_brokers, safeguards=config.safeguards
         )
-        self.keyed = Keyed(self.me, keyed, now, timers.below("store"))
+        self.kv = KvStore(self.me, kv, now, timers.below("store"))
         self.table = RoutingTable(self.me, None, ())
         self.address = self.client_address = ""
         self.epoch = 0
@@ -85,8 +85,8 @@ class Cluster:
         self.take_controls({StoreMessage: self._store_message, Routed: self._routed, Roster: self._roster})
         self.random = random
         self._effects = effects
-        self.acquaintances = Acquaintances(config.limits)
-        self.standing = Standing(self.me, config, self.acquaintances, now)
+        self.address_book = AddressBook(config.limits)
+        self.serving = Serving(self.me, config, self.address_book, now)
         self._homes: dict[tuple[int, int], str] = {}
         self._scope = NOTHING
         self._scope_epoch, self._scope_table = -1, self.table
@@ -95,7 +95,7 @@ class Cluster:
         self.lost_routes = 0
         self.woken: dict[Hashable, Callable[[float], None]] = {
             "ring": lambda now: self._carry_out(self._chord.handle(Tick(), now), now),
-            "store": self.keyed.tick,
+            "store": self.kv.tick,
             "links": lambda now: self.peers.wake(now),
             "roster": self._tell_roster,
         }
@@ -117,11 +117,11 @@ class Cluster:
     def begin(self, address: str, client_address: str, now: float) -> None:
         """Others can reach us there: from now on we look for them."""
         self.address, self.client_address = address, client_address
-        self.acquaintances.own = address
+        self.address_book.own = address
         me = Member(self.me, self.config.incarnation << LIFE_SHIFT, 0, address)
-        seeds = [*self.config.seeds, *(one for one in self.acquaintances.contacts if one not in self.config.seeds)]
-        self.standing.begin(now)
-        self.peers.show_founder(self.standing.founder())
+        seeds = [*self.config.seeds, *(one for one in self.address_book.contacts if one not in self.config.seeds)]
+        self.serving.begin(now)
+        self.peers.show_founder(self.serving.founder())
         self.chord = Chord(me, seeds, self.config.chord, self.random, now)
         self.timers.at("ring", self.chord.next_deadline())
         self.timers.at("roster", now)
@@ -130,27 +130,27 @@ class Cluster:
 
     def remember(self, contacts: Sequence[str], now: float) -> None:
         """Brokers that an earlier life knew."""
-        self.acquaintances.remember(contacts)
+        self.address_book.remember(contacts)
         self._show_view(now)
         self.settle(now)
 
     def peer_up(self, info: PeerInfo, now: float) -> None:
         """There is a link to this broker."""
-        self.reconnects += self.acquaintances.met(info.address, now)
-        contacts = self.acquaintances.new_contacts(one.address for one in self.linked())
+        self.reconnects += self.address_book.met(info.address, now)
+        contacts = self.address_book.new_contacts(one.address for one in self.linked())
         if contacts is not None:
             self._effects.append(Store("contacts", contacts))
         self.peers.show_founder(False)
         if self.chord is not None:
             self._carry_out(self.chord.meet(info.address), now)
         self._scope_epoch = -1  # what waited for this link need wait no longer
-        self.keyed.peer_up(info.identifier, now)
+        self.kv.peer_up(info.identifier, now)
         self._refresh(now)
 
     def peer_down(self, info: PeerInfo, reason: str, now: float) -> None:
         """There is none any more."""
         self._scope_epoch = -1  # and what went over it has to wait
-        self.keyed.peer_down(info.identifier, now)
+        self.kv.peer_down(info.identifier, now)
         self._refresh(now)
 
     def letter(self, info: PeerInfo, wire: WireLetter, now: float) -> None:
@@ -175,7 +175,7 @@ class Cluster:
 
     def scope(self, now: float) -> Scope:
         """What may be answered for here, now; the epoch moves on when that changed."""
-        scope = self._scope = self.keyed.scope(now)
+        scope = self._scope = self.kv.scope(now)
         if scope.epoch != self._scope_epoch or self.table is not self._scope_table:
             self._scope_epoch, self._scope_table = scope.epoch, self.table
             self.epoch += 1
@@ -197,16 +197,16 @@ class Cluster:
 
     def scope_share(self, now: float) -> float:
         """Which part of the keys is answered for here."""
-        scope = self.keyed.scope(now)
+        scope = self.kv.scope(now)
         return 1.0 if scope.everything else min(1.0, sum(one.size for one in scope.stretches) / RING_SIZE)
 
     def settled(self, now: float) -> bool:
         """Whether this broker answers for its own keys."""
-        return self.keyed.scope(now).covers(self.me)
+        return self.kv.scope(now).covers(self.me)
 
     def knows_streams(self, now: float) -> bool:
         """Whether this broker has what every broker holds, schemas too: it was settled, or never heard of others."""
-        return self.settled(now) or self.standing.founder()
+        return self.settled(now) or self.serving.founder()
 
     def refusals(self, now: float) -> dict[str, str]:
         """By address, why brokers that this one would join do not let it in.
@@ -249,7 +249,7 @@ class Cluster:
     def unreached(self) -> list[str]:
         """Addresses of brokers that there are, or were, and that there is no link to."""
         here = {address for info in self.linked() for address in (info.address, *info.aliases)}
-        return sorted({*self.acquaintances.known, *self.acquaintances.contacts} - here - {self.acquaintances.own})
+        return sorted({*self.address_book.known, *self.address_book.contacts} - here - {self.address_book.own})
 
     def _find(self, key: int) -> int:
         if self._scope.covers(key):
@@ -264,7 +264,7 @@ class Cluster:
 
     def settle(self, now: float) -> None:
         """Carry what the store says to other brokers, until it says nothing more."""
-        effects = self.keyed.effects
+        effects = self.kv.effects
         for effect in effects:  # which grows when one of its messages comes back to this broker
             self._carry_out_store(effect, now)
         effects.clear()
@@ -293,7 +293,7 @@ class Cluster:
     def _route(self, key: int, way: Way, hops: int, origin: int, message: Any, now: float) -> None:
         step = self.table.step(key, way)
         if step.broker is None:
-            self.keyed.handle(origin, message, now)
+            self.kv.handle(origin, message, now)
             return
         info = self.peers.by_identifier.get(step.broker)
         if info is None or info.link is None or hops >= ROUTE_HOPS_MAX:
@@ -306,7 +306,7 @@ class Cluster:
         self._route(routed.key, Way(routed.way), routed.hops, routed.origin, routed.message, now)
 
     def _store_message(self, info: PeerInfo, store: StoreMessage, now: float) -> None:
-        self.keyed.handle(info.identifier, store.message, now)
+        self.kv.handle(info.identifier, store.message, now)
 
     def _carry_out(self, effects: Sequence[Any], now: float) -> None:
         for effect in effects:
@@ -342,7 +342,7 @@ class Cluster:
         wanted = {one.address: None for one in members}
         if self.chord.ring is not None and not self.chord.ring.predecessor.artificial:
             wanted.setdefault(self.chord.ring.predecessor.address, None)
-        for address in self.acquaintances.known:
+        for address in self.address_book.known:
             if len(wanted) < self._limits.mesh_brokers:
                 wanted.setdefault(address, None)
         wanted.pop(self.address, None)
@@ -365,14 +365,14 @@ class Cluster:
 
     def _show_view(self, now: float) -> None:
         if self.chord is None:
-            view: View | None = self.standing.before()
+            view: View | None = self.serving.before()
         else:
             predecessor, others = self._neighbours()
             linked, refused = bool(self.linked()), bool(self.refusals(now))
-            view = self.standing.view(self.chord, predecessor, others, linked, now, refused)
-        if view is not None and view != self.standing.last:
-            self.standing.last = view
-            self.keyed.view(view, now)
+            view = self.serving.view(self.chord, predecessor, others, linked, now, refused)
+        if view is not None and view != self.serving.last:
+            self.serving.last = view
+            self.kv.view(view, now)
 
     # --- whom we have heard of -----------------------------------------------------------------------------------
 
@@ -380,8 +380,8 @@ class Cluster:
         self.timers.at("roster", now + ROSTER_SECONDS * self.random.uniform(0.8, 1.2))
         linked = self.linked()
         for info in linked:
-            self.acquaintances.met(info.address, now)
-        self.acquaintances.forget_strangers(now)
+            self.address_book.met(info.address, now)
+        self.address_book.forget_strangers(now)
         self._reach_homes(now)
         if linked:
             asked = self.random.choice(linked)
@@ -402,12 +402,12 @@ class Cluster:
                 self.tell_address(self._homes[home], Roster(()), now)
 
     def _roster(self, info: PeerInfo, roster: Roster, now: float) -> None:
-        self.acquaintances.told(roster.addresses, now)
+        self.address_book.told(roster.addresses, now)
         self._refresh(now)
 
     def validate(self) -> None:
         """Asserts that routing table, store and links are sound, and that no event was left behind."""
         self.table.validate()
-        self.keyed.validate()
+        self.kv.validate()
         self.peers.validate()
-        assert not self.keyed.effects and not self.events
+        assert not self.kv.effects and not self.events

@@ -17,18 +17,18 @@ from ..config import NodeConfig
 from ..kv import View
 from ..limits import ALONE_SECONDS, STILL_SECONDS
 from ..membership import Chord
-from .address_book import Acquaintances
+from .address_book import AddressBook
 
-__all__ = ["Standing"]
+__all__ = ["Serving"]
 
 
-class Standing:
+class Serving:
     """Decides when a broker may begin to answer: at once when it is alone, else when others took it in."""
 
-    def __init__(self, me: int, config: NodeConfig, acquaintances: Acquaintances, now: float) -> None:
+    def __init__(self, me: int, config: NodeConfig, address_book: AddressBook, now: float) -> None:
         self._me = me
         self._config = config
-        self._acquaintances = acquaintances
+        self._address_book = address_book
         self._alone_from = now
         self._seen: list[int] = []
         self._seen_at = now
@@ -40,8 +40,8 @@ class Standing:
 
     def founder(self) -> bool:
         """Whether there is nobody whom this broker could join: it was told of nobody else, and never met anybody."""
-        seeds = [one for one in self._config.seeds if one != self._acquaintances.own]
-        return not seeds and self._acquaintances.nobody()
+        seeds = [one for one in self._config.seeds if one != self._address_book.own]
+        return not seeds and self._address_book.nobody()
 
     def before(self) -> View:
         """What holds until then: whoever knows of others answers for nothing before they were asked."""

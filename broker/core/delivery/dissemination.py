@@ -35,9 +35,9 @@ from ..limits import (
 from .streams import Plan, Stream
 from .subscribers import ClientSession, Subscribers
 
-__all__ = ["Dissemination", "Standing"]
+__all__ = ["Dissemination", "Serving"]
 
-Standing: TypeAlias = tuple[str, int, Sequence[int], int]
+Serving: TypeAlias = tuple[str, int, Sequence[int], int]
 """Where the events of a batch stand: whose sequence, from where on, the place of each after that, and their time."""
 
 
@@ -148,11 +148,11 @@ class Dissemination:
             self._widest = max(self._widest, len(numbers))
         return tuple(flat)
 
-    def relay(self, stream: Stream, batch: Batch, plans: list[Plan], standing: Standing) -> None:
+    def relay(self, stream: Stream, batch: Batch, plans: list[Plan], serving: Serving) -> None:
         """Deliver a batch whose plans are known (one a row, or one for all) and whose events stand where this says;
         after all that was carried."""
         self.settle()
-        origin, base, places, time_us = standing
+        origin, base, places, time_us = serving
         each = plans if len(plans) > 1 else plans * batch.count
         gathered = _Gathered(stream, 0, time_us, batch.count, 0, [batch], [each])
         self._spread(stream, gathered, lambda portion: _stand(portion, origin, base, places))

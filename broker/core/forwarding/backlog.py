@@ -14,7 +14,7 @@ from itertools import chain
 from headgate.protocol.data import Batch
 
 from ..delivery import Stream
-from ..keyspace import Shelf
+from ..keyspace import Dimension
 from ..limits import DEFAULT_LIMITS, Limits
 from ..links import PeerInfo
 
@@ -23,7 +23,7 @@ __all__ = ["Task", "Waiting"]
 
 @dataclass(slots=True)
 class Task:
-    """A batch on its way: where its events stand, and for which rows of which shelves we answer; None is for all."""
+    """A batch on its way: where its events stand, and for which rows of which dimensions we answer; None is for all."""
 
     stream: Stream
     batch: Batch
@@ -31,7 +31,7 @@ class Task:
     base: int
     places: Sequence[int]  # of each row, after base
     time: int
-    wanted: dict[Shelf, Sequence[int]] | None
+    wanted: dict[Dimension, Sequence[int]] | None
     hops: int
     since: float
     source: PeerInfo | None = None

@@ -3,7 +3,7 @@
 For a stream with counted subscriptions, beside what `forwarding.py` does for those that rest at one anchor:
 
     begin    a batch was accepted. As soon as this broker answers for some key, and so knows what is in use of the
-             stream, the row's key on each counted shelf in use is one *question*: each is asked once a batch
+             stream, the row's key on each counted dimension in use is one *question*: each is asked once a batch
     ask      who answers for the key? We do: the list is here. Another broker: one message to each, for all of its keys.
              None just now, or no answer in ASK_AGAIN_SECONDS: it is asked again, of the broker that answers then
     count    all lists are here: a subscription on as many of a row's lists as it has attributes is a candidate
@@ -14,7 +14,7 @@ For a stream with counted subscriptions, beside what `forwarding.py` does for th
 Why an event published after SUBACK is seen: the subscription's items were confirmed on all of their keys by then, and a
 list comes only from a broker whose scope covers the key when it answers, which knows them (`kv/store.py`). Lists are
 read at different moments, so a subscription that comes or goes meanwhile may be met too seldom; nothing is promised of
-that one. It is never met too often: it is on one list of a shelf, however often that list comes. And nothing is
+that one. It is never met too often: it is on one list of a dimension, however often that list comes. And nothing is
 delivered twice, because a row is counted here and nowhere else.
 
 A list that no broker can give within WAITING_SECONDS_MAX makes the rows that ask for it lost: counted, and announced.
@@ -34,10 +34,10 @@ from headgate.protocol.errors import ProtocolViolation
 from ..cluster import HERE, WAIT, Cluster
 from ..delivery import Dissemination, Plan
 from ..effects import Effect, Note
-from ..keyspace import Shelf
+from ..keyspace import Dimension
 from ..limits import FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
-from ..placement import ASK_AGAIN_SECONDS, Rendezvous, SubscriptionId, met, true_of
+from ..placement import ASK_AGAIN_SECONDS, Registry, SubscriptionId, met, true_of
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .backlog import Task
@@ -58,8 +58,8 @@ class _Gather:
 
     number: int
     task: Task
-    keys: dict[Shelf, list[int | None]] | None = None
-    """Shelf -> the key of each row; None until this broker knows which shelves are in use."""
+    keys: dict[Dimension, list[int | None]] | None = None
+    """Dimension -> the key of each row; None until this broker knows which dimensions are in use."""
     open: dict[Spot, tuple[int, float]] = field(default_factory=dict)
     """Lists that have not come -> who was asked last, and when."""
     lists: dict[Spot, Sequence[SubscriptionId]] = field(default_factory=dict)
@@ -79,13 +79,15 @@ class _Gather:
 
     def candidates(self) -> Iterator[list[SubscriptionId]]:
         """Row by row, who is met often enough."""
-        shelves = self.keys or {}
+        dimensions = self.keys or {}
         known: dict[tuple[int | None, ...], list[SubscriptionId]] = {}
-        rows = zip(*shelves.values(), strict=True) if shelves else iter([()] * self.task.batch.count)
+        rows = zip(*dimensions.values(), strict=True) if dimensions else iter([()] * self.task.batch.count)
         for keys in rows:
             found = known.get(keys)
             if found is None:
-                spots = [Spot(shelf, key) for shelf, key in zip(shelves, keys, strict=True) if key is not None]
+                spots = [
+                    Spot(dimension, key) for dimension, key in zip(dimensions, keys, strict=True) if key is not None
+                ]
                 found = known[keys] = met(self.lists.get(spot, ()) for spot in spots)
             yield found
 
@@ -95,9 +97,9 @@ class _Gather:
             return self.task.batch.count
         missing = {
             row
-            for shelf, keys in self.keys.items()
+            for dimension, keys in self.keys.items()
             for row, key in enumerate(keys)
-            if key is not None and Spot(shelf, key) in self.open
+            if key is not None and Spot(dimension, key) in self.open
         }
         return len(missing)
 
@@ -109,7 +111,7 @@ class Gathering:
         self,
         effects: list[Effect],
         cluster: Cluster,
-        rendezvous: Rendezvous,
+        registry: Registry,
         dissemination: Dissemination,
         losses: Losses,
         timers: Timers,
@@ -117,7 +119,7 @@ class Gathering:
         self._effects = effects
         self._cluster = cluster
         self._limits = cluster.config.limits
-        self._rendezvous = rendezvous
+        self._registry = registry
         self._dissemination = dissemination
         self._losses = losses
         self._lines: dict[str, deque[_Gather]] = {}
@@ -135,7 +137,7 @@ class Gathering:
 
     def concerns(self, stream: str, now: float) -> bool:
         """Whether batches of this stream are to be counted, as far as is known here."""
-        counted = stream in self._rendezvous.usage.counting or stream in self._lines
+        counted = stream in self._registry.usage.counting or stream in self._lines
         return counted or not self._cluster.scope(now).stretches
 
     def over(self, batch: Batch) -> bool:
@@ -194,11 +196,11 @@ class Gathering:
                 return  # a broker that answers for no key may not know what is in use
             self._look_up(gather)
         asks: dict[int, list[Spot]] = {}
-        stream, lists = gather.task.stream.name, self._rendezvous.counting.lists
+        stream, lists = gather.task.stream.name, self._registry.counting.lists
         for spot, (broker, since) in list(gather.open.items()):
             place = self._cluster.place_of(spot.key)
             if place == HERE:
-                gather.close(spot, lists.at(stream, spot.shelf, spot.key))
+                gather.close(spot, lists.at(stream, spot.dimension, spot.key))
             elif place != WAIT and (place != broker or now >= since + ASK_AGAIN_SECONDS):
                 asks.setdefault(place, []).append(spot)
                 gather.open[spot] = (place, now)
@@ -209,15 +211,15 @@ class Gathering:
         """Which lists the rows ask for."""
         gather.keys = {}
         task = gather.task
-        summary = self._rendezvous.usage.summaries.get(task.stream.name)
+        summary = self._registry.usage.summaries.get(task.stream.name)
         columns, topics = Columns(task.batch), task.batch.topic_list()
-        for shelf, row_keys in summary.counted.items() if summary is not None else ():
+        for dimension, row_keys in summary.counted.items() if summary is not None else ():
             try:
-                keys = gather.keys[shelf] = row_keys.of(topics, task.batch.count, columns)
+                keys = gather.keys[dimension] = row_keys.of(topics, task.batch.count, columns)
             except ProtocolViolation as error:  # of an attribute that was not asked for when it was published
                 self._effects.append(Note("batch to be counted not understood", {"reason": str(error)}))
                 continue
-            gather.open.update(dict.fromkeys((Spot(shelf, key) for key in keys if key is not None), _NOBODY))
+            gather.open.update(dict.fromkeys((Spot(dimension, key) for key in keys if key is not None), _NOBODY))
 
     def _ask(self, broker: int, questions: Iterable[AskLists], now: float) -> None:
         info = self._cluster.peers.by_identifier.get(broker)
@@ -237,7 +239,7 @@ class Gathering:
                 here.append(spot)
             elif place not in (WAIT, info.identifier) and question.hops < FORWARD_HOPS_MAX:
                 elsewhere.setdefault(place, []).append(spot)
-        lists = [(spot, self._rendezvous.counting.lists.at(question.stream, *spot)) for spot in here]
+        lists = [(spot, self._registry.counting.lists.at(question.stream, *spot)) for spot in here]
         for message in list_messages(question.number, lists):
             self._cluster.tell_address(question.address, message, now)
         for broker, spots in elsewhere.items():
@@ -276,14 +278,14 @@ class Gathering:
         except ProtocolViolation as error:
             self._effects.append(Note("batch to be counted not understood", {"reason": str(error)}))
             return
-        standing = (task.origin, task.base, task.places, task.time)
-        self._dissemination.relay(task.stream, task.batch, plans, standing)
+        serving = (task.origin, task.base, task.places, task.time)
+        self._dissemination.relay(task.stream, task.batch, plans, serving)
 
     def _plan(self, batch: Batch, row: int, found: Sequence[SubscriptionId], now: float) -> Plan:
         """Who gets a row: our own clients that want it, and the homes of the other candidates."""
         if not found:
             return ()
-        rendezvous, mine = self._rendezvous, []
+        registry, mine = self._registry, []
         homes: dict[tuple[int, int], list[int]] = {}
         for one in found:
             if one.broker != self._cluster.me:
@@ -292,11 +294,11 @@ class Gathering:
                 mine.append(one.number)
         numbers_of = {}
         for home, numbers in homes.items():
-            session = rendezvous.session_of(*home, now)
+            session = registry.session_of(*home, now)
             if session is not None:
                 numbers_of[session] = numbers
         plan = self._dissemination.plan_of_sessions(numbers_of)
-        own = true_of(rendezvous.counting.checks, batch, row, mine)
+        own = true_of(registry.counting.checks, batch, row, mine)
         return plan + self._dissemination.plan_of_clients(own) if own else plan
 
     def validate(self) -> None:

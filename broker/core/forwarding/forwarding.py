@@ -1,16 +1,16 @@
 """Forwarding: each row of a batch to the brokers that answer for its keys, each key of it exactly once.
 
-A row has one key for each shelf in use of its stream. Who answers for a key is a *place*: HERE, another broker, or WAIT
-when that is unknown at this moment. So a batch falls into
+A row has one key for each dimension in use of its stream. Who answers for a key is a *place*: HERE, another broker, or
+WAIT when that is unknown at this moment. So a batch falls into
 
-    what is matched here     all of it, or only some shelves of some rows: `Allowed` keeps the others' shelves out
-    FORWARDs                 to each other broker the rows that have keys there, with the shelves that it is asked for
-    what waits               while no broker answers for one of its keys; whatever came later waits behind it, so order
-    is kept
+    what is matched here     all of it, or some dimensions of some rows; `Allowed` keeps the others' out
+    FORWARDs                 to each other broker the rows that have keys there, with the dimensions asked for
+    what waits               while no broker answers for one of its keys; what came later waits behind it, in order
 
-A broker that gets a FORWARD does the same with the shelves that it names. Each row and key of a split goes to exactly
-one broker. So nothing is matched twice, even while two brokers disagree about who owns a key; and nothing is matched
-where the answer may be out of date, because a place is HERE only while our copy is known to be current (`kv/store.py`).
+A broker that gets a FORWARD does the same with the dimensions that it names. Each row and key of a split goes to
+exactly one broker. So nothing is matched twice, even while two brokers disagree about who owns a key; and nothing is
+matched where the answer may be out of date, because a place is HERE only while our copy is known to be current
+(`kv/store.py`).
 
 In a cluster where each broker holds everything (three brokers, two replicas) every place is HERE, and none of this
 runs.
@@ -31,17 +31,17 @@ from typing import Any
 from headgate.matching import TopicError
 from headgate.protocol.data import Batch, Columns
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
-from headgate.protocol.limits import CONTROL_LENGTH_MAX, SHELVES_MAX
+from headgate.protocol.limits import CONTROL_LENGTH_MAX, DIMENSIONS_MAX
 from headgate.protocol.messages import Deliver, Forward, Gap
 
 from ..cause import Cause
 from ..cluster import HERE, WAIT, Cluster
 from ..delivery import Dissemination, Stream, Streams, Subscribers, stream_of
 from ..effects import Effect, Note
-from ..keyspace import Shelf, parse_shelf
+from ..keyspace import Dimension, parse_dimension
 from ..limits import FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
-from ..placement import Rendezvous, true_of
+from ..placement import Registry, true_of
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .backlog import Task, Waiting
@@ -57,20 +57,23 @@ __all__ = [
 BACKLOG = "backlog"
 """Key of the timer: what waits is looked at again."""
 
-# Allowed: which shelves may be matched for which rows of a batch; the rest is answered for elsewhere.
+# Allowed: which dimensions may be matched for which rows of a batch; the rest is answered for elsewhere.
 
 
 class Allowed:
-    """Which shelves may be matched for which rows; a filter over what the index answers."""
+    """Which dimensions may be matched for which rows; a filter over what the index answers."""
 
     def __init__(
-        self, shelf_of: Mapping[int, Shelf], memory: dict[tuple[int, ...], tuple[Shelf, ...]], memory_max: int
+        self,
+        dimension_of: Mapping[int, Dimension],
+        memory: dict[tuple[int, ...], tuple[Dimension, ...]],
+        memory_max: int,
     ) -> None:
         self._memory_max = memory_max
-        self._shelf_of = shelf_of
+        self._dimension_of = dimension_of
         self._memory = memory
-        self.whole: set[Shelf] = set()  # every row
-        self.rows: dict[Shelf, set[int]] = {}  # these rows
+        self.whole: set[Dimension] = set()  # every row
+        self.rows: dict[Dimension, set[int]] = {}  # these rows
 
     @property
     def nothing(self) -> bool:
@@ -82,32 +85,32 @@ class Allowed:
     ) -> Iterator[tuple[tuple[int, ...], Sequence[int]]]:
         """The groups without what is answered for elsewhere; a row is in one group, as before."""
         for subscriptions, rows in groups:
-            shelves = self._memory.get(subscriptions)
-            if shelves is None:
+            dimensions = self._memory.get(subscriptions)
+            if dimensions is None:
                 if len(self._memory) >= self._memory_max:
                     self._memory.clear()
-                shelves = tuple(dict.fromkeys(self._shelf_of[one] for one in subscriptions))
-                self._memory[subscriptions] = shelves
-            if self.whole.issuperset(shelves):
+                dimensions = tuple(dict.fromkeys(self._dimension_of[one] for one in subscriptions))
+                self._memory[subscriptions] = dimensions
+            if self.whole.issuperset(dimensions):
                 yield subscriptions, rows
-            elif len(shelves) == 1:
-                allowed = self.rows.get(shelves[0])
+            elif len(dimensions) == 1:
+                allowed = self.rows.get(dimensions[0])
                 left = [row for row in rows if row in allowed] if allowed else []
                 if left:
                     yield subscriptions, left
             else:
-                yield from self._by_row(subscriptions, shelves, rows)
+                yield from self._by_row(subscriptions, dimensions, rows)
 
     def _by_row(
-        self, subscriptions: tuple[int, ...], shelves: tuple[Shelf, ...], rows: Sequence[int]
+        self, subscriptions: tuple[int, ...], dimensions: tuple[Dimension, ...], rows: Sequence[int]
     ) -> Iterator[tuple[tuple[int, ...], Sequence[int]]]:
-        by_shelves: dict[tuple[Shelf, ...], list[int]] = {}
+        by_dimensions: dict[tuple[Dimension, ...], list[int]] = {}
         for row in rows:
-            here = tuple(one for one in shelves if one in self.whole or row in self.rows.get(one, ()))
+            here = tuple(one for one in dimensions if one in self.whole or row in self.rows.get(one, ()))
             if here:
-                by_shelves.setdefault(here, []).append(row)
-        for here, some in by_shelves.items():
-            yield tuple(one for one in subscriptions if self._shelf_of[one] in here), some
+                by_dimensions.setdefault(here, []).append(row)
+        for here, some in by_dimensions.items():
+            yield tuple(one for one in subscriptions if self._dimension_of[one] in here), some
 
 
 class Forwarding:
@@ -120,7 +123,7 @@ class Forwarding:
         streams: Streams,
         subscribers: Subscribers,
         cluster: Cluster,
-        rendezvous: Rendezvous,
+        registry: Registry,
         dissemination: Dissemination,
         timers: Timers,
         cause: Cause,
@@ -130,9 +133,9 @@ class Forwarding:
         self._streams = streams
         self._subscribers = subscribers
         self._cluster = cluster
-        self._rendezvous = rendezvous
+        self._registry = registry
         self._dissemination = dissemination
-        self._memory: dict[tuple[int, ...], tuple[Shelf, ...]] = {}
+        self._memory: dict[tuple[int, ...], tuple[Dimension, ...]] = {}
         self._filters = Safeguard.LOCAL_FILTER in cluster.safeguards
         self._waiting = Waiting(cluster.config.limits)
         self._going = False
@@ -142,7 +145,7 @@ class Forwarding:
         self._epoch = -1
         self.forwarded = self.relayed = 0
         self.losses = Losses(cluster, effects, subscribers)
-        self.gathering = Gathering(effects, cluster, rendezvous, dissemination, self.losses, timers)
+        self.gathering = Gathering(effects, cluster, registry, dissemination, self.losses, timers)
 
     @property
     def waiting_events(self) -> int:
@@ -153,7 +156,7 @@ class Forwarding:
 
     def publish(self, stream: Stream, batch: Batch, time_us: int, now: float) -> None:
         """A batch that this broker accepted. Raises TopicError, ProtocolViolation or Refused, having done nothing."""
-        counting = self._rendezvous.usage.counting
+        counting = self._registry.usage.counting
         if not self._waiting.events and not self._sent_under and stream.name not in counting and self._everything(now):
             self._dissemination.carry(stream, batch, time_us)
             return
@@ -176,7 +179,7 @@ class Forwarding:
             self.gathering.begin(task, now)
 
     def _summary_attributes(self, stream: Stream) -> Sequence[str]:
-        summary = self._rendezvous.usage.summaries.get(stream.name)
+        summary = self._registry.usage.summaries.get(stream.name)
         return () if summary is None else summary.attributes
 
     def _check_room(self, batch: Batch) -> None:
@@ -206,11 +209,11 @@ class Forwarding:
     def _task(self, message: Forward, now: float) -> Task | None:
         """What a FORWARD asks for; None when this broker cannot take it, and it is lost. Raises ProtocolViolation."""
         batch = message.batch
-        wanted: dict[Shelf, Sequence[int]] = {}
-        for wire, rows in message.shelves:
+        wanted: dict[Dimension, Sequence[int]] = {}
+        for wire, rows in message.dimensions:
             if any(row >= batch.count for row in rows):
                 raise ProtocolViolation("FORWARD: a row that is not in its batch")
-            wanted[parse_shelf(wire)] = rows
+            wanted[parse_dimension(wire)] = rows
         topics = batch.topic_list()
         stream = self._streams.find(topics[0].partition("/")[0])
         if stream is None:
@@ -243,7 +246,7 @@ class Forwarding:
 
     def _plans_at_home(self, message: Deliver, batch: Batch) -> list[Any] | None:
         """Who gets each event; what was only counted is looked at first. None when it cannot be read."""
-        plan_of, checks = self._dissemination.plan_of_clients, self._rendezvous.counting.checks
+        plan_of, checks = self._dissemination.plan_of_clients, self._registry.counting.checks
         plans: list[Any] = []
         for numbers, count in message.runs():
             if not checks or checks.keys().isdisjoint(numbers):
@@ -310,7 +313,7 @@ class Forwarding:
         if not self._cluster.scope(now).stretches:
             # A broker that answers for no key may not know what is in use of the stream, and so where to hand it to.
             guarded = Safeguard.WAIT_WITHOUT_KEYS in self._cluster.safeguards
-            if not guarded and task.stream.name not in self._rendezvous.usage.summaries:
+            if not guarded and task.stream.name not in self._registry.usage.summaries:
                 return True
             if late:
                 self.losses.lose(task.stream.name, task.batch.count, now)
@@ -318,19 +321,19 @@ class Forwarding:
             return late
         if not late and task.wanted is None and self._overtakes(task.stream.name):
             return False
-        summary = self._rendezvous.usage.summaries.get(task.stream.name)
-        allowed = Allowed(self._rendezvous.shelf_of, self._memory, self._cluster.config.limits.allowed)
+        summary = self._registry.usage.summaries.get(task.stream.name)
+        allowed = Allowed(self._registry.dimension_of, self._memory, self._cluster.config.limits.allowed)
         elsewhere: dict[int, list[list[Any]]] = {}
         lost: set[int] = set()
         if everything and task.wanted is None:
             self._match(task, None)
             self._done(task, now)
             return True
-        shelves = {} if summary is None else summary.shelves
-        wanted = dict.fromkeys(shelves) if task.wanted is None else task.wanted
-        for shelf, rows in wanted.items():
-            if shelf in shelves:
-                waits = self._sort(task, shelf, rows, allowed, elsewhere)
+        dimensions = {} if summary is None else summary.dimensions
+        wanted = dict.fromkeys(dimensions) if task.wanted is None else task.wanted
+        for dimension, rows in wanted.items():
+            if dimension in dimensions:
+                waits = self._sort(task, dimension, rows, allowed, elsewhere)
                 if waits and not late:
                     return False
                 lost.update(waits)
@@ -338,7 +341,7 @@ class Forwarding:
             self.losses.lose(task.stream.name, len(lost), now)
         if not allowed.nothing:
             self._match(task, allowed)
-        room = max(1, min(SHELVES_MAX, CONTROL_LENGTH_MAX // 2 // (4 * task.batch.count)))  # that it fits a frame
+        room = max(1, min(DIMENSIONS_MAX, CONTROL_LENGTH_MAX // 2 // (4 * task.batch.count)))  # that it fits a frame
         for broker, parts in elsewhere.items():
             for at in range(0, len(parts), room):
                 self._hand_on(task, broker, parts[at : at + room], now)
@@ -348,17 +351,17 @@ class Forwarding:
     def _sort(
         self,
         task: Task,
-        shelf: Shelf,
+        dimension: Dimension,
         rows: Sequence[int] | None,
         allowed: Allowed,
         elsewhere: dict[int, list[list[Any]]],
     ) -> Sequence[int]:
-        """Where the rows have their keys of this shelf; returns the rows whose keys no broker answers for now."""
+        """Where the rows have their keys of this dimension; returns the rows whose keys no broker answers for now."""
         batch, cluster = task.batch, self._cluster
-        summary = self._rendezvous.usage.summaries[task.stream.name]
+        summary = self._registry.usage.summaries[task.stream.name]
         columns = Columns(batch)
         try:
-            places = summary.shelves[shelf].of(
+            places = summary.dimensions[dimension].of(
                 batch.topic_list(), batch.count, columns, cluster.epoch, cluster.place_of
             )
         except ProtocolViolation as error:
@@ -366,7 +369,7 @@ class Forwarding:
             return ()
         if rows is None or len(rows) == batch.count:
             if {HERE, None}.issuperset(places):
-                allowed.whole.add(shelf)
+                allowed.whole.add(dimension)
                 return ()
             rows = range(batch.count)
         by_place: dict[int | None, list[int]] = {}
@@ -376,10 +379,10 @@ class Forwarding:
         waits = by_place.pop(WAIT, [])
         here = by_place.pop(HERE, None)
         if here:
-            allowed.rows[shelf] = set(here)
+            allowed.rows[dimension] = set(here)
         for broker, some in by_place.items():
             assert broker is not None
-            elsewhere.setdefault(broker, []).append([shelf, some])
+            elsewhere.setdefault(broker, []).append([dimension, some])
         return waits
 
     def _overtakes(self, stream: str) -> bool:
@@ -417,11 +420,11 @@ class Forwarding:
         place_of = {row: place for place, row in enumerate(rows)}
         if len(rows) < batch.count:
             batch = batch.select(rows, self._summary_attributes(task.stream))
-        shelves = [[shelf.wire(), [place_of[row] for row in some]] for shelf, some in parts]
+        dimensions = [[dimension.wire(), [place_of[row] for row in some]] for dimension, some in parts]
         places = [task.places[row] for row in rows]
         self.forwarded += len(rows)
         self._sent_under.setdefault(task.stream.name, self._epoch)
-        message = Forward.make(shelves, task.hops + 1, batch, task.origin, task.base, places, task.time)
+        message = Forward.make(dimensions, task.hops + 1, batch, task.origin, task.base, places, task.time)
         self._cluster.peers.send_events(info, message, now)
 
     def _done(self, task: Task, now: float) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 from headgate.protocol.errors import ProtocolViolation
 
-from ..keyspace import COUNT, Shelf, parse_shelf
+from ..keyspace import COUNT, Dimension, parse_dimension
 from ..limits import ROUTE_HOPS_MAX
 from ..messages import CONTROLS, IDENTIFIER, Address, Counter, Field, Flag, Identifier, Text, listed, record, whole
 from ..placement import IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX, SubscriptionId
@@ -35,27 +35,29 @@ class Loss:
         return "" if self.count else "no event was lost"
 
 
-def _read_shelf(value: Any) -> Shelf:
-    shelf = parse_shelf(value)
-    if shelf.kind != COUNT:
-        raise ProtocolViolation(f"there are no lists on the shelf of {shelf}")
-    return shelf
+def _read_dimension(value: Any) -> Dimension:
+    dimension = parse_dimension(value)
+    if dimension.kind != COUNT:
+        raise ProtocolViolation(f"there are no lists on the dimension of {dimension}")
+    return dimension
 
 
-COUNTED = Annotated[Shelf, Field("a dimension that is counted on", _read_shelf, Shelf.wire, label="shelf")]
+COUNTED = Annotated[
+    Dimension, Field("a dimension that is counted on", _read_dimension, Dimension.wire, label="dimension")
+]
 
 
 class Spot(NamedTuple):
-    """A list: a shelf, and a key on it."""
+    """A list: a dimension, and a key on it."""
 
-    shelf: Shelf
+    dimension: Dimension
     key: int
 
 
-class ShelfKeys(NamedTuple):
+class DimensionKeys(NamedTuple):
     """Lists of one dimension: the keys."""
 
-    shelf: COUNTED
+    dimension: COUNTED
     keys: Annotated[tuple[int, ...], listed(IDENTIFIER, KEYS_PER_MESSAGE_MAX)]
 
 
@@ -68,7 +70,7 @@ class AskLists:
     address: Address
     hops: Annotated[int, whole(ROUTE_HOPS_MAX)]
     stream: Text
-    lists: Annotated[tuple[ShelfKeys, ...], listed(record(ShelfKeys), KEYS_PER_MESSAGE_MAX)]
+    lists: Annotated[tuple[DimensionKeys, ...], listed(record(DimensionKeys), KEYS_PER_MESSAGE_MAX)]
 
     def check(self) -> str:
         """An answer has to stay within bounds."""
@@ -78,7 +80,7 @@ class AskLists:
     @property
     def spots(self) -> list[Spot]:
         """The lists, one by one."""
-        return [Spot(shelf, key) for shelf, keys in self.lists for key in keys]
+        return [Spot(dimension, key) for dimension, keys in self.lists for key in keys]
 
 
 class Home(NamedTuple):
@@ -91,7 +93,7 @@ class Home(NamedTuple):
 class WirePiece(NamedTuple):
     """A part of a list: its place among the parts; of each subscription the place of its home, number, attributes."""
 
-    shelf: COUNTED
+    dimension: COUNTED
     key: Identifier
     place: Counter
     last: Flag
@@ -127,21 +129,21 @@ class Lists:
     def pieces(self) -> Iterator[Piece]:
         """The parts, with the subscriptions' identities."""
         homes = self.homes
-        for shelf, key, place, last, flat in self.parts:
+        for dimension, key, place, last, flat in self.parts:
             found = [
                 SubscriptionId(homes[at].broker, number, attributes, homes[at].life)
                 for at, number, attributes in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
             ]
-            yield Piece(Spot(shelf, key), place, last, found)
+            yield Piece(Spot(dimension, key), place, last, found)
 
 
 def ask_messages(number: int, address: str, hops: int, stream: str, spots: Sequence[Spot]) -> Iterator[AskLists]:
     """The question, in as many messages as it takes."""
     for start in range(0, len(spots), KEYS_PER_MESSAGE_MAX):
-        keys: dict[Shelf, list[int]] = {}
+        keys: dict[Dimension, list[int]] = {}
         for spot in spots[start : start + KEYS_PER_MESSAGE_MAX]:
-            keys.setdefault(spot.shelf, []).append(spot.key)
-        lists = tuple(ShelfKeys(shelf, tuple(some)) for shelf, some in keys.items())
+            keys.setdefault(spot.dimension, []).append(spot.key)
+        lists = tuple(DimensionKeys(dimension, tuple(some)) for dimension, some in keys.items())
         yield AskLists(number, address, hops, stream, lists)
 
 
@@ -157,7 +159,7 @@ def list_messages(number: int, lists: Iterable[tuple[Spot, Sequence[Subscription
             flat: list[int] = []
             for one in some:
                 flat += (homes.setdefault(Home(one.broker, one.life), len(homes)), one.number, one.attributes)
-            parts.append(WirePiece(spot.shelf, spot.key, place, last, tuple(flat)))
+            parts.append(WirePiece(spot.dimension, spot.key, place, last, tuple(flat)))
             room -= len(some)
             place += 1
             if room <= 0 or len(parts) >= KEYS_PER_MESSAGE_MAX:

@@ -5,7 +5,7 @@
 the arc from the broker before it, which is left out, up to itself. `between`, `in_arc` and `distance` are the
 arithmetic, on `RING_SIZE` numbers.
 
-**Arcs.** A `Stretch` is such an arc, (after, last]; never empty, and the whole ring when both ends are one. A `Scope`
+**Arcs.** An `Arc` is such an arc, (after, last]; never empty, and the whole ring when both ends are one. A `Scope`
 is what one broker may answer for at one moment: a union of arcs, an end, and an epoch that counts its changes.
 `NOTHING` is the scope of no keys.
 
@@ -13,11 +13,12 @@ is what one broker may answer for at one moment: a union of arcs, an end, and an
 (`declared_domain`, `default_precision`) lays the numbers of a declared attribute around the ring in order, cell by
 cell, so that a range of values, a `Span`, is an arc of keys: a `Segment`.
 
-**Dimensions.** A dimension (`Shelf`) is one way to place subscriptions: by topic (`topic_shelf`, kind `TOPIC`), by the
-value of an attribute (`equal_shelf`, `EQUAL`), by cells of a range (`range_shelf`), or for counting (`count_shelf`,
-`COUNT`). An event has at most one key in each dimension (`key_of`, the plain form), so it meets each subscription there
-at most once. `parse_shelf` reads one that another broker wrote. For batches, `RowKeys` gives the key of each row and
-`ShelfPlaces` what its caller made of that key; both remember what they computed, within the bound of one `KeyMemory`.
+**Dimensions.** A dimension (`Dimension`) is one way to place subscriptions: by topic (`topic_dimension`, kind `TOPIC`),
+by the value of an attribute (`equal_dimension`, `EQUAL`), by cells of a range (`range_dimension`), or for counting
+(`count_dimension`, `COUNT`). An event has at most one key in each dimension (`key_of`, the plain form), so it meets
+each subscription there at most once. `parse_dimension` reads one that another broker wrote. For batches, `RowKeys`
+gives the key of each row and `DimensionPlaces` what its caller made of that key; both remember what they computed,
+within the bound of one `KeyMemory`.
 
 **Routing.** A `RoutingTable` names the next hop of a key; `Way` is how far the search has come, and only ever grows, so
 that a message arrives whatever the tables on its path say. Up to `MESH_BROKERS_MAX` brokers link to all others and a
@@ -26,21 +27,21 @@ way is one hop.
 Order of reading: `identifiers`, `arcs`, `keys`, `dimensions`, `routing`.
 """
 
-from .arcs import NOTHING, Scope, Stretch
+from .arcs import NOTHING, Arc, Scope
 from .dimensions import (
     COUNT,
     EQUAL,
     TOPIC,
+    Dimension,
+    DimensionPlaces,
     KeyMemory,
     RowKeys,
-    Shelf,
-    ShelfPlaces,
-    count_shelf,
-    equal_shelf,
+    count_dimension,
+    equal_dimension,
     key_of,
-    parse_shelf,
-    range_shelf,
-    topic_shelf,
+    parse_dimension,
+    range_dimension,
+    topic_dimension,
 )
 from .identifiers import RING_SIZE, between, distance, hash_identifier, in_arc, successor
 from .keys import Domain, Segment, Span, declared_domain, default_precision, equality_key, prefix_key
@@ -58,25 +59,25 @@ __all__ = [
     "RowKeys",
     "Scope",
     "Segment",
-    "Shelf",
-    "ShelfPlaces",
+    "Dimension",
+    "DimensionPlaces",
     "Span",
-    "Stretch",
+    "Arc",
     "TOPIC",
     "Way",
     "between",
-    "count_shelf",
+    "count_dimension",
     "declared_domain",
     "default_precision",
     "distance",
-    "equal_shelf",
+    "equal_dimension",
     "equality_key",
     "hash_identifier",
     "in_arc",
     "key_of",
-    "parse_shelf",
+    "parse_dimension",
     "prefix_key",
-    "range_shelf",
+    "range_dimension",
     "successor",
-    "topic_shelf",
+    "topic_dimension",
 ]

@@ -3,9 +3,9 @@
 A stretch is (after, last]: the keys of the broker `last` when `after` is the broker before it. It is never empty, and
 all of the ring when both are one. Items lie on segments, which are [low, high].
 
-    Stretch(10, 20).covers(20)      True
-    Stretch(10, 20).touches(5, 11)  True: 11 is in both
-    Stretch(7, 7).size              2^64
+    Arc(10, 20).covers(20)      True
+    Arc(10, 20).touches(5, 11)  True: 11 is in both
+    Arc(7, 7).size              2^64
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from .identifiers import RING_SIZE
 
-__all__ = ["NOTHING", "Scope", "Stretch"]
+__all__ = ["NOTHING", "Scope", "Arc"]
 
 
-class Stretch(NamedTuple):
+class Arc(NamedTuple):
     """The keys after `after`, up to and including `last`, clockwise."""
 
     after: int
@@ -39,7 +39,7 @@ class Stretch(NamedTuple):
         """Whether the key lies in it."""
         return (key - self.after - 1) % RING_SIZE < self.size
 
-    def contains(self, other: Stretch) -> bool:
+    def contains(self, other: Arc) -> bool:
         """Whether all of another stretch lies in it."""
         return self.size == RING_SIZE or (other.after - self.after) % RING_SIZE + other.size <= self.size
 
@@ -47,7 +47,7 @@ class Stretch(NamedTuple):
         """Whether a key of the segment [low, high] lies in it."""
         return self.covers(low) or (self.after + 1 - low) % RING_SIZE <= (high - low) % RING_SIZE
 
-    def overlaps(self, other: Stretch) -> bool:
+    def overlaps(self, other: Arc) -> bool:
         """Whether a key is in both."""
         return self.touches(other.first, other.last)
 
@@ -57,7 +57,7 @@ class Scope:
 
     __slots__ = ("_ends", "_starts", "epoch", "everything", "stretches", "until")
 
-    def __init__(self, stretches: Iterable[Stretch], until: float, epoch: int) -> None:
+    def __init__(self, stretches: Iterable[Arc], until: float, epoch: int) -> None:
         self.stretches = tuple(stretches)
         self.until = until
         """When it ends by itself, or becomes smaller: ask again from then on."""
@@ -80,7 +80,7 @@ class Scope:
         return self._starts == other._starts and self._ends == other._ends
 
 
-def _merged(stretches: Iterable[Stretch]) -> list[tuple[int, int]]:
+def _merged(stretches: Iterable[Arc]) -> list[tuple[int, int]]:
     """Disjoint intervals, both ends included, that do not go past the top of the ring."""
     pieces: list[tuple[int, int]] = []
     for stretch in stretches:

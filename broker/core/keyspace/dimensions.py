@@ -1,4 +1,4 @@
-"""Shelves: ways to put subscriptions away, such that an event knows where to look for them.
+"""Dimensions: ways to put subscriptions away, such that an event knows where to look for them.
 
     topic   depth                             under the first so many levels of the topic: `quotes/NYSE`
     equal   attribute                         under the value of the attribute
@@ -6,17 +6,17 @@
     count   attribute                         as `equal`, for subscriptions that are counted (`placement/counting.py`)
     count   attribute, min, max, precision    as `range`, for the same
 
-A subscription rests on one shelf, at one key or at several; one that is counted rests on one for each attribute. On
-each shelf an event has at most one key, so it meets each subscription there at most once. It has none where no
-subscription on that shelf can want it: no such attribute, no number, a topic that is too short.
+A subscription rests on one dimension, at one key or at several; one that is counted rests on one for each attribute. On
+each dimension an event has at most one key, so it meets each subscription there at most once. It has none where no
+subscription on that dimension can want it: no such attribute, no number, a topic that is too short.
 
-The domain is part of a range's name. When a schema changes, its ranges are another shelf, and what rests on the former
-one stays right where it is.
+The domain is part of a range's name. When a schema changes, its ranges are another dimension, and what rests on the
+former one stays right where it is.
 
-**Looking up a batch.** `RowKeys` gives the key of every row, `ShelfPlaces` what its caller made of that key: a *place*,
-such as the number of a link, or None. Both remember what they made of a value, so that a row costs the type check of
-its value and one look-up, and both forget it together when `KeyMemory` says so. Places are forgotten when the caller's
-epoch changes, keys never become wrong.
+**Looking up a batch.** `RowKeys` gives the key of every row, `DimensionPlaces` what its caller made of that key: a
+*place*, such as the number of a link, or None. Both remember what they made of a value, so that a row costs the type
+check of its value and one look-up, and both forget it together when `KeyMemory` says so. Places are forgotten when the
+caller's epoch changes, keys never become wrong.
 
     values   OTE  IBM  OTE  NULL         one column of the batch
     keys     17   99   17   None         equality_key, remembered by value
@@ -46,19 +46,19 @@ __all__ = [
     "TOPIC",
     "KeyMemory",
     "RowKeys",
-    "Shelf",
-    "ShelfPlaces",
-    "count_shelf",
-    "equal_shelf",
+    "Dimension",
+    "DimensionPlaces",
+    "count_dimension",
+    "equal_dimension",
     "key_of",
-    "parse_shelf",
-    "range_shelf",
-    "topic_shelf",
+    "parse_dimension",
+    "range_dimension",
+    "topic_dimension",
 ]
 
 KEY_MEMORY_BYTES_MAX: Final = 64 * 1024 * 1024
-"""What all shelves of a broker together remember keys and places with: some 300,000 values. Beyond it all is forgotten,
-and each value costs a hash again, about two microseconds."""
+"""What all dimensions of a broker together remember keys and places with: some 300,000 values. Beyond it all is
+forgotten, and each value costs a hash again, about two microseconds."""
 
 REMEMBERED_BYTES: Final = 104
 """What a remembered key or place costs beside the value's letters: a slot of a dictionary, a boxed value and number.
@@ -74,8 +74,8 @@ _WORDS: Final = {EQUAL: "values", RANGE: "ranges", COUNT: "lists"}
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 
 
-class Shelf(NamedTuple):
-    """The name of a shelf: what it is ordered by. Equal names are the same shelf, on every broker."""
+class Dimension(NamedTuple):
+    """The name of a dimension: what it is ordered by. Equal names are the same dimension, on every broker."""
 
     kind: str
     attribute: str = ""
@@ -98,7 +98,7 @@ class Shelf(NamedTuple):
         return self.precision > 0
 
     def domain(self, stream: str) -> Domain:
-        """The domain of a shelf that is an arc."""
+        """The domain of a dimension that is an arc."""
         domain = declared_domain(stream, self.attribute, self.minimum, self.maximum, self.precision)
         assert domain is not None, "an arc is made of a domain"
         return domain
@@ -110,43 +110,43 @@ class Shelf(NamedTuple):
         return f"{name}, {self.minimum:.15g} to {self.maximum:.15g} by {self.precision:.15g}" if self.is_arc else name
 
 
-def topic_shelf(depth: int) -> Shelf:
+def topic_dimension(depth: int) -> Dimension:
     """By the first so many levels of the topic."""
-    return Shelf(TOPIC, depth=depth)
+    return Dimension(TOPIC, depth=depth)
 
 
-def equal_shelf(attribute: str) -> Shelf:
+def equal_dimension(attribute: str) -> Dimension:
     """By the value of an attribute."""
-    return Shelf(EQUAL, attribute)
+    return Dimension(EQUAL, attribute)
 
 
-def range_shelf(domain: Domain) -> Shelf:
+def range_dimension(domain: Domain) -> Dimension:
     """By the cell of a declared attribute."""
-    return Shelf(RANGE, domain.attribute, 0, *_bounds(domain))
+    return Dimension(RANGE, domain.attribute, 0, *_bounds(domain))
 
 
-def count_shelf(attribute: str, domain: Domain | None = None) -> Shelf:
+def count_dimension(attribute: str, domain: Domain | None = None) -> Dimension:
     """By the value of an attribute, or by its cell, for subscriptions that are counted."""
-    return Shelf(COUNT, attribute) if domain is None else Shelf(COUNT, attribute, 0, *_bounds(domain))
+    return Dimension(COUNT, attribute) if domain is None else Dimension(COUNT, attribute, 0, *_bounds(domain))
 
 
 def _bounds(domain: Domain) -> tuple[float, float, float]:
     return float(domain.minimum), float(domain.maximum), float(domain.precision)
 
 
-def parse_shelf(wire: Any) -> Shelf:
-    """A shelf as another broker wrote it; ProtocolViolation when it is none."""
+def parse_dimension(wire: Any) -> Dimension:
+    """A dimension as another broker wrote it; ProtocolViolation when it is none."""
     match wire:
         case [kind, depth] if kind == TOPIC and type(depth) is int and 0 < depth <= TOPIC_LEVELS_MAX:
-            return topic_shelf(depth)
+            return topic_dimension(depth)
         case [kind, attribute] if kind in (EQUAL, COUNT) and _is_name(attribute):
-            return Shelf(kind, attribute)
+            return Dimension(kind, attribute)
         case [kind, attribute, *bounds] if kind in (RANGE, COUNT) and _is_name(attribute) and len(bounds) == 3:
             if all(type(bound) in (int, float) for bound in bounds):
                 minimum, maximum, precision = (float(bound) for bound in bounds)
                 if declared_domain("", attribute, minimum, maximum, precision) is not None:
-                    return Shelf(kind, attribute, 0, minimum, maximum, precision)
-    raise ProtocolViolation(f"not a shelf: {wire!r:.200}")
+                    return Dimension(kind, attribute, 0, minimum, maximum, precision)
+    raise ProtocolViolation(f"not a dimension: {wire!r:.200}")
 
 
 def _is_name(attribute: object) -> bool:
@@ -158,12 +158,13 @@ def _is_name(attribute: object) -> bool:
 # --- The key of a row -------------------------------------------------------------------------------------------------
 
 
-def key_of(stream: str, shelf: Shelf, topic: str, attributes: Mapping[str, Value]) -> int | None:
-    """Where one event looks on a shelf; None where no subscription there can want it. The plain form of `RowKeys`."""
-    if shelf.kind == TOPIC:
-        return _topic_key(shelf.depth, topic)
-    value = known(attributes.get(shelf.attribute))
-    return shelf.domain(stream).key(value) if shelf.is_arc else equality_key(stream, shelf.attribute, value)
+def key_of(stream: str, dimension: Dimension, topic: str, attributes: Mapping[str, Value]) -> int | None:
+    """Where one event looks on a dimension; None where no subscription there can want it. The plain form of
+    `RowKeys`."""
+    if dimension.kind == TOPIC:
+        return _topic_key(dimension.depth, topic)
+    value = known(attributes.get(dimension.attribute))
+    return dimension.domain(stream).key(value) if dimension.is_arc else equality_key(stream, dimension.attribute, value)
 
 
 def _topic_key(depth: int, topic: str) -> int | None:
@@ -228,17 +229,17 @@ class _Table(dict[Any, Any]):
 
 
 class RowKeys:
-    """The keys of the rows of batches of one stream on one shelf."""
+    """The keys of the rows of batches of one stream on one dimension."""
 
-    __slots__ = ("_domain", "_keys", "_memory", "_prefixes", "key", "shelf", "stream")
+    __slots__ = ("_domain", "_keys", "_memory", "_prefixes", "dimension", "key", "stream")
 
-    def __init__(self, stream: str, shelf: Shelf, memory: KeyMemory | None = None) -> None:
+    def __init__(self, stream: str, dimension: Dimension, memory: KeyMemory | None = None) -> None:
         self.stream = stream
-        self.shelf = shelf
+        self.dimension = dimension
         self._memory = memory if memory is not None else KeyMemory()
-        self._domain = shelf.domain(stream) if shelf.is_arc else None
+        self._domain = dimension.domain(stream) if dimension.is_arc else None
         of_value = self._key_of_value if self._domain is None else self._key_in_range
-        self._keys = _Table(self._key_of_topic if shelf.kind == TOPIC else of_value, self._memory)
+        self._keys = _Table(self._key_of_topic if dimension.kind == TOPIC else of_value, self._memory)
         self._prefixes = _Table(prefix_key, self._memory)
         self.key: Callable[[Any], int | None] = self._keys.__getitem__
 
@@ -249,10 +250,10 @@ class RowKeys:
 
     def of(self, topics: Sequence[str], count: int, columns: Mapping[str, Sequence[Value]]) -> list[int | None]:
         """The key of each row, or None; `topics` has one for all rows, or one a row."""
-        return _look_up(self._keys, self.shelf, topics, count, columns)
+        return _look_up(self._keys, self.dimension, topics, count, columns)
 
     def _key_of_topic(self, topic: str) -> int | None:
-        depth = self.shelf.depth
+        depth = self.dimension.depth
         levels = topic.split("/", depth)
         if len(levels) < depth:
             return None
@@ -260,7 +261,7 @@ class RowKeys:
         return key
 
     def _key_of_value(self, value: Any) -> int | None:
-        return equality_key(self.stream, self.shelf.attribute, _plain(value))
+        return equality_key(self.stream, self.dimension.attribute, _plain(value))
 
     def _key_in_range(self, value: Any) -> int | None:
         assert self._domain is not None
@@ -281,12 +282,12 @@ def _plain(value: Any) -> Value:
 
 
 def _look_up(
-    table: _Table, shelf: Shelf, topics: Sequence[str], count: int, columns: Mapping[str, Sequence[Value]]
+    table: _Table, dimension: Dimension, topics: Sequence[str], count: int, columns: Mapping[str, Sequence[Value]]
 ) -> list[Any]:
     """What the table remembers for each row, in order."""
-    if shelf.kind == TOPIC:
+    if dimension.kind == TOPIC:
         return [table[topics[0]]] * count if len(topics) == 1 else list(map(table.__getitem__, topics))
-    column = columns.get(shelf.attribute)
+    column = columns.get(dimension.attribute)
     if column is None:
         return [None] * count
     if count == 1:  # what follows is made for many rows, and would cost a lone one three times as much
@@ -298,16 +299,16 @@ def _look_up(
     return list(map(table.__getitem__, values))
 
 
-class ShelfPlaces:
+class DimensionPlaces:
     """What the rows' keys mean to the caller at the moment: one of few places, or None."""
 
-    __slots__ = ("_epoch", "_memory", "_place_of", "_places", "keys", "shelf", "stream")
+    __slots__ = ("_epoch", "_memory", "_place_of", "_places", "dimension", "keys", "stream")
 
-    def __init__(self, stream: str, shelf: Shelf, memory: KeyMemory | None = None) -> None:
+    def __init__(self, stream: str, dimension: Dimension, memory: KeyMemory | None = None) -> None:
         memory = self._memory = memory if memory is not None else KeyMemory()
         self.stream = stream
-        self.shelf = shelf
-        self.keys = RowKeys(stream, shelf, memory)
+        self.dimension = dimension
+        self.keys = RowKeys(stream, dimension, memory)
         self._places = _Table(self._place, memory)
         self._epoch: object = None
         self._place_of: Callable[[int], Any] = _nowhere
@@ -328,7 +329,7 @@ class ShelfPlaces:
             self._epoch = epoch
             self._memory.forget(self._places)
         self._place_of = place_of
-        return _look_up(self._places, self.shelf, topics, count, columns)
+        return _look_up(self._places, self.dimension, topics, count, columns)
 
     def forget(self) -> None:
         """Give back the memory; the part that lets go of these places says so."""

@@ -7,7 +7,7 @@
     store.tick(now)                         at the latest at store.timers.next
     store.scope(now).covers(key)            may this broker answer for the key?
 
-`Keyed` is the store of one broker, made from a `KeyedConfig` with its `KvLimits`. An `Item` has a name, a segment of
+`KvStore` is the store of one broker, made from a `KvConfig` with its `KvLimits`. An `Item` has a name, a segment of
 keys, a version and a value; of two versions of an item the newer is kept, so copies may be merged in any order. What is
 kept at a segment is kept at every owner of one of its keys and at the owner's next r brokers, its *siblings*. The part
 that holds the store is told by effects:
@@ -45,17 +45,17 @@ first sibling), `replication` (siblings' copies of our keys and ours of others')
 keys), `store` (the door), `config`, `limits`.
 """
 
-from .config import KeyedConfig
+from .config import KvConfig
 from .limits import KvLimits
 from .messages import Added, Copy, Item, Placed, Put, Removed, Route, Stored, Tell, TellAll, Unplaced, View
-from .store import Keyed
+from .store import KvStore
 
 __all__ = [
     "Added",
     "Copy",
     "Item",
-    "Keyed",
-    "KeyedConfig",
+    "KvStore",
+    "KvConfig",
     "KvLimits",
     "Placed",
     "Put",

@@ -13,7 +13,7 @@ its siblings said that it copies that owner; when these arcs cover the ring, the
 Why that is enough. Who takes keys over later copies them from somebody who had answered, so it gets the items. Who
 took them over before, unknown to the origin, closed the copies from which it took them, or was handed them by their
 owner: then an arc is missing. What is missing after all have answered, or after `broadcast_seconds`, sets out along the
-ring as a put does (`Walk`): so a wrong idea of who is there costs time and nothing else. Above `mesh_brokers` not
+ring as a put does (`Lookup`): so a wrong idea of who is there costs time and nothing else. Above `mesh_brokers` not
 everybody is linked, and nothing is broadcast.
 
 An owner does not copy such items to its siblings, which have been told. It remembers their names (`uncopied`), and
@@ -26,11 +26,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..keyspace import RING_SIZE, Stretch
+from ..keyspace import RING_SIZE, Arc
 from ..timers import Timers
 from .items import Items
 from .limits import KvLimits
-from .messages import Item, KeyedEffect, Name, Placed, Tell, TellAll, Told, Walk, pages
+from .messages import Item, KvEffect, Lookup, Name, Placed, Tell, TellAll, Told, pages
 from .replication import is_covered
 
 __all__ = ["Broadcasts"]
@@ -51,7 +51,7 @@ class Broadcasts:
         me: int,
         items: Items,
         linked: dict[int, None],
-        effects: list[KeyedEffect],
+        effects: list[KvEffect],
         timers: Timers,
         limits: KvLimits,
         mesh_brokers: int,
@@ -115,28 +115,28 @@ class Broadcasts:
         """Who has not answered by now is not waited for."""
         for ticket, broadcast in list(self._under_way.items()):
             if now >= broadcast.walks_at:
-                self._walk(ticket)
+                self._lookup(ticket)
         self._set_timer()
 
     def _look(self, ticket: int) -> None:
         answers = self._under_way[ticket].answers
         if any(answer is None for answer in answers.values()):
             return
-        arcs = [Stretch(answer.after, broker) for broker, answer in answers.items() if answer and answer.ready]
+        arcs = [Arc(answer.after, broker) for broker, answer in answers.items() if answer and answer.ready]
         kept = [arc for arc in arcs if all(self._copies(answers, arc.last, one) for one in _siblings(answers, arc))]
-        if is_covered(Stretch(self._me, self._me), kept):
+        if is_covered(Arc(self._me, self._me), kept):
             del self._under_way[ticket]
             self._effects.append(Placed(ticket))
             self._set_timer()
         else:
-            self._walk(ticket)
+            self._lookup(ticket)
 
     def _copies(self, answers: dict[int, Told | None], owner: int, sibling: int) -> bool:
         answer = answers.get(sibling)
         return answer is not None and owner in answer.owners
 
-    def _walk(self, ticket: int) -> None:
-        self._effects.append(Walk(ticket, self._under_way.pop(ticket).items))
+    def _lookup(self, ticket: int) -> None:
+        self._effects.append(Lookup(ticket, self._under_way.pop(ticket).items))
 
     def _set_timer(self) -> None:
         when = min((one.walks_at for one in self._under_way.values()), default=float("inf"))
@@ -148,6 +148,6 @@ class Broadcasts:
         assert all(None in one.answers.values() for one in self._under_way.values())
 
 
-def _siblings(answers: dict[int, Told | None], arc: Stretch) -> list[int]:
+def _siblings(answers: dict[int, Told | None], arc: Arc) -> list[int]:
     answer: Any = answers[arc.last]
     return list(answer.siblings)

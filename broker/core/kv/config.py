@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..keyspace import MESH_BROKERS_MAX, Stretch
+from ..keyspace import MESH_BROKERS_MAX, Arc
 from ..safeguards import SAFEGUARDS, Safeguard
 from .limits import DEFAULT_LIMITS, LEASE_SECONDS, LIVES_MAX, KvLimits
 
-__all__ = ["KeyedConfig", "KeyedStatistics"]
+__all__ = ["KvConfig", "KvStatistics"]
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedConfig:
+class KvConfig:
     """Which life of the broker this is, and its limits. Leases must be the same at all brokers."""
 
     life: int = 0
@@ -31,13 +31,13 @@ class KeyedConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedStatistics:
+class KvStatistics:
     """A snapshot, for metrics and `headgate ring`: sizes now, and counts since the start."""
 
     items: int
     tombstones: int
-    own: Stretch | None
-    ready: Stretch | None
+    own: Arc | None
+    ready: Arc | None
     siblings: dict[int, bool]
     """Sibling -> whether it holds all of our keys."""
     replicas: tuple[int, ...]

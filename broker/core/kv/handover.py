@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from ..keyspace import Stretch
+from ..keyspace import Arc
 from ..safeguards import Safeguard
 from .items import Items
 from .limits import DEFAULT_LIMITS, KvLimits
-from .messages import Fetch, Item, KeyedEffect, Name, Page, Tell, Verdict, pages
+from .messages import Fetch, Item, KvEffect, Name, Page, Tell, Verdict, pages
 from .ownership import Ownership
 from .replication import Replicas, is_covered
 
@@ -44,7 +44,7 @@ class _Sending:
 class Fetches:
     """One answer under way for each broker that asked; a new question replaces the former."""
 
-    def __init__(self, items: Items, effects: list[KeyedEffect], limits: KvLimits = DEFAULT_LIMITS) -> None:
+    def __init__(self, items: Items, effects: list[KvEffect], limits: KvLimits = DEFAULT_LIMITS) -> None:
         self._items = items
         self._limits = limits
         self._effects = effects
@@ -59,12 +59,12 @@ class Fetches:
         self._sending.pop(asker, None)
         self._effects.append(Tell(asker, Page(number, True, int(hope), [])))
 
-    def same(self, asker: int, number: int, stretch: Stretch) -> None:
+    def same(self, asker: int, number: int, stretch: Arc) -> None:
         """You have all that lives in it; and these were removed, which does not show in count and digest."""
         removed = [item.name for item in self._items.touching(stretch) if item.value is None]
         self._begin(asker, _Sending(number, Verdict.WHOLE, deque(removed)))
 
-    def begin(self, asker: int, number: int, stretch: Stretch, whole: bool) -> None:
+    def begin(self, asker: int, number: int, stretch: Arc, whole: bool) -> None:
         """Everything that touches the stretch."""
         names = deque(item.name for item in self._items.touching(stretch))
         self._begin(asker, _Sending(number, Verdict.WHOLE if whole else Verdict.PARTIAL, names))
@@ -117,7 +117,7 @@ class Handover:
     def asked(self, sender: int, fetch: Fetch, now: float) -> None:
         """A broker that gained keys asks for what is here."""
         number, anyway = fetch.number, fetch.anyway
-        stretch = Stretch(fetch.after, fetch.last)
+        stretch = Arc(fetch.after, fetch.last)
         own = self._ownership.own
         hope = self._ownership.unready(stretch, now)
         if anyway and hope == Verdict.BUSY:

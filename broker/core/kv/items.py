@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from ..keyspace import RING_SIZE, Stretch
+from ..keyspace import RING_SIZE, Arc
 from ..timers import Timers
 from .limits import DEFAULT_LIMITS, KvLimits
-from .messages import Added, Item, KeyedEffect, Name, Removed
+from .messages import Added, Item, KvEffect, Name, Removed
 
 __all__ = ["Items", "Merged", "Tally", "digest_of"]
 
@@ -38,7 +38,7 @@ class Merged(Enum):
 class Tally:
     """How many live items touch a stretch, and the sum of their hashes."""
 
-    stretch: Stretch
+    stretch: Arc
     count: int = 0
     digest: int = 0
 
@@ -52,7 +52,7 @@ def digest_of(item: Item) -> int:
 class Items:
     """Holds items by name, merges versions of them, and finds those of an arc."""
 
-    def __init__(self, effects: list[KeyedEffect], timers: Timers, limits: KvLimits = DEFAULT_LIMITS) -> None:
+    def __init__(self, effects: list[KvEffect], timers: Timers, limits: KvLimits = DEFAULT_LIMITS) -> None:
         self._effects = effects
         self._timers = timers
         self._items_max = limits.items
@@ -119,13 +119,13 @@ class Items:
                 return
             self._forget(name)
 
-    def touching(self, stretch: Stretch) -> Iterator[Item]:
+    def touching(self, stretch: Arc) -> Iterator[Item]:
         """What has a key in the stretch, tombstones as well."""
         if stretch.size == RING_SIZE:
             return iter(list(self.table.values()))
         return iter([item for item in self.table.values() if stretch.touches(item.low, item.high)])
 
-    def watch(self, key: int, stretch: Stretch | None) -> None:
+    def watch(self, key: int, stretch: Arc | None) -> None:
         """Keep a tally of this stretch, under a key of the caller's; None: no longer."""
         former = self._tallies.get(key)
         if stretch is None:
@@ -137,7 +137,7 @@ class Items:
         """The tally kept under a key."""
         return self._tallies.get(key)
 
-    def tally(self, stretch: Stretch) -> Tally:
+    def tally(self, stretch: Arc) -> Tally:
         """Count once, the slow way."""
         tally = Tally(stretch)
         for item in self.touching(stretch):

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..keyspace import Stretch
+from ..keyspace import Arc
 from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import Timers
-from .messages import KeyedEffect, Renew, Renewal, Renewed, Tell
+from .messages import KvEffect, Renew, Renewal, Renewed, Tell
 from .replication import remember
 
 __all__ = ["Leases"]
@@ -29,7 +29,7 @@ __all__ = ["Leases"]
 
 @dataclass(slots=True)
 class _Promise:
-    stretch: Stretch
+    stretch: Arc
     until: float
     arbiter: int
 
@@ -41,7 +41,7 @@ class Leases:
         self,
         me: int,
         linked: dict[int, None],
-        effects: list[KeyedEffect],
+        effects: list[KvEffect],
         timers: Timers,
         lease_seconds: float,
         safeguards: frozenset[Safeguard] = SAFEGUARDS,
@@ -53,14 +53,14 @@ class Leases:
         self._timers = timers
         self._lease_seconds = lease_seconds
         self._siblings: tuple[int, ...] = ()
-        self._ours: Stretch | None = None
-        self._promises: list[_Promise] = []
+        self._ours: Arc | None = None
+        self._fences: list[_Promise] = []
         self._number = 0
         self._asked: dict[int, float] = {}
-        self._asked_for: dict[int, tuple[int, Stretch]] = {}
+        self._asked_for: dict[int, tuple[int, Arc]] = {}
         self._sure_until = float("inf")
         """Until when no other broker can have owned our keys since they were complete here."""
-        self._given: dict[int, tuple[Stretch, float]] = {}
+        self._given: dict[int, tuple[Arc, float]] = {}
         """Broker -> what was promised to it, and until when."""
 
     # --- Our own keys ------------------------------------------------------------------------------------------------
@@ -68,16 +68,16 @@ class Leases:
     def set_siblings(self, siblings: tuple[int, ...], now: float) -> None:
         """Promises of brokers that are siblings no longer are void, but for our own while we were alone."""
         if self._ours is not None and not self._siblings and siblings:
-            self._promises.append(_Promise(self._ours, now + self._lease_seconds, self._me))
+            self._fences.append(_Promise(self._ours, now + self._lease_seconds, self._me))
             self._sure_until = now + self._lease_seconds
         kept = (*siblings, self._me)
-        self._promises = [promise for promise in self._promises if promise.arbiter in kept]
+        self._fences = [promise for promise in self._fences if promise.arbiter in kept]
         changed = siblings[:1] != self._siblings[:1]
         self._siblings = siblings
         if changed:
             self._ask(now)
 
-    def set_ours(self, ours: Stretch | None, now: float) -> None:
+    def set_ours(self, ours: Arc | None, now: float) -> None:
         """The keys that are ours and complete here."""
         if ours == self._ours:
             return
@@ -85,13 +85,13 @@ class Leases:
         if former is None:
             self._sure_until = now + self._lease_seconds
         if not self._siblings and former is not None and (ours is None or not ours.contains(former)):
-            self._promises.append(_Promise(former, now + self._lease_seconds, self._me))
+            self._fences.append(_Promise(former, now + self._lease_seconds, self._me))
         self._ask(now)
 
     def forget(self) -> None:
         """We are in no ring: nothing is ours, whatever was promised."""
         self._ours = None
-        self._promises.clear()
+        self._fences.clear()
         self._asked.clear()
         self._asked_for.clear()
 
@@ -117,19 +117,19 @@ class Leases:
             self._promised(asked_for[1], self._good_until(asked_at, now), sender, now)
         return verdict == Renewal.MINE and sender == self._siblings[0]
 
-    def holds(self, stretch: Stretch, now: float) -> bool:
+    def holds(self, stretch: Arc, now: float) -> bool:
         """Whether all of it is ours beyond doubt at this moment."""
         return self.until(stretch, now) > now
 
-    def until(self, stretch: Stretch, now: float) -> float:
+    def until(self, stretch: Arc, now: float) -> float:
         """Until when it is; `now` when it is not."""
         if not self._siblings:
             return float("inf") if self._ours is not None and self._ours.contains(stretch) else now
-        return max((one.until for one in self._promises if one.stretch.contains(stretch)), default=now)
+        return max((one.until for one in self._fences if one.stretch.contains(stretch)), default=now)
 
-    def scope(self, now: float) -> list[tuple[Stretch, float]]:
+    def scope(self, now: float) -> list[tuple[Arc, float]]:
         """What of our keys, and of those that were ours, may be answered for, and until when."""
-        found = [(one.stretch, one.until) for one in self._promises if one.until > now]
+        found = [(one.stretch, one.until) for one in self._fences if one.until > now]
         if Safeguard.LEASES not in self._safeguards and self._ours is not None:
             return [(self._ours, now + 0.01)]
         if not self._siblings and self._ours is not None:
@@ -138,7 +138,7 @@ class Leases:
 
     # --- Others' keys ------------------------------------------------------------------------------------------------
 
-    def asked(self, sender: int, number: int, stretch: Stretch, own: Stretch | None, now: float) -> None:
+    def asked(self, sender: int, number: int, stretch: Arc, own: Arc | None, now: float) -> None:
         """Another broker asks whether these are still its own."""
         self._given = {one: given for one, given in self._given.items() if given[1] > now}
         verdict = Renewal.YES
@@ -154,13 +154,13 @@ class Leases:
 
     def ask_again(self, now: float) -> None:
         """It is time."""
-        self._promises = [promise for promise in self._promises if promise.until > now]
+        self._fences = [promise for promise in self._fences if promise.until > now]
         self._ask(now)
 
     def validate(self) -> None:
         """Asserts that each promise is by this broker or by one of its siblings."""
         assert self._asked.keys() == self._asked_for.keys()
-        assert all(one.arbiter == self._me or one.arbiter in self._siblings for one in self._promises)
+        assert all(one.arbiter == self._me or one.arbiter in self._siblings for one in self._fences)
 
     # --- Inside ------------------------------------------------------------------------------------------------------
 
@@ -179,14 +179,14 @@ class Leases:
             self._asked_for = {number: it for number, it in self._asked_for.items() if number in self._asked}
             self._effects.append(Tell(first, Renew(self._number, self._ours.after)))
 
-    def _promised(self, stretch: Stretch, until: float, arbiter: int, now: float) -> None:
+    def _promised(self, stretch: Arc, until: float, arbiter: int, now: float) -> None:
         if until <= now:
             return
-        for promise in self._promises:
+        for promise in self._fences:
             if promise.stretch == stretch and promise.arbiter == arbiter:
                 promise.until = max(promise.until, until)
                 return
-        self._promises.append(_Promise(stretch, until, arbiter))
+        self._fences.append(_Promise(stretch, until, arbiter))
 
     def _good_until(self, asked_at: float, now: float) -> float:
         return (asked_at if Safeguard.LEASE_FROM_ASKING in self._safeguards else now) + self._lease_seconds

@@ -1,6 +1,6 @@
 """Every bound and every span of time of the keyed store, each with its reason.
 
-`KvLimits` is handed in with `KeyedConfig`. The constants are what brokers rely on of each other, the wire's bounds and
+`KvLimits` is handed in with `KvConfig`. The constants are what brokers rely on of each other, the wire's bounds and
 the spans that follow from these.
 """
 

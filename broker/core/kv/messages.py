@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Annotated, Any, NamedTuple
 
 from ..effects import Note
-from ..keyspace import RING_SIZE, Stretch
+from ..keyspace import RING_SIZE, Arc
 from ..messages import (
     ANYTHING,
     IDENTIFIER,
@@ -44,7 +44,7 @@ __all__ = [
     "Fetch",
     "Granted",
     "Item",
-    "KeyedEffect",
+    "KvEffect",
     "Lease",
     "Name",
     "Offer",
@@ -67,7 +67,7 @@ __all__ = [
     "Unplaced",
     "Verdict",
     "View",
-    "Walk",
+    "Lookup",
     "item_bytes",
     "pages",
 ]
@@ -199,7 +199,7 @@ class Removed:
 
 
 @dataclass(slots=True)
-class Walk:
+class Lookup:
     """Inside a store: a broadcast did not reach all brokers, so these set out along the ring."""
 
     ticket: int
@@ -217,7 +217,7 @@ class SetOut:
     items: list[Item]
 
 
-KeyedEffect = Tell | Route | Placed | Unplaced | Added | Removed | SetOut | Walk | Note
+KvEffect = Tell | Route | Placed | Unplaced | Added | Removed | SetOut | Lookup | Note
 
 
 # --- Items on the wire ------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ class Put:
         low, high = self.items[0].low, self.items[0].high
         if any(item.low != low or item.high != high for item in self.items):
             return "its items have different segments"
-        segment = Stretch((low - 1) % RING_SIZE, high)
+        segment = Arc((low - 1) % RING_SIZE, high)
         if not (segment.covers(self.start) and segment.covers(self.until)):
             return "it starts or ends outside the segment of its items"
         if (self.until - low) % RING_SIZE < (self.start - low) % RING_SIZE:

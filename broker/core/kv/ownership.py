@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..keyspace import Stretch, in_arc
+from ..keyspace import Arc, in_arc
 from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import Timers
 from .items import Items
@@ -40,8 +40,8 @@ from .limits import (
     SETTLE_SECONDS_MAX,
     SILENT_SECONDS,
 )
-from .messages import Fetch, KeyedEffect, Tell, Verdict, View
-from .replication import Comers, Replicas, is_covered
+from .messages import Fetch, KvEffect, Tell, Verdict, View
+from .replication import Claimants, Replicas, is_covered
 
 __all__ = [
     "Former",
@@ -52,9 +52,9 @@ __all__ = [
 
 @dataclass(slots=True)
 class _Lost:
-    stretch: Stretch
+    stretch: Arc
     until: float
-    comers: Comers = field(default_factory=Comers)
+    claimants: Claimants = field(default_factory=Claimants)
 
 
 class Former:
@@ -65,7 +65,7 @@ class Former:
         self._safeguards = safeguards
         self._lost: list[_Lost] = []
 
-    def add(self, stretch: Stretch, now: float) -> None:
+    def add(self, stretch: Arc, now: float) -> None:
         """These were ours until now, or would be."""
         self._lost.append(_Lost(stretch, now + FORMER_SECONDS))
 
@@ -73,28 +73,28 @@ class Former:
         """We are in no ring: whatever was ours may have been another broker's."""
         self._lost.clear()
 
-    def came(self, asker: int, stretch: Stretch, now: float) -> None:
+    def came(self, asker: int, stretch: Arc, now: float) -> None:
         """Another broker gains these keys."""
         if Safeguard.HANDED_OFF_ONCE not in self._safeguards:
             return
         for lost in self._lost:
             if lost.stretch.overlaps(stretch):
-                lost.comers.came(asker, now + self._lease_seconds)
+                lost.claimants.came(asker, now + self._lease_seconds)
 
-    def whole(self, asker: int | None, now: float) -> list[Stretch]:
+    def whole(self, asker: int | None, now: float) -> list[Arc]:
         """What of it is whole for this broker; None: for ourselves."""
         asker = asker if Safeguard.HANDED_OFF_FOR_CLAIMANT in self._safeguards else None
         self._lost = [lost for lost in self._lost if lost.until > now]
-        return [lost.stretch for lost in self._lost if lost.comers.leave_whole_for(asker, now)]
+        return [lost.stretch for lost in self._lost if lost.claimants.leave_whole_for(asker, now)]
 
 
 @dataclass(slots=True)
 class Piece:
     """A part of our arc, gained at one time."""
 
-    stretch: Stretch
+    stretch: Arc
     """What of it is still ours."""
-    gained: Stretch
+    gained: Arc
     """What it was at first, and is fetched: a broker that got a part of it since may come to us for it."""
     gained_at: float
     settle_at: float
@@ -135,7 +135,7 @@ class Ownership:
         linked: dict[int, None],
         items: Items,
         replicas: Replicas,
-        effects: list[KeyedEffect],
+        effects: list[KvEffect],
         timers: Timers,
         lease_seconds: float,
     ) -> None:
@@ -162,28 +162,28 @@ class Ownership:
     # --- What is ours ------------------------------------------------------------------------------------------------
 
     @property
-    def own(self) -> Stretch | None:
+    def own(self) -> Arc | None:
         """All of our keys, ready or not."""
-        return Stretch(self.pieces[-1].stretch.after, self._me) if self.pieces else None
+        return Arc(self.pieces[-1].stretch.after, self._me) if self.pieces else None
 
     @property
-    def ready(self) -> Stretch | None:
+    def ready(self) -> Arc | None:
         """Those that are complete here."""
         after = None
         for piece in self.pieces:
             if not piece.ready:
                 break
             after = piece.stretch.after
-        return None if after is None else Stretch(after, self._me)
+        return None if after is None else Arc(after, self._me)
 
-    def confirm_from(self, stretch: Stretch) -> float:
+    def confirm_from(self, stretch: Arc) -> float:
         """From when on writes in it may be confirmed; infinity when that is not known yet."""
         own = self.own
         if own is None or not own.contains(stretch):
             return float("inf")
         return max(piece.confirm_from for piece in self.pieces if piece.stretch.overlaps(stretch))
 
-    def unready(self, stretch: Stretch, now: float) -> int | None:
+    def unready(self, stretch: Arc, now: float) -> int | None:
         """How much hope there is for the part of it that we are still fetching; None: there is none to fetch."""
         fetching = [
             piece.hopes(now)
@@ -192,11 +192,11 @@ class Ownership:
         ]
         return max(fetching, default=None)
 
-    def whole_for(self, asker: int | None, now: float) -> list[Stretch]:
+    def whole_for(self, asker: int | None, now: float) -> list[Arc]:
         """What there is a whole copy of here, or was a moment ago, though it is not ours; None: for ourselves."""
         return [*self._replicas.whole(asker, now), *self.former.whole(asker, now)]
 
-    def fingerprint(self, stretch: Stretch) -> tuple[int, int]:
+    def fingerprint(self, stretch: Arc) -> tuple[int, int]:
         """Count and digest of what is here of a stretch."""
         tally = self._items.tally(stretch)
         return tally.count, tally.digest
@@ -310,17 +310,17 @@ class Ownership:
             self.pieces, self._lost = [], []
             self.former.clear()
         elif own is None:
-            self._gain(Stretch(front, self._me), now)
-        elif Stretch(front, self._me).size > own.size:
-            self._gain(Stretch(front, own.after), now)
-        elif Stretch(front, self._me).size < own.size:
-            self._lose(Stretch(front, self._me), now)
+            self._gain(Arc(front, self._me), now)
+        elif Arc(front, self._me).size > own.size:
+            self._gain(Arc(front, own.after), now)
+        elif Arc(front, self._me).size < own.size:
+            self._lose(Arc(front, self._me), now)
 
-    def _gain(self, stretch: Stretch, now: float) -> None:
+    def _gain(self, stretch: Arc, now: float) -> None:
         self.pieces.append(self._gained(stretch, now))
         self.changed = True
 
-    def _gained(self, stretch: Stretch, now: float) -> Piece:
+    def _gained(self, stretch: Arc, now: float) -> Piece:
         has_copy = self._has_copy(stretch, now)
         patience = PROMOTE_WAIT_SECONDS if has_copy else SETTLE_SECONDS
         piece = Piece(stretch, stretch, now, now + patience, has_copy, not self.view.siblings, again_at=now)
@@ -328,19 +328,19 @@ class Ownership:
             self._make_ready(piece, now)
         return piece
 
-    def _has_copy(self, stretch: Stretch, now: float) -> bool:
+    def _has_copy(self, stretch: Arc, now: float) -> bool:
         return is_covered(stretch, self.whole_for(None, now))
 
-    def _lose(self, kept: Stretch, now: float) -> None:
+    def _lose(self, kept: Arc, now: float) -> None:
         for piece in self.pieces:
             if piece.ready and not kept.contains(piece.stretch):
                 last = kept.after if kept.overlaps(piece.stretch) else piece.stretch.last
-                self.former.add(Stretch(piece.stretch.after, last), now)
+                self.former.add(Arc(piece.stretch.after, last), now)
             elif not piece.ready and not piece.alone and not kept.overlaps(piece.stretch):
                 self._lost.append(piece)
         self.pieces = [piece for piece in self.pieces if kept.overlaps(piece.stretch)]
         outermost = self.pieces[-1]
-        outermost.stretch = Stretch(kept.after, outermost.stretch.last)
+        outermost.stretch = Arc(kept.after, outermost.stretch.last)
         if outermost.alone:
             outermost.gained = outermost.stretch
         self.changed = True

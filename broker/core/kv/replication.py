@@ -1,6 +1,6 @@
 """Replicates keys: which siblings acknowledged each in-flight write, their copies of ours, and ours of others'.
 
-At the owner there are `Pendings` and `Siblings`, at a sibling `Replicas`.
+At the owner there are `WritesInFlight` and `Siblings`, at a sibling `Replicas`.
 
 A replica is *whole* once all pages of a stream from its owner came; from then on
 the owner's writes keep it so, as long as the link lasts. While it is whole the broker asks, four times a lease, whether
@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..keyspace import RING_SIZE, Stretch
+from ..keyspace import RING_SIZE, Arc
 from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import Timers
 from .items import Items, Merged
@@ -32,12 +32,12 @@ from .limits import (
     REFUSED_SECONDS,
     KvLimits,
 )
-from .messages import Check, Copied, Copy, CopyVerdict, Item, KeyedEffect, Lease, Name, Offer, Stream, Tell, pages
+from .messages import Check, Copied, Copy, CopyVerdict, Item, KvEffect, Lease, Name, Offer, Stream, Tell, pages
 
 __all__ = [
-    "Comers",
+    "Claimants",
     "Pending",
-    "Pendings",
+    "WritesInFlight",
     "Replica",
     "Replicas",
     "Siblings",
@@ -56,13 +56,13 @@ class Pending:
     origin: int
     ticket: int
     part: int
-    stretch: Stretch
+    stretch: Arc
     items: Sequence[Item]
     waiting: dict[int, None] = field(default_factory=dict)
     """Siblings that have not acknowledged it."""
 
 
-class Pendings:
+class WritesInFlight:
     """Tracks which siblings have acknowledged each in-flight write."""
 
     def __init__(self, limits: KvLimits = DEFAULT_LIMITS) -> None:
@@ -77,7 +77,7 @@ class Pendings:
         """How many."""
         return len(self._by_number)
 
-    def begin(self, origin: int, ticket: int, part: int, stretch: Stretch, items: Sequence[Item]) -> Pending | None:
+    def begin(self, origin: int, ticket: int, part: int, stretch: Arc, items: Sequence[Item]) -> Pending | None:
         """A new one; None when it is here already, or when there are too many."""
         key = (origin, ticket, part, stretch.after)
         former = self._by_put.get(key)
@@ -139,7 +139,7 @@ class Pendings:
 
 
 @dataclass(slots=True)
-class Comers:
+class Claimants:
     """Who came for some keys."""
 
     askers: dict[int, None] = field(default_factory=dict)
@@ -176,7 +176,7 @@ OUR_TALLY = -1
 
 @dataclass(slots=True)
 class _Stream:
-    piece: Stretch
+    piece: Arc
     names: deque[Name]
     first: bool = True
     last_sequence: int | None = None
@@ -189,7 +189,7 @@ class _Sibling:
     sequence: int = 0
     copied: int = 0
     stream: _Stream | None = None
-    synced: Stretch | None = None
+    synced: Arc | None = None
     refused: bool = False
     again_at: float = 0.0
     """Once refused, not before."""
@@ -208,22 +208,22 @@ class Siblings:
         me: int,
         items: Items,
         linked: dict[int, None],
-        pendings: Pendings,
-        effects: list[KeyedEffect],
+        writes_in_flight: WritesInFlight,
+        effects: list[KvEffect],
         timers: Timers,
         limits: KvLimits = DEFAULT_LIMITS,
         safeguards: frozenset[Safeguard] = SAFEGUARDS,
     ) -> None:
         self._safeguards = safeguards
         self._me = me
-        self._pendings = pendings
+        self._writes_in_flight = writes_in_flight
         self._items = items
         self._linked = linked
         self._effects = effects
         self._timers = timers
         self._limits = limits
         self._present: dict[int, _Sibling] = {}
-        self._ours: Stretch | None = None
+        self._ours: Arc | None = None
         self.grants: dict[int, float] = {}
         """Broker -> until when it may answer for keys of ours."""
         self.streams = 0
@@ -236,7 +236,7 @@ class Siblings:
         self._present = {one: self._present.get(one) or _Sibling(one) for one in identifiers}
         self._set_timer()
 
-    def set_ours(self, ours: Stretch | None, now: float) -> None:
+    def set_ours(self, ours: Arc | None, now: float) -> None:
         """The keys that are ours and complete here."""
         if ours == self._ours:
             return
@@ -299,7 +299,7 @@ class Siblings:
             while stream.in_flight and stream.in_flight[0] <= sequence:
                 stream.in_flight.popleft()
             if stream.last_sequence is not None and sequence >= stream.last_sequence:
-                self._synced(sibling, Stretch(stream.piece.after, self._me), now)
+                self._synced(sibling, Arc(stream.piece.after, self._me), now)
         if sibling.check_sequence == sequence:
             self._compared(sibling, verdict == CopyVerdict.DIFFERENT, now)
         self._go_on(sibling, now)
@@ -307,7 +307,7 @@ class Siblings:
 
     # --- Grants ------------------------------------------------------------------------------------------------------
 
-    def granted(self, sender: int, now: float, until: float) -> Stretch | None:
+    def granted(self, sender: int, now: float, until: float) -> Arc | None:
         """The sibling asks whether it may go on: the keys it may answer for until then, or None."""
         sibling = self._present.get(sender)
         if sibling is None or sibling.synced is None or self._ours is None or until <= now:
@@ -380,12 +380,12 @@ class Siblings:
         if sibling.stream is None:
             if sibling.synced is None:
                 sibling.refused = False
-                for items, waiting in self._pendings.waiting_for(sibling.identifier):
+                for items, waiting in self._writes_in_flight.waiting_for(sibling.identifier):
                     self._copy(sibling, items)
                     sibling.awaited.append((sibling.sequence, waiting))
                 self._begin(sibling, self._ours)
             elif not sibling.synced.contains(self._ours):
-                self._begin(sibling, Stretch(self._ours.after, sibling.synced.after))
+                self._begin(sibling, Arc(self._ours.after, sibling.synced.after))
             else:
                 return
         stream = sibling.stream
@@ -402,7 +402,7 @@ class Siblings:
             if last:
                 stream.last_sequence = sibling.sequence
 
-    def _synced(self, sibling: _Sibling, arc: Stretch, now: float) -> None:
+    def _synced(self, sibling: _Sibling, arc: Arc, now: float) -> None:
         sibling.stream = None
         sibling.synced = arc
         sibling.check_at = now + self._limits.check_seconds
@@ -411,7 +411,7 @@ class Siblings:
             self._check(sibling, now)
         self._set_timer()
 
-    def _begin(self, sibling: _Sibling, piece: Stretch) -> None:
+    def _begin(self, sibling: _Sibling, piece: Arc) -> None:
         self.streams += 1
         sibling.differences = 0
         names = self._items.touching(piece) if Safeguard.TOP_UP in self._safeguards else ()
@@ -463,7 +463,7 @@ def remember(asked: dict[int, float], number: int, now: float) -> None:
         del asked[next(iter(asked))]
 
 
-def is_covered(stretch: Stretch, pieces: Iterable[Stretch]) -> bool:
+def is_covered(stretch: Arc, pieces: Iterable[Arc]) -> bool:
     """Whether the pieces together cover all of a stretch."""
     held = list(pieces)
     if any(piece.size == RING_SIZE for piece in held):
@@ -473,7 +473,7 @@ def is_covered(stretch: Stretch, pieces: Iterable[Stretch]) -> bool:
         fitting = next((piece for piece in held if piece.covers(last)), None)
         if fitting is None:
             return False
-        left -= Stretch(fitting.after, last).size
+        left -= Arc(fitting.after, last).size
         last = fitting.after
     return True
 
@@ -484,9 +484,9 @@ class Replica:
 
     owner: int
     heard_at: float
-    arc: Stretch | None = None
+    arc: Arc | None = None
     """Whole for these keys; None before the first stream has ended."""
-    piece: Stretch | None = None
+    piece: Arc | None = None
     """The stream under way."""
     seen: dict[Name, None] = field(default_factory=dict)
     offers: list[Name] = field(default_factory=list)
@@ -497,11 +497,11 @@ class Replica:
     number: int = 0
     asked: dict[int, float] = field(default_factory=dict)
     ask_at: float = float("inf")
-    granted: Stretch | None = None
+    granted: Arc | None = None
     until: float = 0.0
     left_out: bool = False
     """The owner goes on without us as soon as the grant is over, or may have done so: the copy is whole no longer."""
-    comers: Comers = field(default_factory=Comers)
+    claimants: Claimants = field(default_factory=Claimants)
     closed_until: float = 0.0
 
 
@@ -512,7 +512,7 @@ class Replicas:
         self,
         items: Items,
         linked: dict[int, None],
-        effects: list[KeyedEffect],
+        effects: list[KvEffect],
         timers: Timers,
         lease_seconds: float,
         limits: KvLimits = DEFAULT_LIMITS,
@@ -537,7 +537,7 @@ class Replicas:
         """A page of everything. Whether the replica is whole with it."""
         sequence, first, last, items = page.sequence, page.first, page.last, page.items
         replica = self._replica(sender, sequence, now)
-        piece = Stretch(page.after, page.upto)
+        piece = Arc(page.after, page.upto)
         if replica is None or (not first and replica.piece != piece) or not self._fits(replica, piece):
             self._answer(sender, sequence, CopyVerdict.REFUSED)
             return False
@@ -547,7 +547,7 @@ class Replicas:
         if last:
             self._offer(replica, piece)
             replica.piece, replica.seen, replica.offers = None, {}, []
-            former, replica.arc = replica.arc, Stretch(piece.after, sender)
+            former, replica.arc = replica.arc, Arc(piece.after, sender)
             self.shrunk = self.shrunk or (former is not None and not replica.arc.contains(former))
             replica.fresh = True
             self._items.watch(sender, replica.arc)
@@ -574,7 +574,7 @@ class Replicas:
             self._end_stream(replica)  # it compares only when it is not sending
         if replica is not None and replica.arc is not None:
             replica.heard_at = now
-            arc = Stretch(after, sender)
+            arc = Arc(after, sender)
             if replica.arc.contains(arc):
                 self.shrunk = self.shrunk or replica.arc != arc
                 replica.arc = arc
@@ -595,13 +595,13 @@ class Replicas:
             replica.left_out = True
             self._stop(replica)
             return
-        arc = Stretch(after, sender)
+        arc = Arc(after, sender)
         if replica.arc.contains(arc):
             replica.heard_at = now
             replica.granted = arc
             replica.until = max(replica.until, self._good_until(asked_at, now, min(seconds, self._lease_seconds)))
             if replica.until > now:
-                replica.left_out, replica.comers = False, Comers()
+                replica.left_out, replica.claimants = False, Claimants()
 
     # --- From the caller ---------------------------------------------------------------------------------------------
 
@@ -616,17 +616,17 @@ class Replicas:
             replica.asked.clear()
             self._set_timer(replica)
 
-    def close(self, stretch: Stretch, but: int, now: float) -> None:
+    def close(self, stretch: Arc, but: int, now: float) -> None:
         """Another broker has copied these keys from here: no more writes of their former owners, for a while."""
         for replica in self.held.values():
             if replica.owner != but and replica.arc is not None and replica.arc.overlaps(stretch):
                 replica.closed_until = now + 2 * self._lease_seconds
-                replica.comers.came(but, now + self._lease_seconds)
+                replica.claimants.came(but, now + self._lease_seconds)
                 self._stop(replica)
                 if replica.owner in self._linked and replica.sequence:  # should it be alive, it begins anew later
                     self._answer(replica.owner, replica.sequence, CopyVerdict.REFUSED)
 
-    def alive(self, stretch: Stretch, but: int, now: float) -> bool:
+    def alive(self, stretch: Arc, but: int, now: float) -> bool:
         """Whether an owner of some of these keys is linked and let us answer for them a moment ago."""
         return any(
             replica.fresh and replica.until > now and replica.owner in self._linked
@@ -648,7 +648,7 @@ class Replicas:
             self._items.watch(replica.owner, None)
             self.link_new(replica.owner)
 
-    def whole(self, asker: int | None, now: float) -> list[Stretch]:
+    def whole(self, asker: int | None, now: float) -> list[Arc]:
         """What there is a whole copy of here, or was a moment ago, for this broker to take keys over with; None: us."""
         asker = asker if Safeguard.COPY_FOR_CLAIMANT in self.safeguards else None
         return [
@@ -657,10 +657,10 @@ class Replicas:
             if replica.arc is not None
             and replica.until > now - PROMOTE_SECONDS
             and not replica.left_out
-            and replica.comers.leave_whole_for(asker, now)
+            and replica.claimants.leave_whole_for(asker, now)
         ]
 
-    def scope(self, now: float) -> list[tuple[Stretch, float]]:
+    def scope(self, now: float) -> list[tuple[Arc, float]]:
         """What may be answered for, and until when."""
         if Safeguard.LEASES not in self.safeguards:
             return [(one.granted, now + 0.01) for one in self.held.values() if one.granted is not None]
@@ -674,7 +674,7 @@ class Replicas:
         """Owners whose copies here are whole and kept so, and whose writes are taken in."""
         return [one for one, replica in self.held.items() if replica.fresh and now >= replica.closed_until]
 
-    def arcs(self) -> list[Stretch]:
+    def arcs(self) -> list[Arc]:
         """Everything that is held for other brokers, whole or on its way."""
         found = [replica.arc for replica in self.held.values() if replica.arc is not None]
         return found + [replica.piece for replica in self.held.values() if replica.piece is not None]
@@ -721,7 +721,7 @@ class Replicas:
         replica.heard_at = now
         return replica
 
-    def _fits(self, replica: Replica, piece: Stretch) -> bool:
+    def _fits(self, replica: Replica, piece: Arc) -> bool:
         if piece.last == replica.owner:
             return True
         return replica.fresh and replica.arc is not None and replica.arc.after == piece.last
@@ -745,7 +745,7 @@ class Replicas:
         else:
             self._effects.append(Tell(replica.owner, Offer([self._items.table[name]])))
 
-    def _offer(self, replica: Replica, piece: Stretch) -> None:
+    def _offer(self, replica: Replica, piece: Arc) -> None:
         """What lies here and was not sent, or is newer here."""
         table = self._items.table
         newer = [table[name] for name in dict.fromkeys(replica.offers) if name in table]

@@ -7,11 +7,11 @@ from typing import Any
 
 from headgate.protocol.errors import LocalError
 
-from ..keyspace import NOTHING, Scope, Stretch
+from ..keyspace import NOTHING, Arc, Scope
 from ..safeguards import Safeguard
 from ..timers import Timers
 from .broadcast import Broadcasts
-from .config import KeyedConfig, KeyedStatistics
+from .config import KvConfig, KvStatistics
 from .handover import Fetches, Handover
 from .items import Items
 from .leases import Leases
@@ -24,8 +24,9 @@ from .messages import (
     Fetch,
     Granted,
     Item,
-    KeyedEffect,
+    KvEffect,
     Lease,
+    Lookup,
     Name,
     Offer,
     Page,
@@ -42,37 +43,36 @@ from .messages import (
     Told,
     Unplaced,
     View,
-    Walk,
     item_bytes,
 )
 from .ownership import Ownership
-from .replication import Pendings, Replicas, Siblings
-from .writes import Homeward, Puts, Writes
+from .replication import Replicas, Siblings, WritesInFlight
+from .writes import Orphans, Puts, Writes
 
-__all__ = ["Keyed", "KeyedConfig", "KeyedStatistics"]
+__all__ = ["KvStore", "KvConfig", "KvStatistics"]
 
 
-class Keyed:
+class KvStore:
     """One broker's store. Its parts append to one list what they have to say; `_carry_on` passes it on."""
 
-    def __init__(self, me: int, config: KeyedConfig, now: float, timers: Timers | None = None) -> None:
+    def __init__(self, me: int, config: KvConfig, now: float, timers: Timers | None = None) -> None:
         self.me = me
         self.config = config
-        self.effects: list[KeyedEffect] = []
+        self.effects: list[KvEffect] = []
         self.timers = timers = Timers() if timers is None else timers
         self.linked: dict[int, None] = {}
-        self._said: list[KeyedEffect] = []
+        self._said: list[KvEffect] = []
         said, lease, limits, rules = self._said, config.lease_seconds, config.limits, config.safeguards
         self.items = Items(said, timers, limits)
         self.puts = Puts(said, timers, config.life if Safeguard.TICKETS_OF_A_LIFE in rules else 0, limits)
-        self.homeward = Homeward(self.items, self.puts, timers, limits)
+        self.orphans = Orphans(self.items, self.puts, timers, limits)
         self.replicas = Replicas(self.items, self.linked, said, timers, lease, limits, rules)
         self.leases = Leases(me, self.linked, said, timers, lease, rules)
         self.fetches = Fetches(self.items, said, limits)
         self.ownership = Ownership(me, self.linked, self.items, self.replicas, said, timers, lease)
         self.handover = Handover(me, self.replicas, self.ownership, self.fetches)
-        self.pendings = Pendings(limits)
-        self.siblings = Siblings(me, self.items, self.linked, self.pendings, said, timers, limits, rules)
+        self.writes_in_flight = WritesInFlight(limits)
+        self.siblings = Siblings(me, self.items, self.linked, self.writes_in_flight, said, timers, limits, rules)
         self.broadcasts = Broadcasts(me, self.items, self.linked, said, timers, limits, config.mesh_brokers)
         self.writes = Writes(
             me,
@@ -80,7 +80,7 @@ class Keyed:
             self.ownership,
             self.leases,
             self.siblings,
-            self.pendings,
+            self.writes_in_flight,
             self.broadcasts,
             said,
             timers,
@@ -112,7 +112,7 @@ class Keyed:
             "ownership": self.ownership.go_on,
             "siblings": self.siblings.go_on,
             "puts": self.puts.go_on,
-            "orphans": lambda now: self.homeward.look_through(self._concerns(), self.ownership.view.serving, now),
+            "orphans": lambda now: self.orphans.look_through(self._concerns(), self.ownership.view.serving, now),
             "confirm": self.writes.confirm,
             "broadcasts": self.broadcasts.go_on,
         }
@@ -152,7 +152,7 @@ class Keyed:
             self.leases.forget()
         self.leases.set_siblings(siblings, now)
         self.siblings.set_siblings(siblings)
-        self.pendings.set_siblings(siblings)
+        self.writes_in_flight.set_siblings(siblings)
         self.ownership.set_view(view, now)
         self._refresh(now)
         self._carry_on(now)
@@ -212,9 +212,9 @@ class Keyed:
         self._scope = self._last_scope = scope
         return scope
 
-    def statistics(self) -> KeyedStatistics:
+    def statistics(self) -> KvStatistics:
         """A snapshot."""
-        return KeyedStatistics(
+        return KvStatistics(
             items=len(self.items),
             tombstones=self.items.tombstones,
             own=self.ownership.own,
@@ -223,8 +223,8 @@ class Keyed:
             replicas=tuple(self.replicas.held),
             puts_waiting=len(self.puts),
             puts_resent=self.puts.resent,
-            puts_unconfirmed=len(self.pendings),
-            puts_dropped=self.pendings.dropped,
+            puts_unconfirmed=len(self.writes_in_flight),
+            puts_dropped=self.writes_in_flight.dropped,
             streams=self.siblings.streams,
             differences=self.siblings.differences,
             offered=self.replicas.offered,
@@ -235,7 +235,7 @@ class Keyed:
     def validate(self) -> None:
         """Asserts that every part is sound, and that nothing is left unsaid."""
         parts = (self.items, self.puts, self.broadcasts, self.replicas, self.leases, self.ownership)
-        for part in (*parts, self.pendings, self.siblings):
+        for part in (*parts, self.writes_in_flight, self.siblings):
             part.validate()
         assert not self.items.news and not self._said
         assert not self.ownership.changed
@@ -295,7 +295,7 @@ class Keyed:
     # --- Leases ------------------------------------------------------------------------------------------------------
 
     def _renew(self, sender: int, renew: Renew, now: float) -> None:
-        self.leases.asked(sender, renew.number, Stretch(renew.after, sender), self.ownership.own, now)
+        self.leases.asked(sender, renew.number, Arc(renew.after, sender), self.ownership.own, now)
 
     def _renewed(self, sender: int, renewed: Renewed, now: float) -> None:
         if self.leases.renewed(sender, renewed.number, renewed.verdict, now):
@@ -322,17 +322,17 @@ class Keyed:
                     self.writes.put(self.me, part.ticket, part.part, part.start, part.until, 0, part.items, now)
                 elif isinstance(event, Tell) and event.identifier == self.me:
                     self._stored(event.message)  # the one thing a broker says to itself
-                elif isinstance(event, Walk):
+                elif isinstance(event, Lookup):
                     self.puts.begin(event.items, now, event.ticket)
-                elif isinstance(event, Placed | Unplaced) and self.homeward.owns(event.ticket):
-                    self.homeward.answered(event.ticket, isinstance(event, Placed), self._concerns())
+                elif isinstance(event, Placed | Unplaced) and self.orphans.owns(event.ticket):
+                    self.orphans.answered(event.ticket, isinstance(event, Placed), self._concerns())
                 else:
                     self.effects.append(event)
             said.clear()
             self.writes.spread()
             if self.replicas.shrunk:
                 self.replicas.shrunk = False
-                self.homeward.changed(now)
+                self.orphans.changed(now)
             if self.ownership.changed:
                 self._refresh(now)
             if not said:
@@ -364,10 +364,10 @@ class Keyed:
         ready = self.ownership.ready
         self.leases.set_ours(ready, now)
         self.siblings.set_ours(ready, now)
-        self.homeward.changed(now)
+        self.orphans.changed(now)
         self._scope = None
         self.writes.confirm(now)
 
-    def _concerns(self) -> list[Stretch]:
+    def _concerns(self) -> list[Arc]:
         own = self.ownership.own
         return [*self.replicas.arcs(), *([] if own is None else [own])]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..keyspace import RING_SIZE, Stretch, distance
+from ..keyspace import RING_SIZE, Arc, distance
 from ..timers import Timers
 from .broadcast import Broadcasts
 from .items import Items
@@ -28,12 +28,12 @@ from .limits import (
     TICKETS_MAX,
     KvLimits,
 )
-from .messages import Item, KeyedEffect, Placed, Put, Route, SetOut, Stored, Tell, Unplaced, pages
+from .messages import Item, KvEffect, Placed, Put, Route, SetOut, Stored, Tell, Unplaced, pages
 from .ownership import Ownership
-from .replication import Pending, Pendings, Siblings
+from .replication import Pending, Siblings, WritesInFlight
 
 __all__ = [
-    "Homeward",
+    "Orphans",
     "Part",
     "Puts",
     "Writes",
@@ -99,7 +99,7 @@ class Puts:
     """Tracks the puts of this broker: each part sets out (`SetOut`), and again, until it is covered or given up."""
 
     def __init__(
-        self, effects: list[KeyedEffect], timers: Timers, life: int = 0, limits: KvLimits = DEFAULT_LIMITS
+        self, effects: list[KvEffect], timers: Timers, life: int = 0, limits: KvLimits = DEFAULT_LIMITS
     ) -> None:
         self._effects = effects
         self._timers = timers
@@ -199,7 +199,7 @@ class Puts:
 # be answered from here.
 
 
-class Homeward:
+class Orphans:
     """Brings orphaned items to their owners. `concerns` are the arcs that we own, or hold for others."""
 
     def __init__(self, items: Items, puts: Puts, timers: Timers, limits: KvLimits = DEFAULT_LIMITS) -> None:
@@ -222,14 +222,14 @@ class Homeward:
         """Whether a put is one of these."""
         return ticket in self._under_way
 
-    def answered(self, ticket: int, placed: bool, concerns: list[Stretch]) -> None:
+    def answered(self, ticket: int, placed: bool, concerns: list[Arc]) -> None:
         """One of these puts was answered."""
         items = self._under_way.pop(ticket)
         for item in items:
             if placed and self._items.table.get(item.name) == item and not _touches(item, concerns):
                 self._items.remove(item.name)
 
-    def look_through(self, concerns: list[Stretch], serving: bool, now: float) -> None:
+    def look_through(self, concerns: list[Arc], serving: bool, now: float) -> None:
         """It is time to look through the items."""
         homeless = [item for item in self._items.table.values() if not _touches(item, concerns)]
         living = [item for item in homeless if item.value is not None]
@@ -245,7 +245,7 @@ class Homeward:
             self._under_way[self._puts.begin(turn, now)] = turn
 
 
-def _touches(item: Item, stretches: list[Stretch]) -> bool:
+def _touches(item: Item, stretches: list[Arc]) -> bool:
     return any(stretch.touches(item.low, item.high) for stretch in stretches)
 
 
@@ -259,9 +259,9 @@ class Writes:
         ownership: Ownership,
         leases: Leases,
         siblings: Siblings,
-        pendings: Pendings,
+        writes_in_flight: WritesInFlight,
         broadcasts: Broadcasts,
-        effects: list[KeyedEffect],
+        effects: list[KvEffect],
         timers: Timers,
         limits: KvLimits = DEFAULT_LIMITS,
     ) -> None:
@@ -271,7 +271,7 @@ class Writes:
         self._leases = leases
         self._limits = limits
         self._siblings = siblings
-        self._pendings = pendings
+        self._writes_in_flight = writes_in_flight
         self._broadcasts = broadcasts
         self._effects = effects
         self._timers = timers
@@ -289,8 +289,8 @@ class Writes:
         sent, room = self._store(items, now)
         pending = None
         if room:
-            stretch = Stretch((start - 1) % RING_SIZE, last)
-            pending = self._pendings.begin(origin, ticket, part, stretch, items)
+            stretch = Arc((start - 1) % RING_SIZE, last)
+            pending = self._writes_in_flight.begin(origin, ticket, part, stretch, items)
         if pending is not None:
             pending.waiting = dict.fromkeys(self._siblings.wait_for(items, sent, pending.number))
             self._confirm_one(pending, now)
@@ -313,14 +313,14 @@ class Writes:
     def copied(self, sender: int, sequence: int, verdict: int, now: float) -> None:
         """A sibling acknowledges."""
         for number in self._siblings.copied(sender, sequence, verdict, now):
-            pending = self._pendings.acknowledge(number, sender)
+            pending = self._writes_in_flight.acknowledge(number, sender)
             if pending is not None:
                 self._confirm_one(pending, now)
 
     def confirm(self, now: float) -> None:
         """Look at all again that siblings have acknowledged."""
         self._timers.at("confirm", float("inf"))
-        for pending in self._pendings.acknowledged():
+        for pending in self._writes_in_flight.acknowledged():
             self._confirm_one(pending, now)
 
     def _store(self, items: Sequence[Item], now: float) -> tuple[bool, bool]:
@@ -339,7 +339,7 @@ class Writes:
         if hops >= PUT_HOPS_MAX:
             return  # the origin sends it again, when the ring may have settled
         handed, after = self._ownership.handed, self._ownership.view.after
-        if handed is not None and Stretch(after, handed[0]).covers(start):
+        if handed is not None and Arc(after, handed[0]).covers(start):
             self._effects.append(Tell(handed[0], put))
         else:
             self._effects.append(Route(start, put))
@@ -348,7 +348,7 @@ class Writes:
         """Answer it, when all of the rules say so."""
         own = self._ownership.own
         if own is None or not own.contains(pending.stretch):
-            self._pendings.end(pending)
+            self._writes_in_flight.end(pending)
             return
         if pending.waiting:
             return
@@ -356,7 +356,7 @@ class Writes:
         if now < earliest:
             self._timers.at("confirm", min(self._timers.when("confirm"), earliest))
         elif self._leases.holds(pending.stretch, now):
-            self._pendings.end(pending)
+            self._writes_in_flight.end(pending)
             stretch = pending.stretch
             stored = Stored(pending.origin, pending.ticket, pending.part, stretch.first, stretch.last)
             self._effects.append(Tell(pending.origin, stored))

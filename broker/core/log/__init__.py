@@ -7,11 +7,11 @@ beginning of the longer one, and the broker that has the most has everything. Wr
 producer does, to another log.
 
     Log            appends, the disk's answers, and who waits for a high watermark; `HeldLog` is one log that is here
-    Copies         the leader's side of replication: sends rows to k - 1 siblings, and counts what they have
-    Holder         the follower's side: appends rows of other brokers' logs; `CannotCopy` is its word for a full disk
+    Leader         the leader's side of replication: sends rows to k - 1 siblings, and counts what they have
+    Follower       the follower's side: appends rows of other brokers' logs; `CannotCopy` is its word for a full disk
     Producers      the last number of each producer, so that a batch that comes again is recognised; `ProducerLists`
                    gathers the same of a whole job from all brokers
-    Tails, Claims  reconcile: which of two rows of one batch stays when brokers meet again
+    Reconciler     which of two rows of one batch stays when brokers meet again; it asks others by `Claims`
     LogReading     READ_LOG of a client
     Retention      trims the beginning of a log, by its stream's settings
 
@@ -19,7 +19,7 @@ producer does, to another log.
 k disks have it. A row that may be taken back is not read (`HeldLog.readable`). The disk is asked by effects (`Append`,
 `CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets; after `NotStored` whatever was pending
 has failed, and after a failure that leaves open what the disk holds the broker stops (`Halt`). What our disk has of our
-own logs is taken out with `Log.take_landed`; `Node._after_log` hands those rows to `Copies.landed`. `shortage` says in
+own logs is taken out with `Log.take_landed`; `Node._after_log` hands those rows to `Leader.landed`. `shortage` says in
 words which disks are missing.
 
 **Timers.** `WAITERS`, `OPENINGS` and `LISTINGS` end waits that took too long, `REPLICATION` and `RECONCILE` ask again
@@ -32,7 +32,7 @@ the brokers that did not answer, `RETENTION` looks at what is old.
     `next`        durable end       rows before it are on our disk
     `assigned`    log end           rows before it have a number
 
-*Recovered* (`vouched`): the log may be appended to, because brokers said how far they have copied it, or none could.
+*Recovered* (`recovered`): the log may be appended to, because brokers said how far they have copied it, or none could.
 *Fenced*: shut out by a newer epoch of the producer. *Tail*: rows behind the high watermark, which may be taken back.
 
 Order of reading: `log`, `leader`, `follower`, `producers`, `reconcile` (the hardest), then `reading`, `retention` and
@@ -40,22 +40,22 @@ Order of reading: `log`, `leader`, `follower`, `producers`, `reconcile` (the har
 """
 
 from . import producers
-from .follower import Holder
-from .leader import REPLICATION, Copies
+from .follower import Follower
+from .leader import REPLICATION, Leader
 from .log import WAITERS, HeldLog, Log
 from .messages import CannotCopy
 from .producer_lists import LISTINGS, ProducerLists
 from .producers import OPENINGS, Producers, shortage
 from .reading import LogReading
-from .reconcile import RECONCILE, Claims, Tails
+from .reconcile import RECONCILE, Claims, Reconciler
 from .retention import RETENTION, Retention
 
 __all__ = [
     "CannotCopy",
     "Claims",
-    "Copies",
+    "Leader",
     "HeldLog",
-    "Holder",
+    "Follower",
     "LISTINGS",
     "Log",
     "LogReading",
@@ -66,7 +66,7 @@ __all__ = [
     "REPLICATION",
     "RETENTION",
     "Retention",
-    "Tails",
+    "Reconciler",
     "WAITERS",
     "producers",
     "shortage",

@@ -22,12 +22,12 @@ from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCo
 from .producers import Producers
 from .reconcile import Claims, Owner, Span
 
-__all__ = ["Holder"]
+__all__ = ["Follower"]
 
 _HELD_AT_A_TIME = 500
 
 
-class Holder:
+class Follower:
     """Appends rows of other brokers' logs to the copies here, and tells their leaders how far they have come."""
 
     def __init__(self, log: Log, cluster: Cluster, producers: Producers, claims: Claims) -> None:
@@ -81,7 +81,7 @@ class Holder:
         held = self._log.logs.get(name)
         if held is None or row.first != held.assigned:
             return
-        opener = self._producers.promises.contested(row, info.identifier) if row.producer else None
+        opener = self._producers.fences.contested(row, info.identifier) if row.producer else None
         if opener is not None:
             self._contest(info, name, row, opener, now)
             return
@@ -108,8 +108,8 @@ class Holder:
         def heard(spans: list[Span], now: float) -> None:
             del self._contested[name]
             self._claims.remember(name.stream, spans)
-            if not spans and self._producers.promises.contested(row, info.identifier):
-                self._producers.promises.release(row.producer, opener.identifier)
+            if not spans and self._producers.fences.contested(row, info.identifier):
+                self._producers.fences.release(row.producer, opener.identifier)
             if info.link is not None:
                 self._say(info, RowContested if spans else CopyFrom, name, now)
 

@@ -24,7 +24,7 @@ Why this needs no vote. A log has one writer; positions are given out once; a co
 writer's disk has. So of two copies one is the beginning of the other, and the longer one is right. What could break
 that is a writer that forgot: its folder was put back from a backup, or its disk lost what it had synced. Then a copy
 is longer than the original. So on every new link each side says which logs of the other one it holds, and where they
-end (HeldCopies), and a broker that comes back appends nothing (`vouched`) before a sibling with copies, or else
+end (HeldCopies), and a broker that comes back appends nothing (`recovered`) before a sibling with copies, or else
 all brokers, have said so, or none could for VOUCH_SECONDS_MAX. A longer copy ends the epoch: what is appended from then
 on has another name, and the copy stays what it is.
 """
@@ -57,10 +57,10 @@ from ..timers import Timers
 from .log import HeldLog, Landed, Log
 from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCopies, RowContested
 from .producers import Producers
-from .reconcile import Tails
+from .reconcile import Reconciler
 
 __all__ = [
-    "Copies",
+    "Leader",
     "REPLICATION",
 ]
 
@@ -99,7 +99,7 @@ class _Full:
     pause: float
 
 
-class Copies:
+class Leader:
     """Sends rows of our logs to siblings, and counts how far each of them has come."""
 
     def __init__(
@@ -109,7 +109,7 @@ class Copies:
         log: Log,
         cluster: Cluster,
         producers: Producers,
-        tails: Tails,
+        reconciler: Reconciler,
         timers: Timers,
     ) -> None:
         self._me = config.identifier
@@ -119,7 +119,7 @@ class Copies:
         self._log = log
         self._cluster = cluster
         self._producers = producers
-        self._tails = tails
+        self._reconciler = reconciler
         self._siblings: dict[int, _Sibling] = {}
         self._ever_sent: dict[tuple[int, LogName], int] = {}  # in this life
         self._told: dict[int, dict[LogName, tuple[int, int]]] = {}
@@ -137,7 +137,7 @@ class Copies:
         return self._log.needed
 
     def _look_for_company(self) -> None:
-        self._log.needed = 0 if self._cluster.acquaintances.nobody() else self._others
+        self._log.needed = 0 if self._cluster.address_book.nobody() else self._others
 
     def behind(self) -> int:
         """Events of ours that too few disks have."""
@@ -152,7 +152,7 @@ class Copies:
             for held in self._log.own_logs():
                 held.became_safe(held.next)
         elif self._log.available and Safeguard.EPOCH_CHECK in self._cluster.safeguards:
-            self._log.vouched = False
+            self._log.recovered = False
             self._vouch_at = now + VOUCH_SECONDS_MAX
             self._is_due(self._vouch_at)
 
@@ -176,8 +176,8 @@ class Copies:
             self._producers.heard_all()
         if self._vouch_at == float("inf"):
             if is_all:
-                self._tails.settle(self._settled, now)
-        elif everybody or (any(name.epoch == self._log.epoch for name, *_ in held) and not self._tails.has_any()):
+                self._reconciler.settle(self._settled, now)
+        elif everybody or (any(name.epoch == self._log.epoch for name, *_ in held) and not self._reconciler.has_any()):
             self._go_on(now)
 
     def _all_told(self, info: PeerInfo, told: dict[LogName, tuple[int, int]]) -> None:
@@ -194,7 +194,7 @@ class Copies:
 
     def _go_on(self, now: float) -> None:
         patient, self._vouch_at = now < self._vouch_at, float("inf")
-        self._tails.settle(self._settled, now, patient)
+        self._reconciler.settle(self._settled, now, patient)
 
     def _settled(self, now: float) -> None:
         """It is known of every row of our logs that it stays."""
@@ -288,7 +288,7 @@ class Copies:
 
     def _may_go_on(self, progress: _Progress) -> bool:
         held_up = progress.closed or progress.reading or progress.held.doubted
-        return progress.known and self._log.vouched and not held_up
+        return progress.known and self._log.recovered and not held_up
 
     def _has_room(self, sibling: _Sibling) -> bool:
         window = 1 if sibling.info.identifier in self._full else self._log.limits.copy_window_bytes
@@ -368,7 +368,7 @@ class Copies:
         self._log.elsewhere[info.identifier, place.name] = place.end
         self._from(info, place, now)
         if self._vouch_at == float("inf"):
-            self._tails.settle(self._settled, now)
+            self._reconciler.settle(self._settled, now)
 
     def _cannot(self, info: PeerInfo, place: CannotCopy, now: float) -> None:
         """A sibling's disk has no room: another broker is to have the copies, as far as there is one."""
@@ -460,4 +460,4 @@ class Copies:
                 assert progress.held.confirmed[identifier] <= progress.sent <= progress.held.next
         for held in self._log.own_logs():
             assert all(held.name in self._siblings[one].logs for one in held.confirmed)
-        assert self._log.needed == (0 if self._cluster.acquaintances.nobody() else self._others)
+        assert self._log.needed == (0 if self._cluster.address_book.nobody() else self._others)

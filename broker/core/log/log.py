@@ -243,7 +243,7 @@ class Log:
         """Why the disk took nothing when it was last asked to keep something; empty when it did."""
         self.closing = False
         self.epoch = 0
-        self.vouched = True  # no broker can know more of our log than we do: it may be written to
+        self.recovered = True  # no broker can know more of our log than we do: it may be written to
         self.logs: dict[LogName, HeldLog] = {}
         self.pending_bytes = 0
         self.appended = self.failed = self.late = 0
@@ -322,14 +322,14 @@ class Log:
 
     def when_vouched(self, size: int, write: Callable[[float], None], now: float) -> None:
         """Do this now, or as soon as the log may be written to."""
-        if self.vouched:
+        if self.recovered:
             write(now)
         else:
             self.hold_back(size, write)
 
     def vouch(self, now: float) -> None:
         """From now on the log may be written to."""
-        self.vouched = True
+        self.recovered = True
         while self._held_back:
             size, write = self._held_back.popleft()
             self.pending_bytes -= size
@@ -557,7 +557,7 @@ class Log:
         """Positions have no hole, and what waits for the disk adds up."""
         held_back = sum(size for size, _ in self._held_back)
         assert self.pending_bytes == held_back + sum(pending.size for pending in self._pending)
-        assert not (self.vouched and self._held_back)
+        assert not (self.recovered and self._held_back)
         ends: dict[LogName, int] = {}
         for pending in self._pending:
             if pending.held is not None:

@@ -50,7 +50,7 @@ __all__ = [
     "OPENINGS",
     "Opening",
     "Producers",
-    "Promises",
+    "Fences",
     "check_producer",
     "fenced",
     "job_of",
@@ -200,7 +200,7 @@ def fenced(name: str, epoch: int, known: int) -> Refused:
 # without one it can have nothing on two disks that this broker would not know of.
 
 
-class Promises:
+class Fences:
     """Remembers which brokers were told how far a producer has come here, and so may go on with it."""
 
     def __init__(self, cluster: Cluster, producers_max: int) -> None:
@@ -264,7 +264,7 @@ class Producers:
         self._jobs: dict[str, dict[str, None]] = {}  # what names begin with, up to their last slash -> these names
         self._recovered: list[tuple[HeldLog, int]] = []
         self._openings: dict[int, Opening] = {}
-        self.promises = Promises(cluster, self.limit)
+        self.fences = Fences(cluster, self.limit)
         self._request = 0
         self._blank = self._was_blank = self._lost = False
         self._owed: dict[LogName, int] = {}  # copies that an empty disk is given anew, and where they end
@@ -444,7 +444,7 @@ class Producers:
         names = [name for job in jobs for name in self._jobs[job] if "/" in name]
         for name in names:
             self._producers[name] = KnownProducer(name)
-            self.promises.end(name)
+            self.fences.end(name)
             self._keep(ProducerState(name, 0, 0, b"", self.clock.us(now)))
         shared = [self._producers[name] for job in self._jobs if job.startswith("*/") for name in self._jobs[job]]
         if shared:
@@ -484,7 +484,7 @@ class Producers:
         if known is not None and known.epoch > epoch:
             raise fenced(name, epoch, known.epoch)
         linked = self._cluster.linked()
-        is_short = len(linked) < self._copies - 1 and not self._cluster.acquaintances.nobody()
+        is_short = len(linked) < self._copies - 1 and not self._cluster.address_book.nobody()
         if known is not None and is_short and not self._log.is_safe(self._needs(known)):
             text = f"what this producer published is not safe yet ({shortage(self._cluster, self._log)})"
             raise Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment")
@@ -528,7 +528,7 @@ class Producers:
         request, name, epoch = asked.request, asked.producer, asked.epoch
         producer = self._producers.get(name)
         here = 0 if producer is None else max(producer.next, producer.copied[0])
-        self.promises.make(name, info.identifier, here)
+        self.fences.make(name, info.identifier, here)
         if producer is not None and producer.epoch <= epoch:
             producer.is_open = False  # it publishes there from now on
             if producer.epoch < epoch:
@@ -537,7 +537,7 @@ class Producers:
                 self._keep(state)
 
         def tell(known: bool, after: int, digest: bytes, epoch: int, now: float) -> None:
-            self.promises.amend(name, info.identifier, after)
+            self.fences.amend(name, info.identifier, after)
             self._cluster.tell(info, ToldProducer(request, known, after, digest, epoch), now)
 
         self._when_safe(name, tell, now)
@@ -574,7 +574,7 @@ class Producers:
             deferred.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
             return
         producer = self._producer(name)
-        self.promises.end(name)
+        self.fences.end(name)
         known = max(opening.known, producer.epoch)
         if known > epoch:
             deferred.say(fenced(name, epoch, known))
@@ -600,7 +600,7 @@ class Producers:
 
     @property
     def _has_company(self) -> bool:
-        return self._copies > 1 and not self._cluster.acquaintances.nobody()
+        return self._copies > 1 and not self._cluster.address_book.nobody()
 
     @property
     def is_sure(self) -> bool:
@@ -614,9 +614,9 @@ class Producers:
 
     def brokers(self, now: float) -> int:
         """How many brokers there are, as far as is known here; who has just come takes those of its former lives."""
-        acquaintances = self._cluster.acquaintances
-        former = acquaintances.contacts if now < self._young_until else ()
-        return len({*acquaintances.known, *former} - {acquaintances.own}) + 1
+        address_book = self._cluster.address_book
+        former = address_book.contacts if now < self._young_until else ()
+        return len({*address_book.known, *former} - {address_book.own}) + 1
 
     def link_down(self, info: PeerInfo, now: float) -> None:
         """It will not answer."""

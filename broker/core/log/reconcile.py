@@ -73,7 +73,7 @@ __all__ = [
     "RECONCILE",
     "Span",
     "Spans",
-    "Tails",
+    "Reconciler",
     "Wanted",
 ]
 
@@ -251,7 +251,7 @@ class Claims:
         if asked is None or asked.identifier != info.identifier:
             return
         for producer, number in told.open:
-            self._producers.promises.amend(producer, info.identifier, number)
+            self._producers.fences.amend(producer, info.identifier, number)
         asked.spans += [Span(*one, info.name) for one in told.spans]
         most = self._log.limits.claim_answer_spans
         if len(asked.spans) > most:
@@ -387,7 +387,7 @@ class _Cut:
     taken: dict[str, int] = field(default_factory=dict)  # producer -> the first of its numbers that are taken back
 
 
-class Tails:
+class Reconciler:
     """Finds out which rows behind the high watermark stay, and takes the others back."""
 
     def __init__(
@@ -422,13 +422,13 @@ class Tails:
         if self._round is not None:
             self._round.again = True
             return
-        tails = [held for held in self._log.own_logs() if _has_tail(held, self._log.limits.tail_bytes)]
-        if not tails or Safeguard.RECONCILE not in self._cluster.safeguards:
+        reconciler = [held for held in self._log.own_logs() if _has_tail(held, self._log.limits.tail_bytes)]
+        if not reconciler or Safeguard.RECONCILE not in self._cluster.safeguards:
             done(now)
             return
         patient_until = now + VOUCH_SECONDS_MAX
         self._round = _Round(done, patient_until, patient_until if patient else now)
-        for held in tails:
+        for held in reconciler:
             held.doubted = True
         self._gather(now)
 
@@ -454,12 +454,12 @@ class Tails:
 
     # --- what is there -----------------------------------------------------------------------------------------------
 
-    def _look(self, tails: list[HeldLog], now: float) -> None:
+    def _look(self, reconciler: list[HeldLog], now: float) -> None:
         """Read them, one after the other, for what has stamps; then ask."""
-        if not tails:
+        if not reconciler:
             self._ask(now)
             return
-        held, known = tails[0], max(tails[0].unknown, tails[0].safe)
+        held, known = reconciler[0], max(reconciler[0].unknown, reconciler[0].safe)
         stamped: list[int] = []
 
         def each(row: Row, data: bytes) -> bool:
@@ -474,7 +474,7 @@ class Tails:
             if held.unknown:
                 held.stamped.extendleft(reversed([one for one in stamped if one >= held.safe]))
                 held.unknown = 0
-            self._look(tails[1:], now)
+            self._look(reconciler[1:], now)
 
         self._read(held, held.safe, each, read)
 
@@ -571,7 +571,7 @@ class Tails:
             if not found:
                 self._cut(doubted[1:], now)
                 return
-            self._log.vouched = False
+            self._log.recovered = False
             self._log.when_landed(lambda reason, now: self._take_back(doubted, found[0], now), now)
 
         self._read(held, held.safe, each, read)

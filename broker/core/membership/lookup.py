@@ -16,10 +16,10 @@ from .identity import Identity
 from .members import Member, SuccessorList
 from .messages import Letter, Look, Seen
 
-__all__ = ["Walk"]
+__all__ = ["Lookup"]
 
 
-class Walk:
+class Lookup:
     """From a start towards a place; `own` is our own list, should the walk come by.
 
     `found` is the member before the place, `successors` the list that this one showed.

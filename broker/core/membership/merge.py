@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .identity import Identity
-from .lookup import Walk
+from .lookup import Lookup
 from .members import RING_TOP, Member, SuccessorList
 from .messages import Letter, Meet, Seen
 
@@ -35,8 +35,8 @@ class Healing:
     def __init__(self, identity: Identity, own_list: Callable[[], SuccessorList], now: float) -> None:
         self._identity = identity
         self._own_list = own_list
-        self._walk: Walk | None = None
-        self._after: Callable[[Walk, float], None] = self._found_own_place
+        self._lookup: Lookup | None = None
+        self._after: Callable[[Lookup, float], None] = self._found_own_place
         self._contact = ""
         self._neighbour: Member | None = None
         self._other_top: Member | None = None
@@ -49,12 +49,12 @@ class Healing:
 
     def next_deadline(self) -> float:
         """When `wake` has something to do."""
-        return self._probe_at if self._walk is None else self._walk.deadline
+        return self._probe_at if self._lookup is None else self._lookup.deadline
 
     def wake(self, now: float) -> None:
         """Go on looking, or begin."""
-        if self._walk is not None:
-            self._walk.wake(now)
+        if self._lookup is not None:
+            self._lookup.wake(now)
             self._advance(now)
         elif now >= self._probe_at:
             contacts = self._identity.contacts()
@@ -79,21 +79,21 @@ class Healing:
 
     def saw(self, letter: Letter, body: Seen, now: float) -> None:
         """An answer to a look."""
-        if self._walk is not None:
-            self._walk.saw(letter, body, now)
+        if self._lookup is not None:
+            self._lookup.saw(letter, body, now)
             self._advance(now)
 
-    def _look(self, place: Member, start: Member | str, after: Callable[[Walk, float], None], now: float) -> None:
+    def _look(self, place: Member, start: Member | str, after: Callable[[Lookup, float], None], now: float) -> None:
         self._after = after
         around = after in (self._went_round_there, self._went_round_here)
-        self._walk = Walk(self._identity, place, start, self._own_list(), now, takes_hints=not around)
+        self._lookup = Lookup(self._identity, place, start, self._own_list(), now, takes_hints=not around)
         self._advance(now)
 
     def _advance(self, now: float) -> None:
-        walk = self._walk
+        walk = self._lookup
         if walk is None or not walk.over:
             return
-        self._walk = None
+        self._lookup = None
         if walk.failed:
             self._findings = 0
             self._rest(now)
@@ -104,7 +104,7 @@ class Healing:
         pause = self._identity.config.probe_seconds * self._identity.random.uniform(0.5, 1.5)
         self._probe_at = now + (0.0 if self._pending else pause)
 
-    def _found_own_place(self, walk: Walk, now: float) -> None:
+    def _found_own_place(self, walk: Lookup, now: float) -> None:
         assert walk.found is not None
         if walk.successors[0] == self._identity.me and not self._was_fenced:
             self._findings = 0
@@ -114,11 +114,11 @@ class Healing:
         start = walk.successors[0] if walk.successors[0] != self._identity.me else walk.found
         self._look(self._identity.me, start, self._went_round_there, now)
 
-    def _went_round_there(self, walk: Walk, now: float) -> None:
+    def _went_round_there(self, walk: Lookup, now: float) -> None:
         self._shown = walk.shown()
         self._look(self._identity.me, self._own_list()[0], self._went_round_here, now)
 
-    def _went_round_here(self, walk: Walk, now: float) -> None:
+    def _went_round_here(self, walk: Lookup, now: float) -> None:
         assert self._neighbour is not None
         if any(member in self._shown for member in walk.shown()):
             self._findings = 0
@@ -126,11 +126,11 @@ class Healing:
         else:
             self._look(RING_TOP, self._neighbour, self._found_other_top, now)
 
-    def _found_other_top(self, walk: Walk, now: float) -> None:
+    def _found_other_top(self, walk: Lookup, now: float) -> None:
         self._other_top = walk.found
         self._look(RING_TOP, self._identity.me, self._found_own_top, now)
 
-    def _found_own_top(self, walk: Walk, now: float) -> None:
+    def _found_own_top(self, walk: Lookup, now: float) -> None:
         assert walk.found is not None and self._other_top is not None and self._neighbour is not None
         if self._other_top > walk.found:
             self._findings += 1

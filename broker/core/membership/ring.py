@@ -29,7 +29,7 @@ from typing import Any
 
 from ..keyspace import between
 from .identity import Identity
-from .lookup import Walk
+from .lookup import Lookup
 from .members import Member, SuccessorList, adopted, without_head
 from .messages import Busy, Fenced, Letter, Notify, Ping, Pong, Query, Seen, State
 
@@ -51,7 +51,7 @@ class Joining:
 
     def __init__(self, identity: Identity, contact: str, now: float) -> None:
         self._identity = identity
-        self._walk = Walk(identity, identity.me, contact, (), now)
+        self._lookup = Lookup(identity, identity.me, contact, (), now)
         self._asked: Member | None = None
         self.number = 0
         self._deadline = 0.0
@@ -66,12 +66,12 @@ class Joining:
 
     def next_deadline(self) -> float:
         """When `wake` has something to do."""
-        return self._walk.deadline if self._asked is None else self._deadline
+        return self._lookup.deadline if self._asked is None else self._deadline
 
     def wake(self, now: float) -> None:
         """Look on, or ask again, or give up."""
         if self._asked is None:
-            self._walk.wake(now)
+            self._lookup.wake(now)
             self._after_walk(now)
         elif now >= self._deadline:
             self._ask(now)
@@ -79,13 +79,13 @@ class Joining:
     def saw(self, letter: Letter, body: Seen, now: float) -> None:
         """An answer to a look."""
         if self._asked is None:
-            self._walk.saw(letter, body, now)
+            self._lookup.saw(letter, body, now)
             self._after_walk(now)
 
     def _after_walk(self, now: float) -> None:
-        self.failed = self._walk.failed
-        if self._walk.found is not None:
-            self._asked = self._walk.found
+        self.failed = self._lookup.failed
+        if self._lookup.found is not None:
+            self._asked = self._lookup.found
             self.number = self._identity.number()
             self._ask(now)
 

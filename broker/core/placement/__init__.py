@@ -4,7 +4,7 @@
 condition asks for (`needs_of`, `precision_of`) and what a schema says of an attribute (`declared`). The broker is then
 whoever owns the keys (`cluster.place_of`). An event has one
 key in each dimension, so it visits the few keys of the dimensions in use and meets each subscription at most once. The
-life of a subscription is in `Rendezvous`, the registry of this broker (its timer is `REGISTRY`): plan, place (an item
+life of a subscription is in `Registry`, the registry of this broker (its timer is `REGISTRY`): plan, place (an item
 in `kv`), announce the dimension if it is the first of its kind, and say `InForce` when all of that is confirmed: then
 it is answered with SUBACK, and what is published after that, anywhere, is seen.
 
@@ -27,7 +27,7 @@ from .counting_check import Check, true_of
 from .counting_limits import ASK_AGAIN_SECONDS, IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX
 from .counting_plan import Counted, CountedPart, Resting
 from .planner import Anchor, declared, needs_of, plan, precision_of
-from .registry import REGISTRY, InForce, Rendezvous
+from .registry import REGISTRY, InForce, Registry
 
 __all__ = [
     "ASK_AGAIN_SECONDS",
@@ -39,7 +39,7 @@ __all__ = [
     "InForce",
     "KEYS_PER_MESSAGE_MAX",
     "REGISTRY",
-    "Rendezvous",
+    "Registry",
     "Resting",
     "SubscriptionId",
     "declared",

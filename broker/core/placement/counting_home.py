@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from headgate.matching import Pattern, Tree
 
-from ..keyspace import Shelf, parse_shelf
+from ..keyspace import Dimension, parse_dimension
 from ..kv import Item
 from .counting import SubscriptionId
 from .counting_check import Check
@@ -23,29 +23,30 @@ COUNTED = "count"
 
 
 def counted_items(counted: Counted, home: int, life: int, number: int, edition: int) -> tuple[Item, ...]:
-    """What a counted subscription is put away as: an item for each stretch of keys on each of its shelves."""
+    """What a counted subscription is put away as: an item for each stretch of keys on each of its dimensions."""
     attributes = len(counted.parts)
-    parts = [(part.shelf, segment) for part in counted.parts for segment in part.segments]
+    parts = [(part.dimension, segment) for part in counted.parts for segment in part.segments]
     return tuple(
         Item(
             (COUNTED, home, life, number, place),
             segment.low,
             segment.high,
             edition,
-            [counted.stream, shelf.wire(), attributes],
+            [counted.stream, dimension.wire(), attributes],
         )
-        for place, (shelf, segment) in enumerate(parts)
+        for place, (dimension, segment) in enumerate(parts)
     )
 
 
-def read_counted(item: Item) -> tuple[str, Shelf, SubscriptionId]:
-    """Stream, shelf and subID of such an item. Raises ProtocolViolation, ValueError or TypeError when it is none."""
+def read_counted(item: Item) -> tuple[str, Dimension, SubscriptionId]:
+    """Stream, dimension and subID of such an item. Raises ProtocolViolation, ValueError or TypeError when it is
+    none."""
     _, home, life, number, _ = item.name
-    stream, shelf, attributes = item.value if item.value is not None else (None, None, None)
+    stream, dimension, attributes = item.value if item.value is not None else (None, None, None)
     match home, life, number, attributes, stream:
         case int(), int(), int(), int(), str() if attributes > 0:
-            return stream, parse_shelf(shelf), SubscriptionId(home, number, attributes, life)
-    raise TypeError("a counted subscription is three numbers, a stream, a shelf and how many attributes it has")
+            return stream, parse_dimension(dimension), SubscriptionId(home, number, attributes, life)
+    raise TypeError("a counted subscription is three numbers, a stream, a dimension and how many attributes it has")
 
 
 class CountingHome:
@@ -67,11 +68,11 @@ class CountingHome:
 
     def add(self, item: Item) -> None:
         """An item came to rest here; one of ours that is of a former life, or withdrawn meanwhile, goes on no list."""
-        stream, shelf, identity = read_counted(item)
+        stream, dimension, identity = read_counted(item)
         if identity.broker != self._me or (identity.life == self._life and identity.number in self.checks):
-            self.lists.add(stream, shelf, item.low, item.high, identity)
+            self.lists.add(stream, dimension, item.low, item.high, identity)
 
     def remove(self, item: Item) -> None:
         """It rests here no more."""
-        stream, shelf, identity = read_counted(item)
-        self.lists.remove(stream, shelf, item.low, item.high, identity)
+        stream, dimension, identity = read_counted(item)
+        self.lists.remove(stream, dimension, item.low, item.high, identity)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..keyspace import COUNT, Domain, Shelf
+from ..keyspace import COUNT, Dimension, Domain
 from .counting import SubscriptionId
 
 __all__ = ["CountingLists"]
@@ -76,50 +76,50 @@ class CountingLists:
     """Answers which subscriptions are on the list of a key, from ranges of cells that were stored whole."""
 
     def __init__(self) -> None:
-        self._shelves: dict[tuple[str, Shelf], _Values | _Cells] = {}
+        self._dimensions: dict[tuple[str, Dimension], _Values | _Cells] = {}
 
     def __len__(self) -> int:
         """SubIDs, each as often as a block has it."""
-        return sum(len(one) for shelves in self._shelves.values() for one in shelves.lists.values())
+        return sum(len(one) for dimensions in self._dimensions.values() for one in dimensions.lists.values())
 
-    def add(self, stream: str, shelf: Shelf, low: int, high: int, identity: SubscriptionId) -> None:
+    def add(self, stream: str, dimension: Dimension, low: int, high: int, identity: SubscriptionId) -> None:
         """Put a subID on the lists of these keys. Raises ValueError when there can be none."""
-        if shelf.kind != COUNT or (not shelf.is_arc and low != high):
-            raise ValueError(f"{shelf} has no lists from {low} to {high}")
-        shelves = self._shelves.get((stream, shelf))
-        if shelves is None:
-            shelves = _Cells(shelf.domain(stream)) if shelf.is_arc else _Values()
-            self._shelves[stream, shelf] = shelves
-        for block in shelves.blocks(low, high):
-            shelves.lists.setdefault(block, {})[identity] = None
+        if dimension.kind != COUNT or (not dimension.is_arc and low != high):
+            raise ValueError(f"{dimension} has no lists from {low} to {high}")
+        dimensions = self._dimensions.get((stream, dimension))
+        if dimensions is None:
+            dimensions = _Cells(dimension.domain(stream)) if dimension.is_arc else _Values()
+            self._dimensions[stream, dimension] = dimensions
+        for block in dimensions.blocks(low, high):
+            dimensions.lists.setdefault(block, {})[identity] = None
 
-    def remove(self, stream: str, shelf: Shelf, low: int, high: int, identity: SubscriptionId) -> None:
+    def remove(self, stream: str, dimension: Dimension, low: int, high: int, identity: SubscriptionId) -> None:
         """Take it off again; what is not there is not missed."""
-        shelves = self._shelves.get((stream, shelf))
-        if shelves is None:
+        dimensions = self._dimensions.get((stream, dimension))
+        if dimensions is None:
             return
-        for block in shelves.blocks(low, high):
-            identities = shelves.lists.get(block, {})
+        for block in dimensions.blocks(low, high):
+            identities = dimensions.lists.get(block, {})
             identities.pop(identity, None)
             if not identities:
-                shelves.lists.pop(block, None)
-        if not shelves.lists:
-            del self._shelves[stream, shelf]
+                dimensions.lists.pop(block, None)
+        if not dimensions.lists:
+            del self._dimensions[stream, dimension]
 
-    def at(self, stream: str, shelf: Shelf, key: int) -> list[SubscriptionId]:
+    def at(self, stream: str, dimension: Dimension, key: int) -> list[SubscriptionId]:
         """The list of the value that has this key, or lies in the cell that has it."""
-        shelves = self._shelves.get((stream, shelf))
-        if shelves is None:
+        dimensions = self._dimensions.get((stream, dimension))
+        if dimensions is None:
             return []
-        lists = shelves.lists
-        return [identity for block in shelves.upwards(key) if block in lists for identity in lists[block]]
+        lists = dimensions.lists
+        return [identity for block in dimensions.upwards(key) if block in lists for identity in lists[block]]
 
     def subscriptions(self, stream: str) -> int:
         """How many are on any list of a stream here."""
-        shelves = [one for (name, _), one in self._shelves.items() if name == stream]
-        return len({identity for one in shelves for identities in one.lists.values() for identity in identities})
+        dimensions = [one for (name, _), one in self._dimensions.items() if name == stream]
+        return len({identity for one in dimensions for identities in one.lists.values() for identity in identities})
 
     def validate(self) -> None:
         """Asserts that no list is empty."""
-        for shelves in self._shelves.values():
-            assert shelves.lists and all(shelves.lists.values()), "an empty list is removed"
+        for dimensions in self._dimensions.values():
+            assert dimensions.lists and all(dimensions.lists.values()), "an empty list is removed"

@@ -1,7 +1,7 @@
 """Which lists a subscription is put on, for a stream whose placement is `counting`; or why it is anchored instead.
 
 What the planner finds that a condition *needs* (`planner.needs_of`: one of some values, or a number in one of some
-ranges) is made a shelf of the kind `count` and keys on it, attribute by attribute. Only attributes that the schema
+ranges) is made a dimension of the kind `count` and keys on it, attribute by attribute. Only attributes that the schema
 declares are counted, ranges only where it says minimum and maximum. Whatever else the condition says, and the topic
 below the stream, is for the subscription's home to look at, when counting has made it a candidate.
 
@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from headgate.matching import Pattern, Tree, Value
 
-from ..keyspace import Domain, Segment, Shelf, count_shelf, equality_key
+from ..keyspace import Dimension, Domain, Segment, count_dimension, equality_key
 from ..limits import DEFAULT_LIMITS
 from .planner import IN_KEYS_MAX, RANGE_SHARE_MAX, Anchor, Need, closed, declared, needs_of, plan
 
@@ -33,7 +33,7 @@ __all__ = ["Counted", "CountedPart", "Resting", "plan_counting", "plan_resting"]
 class CountedPart:
     """One attribute of a counted subscription. `about` has values, or both end cells of stretches, as in an anchor."""
 
-    shelf: Shelf
+    dimension: Dimension
     segments: tuple[Segment, ...]
     about: tuple[Value, ...]
 
@@ -46,9 +46,9 @@ class Counted:
     parts: tuple[CountedPart, ...]
 
     @property
-    def shelves(self) -> tuple[Shelf, ...]:
+    def dimensions(self) -> tuple[Dimension, ...]:
         """One for each attribute."""
-        return tuple(part.shelf for part in self.parts)
+        return tuple(part.dimension for part in self.parts)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -64,26 +64,26 @@ def plan_resting(
     pattern: Pattern,
     condition: Tree | None,
     schema: Mapping[str, Any] | None,
-    used: Collection[Shelf],
+    used: Collection[Dimension],
     counting: bool,
     ordered: bool,
-    shelves_max: int = DEFAULT_LIMITS.shelves,
+    dimensions_max: int = DEFAULT_LIMITS.dimensions,
 ) -> tuple[Resting, str]:
     """Where a subscription rests, and what keeps it from being counted where that is wanted.
 
-    `used` are the shelves that this broker's clients use of the stream, of which there is a bound.
+    `used` are the dimensions that this broker's clients use of the stream, of which there is a bound.
     """
     uncounted = ""
     if counting:
         counted = plan_counting(pattern, condition, schema)
         if not isinstance(counted, Counted):
             uncounted = counted
-        elif len({*used, *counted.shelves}) <= shelves_max:
+        elif len({*used, *counted.dimensions}) <= dimensions_max:
             return counted, ""
         else:
-            uncounted = f"clients of its broker use {shelves_max} shelves of the stream already"
+            uncounted = f"clients of its broker use {dimensions_max} dimensions of the stream already"
     anchor = plan(pattern, condition, schema, single_key=ordered)
-    if len(used) >= shelves_max and anchor.shelf not in used:
+    if len(used) >= dimensions_max and anchor.dimension not in used:
         anchor = plan(pattern, None, None)
     return anchor, uncounted
 
@@ -114,7 +114,7 @@ def _part(stream: str, name: str, domain: Domain | None, need: Need) -> CountedP
             return _stretches(domain, [range(cell, cell + 1) for cell in sorted({domain.cell(one) for one in numbers})])
         keys = {equality_key(stream, name, one): one for one in values}
         segments = tuple(Segment(key, key) for key in keys if key is not None)
-        return CountedPart(count_shelf(name), segments, tuple(keys.values()))
+        return CountedPart(count_dimension(name), segments, tuple(keys.values()))
     cells = closed(need.cells or (), IN_KEYS_MAX)
     if domain is None or not cells or sum(map(len, cells)) / domain.cells >= RANGE_SHARE_MAX:
         return None
@@ -124,4 +124,4 @@ def _part(stream: str, name: str, domain: Domain | None, need: Need) -> CountedP
 def _stretches(domain: Domain, cells: Sequence[range]) -> CountedPart:
     segments = tuple(Segment(domain.key_of_cell(one[0]), domain.key_of_cell(one[-1])) for one in cells)
     ends = tuple(end for one in cells for end in (one[0], one[-1]))
-    return CountedPart(count_shelf(domain.attribute, domain), segments, ends)
+    return CountedPart(count_dimension(domain.attribute, domain), segments, ends)

@@ -1,4 +1,4 @@
-"""Usage: which shelves and attributes of each stream are in use, by whose clients; the interest summaries.
+"""Usage: which dimensions and attributes of each stream are in use, by whose clients; the interest summaries.
 
 Each home says of each stream what its own clients use: an item on the whole ring, so every broker holds all of them
 and adds them up. It is put again whenever something is used that was not used before, and whoever wanted that waits
@@ -15,7 +15,7 @@ from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 
 from ..cluster import Cluster
 from ..delivery import Stream, Streams
-from ..keyspace import COUNT, RING_SIZE, KeyMemory, RowKeys, Shelf, ShelfPlaces, parse_shelf
+from ..keyspace import COUNT, RING_SIZE, Dimension, DimensionPlaces, KeyMemory, RowKeys, parse_dimension
 from ..kv import Item
 
 __all__ = ["Summary", "Usage"]
@@ -29,24 +29,24 @@ class Summary:
 
     stream: str
     memory: KeyMemory
-    uses: dict[tuple[int, int], tuple[tuple[Shelf, ...], tuple[str, ...]]] = field(default_factory=dict)
-    shelves: dict[Shelf, ShelfPlaces] = field(default_factory=dict)
-    counted: dict[Shelf, RowKeys] = field(default_factory=dict)
+    uses: dict[tuple[int, int], tuple[tuple[Dimension, ...], tuple[str, ...]]] = field(default_factory=dict)
+    dimensions: dict[Dimension, DimensionPlaces] = field(default_factory=dict)
+    counted: dict[Dimension, RowKeys] = field(default_factory=dict)
     """Those of subscriptions that are counted; nothing is matched there."""
     attributes: tuple[str, ...] = ()
 
     def add_up(self) -> None:
         """Make the union anew."""
-        wanted = dict.fromkeys(shelf for shelves, _ in self.uses.values() for shelf in shelves)
-        for shelf in self.shelves.keys() - wanted:
-            self.shelves.pop(shelf).forget()
-        for shelf in self.counted.keys() - wanted:
-            self.counted.pop(shelf).forget()
-        for shelf in wanted:
-            if shelf.kind == COUNT and shelf not in self.counted:
-                self.counted[shelf] = RowKeys(self.stream, shelf, self.memory)
-            elif shelf.kind != COUNT and shelf not in self.shelves:
-                self.shelves[shelf] = ShelfPlaces(self.stream, shelf, self.memory)
+        wanted = dict.fromkeys(dimension for dimensions, _ in self.uses.values() for dimension in dimensions)
+        for dimension in self.dimensions.keys() - wanted:
+            self.dimensions.pop(dimension).forget()
+        for dimension in self.counted.keys() - wanted:
+            self.counted.pop(dimension).forget()
+        for dimension in wanted:
+            if dimension.kind == COUNT and dimension not in self.counted:
+                self.counted[dimension] = RowKeys(self.stream, dimension, self.memory)
+            elif dimension.kind != COUNT and dimension not in self.dimensions:
+                self.dimensions[dimension] = DimensionPlaces(self.stream, dimension, self.memory)
         self.attributes = tuple(sorted({name for _, names in self.uses.values() for name in names}))
 
 
@@ -55,9 +55,9 @@ class _Use:
     """What our own clients use of one stream."""
 
     version: int = 0
-    shelves: Counter[Shelf] = field(default_factory=Counter)
+    dimensions: Counter[Dimension] = field(default_factory=Counter)
     attributes: Counter[str] = field(default_factory=Counter)
-    told: tuple[frozenset[Shelf], frozenset[str]] = (frozenset(), frozenset())
+    told: tuple[frozenset[Dimension], frozenset[str]] = (frozenset(), frozenset())
     ticket: int = 0  # of the put under way; 0 when it came to its end
     failed: bool = False  # the last one; what was told may have reached some and not others
     waiting: list[int] = field(default_factory=list)  # subscriptions
@@ -81,17 +81,19 @@ class Usage:
         self._shrunk: dict[str, None] = {}
         self._versions = 0
 
-    def shelves_used(self, stream: str) -> Counter[Shelf]:
+    def dimensions_used(self, stream: str) -> Counter[Dimension]:
         """By how many subscriptions of our clients each is used."""
         use = self._uses.get(stream)
-        return Counter() if use is None else use.shelves
+        return Counter() if use is None else use.dimensions
 
-    def use(self, stream: str, shelves: tuple[Shelf, ...], names: tuple[str, ...], number: int, now: float) -> bool:
+    def use(
+        self, stream: str, dimensions: tuple[Dimension, ...], names: tuple[str, ...], number: int, now: float
+    ) -> bool:
         """Count one more subscription there. Whether everybody knows already; else `placed` names it once they do."""
         use = self._uses.setdefault(stream, _Use())
-        use.shelves.update(shelves)
+        use.dimensions.update(dimensions)
         use.attributes.update(names)
-        if use.failed or not use.told[0].issuperset(shelves) or not use.told[1].issuperset(names):
+        if use.failed or not use.told[0].issuperset(dimensions) or not use.told[1].issuperset(names):
             use.waiting.append(number)
             self._tell_use(stream, use, now)
             return False
@@ -101,15 +103,15 @@ class Usage:
 
     def _tell_use(self, stream: str, use: _Use, now: float) -> None:
         use.version = self._version()
-        use.shelves, use.attributes = +use.shelves, +use.attributes
+        use.dimensions, use.attributes = +use.dimensions, +use.attributes
         self._tickets.pop(use.ticket, None)  # nobody looks at a word that a newer one holds all of
-        if not use.shelves:  # whoever waits has let go
+        if not use.dimensions:  # whoever waits has let go
             del self._uses[stream]
             gone = Item(("use", self._me, self._life, stream), *_ALL, self._version(), None)
-            self._cluster.keyed.put([gone], now)
+            self._cluster.kv.put([gone], now)
             return
-        use.told = frozenset(use.shelves), frozenset(use.attributes)
-        use.ticket = self._cluster.keyed.put([self._item(stream, use)], now)
+        use.told = frozenset(use.dimensions), frozenset(use.attributes)
+        use.ticket = self._cluster.kv.put([self._item(stream, use)], now)
         self._tickets[use.ticket] = stream
 
     def placed(self, ticket: int, done: bool) -> list[int] | None:
@@ -129,15 +131,17 @@ class Usage:
 
     def _item(self, stream: str, use: _Use) -> Item:
         names = sorted(use.told[1])[: INTEREST_ATTRIBUTES_MAX + 1]  # with so many, publishers send whatever they have
-        value = [[shelf.wire() for shelf in sorted(use.told[0])], names, self._cluster.address]
+        value = [[dimension.wire() for dimension in sorted(use.told[0])], names, self._cluster.address]
         return Item(("use", self._me, self._life, stream), *_ALL, use.version, value)
 
-    def release(self, stream: str, shelves: tuple[Shelf, ...], names: tuple[str, ...]) -> None:
+    def release(self, stream: str, dimensions: tuple[Dimension, ...], names: tuple[str, ...]) -> None:
         """One subscription less; `shrink` tells."""
         use = self._uses[stream]
-        use.shelves.subtract(shelves)
+        use.dimensions.subtract(dimensions)
         use.attributes.subtract(names)
-        if not all(use.shelves[shelf] for shelf in shelves) or not all(use.attributes[name] for name in names):
+        if not all(use.dimensions[dimension] for dimension in dimensions) or not all(
+            use.attributes[name] for name in names
+        ):
             self._shrunk[stream] = None
 
     def shrink(self, now: float) -> None:
@@ -154,7 +158,7 @@ class Usage:
                 use.version = self._version() if anew else use.version
                 items.append(self._item(stream, use))
         if items:
-            self._cluster.keyed.put(items, now)
+            self._cluster.kv.put(items, now)
 
     # --- everybody's ------------------------------------------------------------------------------------------
 
@@ -163,9 +167,9 @@ class Usage:
         _, home, life, name = item.name
         assert isinstance(home, int) and isinstance(life, int) and isinstance(name, str)
         assert item.value is not None
-        shelves, names, address = item.value
+        dimensions, names, address = item.value
         self._cluster.home_at(home, life, str(address))
-        said = tuple(parse_shelf(one) for one in shelves), tuple(names)
+        said = tuple(parse_dimension(one) for one in dimensions), tuple(names)
         summary = self.summaries.setdefault(name, Summary(name, self._memory))
         summary.uses[home, life] = said
         self._touched[name] = None

@@ -1,8 +1,8 @@
-"""The planner: where one subscription rests. Each has one *anchor*: a shelf, and the keys on it.
+"""The planner: where one subscription rests. Each has one *anchor*: a dimension, and the keys on it.
 
 What an anchor must do is one thing, and it is tested as such: **whenever pattern and condition are true of an event,
-the event's key on the shelf (`keyspace/dimensions.py`) lies in the anchor**. How few other events come by is a matter
-of cost.
+the event's key on the dimension (`keyspace/dimensions.py`) lies in the anchor**. How few other events come by is a
+matter of cost.
 
 A pattern says one thing of that kind by itself: the event's topic begins with its literal prefix. A condition is asked
 what it *needs*: for each attribute, the values one of which it must have, or the cells one of which it must be in.
@@ -40,17 +40,17 @@ from headgate.matching.tree import And, Attribute, Between, Compare, In, Literal
 from headgate.matching.values import is_null
 
 from ..keyspace import (
+    Dimension,
     Domain,
     Segment,
-    Shelf,
     Span,
     declared_domain,
     default_precision,
-    equal_shelf,
+    equal_dimension,
     equality_key,
     prefix_key,
-    range_shelf,
-    topic_shelf,
+    range_dimension,
+    topic_dimension,
 )
 
 __all__ = [
@@ -79,20 +79,20 @@ of the topic come by; on half of the ring it is stored on half of the brokers, a
 class Anchor:
     """Where a subscription rests. `about` says what it asks for: a prefix, values, or both end cells of stretches."""
 
-    shelf: Shelf
+    dimension: Dimension
     segments: tuple[Segment, ...]
     stream: str
     about: tuple[Value, ...]
     because: str = ""
-    """Why it is only the topic; empty for the other shelves."""
+    """Why it is only the topic; empty for the other dimensions."""
 
     @property
-    def shelves(self) -> tuple[Shelf, ...]:
+    def dimensions(self) -> tuple[Dimension, ...]:
         """The one."""
-        return (self.shelf,)
+        return (self.dimension,)
 
     def covers(self, key: int | None) -> bool:
-        """Whether an event with this key on the shelf meets the subscription."""
+        """Whether an event with this key on the dimension meets the subscription."""
         return key is not None and any(segment.covers(key) for segment in self.segments)
 
 
@@ -373,13 +373,13 @@ def _offers(question: _Question, name: str, need: Need) -> list[_Offer]:
 
 def _equal_anchor(stream: str, name: str, points: dict[int, Value]) -> Anchor:
     segments = tuple(Segment(key, key) for key in sorted(points))
-    return Anchor(equal_shelf(name), segments, stream, tuple(points.values()))
+    return Anchor(equal_dimension(name), segments, stream, tuple(points.values()))
 
 
 def _range_anchor(domain: Domain, cells: list[range]) -> Anchor:
     segments = tuple(Segment(domain.key_of_cell(one[0]), domain.key_of_cell(one[-1])) for one in cells)
     return Anchor(
-        range_shelf(domain), segments, domain.stream, tuple(end for one in cells for end in (one[0], one[-1]))
+        range_dimension(domain), segments, domain.stream, tuple(end for one in cells for end in (one[0], one[-1]))
     )
 
 
@@ -387,8 +387,8 @@ def _topic(question: _Question) -> Anchor:
     """The longest literal prefix: every pattern has one."""
     prefix = question.pattern.literal_prefix
     key = prefix_key(prefix)
-    shelf = topic_shelf(prefix.count("/") + 1)
-    return Anchor(shelf, (Segment(key, key),), question.stream, (prefix,), _why_only_topic(question))
+    dimension = topic_dimension(prefix.count("/") + 1)
+    return Anchor(dimension, (Segment(key, key),), question.stream, (prefix,), _why_only_topic(question))
 
 
 def _why_only_topic(question: _Question) -> str:

@@ -1,10 +1,10 @@
-"""Rendezvous: how a subscription comes to rest where its events pass, and how everybody knows where that is.
+"""Registry: how a subscription comes to rest where its events pass, and how everybody knows where that is.
 
 For a subscription of one of our clients (we are its *home*):
 
-    plan      the planner names its one anchor: a shelf, and the keys on it
+    plan      the planner names its one anchor: a dimension, and the keys on it
     place     an item with pattern and condition is put at these keys (`kv/store.py`: owners, siblings, confirmation)
-    announce  if it is the first of this home on that shelf of the stream, or the first to read some attribute, an item
+    announce  if it is the first of this home on that dimension of the stream, or to read some attribute, an item
               that says so is put on the whole ring: it is *in use* now
     in force  when all of that is confirmed SUBACK is sent: what is published after that, anywhere, is seen
 
@@ -38,7 +38,7 @@ from ..cluster import Cluster, ClusterEvent
 from ..config import NodeConfig
 from ..delivery import ClientSession, Streams, Subscribers, Subscription
 from ..effects import Effect, Note
-from ..keyspace import Shelf, parse_shelf
+from ..keyspace import Dimension, parse_dimension
 from ..kv import Added, Item, Placed, Removed, Unplaced
 from ..limits import (
     ANEW_SECONDS,
@@ -55,7 +55,7 @@ from .counting_plan import Counted, Resting, plan_resting
 from .interest import Usage
 from .schemas import Schemas
 
-__all__ = ["REGISTRY", "InForce", "Rendezvous"]
+__all__ = ["REGISTRY", "InForce", "Registry"]
 
 REGISTRY = "registry"
 """The timer of this room: when to put again what is ours, and to let go of what is nobody's."""
@@ -69,7 +69,7 @@ class _Mine:
 
     subscription: Subscription
     items: tuple[Item, ...]
-    shelves: tuple[Shelf, ...]  # several when it is counted
+    dimensions: tuple[Dimension, ...]  # several when it is counted
     attributes: tuple[str, ...]
     meaning: tuple[Pattern, Tree | None] | None  # until it is in force, so that it need not be parsed twice
     long_bytes: int = 0
@@ -91,11 +91,11 @@ class _Held:
 
     identity: int
     parts: int
-    shelf: Shelf
+    dimension: Dimension
     stream: str
 
 
-class Rendezvous:
+class Registry:
     """Keeps where subscriptions rest: our clients' wherever that is, and everybody's that rest here."""
 
     def __init__(
@@ -116,10 +116,10 @@ class Rendezvous:
         self._subscribers = subscribers
         self._cluster = cluster
         self.usage = Usage(self._me, self._life, streams, cluster)
-        self.schemas = Schemas(effects, streams, cluster.keyed, config.limits)
+        self.schemas = Schemas(effects, streams, cluster.kv, config.limits)
         self.events: list[InForce] = []
         """What came of placing; whoever holds this takes them out."""
-        self.shelf_of: dict[int, Shelf] = {}
+        self.dimension_of: dict[int, Dimension] = {}
         self.counting = CountingHome(self._me, self._life)
         self.identity = 0
         self.long_bytes = 0
@@ -151,8 +151,8 @@ class Rendezvous:
         """Where a subscription is going to rest; and why it is not counted, where that is the stream's placement."""
         stream = pattern.stream
         counting = self._streams.settings_of(stream).placement == "counting"
-        used = self.usage.shelves_used(stream)
-        schema, most = self._streams.schemas.get(stream), self._limits.shelves
+        used = self.usage.dimensions_used(stream)
+        schema, most = self._streams.schemas.get(stream), self._limits.dimensions
         return plan_resting(pattern, condition, schema, used, counting, ordered, most)
 
     def place(
@@ -173,15 +173,15 @@ class Rendezvous:
         items = self._items(subscription, resting, exact, text if condition is not None else "")
         names = attributes(condition) if condition is not None else _UNKNOWN
         meaning = (pattern, condition)
-        mine = self._mine[number] = _Mine(subscription, items, resting.shelves, names, meaning, _long(text))
+        mine = self._mine[number] = _Mine(subscription, items, resting.dimensions, names, meaning, _long(text))
         self.long_bytes += _long(text)
         if isinstance(resting, Counted) and condition is not None:
             is_checked = Safeguard.CANDIDATES_CHECKED in self._cluster.safeguards
             self.counting.enter(number, pattern, condition, is_checked)
-        known = self.usage.use(pattern.stream, resting.shelves, names, number, now)
+        known = self.usage.use(pattern.stream, resting.dimensions, names, number, now)
         mine.waits = 0 if known or Safeguard.USE_KNOWN_BEFORE_SUBACK not in self._cluster.safeguards else 1
         if items:  # else nothing can ever match it
-            self._tickets[self._cluster.keyed.put(items, now)] = number
+            self._tickets[self._cluster.kv.put(items, now)] = number
             mine.waits += 1
         if Safeguard.PLACED_BEFORE_SUBACK not in self._cluster.safeguards:
             mine.waits = 0
@@ -200,14 +200,14 @@ class Rendezvous:
 
     def attributes_counted(self, number: int) -> int:
         """On the lists of how many attributes a subscription of ours is: its c3; 0 when it is not counted."""
-        return len(self._mine[number].shelves) if number in self.counting.checks and number in self._mine else 0
+        return len(self._mine[number].dimensions) if number in self.counting.checks and number in self._mine else 0
 
     def _items(self, subscription: Subscription, resting: Resting, exact: bool, text: str) -> tuple[Item, ...]:
         """What is put where its events pass."""
         number = subscription.identity
         if isinstance(resting, Counted):
             return counted_items(resting, self._me, self._life, number, self._edition)
-        value = [subscription.stream, str(subscription.pattern), exact, text, resting.shelf.wire()]
+        value = [subscription.stream, str(subscription.pattern), exact, text, resting.dimension.wire()]
         return tuple(
             Item(("sub", self._me, self._life, number, part), segment.low, segment.high, self._edition, value)
             for part, segment in enumerate(resting.segments)
@@ -222,11 +222,11 @@ class Rendezvous:
             if mine is not None:
                 self.long_bytes -= mine.long_bytes
                 ended += [item._replace(version=item.version + 1, value=None) for item in mine.items]
-                self.usage.release(subscription.stream, mine.shelves, mine.attributes)
+                self.usage.release(subscription.stream, mine.dimensions, mine.attributes)
                 if Safeguard.WITHDRAWN_AT_ONCE in self._cluster.safeguards:
                     self._rest_no_more(self._me, self._life, subscription.identity)  # now, whoever owns its keys
         if ended:
-            self._cluster.keyed.put(ended, now)
+            self._cluster.kv.put(ended, now)
         self.usage.shrink(now)
 
     def leave(self, now: float) -> None:
@@ -276,8 +276,8 @@ class Rendezvous:
             held.parts += 1
             return
         assert item.value is not None
-        stream_name, pattern_text, exact, condition_text, shelf_wire = item.value
-        shelf = parse_shelf(shelf_wire)
+        stream_name, pattern_text, exact, condition_text, dimension_wire = item.value
+        dimension = parse_dimension(dimension_wire)
         ours = home == self._me
         mine = self._mine.get(number) if ours and life == self._life else None
         if ours and mine is None:
@@ -297,8 +297,8 @@ class Rendezvous:
             held_here = Subscription(identity, number, session, stream_name, pattern, condition_text)
             self._subscribers.by_identity[identity] = session.subscriptions[number] = held_here
         stream.index.add(identity, pattern, condition)
-        self.shelf_of[identity] = shelf
-        self._held[home, life, number] = _Held(identity, 1, shelf, stream_name)
+        self.dimension_of[identity] = dimension
+        self._held[home, life, number] = _Held(identity, 1, dimension, stream_name)
         stream.subscriptions_changed()
 
     def _remove_subscription(self, item: Item, now: float) -> None:
@@ -315,7 +315,7 @@ class Rendezvous:
         held = self._held.pop((home, life, number), None)
         if held is None:
             return
-        del self.shelf_of[held.identity]
+        del self.dimension_of[held.identity]
         stream = self._streams.by_name[held.stream]
         stream.index.remove(held.identity)
         if home != self._me:
@@ -402,7 +402,7 @@ class Rendezvous:
             del self._homes[home]
             self._cluster.peers.forget(*home)
             self._effects.append(Note("broker forgotten", {"broker": f"{home[0]:016x}", "life": home[1]}, True))
-        self._cluster.keyed.drop_where(lambda name: len(name) > 3 and (name[1], name[2]) in ended, now)
+        self._cluster.kv.drop_where(lambda name: len(name) > 3 and (name[1], name[2]) in ended, now)
 
     def _refresh_some(self, now: float) -> None:
         if not self._refresh:
@@ -419,7 +419,7 @@ class Rendezvous:
                 mine.items = tuple(item._replace(version=self._edition) for item in mine.items)
                 items += mine.items
         if items:
-            self._cluster.keyed.put(items, now)
+            self._cluster.kv.put(items, now)
         if self._refresh:
             self._refresh_at = now + REFRESH_PAUSE_SECONDS
         else:
@@ -428,14 +428,14 @@ class Rendezvous:
 
     def validate(self) -> None:
         """Asserts that each subscription that rests here is in its index, in its dimension, and has a session."""
-        assert {held.identity for held in self._held.values()} == self.shelf_of.keys()
+        assert {held.identity for held in self._held.values()} == self.dimension_of.keys()
         indexed = sum(len(stream.index) for stream in self._streams.by_name.values())
-        assert indexed == len(self.shelf_of)
+        assert indexed == len(self.dimension_of)
         self.usage.validate()
         self.counting.lists.validate()
         assert self.counting.checks.keys() <= self._mine.keys()
         assert self.long_bytes == sum(mine.long_bytes for mine in self._mine.values())
-        for identity in self.shelf_of:
+        for identity in self.dimension_of:
             assert identity in self._subscribers.by_identity
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..delivery import Streams
 from ..effects import Effect, Store
 from ..keyspace import RING_SIZE
-from ..kv import Item, Keyed
+from ..kv import Item, KvStore
 from ..limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["Schemas", "Then"]
@@ -26,11 +26,11 @@ Then = Callable[[bool, float], None]
 class Schemas:
     """Writes schemas on the whole ring, and keeps those that come to be known here."""
 
-    def __init__(self, effects: list[Effect], streams: Streams, keyed: Keyed, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, effects: list[Effect], streams: Streams, kv: KvStore, limits: Limits = DEFAULT_LIMITS) -> None:
         self._deleted_max = limits.schemas_deleted
         self._effects = effects
         self._streams = streams
-        self._keyed = keyed
+        self._kv = kv
         self._answers: dict[int, Then] = {}
         """Put under way -> who is told of its end."""
         self.wall_offset = 0.0
@@ -43,10 +43,10 @@ class Schemas:
     def write(self, stream: str, schema: Any, then: Then, now: float) -> None:
         """Every broker keeps every schema; the last one written stays."""
         name = ("schema", stream)
-        held = self._keyed.items.table.get(name)  # a deletion as well: its writer's clock may be ahead of ours
+        held = self._kv.items.table.get(name)  # a deletion as well: its writer's clock may be ahead of ours
         last = max(0 if held is None else held.version, self._deleted.get(stream, 0))
         version = max(self._clock(now), last + 1)
-        self._answers[self._keyed.put([Item(name, 0, RING_SIZE - 1, version, schema)], now)] = then
+        self._answers[self._kv.put([Item(name, 0, RING_SIZE - 1, version, schema)], now)] = then
 
     def placed(self, ticket: int, done: bool, now: float) -> None:
         """A put came to its end."""
@@ -64,15 +64,15 @@ class Schemas:
             self._deleted[stream] = version
             return
         item = Item(("schema", stream), 0, RING_SIZE - 1, version, schema)
-        self._keyed.items.merge(item, now)  # held from now on, so that a deletion we have missed takes it away
-        self._keyed.put([item], now)
+        self._kv.items.merge(item, now)  # held from now on, so that a deletion we have missed takes it away
+        self._kv.put([item], now)
 
     def add(self, item: Item, now: float) -> None:
         """A schema came to be known here."""
         stream = str(item.name[1])
         deleted = self._deleted.get(stream, 0)
         if item.version <= deleted:  # of a broker that was away when it was deleted
-            self._keyed.put([item._replace(version=deleted, value=None)], now)
+            self._kv.put([item._replace(version=deleted, value=None)], now)
             return
         self._deleted.pop(stream, None)
         self._streams.declare(stream, item.value)
@@ -81,7 +81,7 @@ class Schemas:
     def remove(self, item: Item, now: float) -> None:
         """This word of it holds no more: it was deleted, or another one follows."""
         stream = str(item.name[1])
-        held = self._keyed.items.table.get(item.name)
+        held = self._kv.items.table.get(item.name)
         if stream not in self._streams.schemas or (held is not None and held.value is not None):
             return
         # Who is alone keeps no tombstone, and some day others may come that were there before.

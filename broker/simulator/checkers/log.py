@@ -167,7 +167,7 @@ class OnEnoughDisks(LogChecker):
             self._check(host, [f"{name}:{number}" for number in range(max(0, following - _RECENT), following)])
 
     def _check(self, host: Host, names: list[str]) -> None:
-        promised = 1 + host.node.copies.needed
+        promised = 1 + host.node.leader.needed
         for name in names:
             self.checked += 1
             had = len(self.disks.had.get(name, {}))

@@ -38,13 +38,13 @@ class StateChecker(Checker):
 
 def scope_of(node: Node, now: float) -> Scope:
     """What a broker may answer for, without its noticing that anybody asked."""
-    parts = [*node.cluster.keyed.leases.scope(now), *node.cluster.keyed.replicas.scope(now)]
+    parts = [*node.cluster.kv.leases.scope(now), *node.cluster.kv.replicas.scope(now)]
     return Scope((stretch for stretch, _ in parts), 0.0, 0)
 
 
 def placed(node: Node) -> Iterator[Item]:
     """What this broker's clients were told is in force, and what it says of the use of streams to all."""
-    for mine in node.rendezvous._mine.values():
+    for mine in node.registry._mine.values():
         if mine.meaning is None:
             yield from mine.items
 
@@ -66,7 +66,7 @@ class FreshScopes(StateChecker):
         for home in nodes:
             for item in placed(home):
                 for node, scope in scopes:
-                    if touches(scope, item) and item.name not in node.cluster.keyed.items.table:
+                    if touches(scope, item) and item.name not in node.cluster.kv.items.table:
                         self.fail(
                             f"{node.config.name} answers for keys of {item.name} of {home.config.name} and has it not"
                         )
@@ -81,9 +81,9 @@ class OneOwner(StateChecker):
             return
         now, owned = self.world.now, []
         for node in self.world.nodes():
-            keyed = node.cluster.keyed
-            ready = keyed.ownership.ready
-            if ready is not None and keyed.leases.holds(ready, now) and keyed.ownership.confirm_from(ready) <= now:
+            kv = node.cluster.kv
+            ready = kv.ownership.ready
+            if ready is not None and kv.leases.holds(ready, now) and kv.ownership.confirm_from(ready) <= now:
                 owned.append((node.config.name, ready))
         for place, (name, stretch) in enumerate(owned):
             for other, another in owned[place + 1 :]:
@@ -103,13 +103,13 @@ class Replicated(StateChecker):
                 self.fail(f"{node.config.name} does not answer for its own key")
         for home in nodes:
             for item in placed(home):
-                copies = sum(item.name in node.cluster.keyed.items.table for node in nodes)
+                copies = sum(item.name in node.cluster.kv.items.table for node in nodes)
                 if copies < wanted:
                     self.fail(f"{item.name} of {home.config.name} has {copies} copies, not {wanted}")
 
 
 class SameSummaries(StateChecker):
-    """Whoever answers for any key knows every shelf that a subscription in force rests on; at rest all do."""
+    """Whoever answers for any key knows every dimension that a subscription in force rests on; at rest all do."""
 
     def look(self) -> None:
         """Those that answer for something."""
@@ -122,11 +122,11 @@ class SameSummaries(StateChecker):
 
     def _compare(self, nodes: list[Node]) -> None:
         for home in self.world.nodes():
-            for mine in home.rendezvous._mine.values():
+            for mine in home.registry._mine.values():
                 for node in nodes if mine.meaning is None else ():
-                    summary = node.rendezvous.usage.summaries.get(mine.subscription.stream)
-                    known = {} if summary is None else {**summary.shelves, **summary.counted}
-                    missing = [shelf for shelf in mine.shelves if shelf not in known]
+                    summary = node.registry.usage.summaries.get(mine.subscription.stream)
+                    known = {} if summary is None else {**summary.dimensions, **summary.counted}
+                    missing = [dimension for dimension in mine.dimensions if dimension not in known]
                     if missing:
                         stream = mine.subscription.stream
                         self.fail(

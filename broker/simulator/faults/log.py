@@ -220,7 +220,7 @@ class LogNemesis(Nemesis):
         """Once, and only when nobody is in trouble: who comes back with an old disk is told so by its siblings."""
         random, nodes = self.random, self._world.nodes()
         early = self._world.now < self._began + _HARMLESS_SECONDS
-        if len(self._world.servers) < 2 or self._harmed or early or not all(node.log.vouched for node in nodes):
+        if len(self._world.servers) < 2 or self._harmed or early or not all(node.log.recovered for node in nodes):
             return False
         if len(nodes) < len(self._world.servers) or any(len(node.cluster.linked()) < len(nodes) - 1 for node in nodes):
             return False

@@ -119,14 +119,14 @@ class Reader:
     async def _subscribe(self, client: Client, wish: Wish, watch: Watch) -> None:
         """Until it is in force, however often the cluster says: not now."""
         while not self._leaving:
-            holder: list[Subscription] = []
+            follower: list[Subscription] = []
             try:
-                subscription = await client.subscribe(wish.pattern, wish.where, on_gap=self._teller(holder, watch))
+                subscription = await client.subscribe(wish.pattern, wish.where, on_gap=self._teller(follower, watch))
             except Refused:
                 self._books.refused_subscriptions += 1
                 await asyncio.sleep(_SUBSCRIBE_AGAIN_SECONDS)
                 continue
-            holder.append(subscription)
+            follower.append(subscription)
             watch.begins(self._books.clock(), client.broker)
             self._tasks.start(self._read(client, subscription, wish, watch), f"reader {watch.name}")
             return
@@ -145,9 +145,9 @@ class Reader:
             if not self._leaving:
                 self._books.gave_up.append(f"{watch.name}: {error}")
 
-    def _teller(self, holder: list[Subscription], watch: Watch) -> Callable[[Gap], None]:
-        """What hears the gaps of a subscription that is yet to be made, and will then be in `holder`."""
-        return lambda gap: self._told(holder[0] if holder else None, watch, gap)
+    def _teller(self, follower: list[Subscription], watch: Watch) -> Callable[[Gap], None]:
+        """What hears the gaps of a subscription that is yet to be made, and will then be in `follower`."""
+        return lambda gap: self._told(follower[0] if follower else None, watch, gap)
 
     def _told(self, subscription: Subscription | None, watch: Watch, gap: Gap) -> None:
         if self._leaving:

@@ -5,7 +5,8 @@ a Node (`node_ring.py`): clients subscribe and publish at any of them, with the 
 then the other, and what they get must be what evaluating every condition says; a difference ends the run.
 
 Beside the columns of the model, "copies" are messages to the siblings of the owners, and "first uses" what it takes to
-tell every broker of a shelf or a list that a broker's clients use for the first time, whatever the number of brokers.
+tell every broker of a dimension or a list that a broker's clients use for the first time, whatever the number of
+brokers.
 """
 
 from __future__ import annotations

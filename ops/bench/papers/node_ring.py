@@ -6,7 +6,7 @@ it is sent, so that a message which goes on over three brokers counts three time
 
     store     PUT of subscriptions, anchored or counted: to the owner of a key, and on along the arc
     copy      the same to the owner's siblings (COPY)
-    use       what tells everybody of a shelf or a list that a broker's clients use for the first time, copies included
+    use       what tells all brokers of a dimension or a list that a broker's clients use first, copies included
     ask       questions for lists        lists     their answers
     forward   events on their way to who matches them        deliver    events on their way to a subscriber's broker
 

@@ -1,6 +1,6 @@
 """Two ways to place subscriptions, side by side: one anchor each, and the counting of RANGE 3.
 
-    anchored    stored at one anchor; an event visits its key on each shelf in use; who matches there is told from there
+    anchored    stored at one anchor; an event visits its key on each dimension in use; who matches is told there
     counting    a subID on a list for each value of each attribute; an event asks for a list an attribute, and all lists
                 come back to where it was published; who is met often enough is told from there
 
@@ -9,9 +9,9 @@ the Nodes themselves), and both must deliver what plain evaluation
 of every condition says, on every workload: a difference ends the run. A message is one hop from broker to broker.
 Acknowledgements and replicas are left out, being the same for both.
 
-`anchored` pays one thing beside. The first time that a broker's clients use a shelf, every broker is told, so that
-events visit that shelf: N - 1 messages. In workloads as short as these nearly every subscription is such a first time
-in a large ring, in long ones hardly any. So it has a column of its own, "first uses", and is not in "a subscribe".
+`anchored` pays one thing beside. The first time that a broker's clients use a dimension, every broker is told, so that
+events visit that dimension: N - 1 messages. In workloads as short as these nearly every subscription is such a first
+time in a large ring, in long ones hardly any. So it has a column of its own, "first uses", and is not in "a subscribe".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 from rich.table import Table
 
-from headgate.broker.core.keyspace import RoutingTable, Shelf, key_of, successor
+from headgate.broker.core.keyspace import Dimension, RoutingTable, key_of, successor
 from headgate.broker.core.placement import Anchor, SubscriptionId, plan
 from headgate.matching import Index, Tree, Value, evaluate, parse_pattern, to_text
 from headgate.matching.tree import Attribute, Compare, Literal, conjunction, membership
@@ -119,9 +119,9 @@ class Costs:
     carried: int = 0
     """SubIDs that came back on lists."""
     telling: int = 0
-    """Messages that tell everybody of a shelf that a broker uses for the first time."""
-    shelves: int = 0
-    """Shelves in use."""
+    """Messages that tell everybody of a dimension that a broker uses for the first time."""
+    dimensions: int = 0
+    """Dimensions in use."""
     delivered: list[list[SubscriptionId]] = field(default_factory=list)
     """For each event who got it."""
 
@@ -181,27 +181,27 @@ def _event(random: Random, symbol: str) -> Event:
 
 
 def anchored(members: Sequence[int], tables: Mapping[int, RoutingTable], workload: Workload) -> Costs:
-    """Plan, store by multicast to the anchor, visit every shelf in use, match there, tell from there."""
+    """Plan, store by multicast to the anchor, visit every dimension in use, match there, tell from there."""
     costs = Costs()
-    indexes: dict[tuple[int, Shelf], Index] = {}
-    shelves: dict[Shelf, None] = {}
-    uses: dict[tuple[int, Shelf], None] = {}
+    indexes: dict[tuple[int, Dimension], Index] = {}
+    dimensions: dict[Dimension, None] = {}
+    uses: dict[tuple[int, Dimension], None] = {}
     for number, one in enumerate(workload.subscriptions):
         anchor = plan(_PATTERN, one.condition, SCHEMA)
-        shelves[anchor.shelf] = None
-        uses[one.identity.broker, anchor.shelf] = None
+        dimensions[anchor.dimension] = None
+        uses[one.identity.broker, anchor.dimension] = None
         for broker in _store_anchored(tables, one.identity.broker, anchor, costs):
-            indexes.setdefault((broker, anchor.shelf), Index()).add(number, _PATTERN, one.condition)
-    costs.shelves, costs.telling = len(shelves), len(uses) * (len(members) - 1)
+            indexes.setdefault((broker, anchor.dimension), Index()).add(number, _PATTERN, one.condition)
+    costs.dimensions, costs.telling = len(dimensions), len(uses) * (len(members) - 1)
     for origin, event in workload.events:
         delivered: list[SubscriptionId] = []
-        for shelf in shelves:
-            key = key_of(STREAM, shelf, STREAM, event)
+        for dimension in dimensions:
+            key = key_of(STREAM, dimension, STREAM, event)
             if key is None:
                 continue
             path = travel(tables, origin, key)
             costs.meeting += path.hops
-            index = indexes.get((successor(members, key), shelf))
+            index = indexes.get((successor(members, key), dimension))
             delivered += _deliver_from(tables, path.brokers[-1], index, event, workload, costs)
         costs.delivered.append(sorted(delivered))
     return costs
@@ -299,7 +299,7 @@ def compare(count: int, workloads: int, seed: int) -> dict[str, Costs]:
         for name, costs in runs.items():
             assert costs.delivered == wanted, f"{name} delivers something else, workload {number}, {count} brokers"
             total = sums.setdefault(name, Costs())
-            for figure in ("subscribing", "stored", "meeting", "delivering", "carried", "shelves", "telling"):
+            for figure in ("subscribing", "stored", "meeting", "delivering", "carried", "dimensions", "telling"):
                 setattr(total, figure, getattr(total, figure) + getattr(costs, figure))
             total.delivered += costs.delivered
     return sums
@@ -320,10 +320,10 @@ def run(arguments: argparse.Namespace) -> int:
     for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading == "placement" else "right")
     sizes = [count for count in PLACEMENT_SIZES if count <= arguments.brokers_max]
-    shelves = 0
+    dimensions = 0
     for count in sizes:
         sums = compare(count, arguments.workloads, arguments.seed)
-        shelves += sums["anchored"].shelves
+        dimensions += sums["anchored"].dimensions
         for name, costs in sums.items():
             subscribes, publishes = arguments.workloads * _SUBSCRIPTIONS, arguments.workloads * _EVENTS
             figures = (costs.meeting + costs.delivering, costs.meeting, costs.delivering, costs.carried)
@@ -333,11 +333,11 @@ def run(arguments: argparse.Namespace) -> int:
                 *(f"{figure / publishes:.2f}" for figure in figures),
             )
     target.print(table)
-    mean_shelves = shelves / max(1, len(sizes) * arguments.workloads)
+    mean_dimensions = dimensions / max(1, len(sizes) * arguments.workloads)
     target.print(
         f"{arguments.workloads} random workloads a size ({_SUBSCRIPTIONS} subscriptions, {_EVENTS} events each), seed "
         f"{arguments.seed}: all three delivered the same set on every one,\nand it is what evaluating every condition "
-        f"says. Shelves in use: {mean_shelves:.1f} a workload. First uses are paid once a broker\n"
-        "and shelf: the longer a workload the fewer. IDs: what lists bring back for an event.\n"
+        f"says. Dimensions in use: {mean_dimensions:.1f} a workload. First uses are paid once a broker\n"
+        "and dimension: the longer a workload the fewer. IDs: what lists bring back for an event.\n"
     )
     return 0

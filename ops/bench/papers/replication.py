@@ -23,7 +23,7 @@ from typing import Any
 from rich.table import Table
 
 from headgate.broker.core.keyspace import RING_SIZE
-from headgate.broker.core.kv import Item, Keyed, KeyedConfig, Put, Route, Stored, Tell, View
+from headgate.broker.core.kv import Item, KvConfig, KvStore, Put, Route, Stored, Tell, View
 
 from ..wire import console
 
@@ -44,7 +44,7 @@ class StillRing:
         random = Random(f"{seed} {count}")
         self.replicas = replicas
         self.members = sorted({random.randrange(RING_SIZE) for _ in range(count)})
-        self.stores = {one: Keyed(one, KeyedConfig(), NOW) for one in self.members}
+        self.stores = {one: KvStore(one, KvConfig(), NOW) for one in self.members}
         self._told: dict[int, View] = {}
         self._waiting: deque[tuple[int, int, Any]] = deque()
         for certain in (True, False):

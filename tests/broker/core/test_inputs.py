@@ -11,7 +11,7 @@ from tests.support.node_world import NodeWorld
 
 def test_every_input_is_offered_and_part_of_the_union() -> None:
     kinds = {kind.__name__ for kind in get_args(Input)}
-    assert kinds | {"Input", "LogInput"} == set(inputs.__all__)
+    assert kinds | {"Input", "LogInput", "Caused"} == set(inputs.__all__)
 
 
 def test_the_node_has_a_method_for_each() -> None:

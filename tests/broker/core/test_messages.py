@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import pytest
 
 from headgate.broker.core import node  # noqa: F401  (it imports every room, and so every declaration)
-from headgate.broker.core.keyspace import count_shelf
+from headgate.broker.core.keyspace import count_dimension
 from headgate.broker.core.messages import (
     CONTROLS,
     LETTERS,
@@ -57,8 +57,8 @@ def wire_value(field: Field, random: Random) -> Any:
             return {"a": [1, None]}
         case "anything":
             return random.choice([None, 1, "x", [1, {"a": 2.5}]])
-        case "shelf":
-            return count_shelf("price").wire()
+        case "dimension":
+            return count_dimension("price").wire()
         case "nested":
             return list(STORE.write(STORE.read(7, [3])))
         case "item name":
@@ -116,7 +116,7 @@ def test_what_is_spoiled_is_refused_or_means_what_it_says(declared: Declared) ->
             try:
                 message = declared.read(spoiled)
             except ProtocolViolation as error:
-                assert declared.message.__name__ in error.text or field.parts or field.label == "shelf", error.text
+                assert declared.message.__name__ in error.text or field.parts or field.label == "dimension", error.text
                 assert len(error.text) <= 400
                 refused += 1
             else:
@@ -133,7 +133,7 @@ def test_a_kind_that_nobody_declared_is_refused() -> None:
 def test_every_declared_message_has_its_handler() -> None:
     cluster = NodeWorld().node.cluster
     assert {one.message for one in CONTROLS} <= cluster.table_of_controls.keys()
-    assert {one.message for one in STORE} <= cluster.keyed._table.keys()
+    assert {one.message for one in STORE} <= cluster.kv._table.keys()
 
 
 # --- The mechanism ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from headgate.matching.limits import CONDITION_BYTES_MAX, IN_BYTES_MAX
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CONDITION_LENGTH_MAX, PAGE_LENGTH_MAX
 from headgate.protocol.messages import Error, Suback, Unsubscribe
-from tests.broker.core.placement.test_rendezvous import delivered
+from tests.broker.core.placement.test_registry import delivered
 from tests.support.builders import make_subscribe
 from tests.support.node_cluster import NodeCluster
 from tests.support.node_world import NodeWorld
@@ -27,16 +27,16 @@ def test_a_list_of_ten_thousand_is_one_item_at_owner_and_siblings() -> None:
     subscriber, publisher = cluster.connect("b1"), cluster.connect("b2")
     subscriber.subscribe(1, "quotes", watch(10_000))
     cluster.until(lambda: bool(subscriber.of(Suback)), 1.0)
-    held = [item for node in cluster.nodes for item in node.cluster.keyed.items.table.values() if item.name[0] == "sub"]
+    held = [item for node in cluster.nodes for item in node.cluster.kv.items.table.values() if item.name[0] == "sub"]
     assert {item.name for item in held} == {held[0].name} and 3 <= len(held) <= 4
     assert 150_000 < item_bytes(held[0]) < ITEM_BYTES_MAX
     assert delivered(cluster, publisher, subscriber, x=f"{9_999:012}") == [(1, "event")]
     assert delivered(cluster, publisher, subscriber, x=f"{10_000:012}") == []
     for node in cluster.nodes:
         stream = node.streams.by_name.get("quotes")
-        for identity in node.rendezvous.shelf_of if stream is not None else ():
+        for identity in node.registry.dimension_of if stream is not None else ():
             assert stream is not None and "x is one of 10000 -> match" in stream.index.explain(identity)[0]
-        node.rendezvous.validate()
+        node.registry.validate()
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_the_longest_condition_is_taken_and_fits_every_frame() -> None:
     cluster.until(lambda: bool(client.of(Suback)), 1.0)
     cluster.run(REFRESH_SECONDS + 5.0)
     assert not client.of(Error)
-    assert all(len(node.rendezvous.shelf_of) == 1 for node in cluster.nodes)
+    assert all(len(node.registry.dimension_of) == 1 for node in cluster.nodes)
 
 
 def test_what_a_broker_has_for_long_lists_is_bounded_and_given_back() -> None:
@@ -61,7 +61,7 @@ def test_what_a_broker_has_for_long_lists_is_bounded_and_given_back() -> None:
     (refused,) = world.say(link, make_subscribe(2, "quotes", watch(700, first=1)))
     assert isinstance(refused, Error) and refused.code is ErrorCode.LIMIT and "10000 bytes" in refused.text
     assert isinstance(world.say(link, make_subscribe(3, "quotes", watch(10)))[-1], Suback)
-    world.node.rendezvous.validate()
+    world.node.registry.validate()
     world.say(link, Unsubscribe(9, 1))
-    assert world.node.rendezvous.long_bytes == 0
+    assert world.node.registry.long_bytes == 0
     assert isinstance(world.say(link, make_subscribe(4, "quotes", watch(700, first=1)))[-1], Suback)

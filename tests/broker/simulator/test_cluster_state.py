@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.broker.core import Node
-from headgate.broker.core.keyspace import count_shelf
+from headgate.broker.core.keyspace import count_dimension
 from headgate.broker.simulator.checkers import (
     STATE_CHECKERS,
     FreshScopes,
@@ -60,7 +60,7 @@ def test_every_checker_is_in_the_list() -> None:
 
 def test_a_scope_without_the_item_is_out_of_date() -> None:
     world, history, home = subscribed()
-    items = other_than(world, home).cluster.keyed.items.table
+    items = other_than(world, home).cluster.kv.items.table
     (name,) = [name for name in items if name[0] == "sub"]
     del items[name]
     assert "has it not" in complaint(FreshScopes, world, history)
@@ -71,17 +71,17 @@ def test_a_scope_without_the_item_is_out_of_date() -> None:
 
 def test_two_owners_are_found() -> None:
     world, history, home = subscribed()
-    thief, ownership = other_than(world, home), home.cluster.keyed.ownership
+    thief, ownership = other_than(world, home), home.cluster.kv.ownership
     piece = ownership.pieces[0]
-    for one in thief.cluster.keyed.ownership.pieces:
+    for one in thief.cluster.kv.ownership.pieces:
         one.stretch = piece.stretch
-    thief.cluster.keyed.leases.holds = lambda stretch, now: True  # type: ignore[method-assign]
+    thief.cluster.kv.leases.holds = lambda stretch, now: True  # type: ignore[method-assign]
     assert "both own keys" in complaint(OneOwner, world, history)
 
 
-def test_a_summary_that_misses_a_shelf_is_found() -> None:
+def test_a_summary_that_misses_a_dimension_is_found() -> None:
     world, history, home = subscribed()
-    del other_than(world, home).rendezvous.usage.summaries["quotes"]
+    del other_than(world, home).registry.usage.summaries["quotes"]
     assert "does not know that" in complaint(SameSummaries, world, history)
     assert "does not know that" in complaint(SameSummaries, world, history, at_rest=True)
 
@@ -94,9 +94,9 @@ def test_what_waits_in_the_end_is_found() -> None:
 
 def test_lists_that_are_not_known_and_events_that_wait_for_them_are_found() -> None:
     world, history, home = subscribed()
-    shelf = count_shelf("symbol")
-    (mine,) = home.rendezvous._mine.values()
-    mine.shelves = (*mine.shelves, shelf)
-    assert f"uses {shelf} of quotes" in complaint(SameSummaries, world, history, at_rest=True)
+    dimension = count_dimension("symbol")
+    (mine,) = home.registry._mine.values()
+    mine.dimensions = (*mine.dimensions, dimension)
+    assert f"uses {dimension} of quotes" in complaint(SameSummaries, world, history, at_rest=True)
     home.forwarding.gathering.events = 3
     assert "3 events wait for lists" in complaint(NothingWaits, world, history, at_rest=True)

@@ -199,6 +199,6 @@ def test_a_full_pipe_is_told_and_what_waits_behind_it_comes_in_order() -> None:
     setting.run(1.0)
     assert setting.told("ann", LinkPaused) and setting.told("ann", LinkResumed)
     heard = [message for read in setting.told("bob", Received) for message in read.messages]
-    bases = [message.base for message in heard if hasattr(message, "shelves")]
+    bases = [message.base for message in heard if hasattr(message, "dimensions")]
     assert bases == list(range(0, 500, 10))
     assert any(isinstance(message, Control) for message in heard)

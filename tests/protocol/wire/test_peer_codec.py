@@ -14,22 +14,22 @@ from headgate.protocol.data import join_u32
 from headgate.protocol.errors import ErrorCode, ProtocolViolation
 from headgate.protocol.limits import (
     BATCH_EVENTS_MAX,
+    DIMENSION_LENGTH_MAX,
+    DIMENSIONS_MAX,
     HANDSHAKE_FRAME_LENGTH_MAX,
     HOPS_MAX,
     LETTER_LENGTH_MAX,
     LIST_LENGTH_MAX,
     PAGE_LENGTH_MAX,
     SETTINGS_MAX,
-    SHELF_LENGTH_MAX,
-    SHELVES_MAX,
 )
 from headgate.protocol.messages import Control, Forward, Letter, Peer
 from headgate.protocol.wire import decode, encode
 from tests.support.samples import forward
 
 ZERO = bytes(4)
-SHELF = [["topic", "", 1, None, None, None], ZERO]
-FORWARD: list[Any] = [35, [SHELF], 1, "ann", 0, 0, b"", "a", bytes(8), {}, True, b""]
+DIMENSION = [["topic", "", 1, None, None, None], ZERO]
+FORWARD: list[Any] = [35, [DIMENSION], 1, "ann", 0, 0, b"", "a", bytes(8), {}, True, b""]
 MEMBER = [2**64 - 1, 65_536, 0, "ann:7401"]
 
 
@@ -47,13 +47,13 @@ def refused(data: bytes) -> ProtocolViolation:
 
 def test_rows_are_any_numbers_before_and_an_array_after() -> None:
     message = forward()
-    for shelf in message.shelves:
-        shelf[1] = list(shelf[1])
+    for dimension in message.dimensions:
+        dimension[1] = list(dimension[1])
     again = decode(encode(message))
     assert again == forward() and encode(again) == encode(message)
 
 
-NOT_SHELVES: list[Any] = [
+NOT_DIMENSIONS: list[Any] = [
     [],
     {},
     [[]],
@@ -65,16 +65,21 @@ NOT_SHELVES: list[Any] = [
     [[[], ZERO]],
     [[[[]], ZERO]],
     [[[b"x"], ZERO]],
-    [[["x"] * (SHELF_LENGTH_MAX + 1), ZERO]],
+    [[["x"] * (DIMENSION_LENGTH_MAX + 1), ZERO]],
     [[["topic"], ZERO, ZERO]],
     [[["topic"], join_u32([2])]],
     [[["topic"], join_u32([0, 0])]],
     [[["topic"], join_u32([1, 0])]],
     [[["topic"], join_u32([0, 1, 2])]],
     [[["topic"], join_u32([0, 2**32 - 1])]],
-    [SHELF] * (SHELVES_MAX + 1),
+    [DIMENSION] * (DIMENSIONS_MAX + 1),
 ]
-WRONG: list[tuple[int, Any]] = [*((1, shelves) for shelves in NOT_SHELVES), (2, -1), (2, HOPS_MAX + 1), (2, True)]
+WRONG: list[tuple[int, Any]] = [
+    *((1, dimensions) for dimensions in NOT_DIMENSIONS),
+    (2, -1),
+    (2, HOPS_MAX + 1),
+    (2, True),
+]
 WRONG += [(3, "o" * 257), (3, b""), (4, -1), (5, 2**53 + 1), (6, ZERO), (6, bytes(7)), (7, "a\nb\nc"), (8, b"")]
 WRONG += [(8, bytes(4 * BATCH_EVENTS_MAX + 4)), (9, {"a": 1}), (9, {"": b""}), (9, []), (10, 1), (11, b"x"), (11, "")]
 
@@ -85,12 +90,12 @@ def test_a_forward_that_does_not_fit_is_refused(place: int, value: Any) -> None:
     refused(packed(*FORWARD[:place], value, *FORWARD[place + 1 :]))
 
 
-def test_a_forward_may_have_as_many_shelves_and_rows_as_there_are() -> None:
+def test_a_forward_may_have_as_many_dimensions_and_rows_as_there_are() -> None:
     rows = join_u32(range(BATCH_EVENTS_MAX))
-    shelves = [[["topic", "", depth, None, None, None], rows] for depth in range(SHELVES_MAX)]
-    parts = [35, shelves, HOPS_MAX, "ann", 0, 0, b"", "a", bytes(4 * BATCH_EVENTS_MAX), {}, True, b""]
-    message = decode(packed(*parts[:1], shelves[:100], *parts[2:]))
-    assert isinstance(message, Forward) and list(message.shelves[99][1]) == list(range(BATCH_EVENTS_MAX))
+    dimensions = [[["topic", "", depth, None, None, None], rows] for depth in range(DIMENSIONS_MAX)]
+    parts = [35, dimensions, HOPS_MAX, "ann", 0, 0, b"", "a", bytes(4 * BATCH_EVENTS_MAX), {}, True, b""]
+    message = decode(packed(*parts[:1], dimensions[:100], *parts[2:]))
+    assert isinstance(message, Forward) and list(message.dimensions[99][1]) == list(range(BATCH_EVENTS_MAX))
     assert refused(packed(*parts)).code is ErrorCode.TOO_LARGE, "4 MiB of rows fit no frame"
 
 
@@ -103,7 +108,7 @@ def test_rows_are_taken_when_they_ascend_below_the_count(rows: list[int], count:
     except ProtocolViolation:
         assert not right
         return
-    assert right and isinstance(message, Forward) and list(message.shelves[0][1]) == rows
+    assert right and isinstance(message, Forward) and list(message.dimensions[0][1]) == rows
 
 
 NOT_MEMBERS: list[Any] = [
@@ -201,7 +206,7 @@ def test_a_forward_of_nothing_ends_at_the_first_list_too_many() -> None:
     level = b"\x98" + b"\x90" * 8
     for _ in range(6):
         level = b"\x98" + level * 8
-    assert "shelves" in refused(b"\x9c\x23" + level).text
+    assert "dimensions" in refused(b"\x9c\x23" + level).text
     assert peak_of(b"\x9c\x23" + level) < 2**20
     assert "one map" in refused(b"\x9c\x23\x92\x80\x80").text
 

@@ -41,7 +41,7 @@ def test_the_last_subscription_that_can_match_nothing_leaves_no_use_behind() -> 
     assert client.of(Suback)
     cluster.disconnect(client)
     cluster.run(20.0)
-    assert cluster.node("b0").rendezvous.usage.summaries == {}
+    assert cluster.node("b0").registry.usage.summaries == {}
 
 
 def invites(chord: Chord, now: float) -> bool:

@@ -156,7 +156,7 @@ def test_never_do_two_brokers_believe_a_key_to_be_their_own() -> None:
             for key in KEYS:
                 owners = []
                 for name, host in cluster.hosts.items():
-                    own = host.node.cluster.keyed.ownership.ready
+                    own = host.node.cluster.kv.ownership.ready
                     if own is not None and own.covers(key) and key in keys_covered(cluster, name):
                         owners.append(name)
                 assert len(owners) <= 1, (cluster.now, key, owners)
@@ -265,19 +265,19 @@ def test_a_message_for_a_key_reaches_its_owner_from_anywhere_and_his_answer_come
     for name, host in cluster.hosts.items():
         for key in KEYS[::9]:
             item = Item(("thing", name, key), key, key, 1, [key])
-            host.node.cluster.keyed.put([item], cluster.now)
+            host.node.cluster.kv.put([item], cluster.now)
             host.node.carry_on(cluster.now)
     cluster.run(0.5)
-    assert [node.cluster.keyed.statistics().puts_waiting for node in cluster.nodes] == [0] * 5
+    assert [node.cluster.kv.statistics().puts_waiting for node in cluster.nodes] == [0] * 5
     assert [node.cluster.lost_routes for node in cluster.nodes] == [0] * 5
     for name in cluster.hosts:
         for key in KEYS[::9]:
-            assert cluster.owner(key).node.cluster.keyed.get(("thing", name, key)) is not None
+            assert cluster.owner(key).node.cluster.kv.get(("thing", name, key)) is not None
 
 
 def test_no_two_lives_of_a_broker_number_their_puts_alike() -> None:
     nodes = [Node(NodeConfig("b0", life), Random(1), 0.0) for life in (3, 4)]
-    tickets = [node.cluster.keyed.put([Item(("thing",), 1, 1, 1, "x")], 0.0) for node in nodes]
+    tickets = [node.cluster.kv.put([Item(("thing",), 1, 1, 1, "x")], 0.0) for node in nodes]
     assert tickets[1] - tickets[0] == TICKETS_MAX
 
 

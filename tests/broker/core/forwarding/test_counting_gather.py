@@ -9,7 +9,7 @@ import pytest
 
 from headgate.broker.core.forwarding import AskLists, Lists
 from headgate.broker.core.forwarding.messages import Piece, Spot
-from headgate.broker.core.keyspace import NOTHING, count_shelf, equality_key
+from headgate.broker.core.keyspace import NOTHING, count_dimension, equality_key
 from headgate.broker.core.limits import WAITING_SECONDS_MAX, Limits
 from headgate.broker.core.messages import CONTROLS
 from headgate.broker.core.placement import ASK_AGAIN_SECONDS, SubscriptionId
@@ -38,7 +38,7 @@ SCHEMA: dict[str, Any] = {
     },
     "placement": "counting",
 }
-SYMBOL = count_shelf("symbol")
+SYMBOL = count_dimension("symbol")
 
 ASK, LISTS = CONTROLS.kind_of(AskLists), CONTROLS.kind_of(Lists)
 
@@ -149,8 +149,8 @@ def test_after_unsuback_nothing_comes_although_lists_still_say_so() -> None:
     assert subscriber.got == [Unsuback(2, 1)]
     cluster.release()
     cluster.run(1.0)
-    assert all(not len(node.rendezvous.counting.lists) for node in cluster.nodes)
-    assert all(node.rendezvous.usage.counting == {} for node in cluster.nodes)
+    assert all(not len(node.registry.counting.lists) for node in cluster.nodes)
+    assert all(node.registry.usage.counting == {} for node in cluster.nodes)
 
 
 def test_batches_go_out_in_the_order_in_which_they_were_accepted() -> None:
@@ -240,7 +240,7 @@ def test_pieces_of_an_answer_that_broke_off_are_not_counted_with_those_of_the_ne
     publisher.publish(quote_batch(bodies=["a"], symbol=["OTE"], venue=["y"]))
     question = parse_ask(list(next(what for _, to, what in controls(cluster, ASK, before) if to == owner).body))
     me = cluster.node(origin)
-    half = [me.cluster.me, me.rendezvous.identity, 2, me.config.incarnation]
+    half = [me.cluster.me, me.registry.identity, 2, me.config.incarnation]
     wire = [question.number, [[half[0], half[3]]]]
     piece = [SYMBOL.wire(), key("symbol", "OTE")]
     for place, last in ((0, False), (0, False), (1, False), (7, True)):
@@ -286,7 +286,7 @@ def test_what_belongs_to_a_former_life_of_a_broker_is_nobody_s() -> None:
     cluster.kill(home)
     cluster.start(home, life=2)
     cluster.run(10.0)
-    assert all(not len(one.rendezvous.counting.lists) for one in cluster.nodes)
+    assert all(not len(one.registry.counting.lists) for one in cluster.nodes)
     publisher.publish(batch)
     cluster.run(0.2)
     assert cluster.node(home).forwarding.relayed == 0
@@ -314,7 +314,7 @@ def test_a_broker_that_answers_for_nothing_asks_when_it_does(monkeypatch: pytest
     subscriber, publisher = cluster.connect(origin), cluster.connect(origin)
     node = cluster.node(origin)
     with monkeypatch.context() as patch:
-        patch.setattr(node.cluster.keyed, "scope", lambda now: NOTHING)
+        patch.setattr(node.cluster.kv, "scope", lambda now: NOTHING)
         assert node.forwarding.gathering.concerns("never heard of", cluster.now)
         publisher.publish(quote_batch(bodies=["a"], symbol=["OTE"]))
         assert len(list(node.forwarding.gathering)) == 1
@@ -331,7 +331,7 @@ def test_what_cannot_be_read_when_its_turn_comes_ends_nothing_but_itself(monkeyp
     broken = quote_batch(bodies=["a"], interest=[], symbol=["OTE"])
     broken.records = b"\xc1" * len(broken.records)
     with monkeypatch.context() as patch:
-        patch.setattr(node.cluster.keyed, "scope", lambda now: NOTHING)
+        patch.setattr(node.cluster.kv, "scope", lambda now: NOTHING)
         client.publish(broken)
         assert client.of(Puback) and len(list(node.forwarding.gathering)) == 1
     subscribed(cluster, client, 1, "symbol = 'OTE'")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headgate.broker.core.forwarding import AskLists, Lists, list_messages
 from headgate.broker.core.forwarding.messages import Piece, Spot, ask_messages
-from headgate.broker.core.keyspace import Shelf, count_shelf, declared_domain
+from headgate.broker.core.keyspace import Dimension, count_dimension, declared_domain
 from headgate.broker.core.messages import CONTROLS
 from headgate.broker.core.placement import IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX, SubscriptionId
 from headgate.protocol.errors import ProtocolViolation
@@ -19,10 +19,10 @@ from headgate.protocol.messages import Control
 from headgate.protocol.wire import decode, encode
 
 PRICE = declared_domain("quotes", "price", 0, 20, 0.01)
-SHELVES = (count_shelf("symbol"), count_shelf("price", PRICE))
+DIMENSIONS = (count_dimension("symbol"), count_dimension("price", PRICE))
 
 keys = st.integers(0, 2**64 - 1)
-spots = st.builds(Spot, st.sampled_from(SHELVES), keys)
+spots = st.builds(Spot, st.sampled_from(DIMENSIONS), keys)
 identities = st.builds(SubscriptionId, keys, st.integers(1, 2**40), st.integers(1, 9), st.integers(0, 2**32))
 
 
@@ -79,7 +79,7 @@ def test_an_answer_travels(lists: dict[Spot, list[SubscriptionId]]) -> None:
 )
 def test_long_lists_come_in_pieces(length: int) -> None:
     long = [SubscriptionId(number % 3, number, 1, 1) for number in range(length)]
-    lists = {Spot(SHELVES[0], 1): long[:10], Spot(SHELVES[0], 2): long, Spot(SHELVES[1], 3): []}
+    lists = {Spot(DIMENSIONS[0], 1): long[:10], Spot(DIMENSIONS[0], 2): long, Spot(DIMENSIONS[1], 3): []}
     pieces: list[Piece] = []
     for message in list_messages(5, lists.items()):
         some = parse_lists(body(message))[1]
@@ -90,9 +90,9 @@ def test_long_lists_come_in_pieces(length: int) -> None:
 
 def test_the_largest_messages_fit() -> None:
     wide = [
-        Shelf("count", f"{number:06}".ljust(ATTRIBUTE_NAME_LENGTH_MAX, "x"), 0, 0, 1, 0.1) for number in range(3000)
+        Dimension("count", f"{number:06}".ljust(ATTRIBUTE_NAME_LENGTH_MAX, "x"), 0, 0, 1, 0.1) for number in range(3000)
     ]
-    some = [Spot(shelf, 2**64 - 1) for shelf in wide]
+    some = [Spot(dimension, 2**64 - 1) for dimension in wide]
     asked = list(ask_messages(2**63, "b" * 300, 9, "q" * 1024, some))
     assert len(asked) == 3000 // KEYS_PER_MESSAGE_MAX
     identity = SubscriptionId(2**64 - 1, 2**63, 9, 2**32)
@@ -144,5 +144,5 @@ def test_nonsense_is_no_answer(wrong: list[Any]) -> None:
 
 
 def test_an_answer_as_it_is() -> None:
-    spot = Spot(SHELVES[0], 1)
+    spot = Spot(DIMENSIONS[0], 1)
     assert parse_lists(ANSWER) == (5, [Piece(spot, 0, True, [SubscriptionId(7, 3, 2, 1)])])

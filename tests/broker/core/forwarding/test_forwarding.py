@@ -26,7 +26,7 @@ def test_rows_go_to_who_answers_for_their_keys_and_matches_go_home() -> None:
     node = stage.publisher.host.node
     assert (node.forwarding.forwarded, stage.subscriber.host.node.forwarding.relayed) == (2, 2)
     (forward,) = [what for _, _, what in stage.cluster.said if isinstance(what, Forward)]
-    assert [(shelf, list(rows)) for shelf, rows in forward.shelves] == [(["equal", "symbol"], [0, 1])]
+    assert [(dimension, list(rows)) for dimension, rows in forward.dimensions] == [(["equal", "symbol"], [0, 1])]
     assert forward.hops == 1
 
 

@@ -19,9 +19,9 @@ from tests.support.stage import OTE, Stage
 LOSS = 16
 
 
-def forward(shelves: list[Any], batch: Batch | None = None, hops: int = 1) -> Forward:
+def forward(dimensions: list[Any], batch: Batch | None = None, hops: int = 1) -> Forward:
     batch = batch or quote_batch("quotes/a", ["a", "b"], symbol=["OTE", "OTE"])
-    return Forward.make(shelves, hops, batch, "00000000000000aa-1", 0, range(batch.count), 0)
+    return Forward.make(dimensions, hops, batch, "00000000000000aa-1", 0, range(batch.count), 0)
 
 
 def answered(messages: list[Message]) -> list[str]:
@@ -31,8 +31,8 @@ def answered(messages: list[Message]) -> list[str]:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (forward([[["heap", "symbol"], [0, 1]]]), "not a shelf"),
-        (forward([[["topic", 99], [0, 1]]]), "not a shelf"),
+        (forward([[["heap", "symbol"], [0, 1]]]), "not a dimension"),
+        (forward([[["topic", 99], [0, 1]]]), "not a dimension"),
         (forward([[["topic", 1], [0, 1]]], quote_batch(["quotes/a", "trades/a"], ["a", "b"])), "of stream 'quotes'"),
         (forward([[["topic", 1], [0]]], quote_batch("quotes//a", ["a"])), "FORWARD"),
     ],
@@ -61,8 +61,10 @@ def test_a_row_that_is_not_in_its_batch_is_nonsense_too() -> None:
     assert stage.bodies == []
 
 
-@pytest.mark.parametrize(("bound", "value", "most"), [("SHELVES_MAX", 2, 2), ("CONTROL_LENGTH_MAX", 2 * 4 * 30 * 3, 3)])
-def test_many_shelves_travel_in_several_messages(
+@pytest.mark.parametrize(
+    ("bound", "value", "most"), [("DIMENSIONS_MAX", 2, 2), ("CONTROL_LENGTH_MAX", 2 * 4 * 30 * 3, 3)]
+)
+def test_many_dimensions_travel_in_several_messages(
     bound: str, value: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One message names a bounded number of them, and fewer when each has thousands of rows: it must fit a frame."""
@@ -73,7 +75,7 @@ def test_many_shelves_travel_in_several_messages(
     stage.publisher.publish(quote_batch("quotes/a", [str(row) for row in range(30)], **columns))
     stage.cluster.run(0.1)
     forwards = [what for _, _, what in stage.cluster.said if isinstance(what, Forward)]
-    assert max(len(forward.shelves) for forward in forwards) == most
+    assert max(len(forward.dimensions) for forward in forwards) == most
     assert sorted(stage.subscriber.bodies) == [(number, "1") for number in range(1, 8)]
 
 
@@ -87,7 +89,7 @@ def test_what_nobody_here_uses_is_not_matched_and_done_with() -> None:
     assert info.handled == info.got == 2
 
 
-def test_only_the_shelves_that_were_asked_for_are_matched() -> None:
+def test_only_the_dimensions_that_were_asked_for_are_matched() -> None:
     stage = Stage("symbol = 'OTE'", "volume = 1", "")
     batch = quote_batch("quotes/a", ["a", "b"], symbol=["OTE", "OTE"], volume=[1, 1])
     stage.cluster.tell(stage.source, stage.owner, forward([[["equal", "symbol"], [1]]], batch))
@@ -106,9 +108,9 @@ def test_what_is_not_answered_for_here_is_passed_on_and_ends_somewhere() -> None
     assert passed.hops == 2
     stage.take()
     batch = quote_batch("quotes/a", list("abc"), symbol=["OTE", "IBM", "OTE"])
-    shelves: list[Any] = [[["equal", "symbol"], [0, 2]]]
+    dimensions: list[Any] = [[["equal", "symbol"], [0, 2]]]
     stage.cluster.until(lambda: stage.cluster.linked(away, stage.source), 5.0)
-    stage.cluster.tell(stage.source, away, Forward.make(shelves, 1, batch, "00000000000000aa-1", 100, [3, 8, 20], 0))
+    stage.cluster.tell(stage.source, away, Forward.make(dimensions, 1, batch, "00000000000000aa-1", 100, [3, 8, 20], 0))
     stage.cluster.run(0.1)
     assert events_of(stage.subscriber.got) == [(1, "00000000000000aa-1", 103), (1, "00000000000000aa-1", 120)]
     stage.take()
@@ -221,7 +223,7 @@ def test_matches_of_many_topics_are_of_one_stream() -> None:
 def test_a_number_that_is_another_brokers_subscription_here_is_not_ours_to_deliver() -> None:
     stage = Stage()
     node = stage.cluster.node(stage.owner)
-    (held,) = [one for one in node.rendezvous.shelf_of if node.subscribers.by_identity[one].stream == "quotes"]
+    (held,) = [one for one in node.registry.dimension_of if node.subscribers.by_identity[one].stream == "quotes"]
     said = stage.cluster.tell(stage.source, stage.owner, deliver(held, "a"))
     stage.cluster.run(0.1)
     assert not any(isinstance(message, Deliver) for message in said) and stage.bodies == []
@@ -239,15 +241,15 @@ def test_a_gap_on_the_way_reaches_the_subscription_that_it_names_or_everybody() 
 
 def test_what_a_slow_link_between_brokers_dropped_is_a_gap_of_the_subscription_that_it_was_for() -> None:
     stage = Stage("symbol = 'OTE'", "symbol = 'IBM'", outbox_bytes=3_000)
-    holder = stage.cluster.hosts[stage.owner]
-    link = holder.node.cluster.peers.by_identifier[stage.subscriber.host.node.cluster.me].link
+    follower = stage.cluster.hosts[stage.owner]
+    link = follower.node.cluster.peers.by_identifier[stage.subscriber.host.node.cluster.me].link
     assert link is not None
-    stage.cluster.feed(holder, LinkPaused(link))
+    stage.cluster.feed(follower, LinkPaused(link))
     for number in range(20):
         stage.publish(str(number))
         stage.cluster.run(0.01)
     assert stage.bodies == []
-    stage.cluster.feed(holder, LinkResumed(link))
+    stage.cluster.feed(follower, LinkResumed(link))
     stage.cluster.run(0.1)
     assert stage.bodies and stage.bodies == [str(number) for number in range(20)][-len(stage.bodies) :]
     assert {gap.subscription for gap in stage.subscriber.of(Gap)} == {1}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.broker.core.delivery import Stream
 from headgate.broker.core.forwarding.backlog import Task, Waiting
-from headgate.broker.core.keyspace import Shelf, topic_shelf
+from headgate.broker.core.keyspace import Dimension, topic_dimension
 from headgate.broker.core.limits import Limits
 from headgate.protocol.data import make_batch
 
@@ -20,7 +20,7 @@ STREAM = Stream("quotes")
 
 def task(body: str, wanted: bool = False, stream: Stream = STREAM) -> Task:
     batch = make_batch([f"{stream.name}/a"], {}, [body.encode()])
-    rows: dict[Shelf, Sequence[int]] | None = {topic_shelf(1): [0]} if wanted else None
+    rows: dict[Dimension, Sequence[int]] | None = {topic_dimension(1): [0]} if wanted else None
     return Task(stream, batch, "origin", 0, [0], 0, rows, 0, 0.0)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.keyspace import MESH_BROKERS_MAX, RING_SIZE, Stretch
-from headgate.broker.core.kv import Item, Keyed, KeyedConfig, Placed, Tell, View
+from headgate.broker.core.keyspace import MESH_BROKERS_MAX, RING_SIZE, Arc
+from headgate.broker.core.kv import Item, KvConfig, KvStore, Placed, Tell, View
 from headgate.broker.core.kv.broadcast import Broadcasts
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.limits import DEFAULT_LIMITS
-from headgate.broker.core.kv.messages import Told, Walk
+from headgate.broker.core.kv.messages import Lookup, Told
 from tests.support.keyed_parts import Kind, Said, Sent, item, read, said, written
 
 ME, NEXT, LAST = 100, 200, 300
@@ -37,7 +37,7 @@ class Origin:
 
     @property
     def ends(self) -> list[object]:
-        return [one for one in self.sent if isinstance(one, Placed | Walk)]
+        return [one for one in self.sent if isinstance(one, Placed | Lookup)]
 
 
 def test_everybody_is_told_at_once_and_it_is_placed_with_the_last_answer() -> None:
@@ -65,7 +65,7 @@ def test_what_is_not_covered_sets_out_along_the_ring(different: dict[str, object
     origin = Origin()
     origin.answer(NEXT)
     origin.answer(LAST, **different)
-    assert origin.ends == [Walk(7, [WHOLE])]
+    assert origin.ends == [Lookup(7, [WHOLE])]
 
 
 def test_who_does_not_answer_is_not_waited_for() -> None:
@@ -73,7 +73,7 @@ def test_who_does_not_answer_is_not_waited_for() -> None:
     origin.answer(NEXT)
     assert origin.sent.timers.next == DEFAULT_LIMITS.broadcast_seconds
     origin.broadcasts.go_on(DEFAULT_LIMITS.broadcast_seconds)
-    assert origin.ends == [Walk(7, [WHOLE])]
+    assert origin.ends == [Lookup(7, [WHOLE])]
     origin.answer(LAST)
     assert len(origin.ends) == 1
 
@@ -86,9 +86,9 @@ def test_only_what_is_of_the_whole_ring_is_broadcast_and_only_where_all_are_link
     assert not broadcasts.fits([WHOLE])
 
 
-def owner() -> Keyed:
+def owner() -> KvStore:
     """The owner of (50, 100], whose sibling has everything, and says so."""
-    store = Keyed(ME, KeyedConfig(), 0.0)
+    store = KvStore(ME, KvConfig(), 0.0)
     store.view(View(50, ME, (NEXT,), True, True), 0.0)
     for broker in (NEXT, LAST):
         store.peer_up(broker, 0.0)
@@ -96,7 +96,7 @@ def owner() -> Keyed:
     return store
 
 
-def say(store: Keyed, now: float) -> list[tuple[int, Kind]]:
+def say(store: KvStore, now: float) -> list[tuple[int, Kind]]:
     """What it tells; the sibling answers to all of it."""
     heard = []
     for effect in store.effects:
@@ -111,11 +111,11 @@ def say(store: Keyed, now: float) -> list[tuple[int, Kind]]:
     return heard
 
 
-def hear(store: Keyed, sender: int, kind: Kind, body: list[Any], now: float) -> None:
+def hear(store: KvStore, sender: int, kind: Kind, body: list[Any], now: float) -> None:
     store.handle(sender, read(kind, body), now)
 
 
-def told(store: Keyed) -> list[Said]:
+def told(store: KvStore) -> list[Said]:
     return [said(one) for one in store.effects if isinstance(one, Tell)]
 
 
@@ -144,8 +144,8 @@ def test_what_was_told_and_comes_as_a_put_after_all_is_copied_to_the_sibling_fir
 
 
 def test_a_broker_alone_is_everybody() -> None:
-    store = Keyed(ME, KeyedConfig(), 0.0)
+    store = KvStore(ME, KvConfig(), 0.0)
     store.view(View(ME, ME, (), True, True), 0.0)
     ticket = store.put([WHOLE], 0.0)
-    assert store.effects[-1] == Placed(ticket) and store.scope(0.0).covers(Stretch(0, 5).last)
+    assert store.effects[-1] == Placed(ticket) and store.scope(0.0).covers(Arc(0, 5).last)
     assert isinstance(store.get(WHOLE.name), Item)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.keyspace import RING_SIZE, Stretch
-from headgate.broker.core.kv import Added, Item, Keyed, KeyedConfig, Placed, Removed, Tell, View
+from headgate.broker.core.keyspace import RING_SIZE, Arc
+from headgate.broker.core.kv import Added, Item, KvConfig, KvStore, Placed, Removed, Tell, View
 from headgate.broker.core.kv.limits import ITEM_BYTES_MAX, LEASE_SECONDS
 from headgate.broker.core.kv.messages import Copied, CopyVerdict
 from headgate.protocol.errors import LocalError, ProtocolViolation
@@ -15,13 +15,13 @@ from tests.support.keyed_world import World
 PLACES = [10 << 60, 3 << 60, 7 << 60, 12 << 60, 14 << 60]
 
 
-def alone() -> Keyed:
-    store = Keyed(100, KeyedConfig(), 0.0)
+def alone() -> KvStore:
+    store = KvStore(100, KvConfig(), 0.0)
     store.view(View(100, 100, (), True, True), 0.0)
     return store
 
 
-def by_itself() -> Keyed:
+def by_itself() -> KvStore:
     """Alone, but somebody else may hold copies: it keeps tombstones."""
     store = alone()
     store.view(View(100, 100, (), True, False), 0.0)
@@ -113,7 +113,7 @@ def test_a_message_of_a_link_that_is_gone_changes_nothing() -> None:
 
 
 def test_an_answer_to_who_had_these_keys_before_is_not_taken_for_one_to_ourselves() -> None:
-    store = Keyed(100, KeyedConfig(), 0.0)
+    store = KvStore(100, KvConfig(), 0.0)
     ticket = store.put([item(1, 0, high=RING_SIZE - 1)], 0.0)
     answer = [ticket, 0, 0, RING_SIZE - 1]
     store.handle(200, read(Kind.STORED, [99, *answer]), 0.1)
@@ -123,7 +123,7 @@ def test_an_answer_to_who_had_these_keys_before_is_not_taken_for_one_to_ourselve
 
 
 def test_who_took_keys_over_acknowledges_nothing_of_their_former_owner() -> None:
-    store = Keyed(100, KeyedConfig(), 0.0)
+    store = KvStore(100, KvConfig(), 0.0)
     store.view(View(20, 100, (200,), True), 0.0)
     store.peer_up(50, 0.0)
     store.effects.clear()
@@ -207,7 +207,7 @@ def test_statistics_tell_who_holds_what() -> None:
     world = world_of(5)
     placed(world, PLACES[0], item(1, 5 << 60))
     statistics = world.hosts[7 << 60].store.statistics()
-    assert statistics.own == statistics.ready == Stretch(3 << 60, 7 << 60)
+    assert statistics.own == statistics.ready == Arc(3 << 60, 7 << 60)
     assert statistics.siblings == {10 << 60: True, 12 << 60: True}
     assert sorted(statistics.replicas) == [3 << 60, 14 << 60]
     assert (statistics.items, statistics.puts_waiting, statistics.puts_unconfirmed) == (1, 0, 0)

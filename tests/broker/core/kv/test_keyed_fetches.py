@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.broker.core.keyspace import Stretch
+from headgate.broker.core.keyspace import Arc
 from headgate.broker.core.kv import KvLimits
 from headgate.broker.core.kv.handover import Fetches
 from headgate.broker.core.kv.items import Items
@@ -10,7 +10,7 @@ from headgate.broker.core.kv.messages import Verdict
 from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import Kind, Sent, item
 
-ALL = Stretch(0, 1000)
+ALL = Arc(0, 1000)
 
 
 def filled(count: int, **limits: int) -> tuple[Fetches, Items, Sent]:
@@ -27,11 +27,11 @@ def names(sent: Sent) -> list[int]:
 
 def test_what_touches_the_stretch_is_sent_and_what_it_is_is_said() -> None:
     fetches, _, sent = filled(5)
-    fetches.begin(7, 3, Stretch(2, 4), whole=True)
+    fetches.begin(7, 3, Arc(2, 4), whole=True)
     ((broker, kind, body),) = sent.take()
     assert (broker, kind, body[:3]) == (7, Kind.PAGE, [3, True, Verdict.WHOLE])
     assert [one[0][1] for one in body[3]] == [2, 3]
-    fetches.begin(7, 4, Stretch(20, 30), whole=False)
+    fetches.begin(7, 4, Arc(20, 30), whole=False)
     assert sent.take() == [(7, Kind.PAGE, [4, True, Verdict.PARTIAL, []])]
     assert len(fetches) == 0
 
@@ -75,6 +75,6 @@ def test_who_has_the_same_is_sent_what_was_removed_in_the_stretch() -> None:
     fetches, items, sent = filled(6, page_items=2)
     for number in (0, 2, 3, 5):
         items.merge(item(number, number + 1, 2, None), 0.0)
-    fetches.same(7, 1, Stretch(1, 1000))
+    fetches.same(7, 1, Arc(1, 1000))
     assert names(sent) == [2, 3, 5]
     assert [body[1:3] for _, _, body in sent.messages] == [[False, Verdict.WHOLE], [True, Verdict.WHOLE]]

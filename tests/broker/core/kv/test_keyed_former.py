@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from headgate.broker.core.keyspace import Stretch
+from headgate.broker.core.keyspace import Arc
 from headgate.broker.core.kv.limits import FORMER_SECONDS
 from headgate.broker.core.kv.ownership import Former
-from headgate.broker.core.kv.replication import Comers
+from headgate.broker.core.kv.replication import Claimants
 
 LEASE = 2.5
 OWNER, ANOTHER = 80, 30
-LOST = Stretch(10, OWNER)
+LOST = Arc(10, OWNER)
 
 
 def lost_at(now: float) -> Former:
@@ -42,13 +42,13 @@ def test_it_is_whole_for_ourselves_as_long_as_he_confirms_nothing() -> None:
 def test_when_two_came_neither_is_known_to_have_what_the_other_wrote() -> None:
     former = lost_at(0.0)
     former.came(OWNER, LOST, 1.0)
-    former.came(ANOTHER, Stretch(20, ANOTHER), 1.5)
+    former.came(ANOTHER, Arc(20, ANOTHER), 1.5)
     assert former.whole(OWNER, 1.6) == former.whole(ANOTHER, 1.6) == []
 
 
 def test_who_comes_for_other_keys_changes_nothing() -> None:
     former = lost_at(0.0)
-    former.came(ANOTHER, Stretch(OWNER, 90), 1.0)
+    former.came(ANOTHER, Arc(OWNER, 90), 1.0)
     assert former.whole(OWNER, 9.0) == [LOST]
 
 
@@ -59,5 +59,5 @@ def test_who_is_in_no_ring_had_nothing() -> None:
 
 
 def test_whom_nobody_came_for_is_whole_for_ourselves_too() -> None:
-    comers = Comers()
-    assert comers.leave_whole_for(None, 99.0) and comers.leave_whole_for(OWNER, 99.0)
+    claimants = Claimants()
+    assert claimants.leave_whole_for(None, 99.0) and claimants.leave_whole_for(OWNER, 99.0)

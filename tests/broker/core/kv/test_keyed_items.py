@@ -7,10 +7,10 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.broker.core.keyspace import RING_SIZE, Stretch
+from headgate.broker.core.keyspace import RING_SIZE, Arc
 from headgate.broker.core.kv import Added, Item, KvLimits, Removed
 from headgate.broker.core.kv.items import Items, Merged, digest_of
-from headgate.broker.core.kv.messages import KeyedEffect
+from headgate.broker.core.kv.messages import KvEffect
 from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import item
 
@@ -23,7 +23,7 @@ small = st.builds(
 )
 
 
-def made(effects: list[KeyedEffect] | None = None, timers: Timers | None = None, **limits: int) -> Items:
+def made(effects: list[KvEffect] | None = None, timers: Timers | None = None, **limits: int) -> Items:
     return Items([] if effects is None else effects, timers or Timers(), KvLimits(tombstone_seconds=60.0, **limits))
 
 
@@ -67,7 +67,7 @@ def test_the_order_of_merging_makes_no_difference(copies: list[Item], random) ->
 
 @given(st.lists(small, max_size=12))
 def test_the_effects_tell_what_is_held(copies: list[Item]) -> None:
-    effects: list[KeyedEffect] = []
+    effects: list[KvEffect] = []
     items = made(effects)
     indexed: dict[object, Item] = {}
     for copy in copies:
@@ -85,7 +85,7 @@ def test_the_effects_tell_what_is_held(copies: list[Item]) -> None:
 @given(st.lists(small, max_size=12), st.integers(0, 30), st.integers(0, 30))
 def test_a_tally_is_what_counting_gives(copies: list[Item], after: int, last: int) -> None:
     items = made()
-    stretch = Stretch(after, last)
+    stretch = Arc(after, last)
     items.watch(7, stretch)
     for copy in copies:
         items.merge(copy, 0.0)
@@ -128,5 +128,5 @@ def test_what_touches_a_stretch_is_found() -> None:
     items = made()
     for one in (item(1, 5), item(2, 15), item(3, 0, high=RING_SIZE - 1), item(4, 8, 1, None)):
         items.merge(one, 0.0)
-    assert [one.name[1] for one in items.touching(Stretch(4, 10))] == [1, 3, 4]
-    assert len(list(items.touching(Stretch(4, 4)))) == 4
+    assert [one.name[1] for one in items.touching(Arc(4, 10))] == [1, 3, 4]
+    assert len(list(items.touching(Arc(4, 4)))) == 4

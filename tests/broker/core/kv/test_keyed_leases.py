@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from headgate.broker.core.keyspace import Stretch
+from headgate.broker.core.keyspace import Arc
 from headgate.broker.core.kv.leases import Leases
 from headgate.broker.core.kv.messages import Renewal
 from tests.support.keyed_parts import Kind, Sent
 
 ME, FIRST, SECOND = 100, 200, 300
-OURS = Stretch(50, ME)
+OURS = Arc(50, ME)
 
 
 def leases(*siblings: int) -> tuple[Leases, Sent]:
@@ -87,16 +87,16 @@ def test_a_newcomer_before_the_first_sibling_leaves_his_promise_standing() -> No
 def test_keys_handed_on_are_answered_for_until_the_promise_ends() -> None:
     made, _ = leases(FIRST)
     made.renewed(FIRST, 1, Renewal.YES, 0.1)
-    made.set_ours(Stretch(80, ME), 0.2)
+    made.set_ours(Arc(80, ME), 0.2)
     assert made.scope(0.3) == [(OURS, 2.5)]
     assert made.scope(2.5) == []
 
 
 def test_who_was_alone_answers_for_a_lease_for_keys_handed_on() -> None:
     made, _ = leases()
-    made.set_ours(Stretch(80, ME), 1.0)
+    made.set_ours(Arc(80, ME), 1.0)
     assert (OURS, 3.5) in made.scope(1.0)
-    assert made.scope(3.5) == [(Stretch(80, ME), float("inf"))]
+    assert made.scope(3.5) == [(Arc(80, ME), float("inf"))]
 
 
 def test_who_was_alone_and_has_a_sibling_now_goes_on_for_a_lease() -> None:
@@ -113,7 +113,7 @@ def test_in_no_ring_nothing_is_ours() -> None:
     assert not made.holds(OURS, 0.0)
 
 
-def asked(made: Leases, sent: Sent, broker: int, stretch: Stretch, own: Stretch | None, now: float) -> Renewal:
+def asked(made: Leases, sent: Sent, broker: int, stretch: Arc, own: Arc | None, now: float) -> Renewal:
     made.asked(broker, 9, stretch, own, now)
     _, kind, body = sent.take()[-1]
     assert kind is Kind.RENEWED
@@ -122,13 +122,13 @@ def asked(made: Leases, sent: Sent, broker: int, stretch: Stretch, own: Stretch 
 
 def test_one_at_a_time_gets_a_lease_on_a_key() -> None:
     made, sent = leases(FIRST)
-    assert asked(made, sent, 90, Stretch(50, 90), Stretch(90, ME), 0.0) is Renewal.YES
-    assert asked(made, sent, 95, Stretch(50, 95), Stretch(95, ME), 1.0) is Renewal.ANOTHERS
-    assert asked(made, sent, 95, Stretch(90, 95), Stretch(95, ME), 1.0) is Renewal.YES
-    assert asked(made, sent, 90, Stretch(50, 90), Stretch(95, ME), 1.0) is Renewal.YES
-    assert asked(made, sent, 95, Stretch(50, 95), Stretch(95, ME), 3.5) is Renewal.YES
+    assert asked(made, sent, 90, Arc(50, 90), Arc(90, ME), 0.0) is Renewal.YES
+    assert asked(made, sent, 95, Arc(50, 95), Arc(95, ME), 1.0) is Renewal.ANOTHERS
+    assert asked(made, sent, 95, Arc(90, 95), Arc(95, ME), 1.0) is Renewal.YES
+    assert asked(made, sent, 90, Arc(50, 90), Arc(95, ME), 1.0) is Renewal.YES
+    assert asked(made, sent, 95, Arc(50, 95), Arc(95, ME), 3.5) is Renewal.YES
 
 
 def test_nobody_gets_one_on_keys_that_are_our_own() -> None:
     made, sent = leases(FIRST)
-    assert asked(made, sent, 90, Stretch(50, 90), OURS, 0.0) is Renewal.MINE
+    assert asked(made, sent, 90, Arc(50, 90), OURS, 0.0) is Renewal.MINE

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headgate.broker.core.keyspace import RING_SIZE
 from headgate.broker.core.kv import KvLimits, Placed, Unplaced
 from headgate.broker.core.kv.limits import PAGE_ITEMS_MAX, TICKETS_MAX
-from headgate.broker.core.kv.messages import KeyedEffect, SetOut
+from headgate.broker.core.kv.messages import KvEffect, SetOut
 from headgate.broker.core.kv.writes import Part, Puts
 from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import item
@@ -18,7 +18,7 @@ class Origin:
     """Puts, and what they send and answer."""
 
     def __init__(self, **limits: int) -> None:
-        self.effects, self.timers = list[KeyedEffect](), Timers()
+        self.effects, self.timers = list[KvEffect](), Timers()
         self.puts = Puts(self.effects, self.timers, limits=KvLimits(**limits))
 
     @property

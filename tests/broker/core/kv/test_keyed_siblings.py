@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from headgate.broker.core.keyspace import Stretch
+from headgate.broker.core.keyspace import Arc
 from headgate.broker.core.kv import Item, KvLimits
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.messages import CopyVerdict
-from headgate.broker.core.kv.replication import Pendings, Siblings
+from headgate.broker.core.kv.replication import Siblings, WritesInFlight
 from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import Kind, Sent, item
 
 ME, NEXT, OTHER = 100, 200, 300
-OURS = Stretch(0, ME)
+OURS = Arc(0, ME)
 
 
 class Owner:
@@ -23,18 +23,20 @@ class Owner:
         for number in range(count):
             self.items.merge(item(number, number + 1), 0.0)
         self.linked: dict[int, None] = dict.fromkeys(present)
-        self.timers, self.pendings = Timers(), Pendings()
-        self.pendings.set_siblings(present)
-        self.siblings = Siblings(ME, self.items, self.linked, self.pendings, self.sent, self.timers, KvLimits(**limits))
+        self.timers, self.writes_in_flight = Timers(), WritesInFlight()
+        self.writes_in_flight.set_siblings(present)
+        self.siblings = Siblings(
+            ME, self.items, self.linked, self.writes_in_flight, self.sent, self.timers, KvLimits(**limits)
+        )
         self.siblings.set_siblings(present)
         self.siblings.set_ours(OURS, 0.0)
 
     def unconfirmed(self, *items: Item) -> None:
         """Writes that every sibling is still to acknowledge, numbered from 1."""
         for number, one in enumerate(items, start=1):
-            assert self.pendings.begin(ME, number, 0, OURS, [one])
-        self.pendings.set_siblings(())
-        self.pendings.set_siblings(tuple(self.siblings.present))
+            assert self.writes_in_flight.begin(ME, number, 0, OURS, [one])
+        self.writes_in_flight.set_siblings(())
+        self.writes_in_flight.set_siblings(tuple(self.siblings.present))
 
     def synced(self) -> Owner:
         for broker, _, body in self.sent.take():
@@ -136,26 +138,26 @@ def test_a_sibling_that_refuses_is_left_alone_for_a_while() -> None:
 
 def test_when_our_keys_grow_only_the_new_ones_are_sent() -> None:
     it = Owner(NEXT).synced()
-    it.siblings.set_ours(Stretch(900, ME), 1.0)
+    it.siblings.set_ours(Arc(900, ME), 1.0)
     ((_, kind, body),) = it.sent.take()
     assert (kind, body[3:5]) == (Kind.STREAM, [900, 0])
     assert it.siblings.granted(NEXT, 1.0, 2.0) == OURS
     it.siblings.copied(NEXT, 2, CopyVerdict.STORED, 1.1)
-    assert it.siblings.granted(NEXT, 1.1, 2.0) == Stretch(900, ME)
+    assert it.siblings.granted(NEXT, 1.1, 2.0) == Arc(900, ME)
 
 
 def test_when_our_keys_shrink_the_sibling_hears_it() -> None:
     it = Owner(NEXT).synced()
-    it.siblings.set_ours(Stretch(2, ME), 1.0)
+    it.siblings.set_ours(Arc(2, ME), 1.0)
     ((_, kind, body),) = it.sent.take()
     assert (kind, body[1:3]) == (Kind.CHECK, [2, 1])
-    assert it.siblings.granted(NEXT, 1.0, 2.0) == Stretch(2, ME)
+    assert it.siblings.granted(NEXT, 1.0, 2.0) == Arc(2, ME)
 
 
 def test_when_they_shrink_while_a_stream_is_under_way_it_hears_it_then() -> None:
     it = Owner(NEXT)
     it.sent.take()
-    it.siblings.set_ours(Stretch(2, ME), 1.0)
+    it.siblings.set_ours(Arc(2, ME), 1.0)
     assert it.sent.take() == []
     it.siblings.copied(NEXT, 1, CopyVerdict.STORED, 1.1)
     assert it.sent.kinds() == [(NEXT, "CHECK")]

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Any
 
 from headgate.broker.core.keyspace import RING_SIZE
-from headgate.broker.core.kv import Item, Keyed, KeyedConfig, Placed, Route, Tell, View
+from headgate.broker.core.kv import Item, KvConfig, KvStore, Placed, Route, Tell, View
 from headgate.broker.core.kv.limits import PUT_HOPS_MAX
 from headgate.broker.core.kv.messages import CopyVerdict, Renewal, Verdict
 from headgate.broker.core.messages import STORE
@@ -21,7 +21,7 @@ class Owner:
     """The store of a broker that owns (50, 100] with two synced siblings, and leases that never end but on request."""
 
     def __init__(self) -> None:
-        self.store = Keyed(ME, KeyedConfig(), 0.0)
+        self.store = KvStore(ME, KvConfig(), 0.0)
         self.store.view(View(BEFORE, ME, (FIRST, SECOND), True), 0.0)
         for peer in (BEFORE, FIRST, SECOND, ORIGIN):
             self.store.peer_up(peer, 0.0)
@@ -91,7 +91,7 @@ def test_confirmed_when_all_siblings_acknowledged() -> None:
 def test_a_put_of_a_later_life_of_its_origin_is_not_taken_for_one_of_the_former() -> None:
     it = Owner()
     it.keep_leases(3.0)
-    lives = [Keyed(ORIGIN, KeyedConfig(life=life), 0.0) for life in (1, 2)]
+    lives = [KvStore(ORIGIN, KvConfig(life=life), 0.0) for life in (1, 2)]
     former, present = (store.put([item(1, 60)], 0.0) for store in lives)
     it.put(3.0, [item(1, 60)], ticket=former)
     it.answer(3.0, FIRST, SECOND)
@@ -110,7 +110,7 @@ def test_not_before_a_lease_has_passed_since_the_keys_were_gained() -> None:
     it.put(1.0, [item(1, 60)])
     assert stored(it.answer(1.0)) == []
     it.keep_leases(LEASE)
-    assert len(it.store.pendings) == 1
+    assert len(it.store.writes_in_flight) == 1
     it.store.tick(LEASE)
     assert stored(it.tells()) == [[1, 0, 60, 60]]
 
@@ -150,9 +150,9 @@ def test_not_while_a_former_sibling_may_still_answer() -> None:
     it.put(3.0, [item(1, 60)])
     assert stored(it.answer(3.0)) == []
     it.keep_leases(ends - 0.01)
-    assert len(it.store.pendings) == 1
+    assert len(it.store.writes_in_flight) == 1
     it.keep_leases(ends + 0.01)
-    assert len(it.store.pendings) == 0
+    assert len(it.store.writes_in_flight) == 0
 
 
 def test_a_new_sibling_must_have_it_too() -> None:
@@ -238,11 +238,11 @@ def test_handing_over_ends_what_was_not_confirmed() -> None:
     tells = it.answer(3.0)
     assert stored(tells) == []
     assert [one.body[3][0][0] for one in tells if one.kind == Kind.PAGE] == [["sub", 1]]
-    assert len(it.store.pendings) == 0
+    assert len(it.store.writes_in_flight) == 0
 
 
 def test_alone_with_the_ring_a_segment_past_oneself_is_covered_in_two_steps() -> None:
-    store = Keyed(ME, KeyedConfig(), 0.0)
+    store = KvStore(ME, KvConfig(), 0.0)
     store.view(View(ME, ME, (), True, True), 0.0)
     whole = item(1, 0, high=RING_SIZE - 1)
     ticket = store.put([whole, item(2, 90, high=110)], 0.0)

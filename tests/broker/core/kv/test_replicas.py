@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.broker.core.keyspace import RING_SIZE, Stretch
+from headgate.broker.core.keyspace import RING_SIZE, Arc
 from headgate.broker.core.kv import KvLimits
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.messages import CopyVerdict, Stream
@@ -14,7 +14,7 @@ from headgate.broker.core.kv.replication import Replicas, is_covered, remember
 from headgate.broker.core.timers import Timers
 from tests.support.keyed_parts import Kind, Sent, item, written
 
-OWNER, ARC = 100, Stretch(0, 100)
+OWNER, ARC = 100, Arc(0, 100)
 
 
 class Sibling:
@@ -27,7 +27,7 @@ class Sibling:
         self.replicas = Replicas(self.items, self.linked, self.sent, self.sent.timers, 2.5, KvLimits(**limits))
 
     def stream(
-        self, *some, sequence: int = 1, first: bool = True, last: bool = True, piece: Stretch = ARC, now: float = 0.0
+        self, *some, sequence: int = 1, first: bool = True, last: bool = True, piece: Arc = ARC, now: float = 0.0
     ):  # type: ignore[no-untyped-def]
         return self.replicas.stream(OWNER, Stream(sequence, first, last, piece.after, piece.last, list(some)), now)
 
@@ -108,13 +108,13 @@ def test_what_was_written_during_the_stream_is_not_offered() -> None:
 
 def test_a_stream_of_a_piece_makes_the_replica_longer() -> None:
     it = Sibling().whole()
-    assert it.stream(item(7, 950), sequence=2, piece=Stretch(900, 0))
+    assert it.stream(item(7, 950), sequence=2, piece=Arc(900, 0))
 
-    assert it.replicas.held[OWNER].arc == Stretch(900, 100)
+    assert it.replicas.held[OWNER].arc == Arc(900, 100)
 
 
-@pytest.mark.parametrize("piece", [Stretch(900, 50), Stretch(800, 900)])
-def test_a_piece_that_does_not_fit_is_refused(piece: Stretch) -> None:
+@pytest.mark.parametrize("piece", [Arc(900, 50), Arc(800, 900)])
+def test_a_piece_that_does_not_fit_is_refused(piece: Arc) -> None:
     it = Sibling().whole()
     assert not it.stream(sequence=2, piece=piece)
     assert it.sent.take() == [(OWNER, Kind.COPIED, [2, CopyVerdict.REFUSED])]
@@ -137,7 +137,7 @@ def test_comparing() -> None:
     ):
         it.replicas.check(OWNER, 2, after, count, digest, 0.1)
         assert it.sent.take() == [(OWNER, Kind.COPIED, [2, verdict])]
-    assert it.replicas.held[OWNER].arc == Stretch(50, 100)
+    assert it.replicas.held[OWNER].arc == Arc(50, 100)
     assert it.replicas.shrunk
 
 
@@ -173,7 +173,7 @@ def test_who_is_a_sibling_again_is_whole_again() -> None:
 def test_of_keys_that_somebody_came_for_it_is_whole_for_him_alone() -> None:
     it = Sibling().whole()
     it.replicas.granted(OWNER, 1, 0, 2.0, 0.1)
-    it.replicas.close(Stretch(50, 150), 150, 0.5)
+    it.replicas.close(Arc(50, 150), 150, 0.5)
     assert it.replicas.whole(150, 0.6) == it.replicas.whole(None, 2.9) == [ARC]
     assert it.replicas.whole(70, 0.6) == it.replicas.whole(None, 3.0) == []
 
@@ -199,7 +199,7 @@ def test_a_grant_that_outlasts_a_sleep_is_as_good_as_ever() -> None:
 def test_a_closed_replica_takes_no_writes_but_is_answered_from_to_the_end_of_its_grant() -> None:
     it = Sibling().whole()
     it.replicas.granted(OWNER, 1, 0, 2.0, 0.1)
-    it.replicas.close(Stretch(50, 70), 70, 0.0)
+    it.replicas.close(Arc(50, 70), 70, 0.0)
     it.replicas.copy(OWNER, 2, [item(2, 6)], 0.2)
     it.stream(sequence=3, now=0.3)
     assert it.sent.take() == [(OWNER, Kind.COPIED, [sequence, CopyVerdict.REFUSED]) for sequence in (1, 2, 3)]
@@ -210,7 +210,7 @@ def test_a_closed_replica_takes_no_writes_but_is_answered_from_to_the_end_of_its
 
 def test_closing_other_keys_or_by_the_owner_himself_changes_nothing() -> None:
     it = Sibling().whole()
-    it.replicas.close(Stretch(200, 300), 300, 0.0)
+    it.replicas.close(Arc(200, 300), 300, 0.0)
     it.replicas.close(ARC, OWNER, 0.0)
     it.replicas.copy(OWNER, 2, [item(2, 6)], 0.2)
     assert it.sent.take() == [(OWNER, Kind.COPIED, [2, CopyVerdict.STORED])]
@@ -259,14 +259,14 @@ def test_only_the_last_questions_are_remembered() -> None:
 SMALL = st.integers(0, 12) | st.just(RING_SIZE - 1)
 
 
-@given(st.builds(Stretch, SMALL, SMALL), st.lists(st.builds(Stretch, SMALL, SMALL), max_size=5))
-def test_what_is_covered_by_pieces_is_covered(stretch: Stretch, pieces: list[Stretch]) -> None:
+@given(st.builds(Arc, SMALL, SMALL), st.lists(st.builds(Arc, SMALL, SMALL), max_size=5))
+def test_what_is_covered_by_pieces_is_covered(stretch: Arc, pieces: list[Arc]) -> None:
     keys = [*range(14), RING_SIZE - 2, RING_SIZE - 1, RING_SIZE // 2]
     covered = all(any(piece.covers(key) for piece in pieces) for key in keys if stretch.covers(key))
     assert is_covered(stretch, pieces) == covered
 
 
 def test_pieces_that_join_cover() -> None:
-    assert is_covered(Stretch(0, 90), [Stretch(60, 90), Stretch(0, 30), Stretch(30, 60)])
-    assert is_covered(Stretch(5, 5), [Stretch(5, 900), Stretch(900, 5)])
-    assert not is_covered(Stretch(0, 90), [Stretch(61, 90), Stretch(0, 30), Stretch(30, 60)])
+    assert is_covered(Arc(0, 90), [Arc(60, 90), Arc(0, 30), Arc(30, 60)])
+    assert is_covered(Arc(5, 5), [Arc(5, 900), Arc(900, 5)])
+    assert not is_covered(Arc(0, 90), [Arc(61, 90), Arc(0, 30), Arc(30, 60)])

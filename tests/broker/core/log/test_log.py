@@ -198,7 +198,7 @@ def test_room_is_bounded_in_bytes_and_in_waiters() -> None:
 
 def test_what_is_held_back_is_written_in_order_as_soon_as_it_may() -> None:
     bench, done = Bench(), []
-    bench.log.vouched = False
+    bench.log.recovered = False
     for number in range(3):
         bench.log.hold_back(10, lambda now, number=number: done.append(number))  # type: ignore[misc]
     assert not bench.log.idle

@@ -42,7 +42,7 @@ def test_what_is_delivered_waits_for_our_own_disk_alone() -> None:
     subscriber, client = cluster.connect("b1"), cluster.connect("b0")
     subscriber.subscribe(1)
     cluster.run(1.0)
-    (first, *_) = [info.name for info in cluster.node("b0").copies._wanted(cluster.now)]
+    (first, *_) = [info.name for info in cluster.node("b0").leader._wanted(cluster.now)]
     cluster.slow[first] = None
     cluster.store(client, "a")
     cluster.run(0.1)
@@ -157,13 +157,13 @@ def test_only_a_window_is_on_its_way_to_a_slow_sibling_and_the_rest_is_read_from
     cluster.run(0.1)
     sent = [message for *_, message in cluster.said if isinstance(message, Copy)]
     assert 0 < sum(len(message.row) for message in sent) < 2_500
-    assert cluster.node("b0").copies.behind() == 30
+    assert cluster.node("b0").leader.behind() == 30
     cluster.slow.clear()
     cluster.answer("b1")
     cluster.run(4.0)
     assert cluster.rows("b1", "b0") == cluster.rows("b0", "b0")
     assert cluster.acknowledged(client) == 30
-    assert cluster.node("b0").copies.behind() == 0
+    assert cluster.node("b0").leader.behind() == 0
 
 
 def test_a_sibling_that_says_nothing_is_asked_anew_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,12 +171,12 @@ def test_a_sibling_that_says_nothing_is_asked_anew_what_it_has(monkeypatch: pyte
     client = cluster.connect("b0")
     cluster.store(client, "a")
     cluster.run(0.1)
-    copied = cluster.node("b1").holder.settle
-    monkeypatch.setattr(cluster.node("b1").holder, "settle", lambda now: None)
+    copied = cluster.node("b1").follower.settle
+    monkeypatch.setattr(cluster.node("b1").follower, "settle", lambda now: None)
     cluster.store(client, "b")
     cluster.run(1.0)
-    monkeypatch.setattr(cluster.node("b1").holder, "settle", copied)
-    cluster.node("b1").holder.to_tell.clear()
+    monkeypatch.setattr(cluster.node("b1").follower, "settle", copied)
+    cluster.node("b1").follower.to_tell.clear()
     assert cluster.acknowledged(client) == 1
     cluster.run(4.0)
     assert cluster.acknowledged(client) == 2
@@ -214,13 +214,13 @@ def test_a_broker_that_comes_back_writes_on_as_soon_as_a_sibling_vouches() -> No
     cluster.store(client, "a")
     cluster.run(0.1)
     restarted(cluster, "b0")
-    assert not cluster.node("b0").log.vouched
+    assert not cluster.node("b0").log.recovered
     client = cluster.connect("b0")
     cluster.store(client, "b")
     cluster.store(client, "c", mode=Mode.ACCEPTED)
     assert cluster.acknowledged(client) == 0, "not before it has a place"
     cluster.run(2.0)
-    assert cluster.node("b0").log.vouched
+    assert cluster.node("b0").log.recovered
     assert cluster.acknowledged(client) == 2
     assert [row.first for row in cluster.rows("b0", "b0")] == [0, 1, 2]
     assert cluster.rows("b1", "b0") == cluster.rows("b0", "b0")
@@ -237,7 +237,7 @@ def test_when_nobody_vouches_it_goes_on_after_a_while() -> None:
     client = cluster.connect("b0")
     cluster.store(client, "b", mode=Mode.ACCEPTED)
     cluster.run(VOUCH_SECONDS_MAX - 0.1)
-    assert not cluster.node("b0").log.vouched
+    assert not cluster.node("b0").log.recovered
     cluster.run(0.2)
     assert [row.first for row in cluster.rows("b0", "b0")] == [0, 1]
 
@@ -327,7 +327,7 @@ def test_what_damage_keeps_from_being_copied_ends_the_epoch() -> None:
     cluster.run(0.1)
     node = cluster.node("b0")
     held = node.log.logs[cluster.name("b0")]
-    node.copies._cannot_copy(held, "row 1 is damaged", cluster.now)
+    node.leader._cannot_copy(held, "row 1 is damaged", cluster.now)
     assert node.log.epoch > EPOCH
     node.effects.clear()
     cluster.store(client, "d")
@@ -356,7 +356,7 @@ def test_the_next_broker_takes_the_place_of_a_sibling_whose_disk_is_full() -> No
     cluster.full.clear()
     cluster.run(COPY_FULL_SECONDS_MAX + 1.0)
     assert cluster.rows(sibling, "b0") == cluster.rows("b0", "b0"), "it has room again, and all that it missed"
-    assert [info.name for info in cluster.node("b0").copies._wanted(cluster.now)] == [sibling]
+    assert [info.name for info in cluster.node("b0").leader._wanted(cluster.now)] == [sibling]
 
 
 def test_a_sibling_whose_disk_is_full_is_tried_again_where_there_is_no_other() -> None:

@@ -176,7 +176,7 @@ def test_a_broker_without_a_disk_holds_nothing() -> None:
     assert cluster.tell("b0", "b1", offer(0, 1)) == []
     info = cluster.node("b1").cluster.linked()[0]
     with pytest.raises(ProtocolViolation):
-        cluster.node("b1").holder.copy(info, copy(0, owner="x"), cluster.now)
+        cluster.node("b1").follower.copy(info, copy(0, owner="x"), cluster.now)
 
 
 CONTESTED = 28

@@ -42,7 +42,7 @@ def test_who_is_missing_is_named_for_as_long_as_it_is_missing() -> None:
 def test_not_more_are_named_than_can_be_read() -> None:
     cluster = LogCluster()
     cluster.start("b0", [])
-    cluster.hosts["b0"].node.cluster.acquaintances.remember([f"h:{number}" for number in range(9)])
+    cluster.hosts["b0"].node.cluster.address_book.remember([f"h:{number}" for number in range(9)])
     assert words(cluster, "b0", 2) == "stored means on 2 disks; h:0, h:1, h:2, h:3 and 5 more cannot be reached"
 
 

@@ -64,8 +64,8 @@ def meet(cluster: LogCluster) -> None:
     cluster.run(VOUCH_SECONDS_MAX + 3.0)
 
 
-def numbers(cluster: LogCluster, holder: str, owner: str, epoch: int = EPOCH) -> list[tuple[str, int]]:
-    return [(row.producer, row.number) for row in cluster.rows(holder, owner, epoch=epoch)]
+def numbers(cluster: LogCluster, follower: str, owner: str, epoch: int = EPOCH) -> list[tuple[str, int]]:
+    return [(row.producer, row.number) for row in cluster.rows(follower, owner, epoch=epoch)]
 
 
 def new_epoch(cluster: LogCluster, broker: str) -> int:
@@ -236,11 +236,11 @@ def test_a_full_disk_is_asked_again_until_it_takes_it_back() -> None:
     cluster.full["b0"] = None
     meet(cluster)
     assert len(numbers(cluster, "b0", "b0")) == 3
-    assert not cluster.node("b0").log.vouched
+    assert not cluster.node("b0").log.recovered
     cluster.full.clear()
     cluster.run(3.0)
     assert numbers(cluster, "b0", "b0") == [("p", 0)]
-    assert cluster.node("b0").log.vouched
+    assert cluster.node("b0").log.recovered
 
 
 @pytest.mark.parametrize("trimmed", [0, 3, 4])
@@ -260,7 +260,7 @@ def test_what_is_taken_back_later_may_be_let_go_of_meanwhile(trimmed: int) -> No
     cluster.run(3.0)
     at = max(1, trimmed)
     assert (held.first, held.next, held.bytes, disk.rows(held.name)) == (at, at, 0, [])
-    assert cluster.node("b0").log.vouched and new_epoch(cluster, "b0") > EPOCH
+    assert cluster.node("b0").log.recovered and new_epoch(cluster, "b0") > EPOCH
     cluster.node("b0").validate()
 
 
@@ -290,7 +290,7 @@ def test_any_number_of_logs_is_settled_without_a_call_in_a_call(calls_in_calls: 
     cluster.kill("b0")
     cluster.kill("b1")
     cluster.start("b0", ["b1"], life=2)
-    cluster.until(lambda: cluster.node("b0").log.vouched, 9.0)
+    cluster.until(lambda: cluster.node("b0").log.recovered, 9.0)
     assert len(cluster.node("b0").log.own_logs()) > many
 
 

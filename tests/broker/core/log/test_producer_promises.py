@@ -5,18 +5,18 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from headgate.broker.core.log.producers import Promises
+from headgate.broker.core.log.producers import Fences
 from headgate.broker.core.safeguards import SAFEGUARDS
 from headgate.protocol.data import Row
 
 OPENER, OWNER = 7, 8
 
 
-def promises(producers_max: int = 9) -> tuple[Promises, Any]:
+def fences(producers_max: int = 9) -> tuple[Fences, Any]:
     """And the opener, as he is known."""
     opener = SimpleNamespace(link=1)
     peers = SimpleNamespace(by_identifier={OPENER: opener})
-    return Promises(SimpleNamespace(peers=peers, safeguards=SAFEGUARDS), producers_max), opener  # type: ignore[arg-type]  # no more is asked of a cluster
+    return Fences(SimpleNamespace(peers=peers, safeguards=SAFEGUARDS), producers_max), opener  # type: ignore[arg-type]  # no more is asked of a cluster
 
 
 def row(number: int, count: int = 1, producer: str = "p") -> Row:
@@ -24,7 +24,7 @@ def row(number: int, count: int = 1, producer: str = "p") -> Row:
 
 
 def test_a_row_behind_what_was_told_is_contested() -> None:
-    made, opener = promises()
+    made, opener = fences()
     assert made.contested(row(5), OWNER) is None, "nobody was told anything"
     made.make("p", OPENER, 5)
     assert made.contested(row(4), OWNER) is None
@@ -34,7 +34,7 @@ def test_a_row_behind_what_was_told_is_contested() -> None:
 
 
 def test_it_ends_with_the_link_or_when_he_lets_it_go_or_when_we_open_it_ourselves() -> None:
-    made, opener = promises()
+    made, opener = fences()
     made.make("p", OPENER, 5)
     opener.link = None
     assert made.contested(row(5), OWNER) is None
@@ -49,7 +49,7 @@ def test_it_ends_with_the_link_or_when_he_lets_it_go_or_when_we_open_it_ourselve
 
 
 def test_what_was_said_in_the_end_is_what_counts_unless_somebody_else_has_asked() -> None:
-    made, opener = promises()
+    made, opener = fences()
     made.make("p", OPENER, 5)
     made.amend("p", OPENER, 9)
     assert made.contested(row(8), OWNER) is None
@@ -60,7 +60,7 @@ def test_what_was_said_in_the_end_is_what_counts_unless_somebody_else_has_asked(
 
 
 def test_there_is_a_bound() -> None:
-    made, _ = promises(producers_max=2)
+    made, _ = fences(producers_max=2)
     for name in "abc":
         made.make(name, OPENER, 1)
     assert len(made) == 2

@@ -164,13 +164,13 @@ def test_an_empty_disk_is_one_of_those_that_are_missing_until_everybody_was_hear
     first, _ = opened(cluster, "b0")
     first.send(stamped(1, 0, "a", "b"))
     cluster.run(0.1)
-    (holder,) = [name for name in cluster.holders("b0") if name != "b0"]
-    (other,) = {"b0", "b1", "b2"} - {"b0", holder}
-    empty_handed(cluster, holder, other)
-    assert opened(cluster, holder)[1].code == ErrorCode.UNAVAILABLE, "the one that has it was not heard"
+    (follower,) = [name for name in cluster.holders("b0") if name != "b0"]
+    (other,) = {"b0", "b1", "b2"} - {"b0", follower}
+    empty_handed(cluster, follower, other)
+    assert opened(cluster, follower)[1].code == ErrorCode.UNAVAILABLE, "the one that has it was not heard"
     cluster.release()
     cluster.run(3.0)
-    assert opened(cluster, holder)[1]["next"] == 2
+    assert opened(cluster, follower)[1]["next"] == 2
 
 
 def test_an_empty_disk_knows_nothing_before_it_has_its_copies_again() -> None:
@@ -178,19 +178,19 @@ def test_an_empty_disk_knows_nothing_before_it_has_its_copies_again() -> None:
     first, _ = opened(cluster, "b0")
     first.send(stamped(1, 0, "a", "b"))
     cluster.run(0.1)
-    (holder,) = [name for name in cluster.holders("b0") if name != "b0"]
-    (other,) = {"b0", "b1", "b2"} - {"b0", holder}
-    cluster.kill(holder)
-    cluster.disks[holder] = Disk(holder, EPOCH + 50)
-    cluster.slow[holder] = None
-    cluster.start(holder, ["b0", other], life=2)
+    (follower,) = [name for name in cluster.holders("b0") if name != "b0"]
+    (other,) = {"b0", "b1", "b2"} - {"b0", follower}
+    cluster.kill(follower)
+    cluster.disks[follower] = Disk(follower, EPOCH + 50)
+    cluster.slow[follower] = None
+    cluster.start(follower, ["b0", other], life=2)
     cluster.run(3.0)
     cluster.kill("b0")
     cluster.run(0.1)
     assert opened(cluster, other)[1].code == ErrorCode.UNAVAILABLE, "nobody who is there has it"
     cluster.start("b0", [other], life=2)
     cluster.slow.clear()
-    cluster.answer(holder)
+    cluster.answer(follower)
     cluster.run(6.0)
     cluster.kill("b0")
     cluster.run(0.1)

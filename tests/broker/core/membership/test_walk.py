@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headgate.broker.core.keyspace import between
 from headgate.broker.core.membership import Letter, Member, SuccessorList
 from headgate.broker.core.membership.config import WALK_HOPS_MAX
-from headgate.broker.core.membership.lookup import Walk
+from headgate.broker.core.membership.lookup import Lookup
 from headgate.broker.core.membership.members import RING_TOP, after, ideal
 from headgate.broker.core.membership.messages import Seen
 from tests.support.chord_parts import at, new_identity
@@ -17,7 +17,7 @@ PLACES = (100, 200, 300, 400, 500, 600, 700, 800)
 
 
 def play(
-    walk: Walk, lists: dict[Member, SuccessorList], hints: dict[Member, tuple[Member, ...]], dead: tuple[Member, ...]
+    walk: Lookup, lists: dict[Member, SuccessorList], hints: dict[Member, tuple[Member, ...]], dead: tuple[Member, ...]
 ) -> None:
     """Answer for every living member; time passes for the dead."""
     now = 0.0
@@ -41,7 +41,7 @@ def ring_of(places: tuple[int, ...]) -> dict[Member, SuccessorList]:
 
 def test_the_member_before_a_place_is_found_with_its_list() -> None:
     identity = new_identity(450)
-    walk = Walk(identity, identity.me, "b600", (), 0.0)
+    walk = Lookup(identity, identity.me, "b600", (), 0.0)
     play(walk, ring_of(PLACES), {}, ())
     assert walk.found == at(400)
     assert walk.successors[0] == at(500)
@@ -51,7 +51,7 @@ def test_the_member_before_a_place_is_found_with_its_list() -> None:
 def test_any_hints_lead_to_the_same_member(wrong: dict[int, list[int]], offset: int) -> None:
     identity = new_identity(400 + offset)
     hints = {at(place): tuple(at(hint) for hint in offered) for place, offered in wrong.items()}
-    walk = Walk(identity, identity.me, "b500", (), 0.0)
+    walk = Lookup(identity, identity.me, "b500", (), 0.0)
     play(walk, ring_of(PLACES), hints, ())
     assert walk.found == at(400)
 
@@ -60,7 +60,7 @@ def test_any_hints_lead_to_the_same_member(wrong: dict[int, list[int]], offset: 
 def test_the_dead_are_passed_over(dead: set[int]) -> None:
     identity = new_identity(450)
     start = next(place for place in PLACES if place > 450 and place not in dead)
-    walk = Walk(identity, identity.me, f"b{start}", (), 0.0)
+    walk = Lookup(identity, identity.me, f"b{start}", (), 0.0)
     play(walk, ring_of(PLACES), {}, tuple(at(place) for place in sorted(dead)))
     assert walk.found == at(max(place for place in PLACES if place < 450 and place not in dead))
 
@@ -69,9 +69,9 @@ def test_the_top_may_be_ourselves() -> None:
     lists = ring_of((*PLACES, 900))
     identity = new_identity(900)
     own = lists.pop(at(900))
-    walk = Walk(identity, RING_TOP, identity.me, own, 0.0)
+    walk = Lookup(identity, RING_TOP, identity.me, own, 0.0)
     assert (walk.found, walk.hops) == (at(900), 1)
-    elsewhere = Walk(identity, RING_TOP, "b300", own, 0.0)
+    elsewhere = Lookup(identity, RING_TOP, "b300", own, 0.0)
     play(elsewhere, lists, {}, ())
     assert elsewhere.found == at(900)
     assert at(800) in elsewhere.shown()
@@ -79,31 +79,31 @@ def test_the_top_may_be_ourselves() -> None:
 
 def test_padding_is_nobody() -> None:
     identity = new_identity(450)
-    walk = Walk(identity, identity.me, "b400", (), 0.0)
+    walk = Lookup(identity, identity.me, "b400", (), 0.0)
     play(walk, {at(400): (after(at(400)), after(at(420)))}, {}, ())
     assert walk.found == at(400)
 
 
 def test_a_walk_that_nobody_answers_comes_to_nothing() -> None:
     identity = new_identity(450)
-    walk = Walk(identity, identity.me, "b400", (), 0.0)
+    walk = Lookup(identity, identity.me, "b400", (), 0.0)
     play(walk, {}, {}, ())
     assert walk.failed and walk.found is None
 
 
 def test_a_walk_by_lists_takes_no_hints() -> None:
     identity = new_identity(850)
-    walk = Walk(identity, identity.me, "b100", (), 0.0, takes_hints=False)
+    walk = Lookup(identity, identity.me, "b100", (), 0.0, takes_hints=False)
     play(walk, ring_of(PLACES), {at(100): (at(800),)}, ())
     assert walk.found == at(800) and walk.hops == 4
-    quick = Walk(identity, identity.me, "b100", (), 0.0)
+    quick = Lookup(identity, identity.me, "b100", (), 0.0)
     play(quick, ring_of(PLACES), {at(100): (at(800),)}, ())
     assert quick.found == at(800) and quick.hops == 2
 
 
 def test_a_liar_cannot_keep_a_walk_going_for_ever() -> None:
     identity = new_identity(0)
-    walk = Walk(identity, identity.me, "b1", (), 0.0)
+    walk = Lookup(identity, identity.me, "b1", (), 0.0)
     place = 1
     while not walk.over:
         body = Seen(walk.number, (at(place + 1),))

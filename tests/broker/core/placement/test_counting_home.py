@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.keyspace import count_shelf
+from headgate.broker.core.keyspace import count_dimension
 from headgate.broker.core.kv import Item
 from headgate.broker.core.placement import Counted, SubscriptionId
 from headgate.broker.core.placement.counting_home import COUNTED, CountingHome, counted_items, read_counted
@@ -31,7 +31,7 @@ def test_an_item_for_each_stretch_says_which_list_and_how_many() -> None:
     assert {item.version for item in items} == {2}
     assert [(item.low, item.high) for item in items] == [(one.low, one.high) for one in COUNT.segments]
     read = [read_counted(item) for item in items]
-    assert [shelf.attribute for _, shelf, _ in read] == ["symbol", "symbol", "price"]
+    assert [dimension.attribute for _, dimension, _ in read] == ["symbol", "symbol", "price"]
     assert {(stream, identity) for stream, _, identity in read} == {("quotes", SubscriptionId(ME, 5, 2, LIFE))}
 
 
@@ -57,7 +57,7 @@ def test_what_rests_here_is_on_lists_until_it_is_taken_away() -> None:
     home = CountingHome(ME, LIFE)
     item = Item((COUNTED, 9, 1, 5, 0), 40, 40, 1, ["quotes", ["count", "symbol"], 2])
     home.add(item)
-    assert home.lists.at("quotes", count_shelf("symbol"), 40) == [SubscriptionId(9, 5, 2, 1)]
+    assert home.lists.at("quotes", count_dimension("symbol"), 40) == [SubscriptionId(9, 5, 2, 1)]
     home.remove(item)
     home.remove(item)
     assert not len(home.lists)

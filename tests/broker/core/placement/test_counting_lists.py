@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.broker.core.keyspace import count_shelf, declared_domain, equal_shelf, range_shelf
+from headgate.broker.core.keyspace import count_dimension, declared_domain, equal_dimension, range_dimension
 from headgate.broker.core.placement import SubscriptionId
 from headgate.broker.core.placement.counting_lists import CountingLists
 from headgate.ops.bench.papers.models import CountingStore, Entry
 
 DOMAINS = [declared_domain("quotes", "price", 0, cells - 1, 1) for cells in (2, 3, 8, 13)]
-SYMBOL = count_shelf("symbol")
+SYMBOL = count_dimension("symbol")
 ID, OTHER = SubscriptionId(7, 1, 2), SubscriptionId(7, 2, 1)
 
 
@@ -22,8 +22,12 @@ def test_values_have_a_list_each() -> None:
     lists.add("quotes", SYMBOL, 5, 5, OTHER)
     lists.add("quotes", SYMBOL, 6, 6, OTHER)
     assert lists.at("quotes", SYMBOL, 5) == [ID, OTHER] and lists.at("quotes", SYMBOL, 6) == [OTHER]
-    for stream, shelf, key in (("quotes", SYMBOL, 7), ("trades", SYMBOL, 5), ("quotes", count_shelf("name"), 5)):
-        assert lists.at(stream, shelf, key) == []
+    for stream, dimension, key in (
+        ("quotes", SYMBOL, 7),
+        ("trades", SYMBOL, 5),
+        ("quotes", count_dimension("name"), 5),
+    ):
+        assert lists.at(stream, dimension, key) == []
     lists.remove("quotes", SYMBOL, 5, 5, OTHER)
     lists.remove("quotes", SYMBOL, 9, 9, OTHER)
     lists.remove("trades", SYMBOL, 5, 5, ID)
@@ -36,9 +40,9 @@ def test_what_is_no_list_is_refused() -> None:
     domain = DOMAINS[2]
     assert domain is not None
     lists = CountingLists()
-    for shelf, high in ((SYMBOL, 6), (equal_shelf("symbol"), 5), (range_shelf(domain), 5)):
+    for dimension, high in ((SYMBOL, 6), (equal_dimension("symbol"), 5), (range_dimension(domain), 5)):
         with pytest.raises(ValueError, match="no lists from 5"):
-            lists.add("quotes", shelf, 5, high, ID)
+            lists.add("quotes", dimension, 5, high, ID)
     lists.validate()
     assert not len(lists)
 
@@ -46,13 +50,13 @@ def test_what_is_no_list_is_refused() -> None:
 def test_a_long_stretch_takes_few_places_and_is_on_all_its_lists() -> None:
     domain = declared_domain("quotes", "price", 0, 2**40, 1)
     assert domain is not None
-    shelf, lists = count_shelf("price", domain), CountingLists()
+    dimension, lists = count_dimension("price", domain), CountingLists()
     low, high = domain.key_of_cell(1), domain.key_of_cell(2**40 - 1)
-    lists.add("quotes", shelf, low, high, ID)
+    lists.add("quotes", dimension, low, high, ID)
     assert len(lists) <= 2 * 40
-    assert all(lists.at("quotes", shelf, domain.key_of_cell(cell)) == [ID] for cell in (1, 2, 77, 2**39, 2**40 - 1))
-    assert not any(lists.at("quotes", shelf, domain.key_of_cell(cell)) for cell in (0, 2**40))
-    lists.remove("quotes", shelf, low, high, ID)
+    assert all(lists.at("quotes", dimension, domain.key_of_cell(cell)) == [ID] for cell in (1, 2, 77, 2**39, 2**40 - 1))
+    assert not any(lists.at("quotes", dimension, domain.key_of_cell(cell)) for cell in (0, 2**40))
+    lists.remove("quotes", dimension, low, high, ID)
     assert not len(lists)
 
 
@@ -64,7 +68,7 @@ def test_they_are_those_of_the_paper(place: int, some: list[tuple[int, int, int]
     """The dumb twin is the store of `counting.py`, with an entry for every cell."""
     scale = DOMAINS[place]
     assert scale is not None
-    shelf, lists, plain = count_shelf("price", scale), CountingLists(), CountingStore()
+    dimension, lists, plain = count_dimension("price", scale), CountingLists(), CountingStore()
     held: dict[int, tuple[int, int]] = {}
     for one, other, number in some:
         if number in held:
@@ -75,10 +79,10 @@ def test_they_are_those_of_the_paper(place: int, some: list[tuple[int, int, int]
             held[number] = first, last
             change, change_plain = lists.add, plain.store
         identity = SubscriptionId(1, number, 1)
-        change("quotes", shelf, scale.key_of_cell(first), scale.key_of_cell(last), identity)
+        change("quotes", dimension, scale.key_of_cell(first), scale.key_of_cell(last), identity)
         for cell in range(first, last + 1):
             change_plain(Entry(scale.key_of_cell(cell), "price"), identity)
         for cell in range(scale.cells):
             key = scale.key_of_cell(cell)
-            assert sorted(lists.at("quotes", shelf, key)) == sorted(plain.list_at(Entry(key, "price")))
+            assert sorted(lists.at("quotes", dimension, key)) == sorted(plain.list_at(Entry(key, "price")))
         lists.validate()

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import (
-    Shelf,
-    count_shelf,
+    Dimension,
+    count_dimension,
     declared_domain,
-    equal_shelf,
+    equal_dimension,
     equality_key,
     key_of,
-    topic_shelf,
+    topic_dimension,
 )
 from headgate.broker.core.placement import Anchor, Counted
 from headgate.broker.core.placement.counting_plan import plan_counting, plan_resting
@@ -34,17 +34,17 @@ PRICE = declared_domain("quotes", "price", 0, 20, 0.01)
 VOLUME = declared_domain("quotes", "volume", 0, 100, 1)
 assert PRICE is not None and VOLUME is not None
 QUOTES = parse_pattern("quotes")
-SYMBOL, PRICES, VOLUMES = count_shelf("symbol"), count_shelf("price", PRICE), count_shelf("volume", VOLUME)
+SYMBOL, PRICES, VOLUMES = count_dimension("symbol"), count_dimension("price", PRICE), count_dimension("volume", VOLUME)
 
 
 def planned(condition: str) -> Counted | str:
     return plan_counting(QUOTES, parse_condition(condition) if condition else None, SCHEMA)
 
 
-def parts(condition: str) -> dict[Shelf, tuple[Value, ...]]:
+def parts(condition: str) -> dict[Dimension, tuple[Value, ...]]:
     counted = planned(condition)
     assert isinstance(counted, Counted), counted
-    return {part.shelf: part.about for part in counted.parts}
+    return {part.dimension: part.about for part in counted.parts}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def parts(condition: str) -> dict[Shelf, tuple[Value, ...]]:
         ("symbol = 'OTE'", {SYMBOL: ("OTE",)}),
         ("symbol IN ('OTE', 'IBM')", {SYMBOL: ("OTE", "IBM")}),
         ("symbol = 'OTE' OR symbol = 'IBM'", {SYMBOL: ("OTE", "IBM")}),
-        ("live", {count_shelf("live"): (True,)}),
+        ("live", {count_dimension("live"): (True,)}),
         ("price > 8.30 AND price < 8.70", {PRICES: (830, 870)}),
         ("price BETWEEN 8.30 AND 8.70", {PRICES: (830, 870)}),
         ("price = 8.4", {PRICES: (840, 840)}),
@@ -70,8 +70,8 @@ def parts(condition: str) -> dict[Shelf, tuple[Value, ...]]:
         (f"price IN ({', '.join(str(n / 100) for n in range(17))})", {PRICES: (0, 16)}),
         ("volume IN (0, 1) OR volume > 99", {VOLUMES: (0, 1, 99, 100)}),
         ("price IN (8.4, 2, 8.401)", {PRICES: (200, 200, 840, 840)}),
-        ("price = '8.4'", {count_shelf("price"): ("8.4",)}),
-        ("price IN ('8.4', 2)", {count_shelf("price"): ("8.4", 2)}),
+        ("price = '8.4'", {count_dimension("price"): ("8.4",)}),
+        ("price IN ('8.4', 2)", {count_dimension("price"): ("8.4", 2)}),
         ("symbol = 'OTE' AND volume > 90 AND price < 1", {SYMBOL: ("OTE",), VOLUMES: (90, 100), PRICES: (0, 100)}),
         ("symbol = 'OTE' AND exchange = 'NYSE'", {SYMBOL: ("OTE",)}),
         ("symbol = 'OTE' AND price > 1", {SYMBOL: ("OTE",)}),
@@ -79,7 +79,7 @@ def parts(condition: str) -> dict[Shelf, tuple[Value, ...]]:
         ("symbol = 'OTE' AND NOT (price > 1 AND live)", {SYMBOL: ("OTE",)}),
     ],
 )
-def test_values_and_ranges_that_a_condition_needs_are_counted(condition: str, wanted: dict[Shelf, Any]) -> None:
+def test_values_and_ranges_that_a_condition_needs_are_counted(condition: str, wanted: dict[Dimension, Any]) -> None:
     assert parts(condition) == wanted
 
 
@@ -120,24 +120,24 @@ def test_values_that_are_equal_are_on_one_list() -> None:
 def test_where_a_subscription_rests() -> None:
     condition = parse_condition("symbol = 'OTE' AND price < 1")
     resting, uncounted = plan_resting(QUOTES, condition, SCHEMA, [], True, True)
-    assert isinstance(resting, Counted) and resting.shelves == (SYMBOL, PRICES) and not uncounted
+    assert isinstance(resting, Counted) and resting.dimensions == (SYMBOL, PRICES) and not uncounted
     resting, uncounted = plan_resting(QUOTES, condition, SCHEMA, [], False, False)
-    assert isinstance(resting, Anchor) and resting.shelves == (equal_shelf("symbol"),) and not uncounted
+    assert isinstance(resting, Anchor) and resting.dimensions == (equal_dimension("symbol"),) and not uncounted
     resting, uncounted = plan_resting(QUOTES, parse_condition("price > 1"), SCHEMA, [], True, False)
     assert isinstance(resting, Anchor) and "too much" in uncounted
 
 
-def test_the_bound_of_shelves_holds_for_lists_too() -> None:
+def test_the_bound_of_dimensions_holds_for_lists_too() -> None:
     condition = parse_condition("symbol = 'OTE' AND price < 1")
     for used, counted in (
         ([SYMBOL, VOLUMES], True),
         ([PRICES, SYMBOL, VOLUMES], True),
-        ([VOLUMES, topic_shelf(1)], False),
+        ([VOLUMES, topic_dimension(1)], False),
     ):
         resting, uncounted = plan_resting(QUOTES, condition, SCHEMA, used, True, False, 3)
         assert isinstance(resting, Counted) is counted and bool(uncounted) is not counted
-    full = [VOLUMES, topic_shelf(1), topic_shelf(2)]
-    assert plan_resting(QUOTES, condition, SCHEMA, full, True, False, 3)[0].shelves == (topic_shelf(1),)
+    full = [VOLUMES, topic_dimension(1), topic_dimension(2)]
+    assert plan_resting(QUOTES, condition, SCHEMA, full, True, False, 3)[0].dimensions == (topic_dimension(1),)
 
 
 CONDITIONS = [
@@ -161,15 +161,15 @@ values = st.one_of(
 
 
 @given(st.sampled_from(CONDITIONS), st.fixed_dictionaries(dict.fromkeys(SCHEMA["attributes"], values)))
-def test_an_event_that_matches_has_a_key_on_every_shelf(condition: Any, event: dict[str, Value]) -> None:
+def test_an_event_that_matches_has_a_key_on_every_dimension(condition: Any, event: dict[str, Value]) -> None:
     """The soundness of counting: whoever is wanted is met c3 times."""
     counted = plan_counting(QUOTES, condition, SCHEMA)
     assert isinstance(counted, Counted)
-    assert len(set(counted.shelves)) == len(counted.parts)
+    assert len(set(counted.dimensions)) == len(counted.parts)
     met = 0
     for part in counted.parts:
-        key = key_of("quotes", part.shelf, "quotes/x", event)
+        key = key_of("quotes", part.dimension, "quotes/x", event)
         times = 0 if key is None else sum(segment.covers(key) for segment in part.segments)
-        assert times <= 1, "on one list of a shelf"
+        assert times <= 1, "on one list of a dimension"
         met += times
     assert met == len(counted.parts) or evaluate(condition, event) is not True

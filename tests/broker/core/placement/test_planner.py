@@ -12,11 +12,11 @@ from headgate.broker.core.keyspace import (
     Segment,
     Span,
     declared_domain,
-    equal_shelf,
+    equal_dimension,
     equality_key,
     prefix_key,
-    range_shelf,
-    topic_shelf,
+    range_dimension,
+    topic_dimension,
 )
 from headgate.broker.core.keyspace.dimensions import RANGE
 from headgate.broker.core.placement import Anchor, plan
@@ -69,7 +69,7 @@ def test_without_a_condition_the_longest_literal_prefix_is_the_anchor(pattern: s
         found = plan(parse_pattern(pattern, exact), None, SCHEMA)
         key = prefix_key(prefix)
         assert found == Anchor(
-            topic_shelf(depth), (Segment(key, key),), pattern.split("/")[0], (prefix,), found.because
+            topic_dimension(depth), (Segment(key, key),), pattern.split("/")[0], (prefix,), found.because
         )
 
 
@@ -98,7 +98,7 @@ def test_without_a_condition_the_longest_literal_prefix_is_the_anchor(pattern: s
 )
 def test_what_gives_no_key_rests_at_the_topic(condition: str, why: str) -> None:
     found = anchor(condition)
-    assert found.shelf == topic_shelf(1)
+    assert found.dimension == topic_dimension(1)
     assert why in found.because
 
 
@@ -132,7 +132,7 @@ def test_what_gives_no_key_rests_at_the_topic(condition: str, why: str) -> None:
 )
 def test_values_that_must_be_are_keys(condition: str, attribute: str, values: tuple[Value, ...]) -> None:
     found = anchor(condition)
-    assert (found.shelf, found.segments) == (equal_shelf(attribute), points(attribute, *values))
+    assert (found.dimension, found.segments) == (equal_dimension(attribute), points(attribute, *values))
     assert points(attribute, *found.about) == found.segments
     assert found.because == ""
 
@@ -140,13 +140,13 @@ def test_values_that_must_be_are_keys(condition: str, attribute: str, values: tu
 def test_a_list_of_as_many_values_as_there_may_be_keys() -> None:
     for count, kind in ((IN_KEYS_MAX, EQUAL), (IN_KEYS_MAX + 1, TOPIC)):
         listed = ", ".join(map(str, range(count)))
-        assert anchor(f"x IN ({listed})").shelf.kind == kind
-        assert anchor(" OR ".join(f"x = {number}" for number in range(count))).shelf.kind == kind
+        assert anchor(f"x IN ({listed})").dimension.kind == kind
+        assert anchor(" OR ".join(f"x = {number}" for number in range(count))).dimension.kind == kind
 
 
 def test_a_longer_list_of_a_declared_attribute_may_be_a_range() -> None:
     assert anchor(f"price IN ({', '.join(f'{5 + number / 100}' for number in range(20))})").segments == (arc(500, 519),)
-    assert anchor(f"price IN ({', '.join(f'{number}.5' for number in range(20))})").shelf.kind == TOPIC
+    assert anchor(f"price IN ({', '.join(f'{number}.5' for number in range(20))})").dimension.kind == TOPIC
 
 
 # --- Ranges -----------------------------------------------------------------------------------------------------------
@@ -181,27 +181,27 @@ def test_a_longer_list_of_a_declared_attribute_may_be_a_range() -> None:
 def test_ranges_of_a_declared_attribute_are_arcs(condition: str, stretches: list[tuple[int, int]]) -> None:
     assert PRICE is not None
     found = anchor(condition)
-    assert found.shelf == range_shelf(PRICE)
+    assert found.dimension == range_dimension(PRICE)
     assert found.segments == tuple(arc(first, last) for first, last in stretches)
     assert found.about == tuple(end for stretch in stretches for end in stretch)
 
 
 def test_what_may_be_no_number_is_no_range() -> None:
     for condition in ("price < 1 OR price = 'none'", "price < 1 OR price", "price < 1 OR price IS NULL"):
-        assert anchor(condition).shelf.kind == TOPIC
+        assert anchor(condition).dimension.kind == TOPIC
     for condition in ("price < TRUE", "price > 'a'", "price < 1 OR price > 'a'"):
-        assert anchor(condition).shelf.kind == TOPIC
+        assert anchor(condition).dimension.kind == TOPIC
 
 
 def test_a_range_is_an_anchor_up_to_half_of_the_ring() -> None:
-    assert anchor("price < 9.99").shelf.kind == RANGE
-    assert anchor("price < 10.01").shelf.kind == TOPIC
+    assert anchor("price < 9.99").dimension.kind == RANGE
+    assert anchor("price < 10.01").dimension.kind == TOPIC
 
 
 def test_more_stretches_than_there_may_be_keys_rest_at_the_topic() -> None:
     for count, kind in ((IN_KEYS_MAX, RANGE), (IN_KEYS_MAX + 1, TOPIC)):
         condition = " OR ".join(f"price BETWEEN {number / 2} AND {number / 2 + 0.1}" for number in range(count))
-        assert anchor(condition).shelf.kind == kind
+        assert anchor(condition).dimension.kind == kind
 
 
 # --- Which one wins ---------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_more_stretches_than_there_may_be_keys_rest_at_the_topic() -> None:
 )
 def test_the_best_predicate_wins(condition: str, attribute: str, kind: str) -> None:
     found = anchor(condition, "quotes/NYSE")
-    assert (found.shelf.attribute, found.shelf.kind) == (attribute, kind)
+    assert (found.dimension.attribute, found.dimension.kind) == (attribute, kind)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_the_best_predicate_wins(condition: str, attribute: str, kind: str) -> N
 )
 def test_in_order_means_one_key(condition: str, kind: str) -> None:
     found = anchor(condition, single_key=True)
-    assert found.shelf.kind == kind
+    assert found.dimension.kind == kind
     assert len(found.segments) == 1
     assert found.segments[0].low == found.segments[0].high
 
@@ -247,8 +247,8 @@ def test_in_order_means_one_key(condition: str, kind: str) -> None:
 def test_classes_are_asked_in_the_order_of_the_design() -> None:
     assert list(CLASSES) == ["dynamic", "structure", "attribute", "topic"]
     # until their classes are built, these rest by what else they say
-    assert anchor("symbol = 'IBM' AND DELTA(price) > 0.05").shelf.kind == EQUAL
-    assert anchor("XPATH '/bib/book'").shelf.kind == TOPIC
+    assert anchor("symbol = 'IBM' AND DELTA(price) > 0.05").dimension.kind == EQUAL
+    assert anchor("XPATH '/bib/book'").dimension.kind == TOPIC
 
 
 # --- Schemas ----------------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_classes_are_asked_in_the_order_of_the_design() -> None:
 def test_what_a_schema_does_not_declare_properly_has_no_domain(entry: object) -> None:
     schema = {"attributes": {"price": entry}}
     assert declared("quotes", schema, "price") is None
-    assert anchor("price < 0.1", schema=schema).shelf.kind == TOPIC
+    assert anchor("price < 0.1", schema=schema).dimension.kind == TOPIC
 
 
 def test_a_declared_domain() -> None:

@@ -11,7 +11,7 @@ from headgate.broker.core.delivery import Streams
 from headgate.broker.core.effects import Effect
 from headgate.broker.core.effects import Store as ToDisk
 from headgate.broker.core.keyspace import RING_SIZE
-from headgate.broker.core.kv import Added, Item, Keyed, KeyedConfig, KvLimits, Placed, Removed, View
+from headgate.broker.core.kv import Added, Item, KvConfig, KvLimits, KvStore, Placed, Removed, View
 from headgate.broker.core.limits import Limits
 from headgate.broker.core.placement.schemas import Schemas
 from headgate.protocol.errors import ErrorCode
@@ -22,11 +22,11 @@ ONE = {"attributes": {"price": {"type": "float", "min": 0, "max": 10, "precision
 TWO = {"attributes": {"price": {"type": "int"}}}
 
 
-class Store(Keyed):
+class Store(KvStore):
     """Remembers what was put."""
 
     def __init__(self) -> None:
-        super().__init__(7, KeyedConfig(), 0.0)
+        super().__init__(7, KvConfig(), 0.0)
         self.put_items: list[Item] = []
 
     def put(self, items: Iterable[Item], now: float) -> int:
@@ -35,16 +35,16 @@ class Store(Keyed):
         return super().put(listed, now)
 
 
-class Shelf:
+class Dimension:
     """Schemas over a store of their own, alone on the ring."""
 
     def __init__(self, **limits: int) -> None:
         self.effects: list[Effect] = []
         self.streams = Streams()
-        self.keyed = Store()
-        self.put = self.keyed.put_items
-        self.keyed.view(View(7, 7, (), True, True), 0.0)
-        self.schemas = Schemas(self.effects, self.streams, self.keyed, Limits(**limits))
+        self.kv = Store()
+        self.put = self.kv.put_items
+        self.kv.view(View(7, 7, (), True, True), 0.0)
+        self.schemas = Schemas(self.effects, self.streams, self.kv, Limits(**limits))
 
     def load(self, stream: str, record: Any) -> None:
         self.schemas.load(stream, record, 0.0)
@@ -52,14 +52,14 @@ class Shelf:
 
     def carry_on(self, now: float) -> None:
         """What the Node does with what the store says."""
-        for effect in self.keyed.effects:  # which grows meanwhile
+        for effect in self.kv.effects:  # which grows meanwhile
             if isinstance(effect, Added):
                 self.schemas.add(effect.item, now)
             elif isinstance(effect, Removed):
                 self.schemas.remove(effect.item, now)
             elif isinstance(effect, Placed):
                 self.schemas.placed(effect.ticket, True, now)
-        self.keyed.effects.clear()
+        self.kv.effects.clear()
 
     def write(self, schema: Any, now: float) -> list[bool]:
         done: list[bool] = []
@@ -69,88 +69,88 @@ class Shelf:
 
 
 def test_a_schema_is_an_item_on_the_whole_ring_whose_version_is_the_time() -> None:
-    shelf = Shelf()
-    shelf.schemas.wall_offset = 1_000.0
-    assert shelf.write(ONE, 2.5) == [True]
-    assert shelf.put == [Item(("schema", "quotes"), 0, RING_SIZE - 1, 1_002_500_000, ONE)]
-    assert shelf.streams.schemas == {"quotes": ONE}
-    assert shelf.effects == [ToDisk("schema/quotes", [1_002_500_000, ONE])]
+    dimension = Dimension()
+    dimension.schemas.wall_offset = 1_000.0
+    assert dimension.write(ONE, 2.5) == [True]
+    assert dimension.put == [Item(("schema", "quotes"), 0, RING_SIZE - 1, 1_002_500_000, ONE)]
+    assert dimension.streams.schemas == {"quotes": ONE}
+    assert dimension.effects == [ToDisk("schema/quotes", [1_002_500_000, ONE])]
 
 
 @pytest.mark.parametrize("later", [2.5, 1.0, -3.0])
 def test_the_next_word_is_newer_whatever_the_clock_says(later: float) -> None:
-    shelf = Shelf()
-    shelf.write(ONE, 2.5)
-    shelf.write(TWO, later)
-    assert shelf.put[1].version > shelf.put[0].version
-    assert shelf.streams.schemas == {"quotes": TWO}
-    assert shelf.effects[-1] == ToDisk("schema/quotes", [shelf.put[1].version, TWO])
+    dimension = Dimension()
+    dimension.write(ONE, 2.5)
+    dimension.write(TWO, later)
+    assert dimension.put[1].version > dimension.put[0].version
+    assert dimension.streams.schemas == {"quotes": TWO}
+    assert dimension.effects[-1] == ToDisk("schema/quotes", [dimension.put[1].version, TWO])
 
 
 def test_a_clock_before_the_epoch_still_makes_a_version() -> None:
-    shelf = Shelf()
-    shelf.write(ONE, -5.0)
-    assert shelf.put[0].version == 1
+    dimension = Dimension()
+    dimension.write(ONE, -5.0)
+    assert dimension.put[0].version == 1
 
 
 def test_who_deletes_writes_and_the_disk_forgets() -> None:
-    shelf = Shelf()
-    shelf.write(ONE, 1.0)
-    shelf.write(None, 2.0)
-    assert shelf.streams.schemas == {}
-    assert shelf.effects[-1] == ToDisk("schema/quotes", [2_000_000, None])
-    shelf.write(TWO, 1.5)
-    assert shelf.streams.schemas == {"quotes": TWO}, "a clock that is behind the one that deleted"
+    dimension = Dimension()
+    dimension.write(ONE, 1.0)
+    dimension.write(None, 2.0)
+    assert dimension.streams.schemas == {}
+    assert dimension.effects[-1] == ToDisk("schema/quotes", [2_000_000, None])
+    dimension.write(TWO, 1.5)
+    assert dimension.streams.schemas == {"quotes": TWO}, "a clock that is behind the one that deleted"
 
 
 def test_a_schema_that_was_deleted_while_its_holder_was_away_does_not_come_back() -> None:
-    shelf = Shelf()
-    shelf.load("quotes", [5, None])
+    dimension = Dimension()
+    dimension.load("quotes", [5, None])
     old = Item(("schema", "quotes"), 0, RING_SIZE - 1, 5, ONE)
-    shelf.schemas.add(old, 0.0)
-    assert shelf.put == [old._replace(value=None)] and shelf.streams.schemas == {} and shelf.effects == []
-    shelf.schemas.add(old._replace(version=6), 0.0)
-    assert shelf.streams.schemas == {"quotes": ONE}
-    assert shelf.effects == [ToDisk("schema/quotes", [6, ONE])]
+    dimension.schemas.add(old, 0.0)
+    assert dimension.put == [old._replace(value=None)] and dimension.streams.schemas == {} and dimension.effects == []
+    dimension.schemas.add(old._replace(version=6), 0.0)
+    assert dimension.streams.schemas == {"quotes": ONE}
+    assert dimension.effects == [ToDisk("schema/quotes", [6, ONE])]
 
 
 def test_what_is_on_disk_gives_way_to_a_deletion_that_it_missed() -> None:
-    shelf = Shelf()
-    shelf.load("quotes", [5, ONE])
-    shelf.keyed.items.alone = False
-    assert shelf.streams.schemas == {"quotes": ONE} and shelf.effects == [], "the disk has it"
-    shelf.keyed.put([Item(("schema", "quotes"), 0, RING_SIZE - 1, 9, None)], 0.0)
-    shelf.carry_on(0.0)
-    assert shelf.streams.schemas == {} and shelf.effects == [ToDisk("schema/quotes", [9, None])]
+    dimension = Dimension()
+    dimension.load("quotes", [5, ONE])
+    dimension.kv.items.alone = False
+    assert dimension.streams.schemas == {"quotes": ONE} and dimension.effects == [], "the disk has it"
+    dimension.kv.put([Item(("schema", "quotes"), 0, RING_SIZE - 1, 9, None)], 0.0)
+    dimension.carry_on(0.0)
+    assert dimension.streams.schemas == {} and dimension.effects == [ToDisk("schema/quotes", [9, None])]
 
 
 def test_another_word_is_written_once() -> None:
-    shelf = Shelf()
-    shelf.write(ONE, 1.0)
-    shelf.write(TWO, 2.0)
-    assert shelf.effects == [ToDisk("schema/quotes", [1_000_000, ONE]), ToDisk("schema/quotes", [2_000_000, TWO])]
+    dimension = Dimension()
+    dimension.write(ONE, 1.0)
+    dimension.write(TWO, 2.0)
+    assert dimension.effects == [ToDisk("schema/quotes", [1_000_000, ONE]), ToDisk("schema/quotes", [2_000_000, TWO])]
 
 
 def test_deletions_are_remembered_up_to_a_bound() -> None:
-    shelf = Shelf(schemas_deleted=1)
-    shelf.load("other", [7, None])
-    shelf.write(ONE, 1.0)
-    shelf.write(None, 2.0)
-    assert shelf.effects[-2:] == [ToDisk("schema/quotes", [2_000_000, None]), ToDisk("schema/other", None)]
+    dimension = Dimension(schemas_deleted=1)
+    dimension.load("other", [7, None])
+    dimension.write(ONE, 1.0)
+    dimension.write(None, 2.0)
+    assert dimension.effects[-2:] == [ToDisk("schema/quotes", [2_000_000, None]), ToDisk("schema/other", None)]
 
 
 def test_a_schema_that_was_never_there_is_not_taken_from_disk() -> None:
-    shelf = Shelf()
-    shelf.schemas.remove(Item(("schema", "quotes"), 0, RING_SIZE - 1, 1, ONE), 0.0)
-    assert shelf.effects == []
+    dimension = Dimension()
+    dimension.schemas.remove(Item(("schema", "quotes"), 0, RING_SIZE - 1, 1, ONE), 0.0)
+    assert dimension.effects == []
 
 
 @pytest.mark.parametrize("record", [[5, ONE], ONE])
 def test_what_an_earlier_life_stored_is_known_at_once_and_told(record: Any) -> None:
-    shelf = Shelf()
-    shelf.load("quotes", record)
-    assert shelf.streams.schemas == {"quotes": ONE}
-    assert shelf.put == [Item(("schema", "quotes"), 0, RING_SIZE - 1, 1 if record is ONE else 5, ONE)]
+    dimension = Dimension()
+    dimension.load("quotes", record)
+    assert dimension.streams.schemas == {"quotes": ONE}
+    assert dimension.put == [Item(("schema", "quotes"), 0, RING_SIZE - 1, 1 if record is ONE else 5, ONE)]
 
 
 # --- Among brokers ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.delivery import Streams
-from headgate.broker.core.keyspace import RING_SIZE, Shelf, count_shelf, equal_shelf, parse_shelf, topic_shelf
+from headgate.broker.core.keyspace import (
+    RING_SIZE,
+    Dimension,
+    count_dimension,
+    equal_dimension,
+    parse_dimension,
+    topic_dimension,
+)
 from headgate.broker.core.kv import Item
 from headgate.broker.core.placement.interest import Usage
 from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
@@ -17,8 +24,8 @@ from headgate.protocol.messages import Interest, Unsubscribe
 from tests.support.builders import quote_batch
 from tests.support.node_cluster import NodeCluster
 
-TOPIC, SYMBOL, PRICE = topic_shelf(1), equal_shelf("symbol"), equal_shelf("price")
-LISTS = count_shelf("symbol"), count_shelf("price")
+TOPIC, SYMBOL, PRICE = topic_dimension(1), equal_dimension("symbol"), equal_dimension("price")
+LISTS = count_dimension("symbol"), count_dimension("price")
 
 
 class Desk:
@@ -28,7 +35,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.streams = Streams()
-        self.keyed = self
+        self.kv = self
         self.usage = Usage(7, 2, self.streams, self)  # type: ignore[arg-type]  # what a Usage asks of a Cluster
         self.changed: list[str] = []
         self.puts: list[list[Item]] = []
@@ -46,17 +53,17 @@ class Desk:
     def settle(self) -> None:
         self.changed += [stream.name for stream in self.usage.settle()]
 
-    def use(self, who: str, shelf: Shelf, *names: str, stream: str = "quotes") -> None:
-        self.use_all(who, (shelf,), *names, stream=stream)
+    def use(self, who: str, dimension: Dimension, *names: str, stream: str = "quotes") -> None:
+        self.use_all(who, (dimension,), *names, stream=stream)
 
-    def use_all(self, who: str, shelves: tuple[Shelf, ...], *names: str, stream: str = "quotes") -> None:
+    def use_all(self, who: str, dimensions: tuple[Dimension, ...], *names: str, stream: str = "quotes") -> None:
         self._who.append(who)
-        if self.usage.use(stream, shelves, names, len(self._who) - 1, 0.0):
+        if self.usage.use(stream, dimensions, names, len(self._who) - 1, 0.0):
             self.heard.append((who, True))
         self.usage.validate()
 
-    def drop(self, shelf: Shelf, *names: str) -> None:
-        self.usage.release("quotes", (shelf,), names)
+    def drop(self, dimension: Dimension, *names: str) -> None:
+        self.usage.release("quotes", (dimension,), names)
         self.usage.shrink(0.0)
 
     def answer(self, done: bool = True, put: int = -1) -> None:
@@ -69,8 +76,8 @@ class Desk:
         return self.puts[-1][-1]
 
 
-def said(item: Item) -> tuple[set[Shelf], set[str]] | None:
-    return None if item.value is None else ({parse_shelf(one) for one in item.value[0]}, set(item.value[1]))
+def said(item: Item) -> tuple[set[Dimension], set[str]] | None:
+    return None if item.value is None else ({parse_dimension(one) for one in item.value[0]}, set(item.value[1]))
 
 
 # --- What our own clients use -----------------------------------------------------------------------------------------
@@ -94,8 +101,8 @@ def test_what_everybody_knows_is_not_told_again() -> None:
     desk.use("b", SYMBOL, "price")
     assert len(desk.puts) == 1
     assert desk.heard == [("a", True), ("b", True)]
-    assert desk.usage.shelves_used("quotes") == {SYMBOL: 2}
-    assert desk.usage.shelves_used("other") == {}
+    assert desk.usage.dimensions_used("quotes") == {SYMBOL: 2}
+    assert desk.usage.dimensions_used("other") == {}
 
 
 def test_while_it_is_being_told_the_next_one_waits_for_the_same_word() -> None:
@@ -107,15 +114,15 @@ def test_while_it_is_being_told_the_next_one_waits_for_the_same_word() -> None:
     assert desk.heard == [("a", True), ("b", True)]
 
 
-@pytest.mark.parametrize(("shelf", "names"), [(PRICE, ()), (SYMBOL, ("price",))])
-def test_another_shelf_or_another_attribute_is_told_with_all_that_was_told_before(
-    shelf: Shelf, names: tuple[str, ...]
+@pytest.mark.parametrize(("dimension", "names"), [(PRICE, ()), (SYMBOL, ("price",))])
+def test_another_dimension_or_another_attribute_is_told_with_all_that_was_told_before(
+    dimension: Dimension, names: tuple[str, ...]
 ) -> None:
     desk = Desk()
     desk.use("a", SYMBOL, "symbol")
     first = desk.told
-    desk.use("b", shelf, *names)
-    assert said(desk.told) == ({SYMBOL, shelf}, {"symbol", *names})
+    desk.use("b", dimension, *names)
+    assert said(desk.told) == ({SYMBOL, dimension}, {"symbol", *names})
     assert desk.told.version > first.version
     desk.answer(put=0)
     assert desk.heard == []  # the newer word holds all of it, and only that one is looked at
@@ -151,7 +158,7 @@ def test_one_of_several_that_ends_tells_nothing() -> None:
     desk.answer()
     desk.drop(SYMBOL, "symbol")
     assert len(desk.puts) == 1
-    assert desk.usage.shelves_used("quotes") == {SYMBOL: 1}
+    assert desk.usage.dimensions_used("quotes") == {SYMBOL: 1}
 
 
 def test_with_the_last_one_the_item_goes() -> None:
@@ -177,7 +184,7 @@ def test_a_refresh_says_the_same_word_in_the_same_version() -> None:
     assert desk.puts[2] == [desk.puts[0][0], desk.puts[1][0]]
 
 
-def test_a_counted_subscription_uses_several_shelves_and_all_of_them_are_known_before_it_hears_yes() -> None:
+def test_a_counted_subscription_uses_several_dimensions_and_all_of_them_are_known_before_it_hears_yes() -> None:
     desk = Desk()
     desk.use("a", LISTS[0], "symbol")
     desk.answer()
@@ -185,7 +192,7 @@ def test_a_counted_subscription_uses_several_shelves_and_all_of_them_are_known_b
     assert desk.heard == [("a", True)] and said(desk.told) == (set(LISTS), {"symbol", "price"})
     desk.answer()
     assert desk.heard[1:] == [("b", True)]
-    assert desk.usage.shelves_used("quotes") == {LISTS[0]: 2, LISTS[1]: 1}
+    assert desk.usage.dimensions_used("quotes") == {LISTS[0]: 2, LISTS[1]: 1}
     desk.usage.release("quotes", LISTS, ("symbol", "price"))
     desk.usage.shrink(0.0)
     assert said(desk.told) == ({LISTS[0]}, {"symbol"})
@@ -255,8 +262,8 @@ def test_as_many_attributes_as_clients_may_name_make_a_small_item() -> None:
 # --- What everybody uses ----------------------------------------------------------------------------------------------
 
 
-def word(home: int, shelves: list[Shelf], names: list[str], life: int = 1, stream: str = "quotes") -> Item:
-    value = [[shelf.wire() for shelf in shelves], names, f"b{home}:7401"]
+def word(home: int, dimensions: list[Dimension], names: list[str], life: int = 1, stream: str = "quotes") -> Item:
+    value = [[dimension.wire() for dimension in dimensions], names, f"b{home}:7401"]
     return Item(("use", home, life, stream), 0, RING_SIZE - 1, 1, value)
 
 
@@ -267,7 +274,7 @@ def test_the_summary_is_the_union_and_publishers_hear_of_a_change() -> None:
     desk.usage.add(word(2, [PRICE], ["price"], life=2), 0.0)
     desk.settle()
     summary = desk.usage.summaries["quotes"]
-    assert list(summary.shelves) == [TOPIC, SYMBOL, PRICE]
+    assert list(summary.dimensions) == [TOPIC, SYMBOL, PRICE]
     assert summary.attributes == ("price", "symbol")
     assert desk.streams.by_name["quotes"].interest == ("price", "symbol")
     assert desk.changed == ["quotes"]
@@ -284,13 +291,13 @@ def test_a_word_says_where_its_home_is_reached() -> None:
     desk.settle()
 
 
-def test_lists_are_kept_apart_from_shelves_where_events_are_matched() -> None:
+def test_lists_are_kept_apart_from_dimensions_where_events_are_matched() -> None:
     desk = Desk()
     desk.usage.add(word(1, [SYMBOL, *LISTS], ["symbol"]), 0.0)
     desk.usage.add(word(2, [TOPIC], [], stream="trades"), 0.0)
     desk.settle()
     summary = desk.usage.summaries["quotes"]
-    assert list(summary.shelves) == [SYMBOL] and list(summary.counted) == list(LISTS)
+    assert list(summary.dimensions) == [SYMBOL] and list(summary.counted) == list(LISTS)
     assert desk.usage.counting == {"quotes": None}
     keys = summary.counted[LISTS[0]]
     assert keys.of(["quotes"], 1, {"symbol": ["OTE"]}) and desk.usage._memory.spent
@@ -312,19 +319,19 @@ def test_a_word_that_replaces_another_never_shows_nothing_between() -> None:
     desk = Desk()
     desk.usage.add(word(1, [SYMBOL], ["symbol"]), 0.0)
     desk.settle()
-    places = desk.usage.summaries["quotes"].shelves[SYMBOL]
+    places = desk.usage.summaries["quotes"].dimensions[SYMBOL]
     desk.usage.remove(word(1, [SYMBOL], ["symbol"]), 0.0)
     desk.usage.add(word(1, [SYMBOL, TOPIC], ["symbol"]), 0.0)
     desk.settle()
     assert desk.changed == ["quotes"], "the attributes are the same"
-    assert desk.usage.summaries["quotes"].shelves[SYMBOL] is places, "and so is what was remembered of the shelf"
+    assert desk.usage.summaries["quotes"].dimensions[SYMBOL] is places, "and so is what was remembered of the dimension"
 
 
 def test_what_nobody_uses_any_more_is_forgotten() -> None:
     desk = Desk()
     desk.usage.add(word(1, [SYMBOL], ["symbol"]), 0.0)
     desk.settle()
-    places = desk.usage.summaries["quotes"].shelves[SYMBOL]
+    places = desk.usage.summaries["quotes"].dimensions[SYMBOL]
     assert places.of(["quotes"], 2, {"symbol": ["OTE", "IBM"]}, 1, lambda key: 5) == [5, 5]
     assert desk.usage._memory.spent
     desk.usage.remove(word(1, [SYMBOL], ["symbol"]), 0.0)
@@ -340,7 +347,7 @@ def test_what_nobody_uses_any_more_is_forgotten() -> None:
 def test_whatever_comes_and_goes_the_word_under_way_is_at_least_what_is_in_force(random: Random) -> None:
     """The dumb twin counts: nobody who heard yes and did not let go may be missing from any word said since."""
     desk = Desk()
-    live: dict[int, tuple[Shelf, tuple[str, ...]]] = {}
+    live: dict[int, tuple[Dimension, tuple[str, ...]]] = {}
     known: set[int] = set()
     open_puts: list[int] = []
 
@@ -349,8 +356,8 @@ def test_whatever_comes_and_goes_the_word_under_way_is_at_least_what_is_in_force
             if done:
                 known.add(int(who))
             else:
-                shelf, names = live.pop(int(who))
-                desk.drop(shelf, *names)
+                dimension, names = live.pop(int(who))
+                desk.drop(dimension, *names)
         desk.heard.clear()
 
     for number in range(30):
@@ -362,8 +369,8 @@ def test_whatever_comes_and_goes_the_word_under_way_is_at_least_what_is_in_force
             case "end" if known:
                 ended = random.choice(sorted(known))
                 known.remove(ended)
-                shelf, names = live.pop(ended)
-                desk.drop(shelf, *names)
+                dimension, names = live.pop(ended)
+                desk.drop(dimension, *names)
             case "answer" if open_puts:
                 desk.answer(random.random() < 0.7, open_puts.pop(random.randrange(len(open_puts))))
             case "refresh":
@@ -372,8 +379,8 @@ def test_whatever_comes_and_goes_the_word_under_way_is_at_least_what_is_in_force
         desk.usage.validate()
         open_puts += range(before, len(desk.puts))
         for items in desk.puts[before:]:
-            shelves, attributes = said(items[-1]) or (set(), set())
-            assert all(live[one][0] in shelves and attributes.issuperset(live[one][1]) for one in known)
+            dimensions, attributes = said(items[-1]) or (set(), set())
+            assert all(live[one][0] in dimensions and attributes.issuperset(live[one][1]) for one in known)
 
 
 # --- Among brokers ----------------------------------------------------------------------------------------------------
@@ -390,4 +397,4 @@ def test_publishers_anywhere_are_told_what_subscribers_anywhere_filter_on() -> N
     subscriber.send(Unsubscribe(2, 1))
     cluster.run(0.1)
     assert publisher.of(Interest)[2:] == [Interest("quotes", [])]
-    assert all(node.rendezvous.usage.summaries == {} for node in cluster.nodes)
+    assert all(node.registry.usage.summaries == {} for node in cluster.nodes)

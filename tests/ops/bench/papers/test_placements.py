@@ -34,8 +34,8 @@ def test_costs_are_counted() -> None:
     assert ours.stored <= ordered.stored == hashed.stored
     assert ours.subscribing <= ordered.subscribing < hashed.subscribing
     assert ours.carried == 0 < ordered.carried == hashed.carried
-    assert 0 < ours.shelves <= 5
-    assert 11 * ours.shelves <= ours.telling <= 11 * 60
+    assert 0 < ours.dimensions <= 5
+    assert 11 * ours.dimensions <= ours.telling <= 11 * 60
     assert hashed.telling == 0
 
 

@@ -1,17 +1,17 @@
-"""Rendezvous of counted subscriptions: SUBACK waits for all lists, and what was there before stays where it is."""
+"""Registry of counted subscriptions: SUBACK waits for all lists, and what was there before stays where it is."""
 
 from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.keyspace import count_shelf, equal_shelf, topic_shelf
+from headgate.broker.core.keyspace import count_dimension, equal_dimension, topic_dimension
 from headgate.broker.core.limits import REFRESH_SECONDS
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Ask, Goodbye
-from tests.broker.core.placement.test_rendezvous import ASKED, KEY, acknowledged, delivered, places, resting
+from tests.broker.core.placement.test_registry import ASKED, KEY, acknowledged, delivered, places, resting
 from tests.support.node_cluster import NodeCluster
 
-LIST = count_shelf("x")
+LIST = count_dimension("x")
 COUNTED = {
     "attributes": {"price": {"type": "float", "min": 0, "max": 20, "precision": 0.01}, "x": {"type": "int"}},
     "placement": "counting",
@@ -40,7 +40,7 @@ def test_a_counted_one_is_acknowledged_when_its_lists_are_at_owner_and_siblings(
     cluster.release()
     cluster.until(lambda: acknowledged(client) == [1, 2], 2.0)
     assert resting(cluster) == set(), "it rests on lists, and nothing is matched where those are"
-    assert {name for name in cluster.hosts if cluster.node(name).rendezvous.counting.lists.at("quotes", LIST, KEY)} >= {
+    assert {name for name in cluster.hosts if cluster.node(name).registry.counting.lists.at("quotes", LIST, KEY)} >= {
         *holders[:3]
     }
 
@@ -50,13 +50,13 @@ def test_a_refresh_and_a_new_edition_leave_the_lists_as_they_are() -> None:
     client = cluster.connect("b1")
     client.subscribe(1, "quotes", "x = 1 AND price BETWEEN 1 AND 5")
     cluster.until(lambda: acknowledged(client) == [1], 1.0)
-    before = [len(node.rendezvous.counting.lists) for node in cluster.nodes]
+    before = [len(node.registry.counting.lists) for node in cluster.nodes]
     assert sum(before) > 6
     node = cluster.node("b1")
-    node.rendezvous._put_anew(cluster.now)
+    node.registry._put_anew(cluster.now)
     cluster.run(REFRESH_SECONDS + 5.0)
-    assert [len(one.rendezvous.counting.lists) for one in cluster.nodes] == before
-    versions = {item.version for item in node.cluster.keyed.items.table.values() if item.name[0] == "count"}
+    assert [len(one.registry.counting.lists) for one in cluster.nodes] == before
+    versions = {item.version for item in node.cluster.kv.items.table.values() if item.name[0] == "count"}
     assert versions <= {2}
 
 
@@ -71,14 +71,14 @@ def test_what_was_asked_for_before_the_stream_was_counted_stays_where_it_is() ->
     subscriber.subscribe(3, "quotes", "x = 1 OR price = 3")
     cluster.run(0.5)
     assert delivered(cluster, publisher, subscriber, x=1) == [(1, "event"), (2, "event"), (3, "event")]
-    assert list(cluster.node("b1").rendezvous.counting.checks) == [2]
-    summary = cluster.node("b4").rendezvous.usage.summaries["quotes"]
-    assert list(summary.shelves) == [equal_shelf("x"), topic_shelf(1)] and list(summary.counted) == [LIST]
+    assert list(cluster.node("b1").registry.counting.checks) == [2]
+    summary = cluster.node("b4").registry.usage.summaries["quotes"]
+    assert list(summary.dimensions) == [equal_dimension("x"), topic_dimension(1)] and list(summary.counted) == [LIST]
     publisher.take()
     publisher.send(Ask(3, "streams", {}))
     ((row,),) = (answer.value for answer in publisher.of(Answer))
     resting_here = len(cluster.node("b2").streams.by_name["quotes"].index)
-    listed = len(cluster.node("b2").rendezvous.counting.lists.at("quotes", LIST, KEY))
+    listed = len(cluster.node("b2").registry.counting.lists.at("quotes", LIST, KEY))
     assert (row["placement"], row["subscriptions"]) == ("counting", resting_here + listed)
 
 
@@ -87,8 +87,8 @@ def test_with_its_session_a_counted_one_ends() -> None:
     client = cluster.connect("b1")
     client.subscribe(1, "quotes", ASKED)
     cluster.run(0.5)
-    assert all(len(node.rendezvous.counting.lists) for node in cluster.nodes)
+    assert all(len(node.registry.counting.lists) for node in cluster.nodes)
     client.send(Goodbye(ErrorCode.GOODBYE, ""))
     cluster.run(0.5)
-    assert not any(len(node.rendezvous.counting.lists) for node in cluster.nodes)
-    assert cluster.node("b1").rendezvous.counting.checks == {}
+    assert not any(len(node.registry.counting.lists) for node in cluster.nodes)
+    assert cluster.node("b1").registry.counting.checks == {}

@@ -1,4 +1,4 @@
-"""Rendezvous: when SUBACK is sent and when not, what rests where, what comes back and what is dropped."""
+"""Registry: when SUBACK is sent and when not, what rests where, what comes back and what is dropped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.keyspace import RING_SIZE, equal_shelf, equality_key, topic_shelf
+from headgate.broker.core.keyspace import RING_SIZE, equal_dimension, equality_key, topic_dimension
 from headgate.broker.core.kv import Item, KvLimits
 from headgate.broker.core.limits import Limits
 from headgate.protocol.errors import ErrorCode
@@ -30,7 +30,7 @@ def places(cluster: NodeCluster, key: int = KEY) -> list[str]:
 
 def resting(cluster: NodeCluster) -> set[str]:
     """Where any subscription rests."""
-    return {name for name in cluster.hosts if cluster.node(name).rendezvous.shelf_of}
+    return {name for name in cluster.hosts if cluster.node(name).registry.dimension_of}
 
 
 def acknowledged(client: Client) -> list[int]:
@@ -57,7 +57,7 @@ def test_a_subscription_rests_at_the_owner_of_its_key_and_his_siblings_and_nowhe
     cluster.until(lambda: acknowledged(client) == [1], 0.1)
     assert resting(cluster) == {owner, second, third}
     node = cluster.node(owner)
-    (identity,) = node.rendezvous.shelf_of
+    (identity,) = node.registry.dimension_of
     held = node.subscribers.by_identity[identity]
     assert (str(held.pattern), held.pattern.exact, held.session.name) == ("quotes/a/*", True, home)
     assert list(node.streams.by_name["quotes"].index.match(["quotes/a/b"], 1, {"x": [1]})) == [((identity,), [0])]
@@ -87,7 +87,7 @@ def test_suback_waits_for_the_owner_and_each_sibling(late: int) -> None:
     cluster = NodeCluster(5)
     *holders, home = places(cluster)
     client = cluster.connect(home)
-    client.subscribe(1, "quotes", "x = 2")  # so that only the place is waited for, not the use of the shelf
+    client.subscribe(1, "quotes", "x = 2")  # so that only the place is waited for, not the use of the dimension
     cluster.until(lambda: acknowledged(client) == [1], 1.0)
     cluster.hold(holders[late], *(name for name in cluster.hosts if name != holders[late]))
     client.subscribe(2, "quotes", ASKED)
@@ -97,7 +97,7 @@ def test_suback_waits_for_the_owner_and_each_sibling(late: int) -> None:
     cluster.until(lambda: acknowledged(client) == [1, 2], 2.0)
 
 
-def test_suback_waits_until_even_a_broker_that_holds_nothing_of_it_knows_the_shelf() -> None:
+def test_suback_waits_until_even_a_broker_that_holds_nothing_of_it_knows_the_dimension() -> None:
     cluster = NodeCluster(5)
     _, _, _, idle, home = places(cluster)
     client = cluster.connect(home)
@@ -105,14 +105,14 @@ def test_suback_waits_until_even_a_broker_that_holds_nothing_of_it_knows_the_she
     client.subscribe(1, "quotes", ASKED)
     cluster.run(0.5)
     assert acknowledged(client) == []
-    assert "quotes" not in cluster.node(idle).rendezvous.usage.summaries
+    assert "quotes" not in cluster.node(idle).registry.usage.summaries
     cluster.release()
     cluster.until(lambda: acknowledged(client) == [1], 2.0)
-    assert equal_shelf("x") in cluster.node(idle).rendezvous.usage.summaries["quotes"].shelves
+    assert equal_dimension("x") in cluster.node(idle).registry.usage.summaries["quotes"].dimensions
     cluster.hold(idle, *(name for name in cluster.hosts if name != idle))
     client.subscribe(2, "quotes", ASKED)
     cluster.run(0.5)
-    assert acknowledged(client) == [1, 2], "the shelf is known already"
+    assert acknowledged(client) == [1, 2], "the dimension is known already"
 
 
 def test_what_is_published_anywhere_after_suback_is_seen() -> None:
@@ -153,13 +153,13 @@ def test_a_client_that_filters_on_everything_harms_nobody() -> None:
     assert delivered(cluster, publisher, client, **{f"7{'x' * 240}": 2}) == [(7, "event")]
 
 
-def test_beyond_so_many_shelves_a_subscription_rests_at_its_topic() -> None:
-    cluster = NodeCluster(1, limits=Limits(shelves=2))
+def test_beyond_so_many_dimensions_a_subscription_rests_at_its_topic() -> None:
+    cluster = NodeCluster(1, limits=Limits(dimensions=2))
     client = cluster.connect("b0")
     for number, condition in enumerate(["a = 1", "b = 1", "c = 1", "a = 2"], 1):
         client.subscribe(number, "quotes", condition)
-    shelves = list(cluster.node("b0").rendezvous.shelf_of.values())
-    assert shelves == [equal_shelf("a"), equal_shelf("b"), topic_shelf(1), equal_shelf("a")]
+    dimensions = list(cluster.node("b0").registry.dimension_of.values())
+    assert dimensions == [equal_dimension("a"), equal_dimension("b"), topic_dimension(1), equal_dimension("a")]
     assert delivered(cluster, client, client, c=1) == [(3, "event")]
 
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_placed_is_refused_and_leaves_nothing() -> None:
     (error,) = client.of(Error)
     assert (error.code, error.reference) == (ErrorCode.UNAVAILABLE, 101)
     node = client.host.node
-    assert node.subscribers.by_identity == {} and node.rendezvous.usage.shelves_used("quotes") == {}
+    assert node.subscribers.by_identity == {} and node.registry.usage.dimensions_used("quotes") == {}
     cluster.release()
     cluster.run(30.0)
     assert resting(cluster) == set() and not client.of(Suback)
@@ -222,7 +222,7 @@ def test_a_client_that_goes_meanwhile_leaves_nothing() -> None:
     cluster.release()
     cluster.run(40.0)
     assert resting(cluster) == set()
-    assert all(node.rendezvous.usage.summaries == {} for node in cluster.nodes)
+    assert all(node.registry.usage.summaries == {} for node in cluster.nodes)
 
 
 # --- What comes back, and what is dropped -----------------------------------------------------------------------------
@@ -236,9 +236,9 @@ def test_what_a_disaster_took_is_put_again_within_half_a_minute() -> None:
     client.subscribe(2, "quotes", "x IN (1, 2, 3)")
     cluster.run(1.0)
     for node in cluster.nodes:
-        for name in [name for name in node.cluster.keyed.items.table if name[0] in ("sub", "use")]:
-            node.cluster.keyed.items.remove(name)
-        node.cluster.keyed.tick(cluster.now)
+        for name in [name for name in node.cluster.kv.items.table if name[0] in ("sub", "use")]:
+            node.cluster.kv.items.remove(name)
+        node.cluster.kv.tick(cluster.now)
         node.carry_on(cluster.now)
     assert resting(cluster) == set()
     assert delivered(cluster, publisher, client, x=1) == []
@@ -255,11 +255,11 @@ def test_a_refresh_of_many_goes_in_steps() -> None:
         client.subscribe(number, "quotes", ASKED)
     cluster.run(60.0)
     node, puts = cluster.node("b1"), list[int]()
-    put = node.cluster.keyed.put
-    node.cluster.keyed.put = lambda items, now: puts.append(len(list(items))) or put(items, now)  # type: ignore[method-assign, func-returns-value]
+    put = node.cluster.kv.put
+    node.cluster.kv.put = lambda items, now: puts.append(len(list(items))) or put(items, now)  # type: ignore[method-assign, func-returns-value]
     cluster.run(31.0)
     assert puts == [1, 2, 2, 1]
-    node.rendezvous.life_seen(7, 1, cluster.now)
+    node.registry.life_seen(7, 1, cluster.now)
     puts.clear()
     cluster.run(5.0)
     assert puts == [1, 2, 2, 1] * 2, "somebody came: at once, and again when rings that met are one"
@@ -274,10 +274,10 @@ def test_what_belongs_to_a_dead_broker_is_kept_for_a_minute_and_then_dropped() -
     cluster.kill(home)
     cluster.run(44.0)
     assert resting(cluster) == set(places(cluster)[:3])
-    assert "quotes" in cluster.nodes[0].rendezvous.usage.summaries
+    assert "quotes" in cluster.nodes[0].registry.usage.summaries
     cluster.run(60.0)
     assert resting(cluster) == set()
-    assert all(node.rendezvous.usage.summaries == {} for node in cluster.nodes)
+    assert all(node.registry.usage.summaries == {} for node in cluster.nodes)
     notes = [note for host in cluster.hosts.values() for note in host.notes if note.event == "broker forgotten"]
     assert {note.facts["broker"] for note in notes} == {f"{client.host.node.cluster.me:016x}"}
 
@@ -293,7 +293,7 @@ def test_what_belongs_to_a_former_life_is_dropped_as_soon_as_the_broker_is_back(
     assert len(resting(cluster)) == 3
     cluster.start(home, list(cluster.hosts)[:1], life=2)
     cluster.until(lambda: resting(cluster) == set(), 4.0)
-    assert all(node.rendezvous.usage.summaries == {} for node in cluster.nodes)
+    assert all(node.registry.usage.summaries == {} for node in cluster.nodes)
 
 
 def test_after_minutes_apart_live_clients_find_their_subscriptions_in_force() -> None:
@@ -325,11 +325,11 @@ def test_a_broker_that_stood_still_puts_what_is_its_own_anew() -> None:
     client = cluster.connect("b1")
     client.subscribe(1, "quotes", ASKED)
     cluster.run(1.0)
-    held = cluster.node("b0").cluster.keyed.items.table
+    held = cluster.node("b0").cluster.kv.items.table
     before = {name: item.version for name, item in held.items()}
     cluster.run(65.0)
     assert {name: item.version for name, item in held.items()} == before
-    cluster.node("b1").rendezvous.go_on(cluster.now + 100.0)
+    cluster.node("b1").registry.go_on(cluster.now + 100.0)
     cluster.node("b1").carry_on(cluster.now)
     cluster.run(102.0)
     assert held.keys() == before.keys() and all(held[name].version > before[name] for name in before)
@@ -339,30 +339,30 @@ def test_a_broker_that_stood_still_puts_what_is_its_own_anew() -> None:
 
 
 def item(number: int = 1, part: int = 0, home: int = 99, condition: str = ASKED, **fields: Any) -> Item:
-    value = ["quotes", "quotes", False, condition, equal_shelf("x").wire()]
+    value = ["quotes", "quotes", False, condition, equal_dimension("x").wire()]
     return Item(("sub", home, 1, number, part), KEY or 0, KEY or 0, 1, value)._replace(**fields)
 
 
 def test_a_subscription_at_several_keys_is_held_once_until_the_last_is_gone() -> None:
     cluster = NodeCluster(1)
-    rendezvous, index = cluster.node("b0").rendezvous, cluster.node("b0").streams
+    registry, index = cluster.node("b0").registry, cluster.node("b0").streams
     for part in range(3):
-        rendezvous.added(item(part=part), cluster.now)
-    assert len(rendezvous.shelf_of) == len(index.by_name["quotes"].index) == 1
+        registry.added(item(part=part), cluster.now)
+    assert len(registry.dimension_of) == len(index.by_name["quotes"].index) == 1
     for part in range(3):
-        assert len(rendezvous.shelf_of) == 1
-        rendezvous.removed(item(part=part), cluster.now)
-    assert len(rendezvous.shelf_of) == len(index.by_name["quotes"].index) == 0
-    rendezvous.removed(item(), cluster.now)
-    rendezvous.validate()
+        assert len(registry.dimension_of) == 1
+        registry.removed(item(part=part), cluster.now)
+    assert len(registry.dimension_of) == len(index.by_name["quotes"].index) == 0
+    registry.removed(item(), cluster.now)
+    registry.validate()
 
 
 def test_of_our_own_only_what_this_life_still_has_is_held() -> None:
     cluster = NodeCluster(1)
     node = cluster.node("b0")
-    node.rendezvous.added(item(home=node.cluster.me), cluster.now)
-    assert node.rendezvous.shelf_of == {}
-    node.rendezvous.removed(item(home=node.cluster.me), cluster.now)
+    node.registry.added(item(home=node.cluster.me), cluster.now)
+    assert node.registry.dimension_of == {}
+    node.registry.removed(item(home=node.cluster.me), cluster.now)
     node.validate()
 
 
@@ -380,16 +380,16 @@ def test_of_our_own_only_what_this_life_still_has_is_held() -> None:
 def test_what_is_not_understood_is_noted_and_left_alone(wrong: Item) -> None:
     cluster = NodeCluster(1)
     node = cluster.node("b0")
-    node.cluster.keyed.put([wrong], cluster.now)
+    node.cluster.kv.put([wrong], cluster.now)
     node.carry_on(cluster.now)
     assert [effect.event for effect in node.effects if hasattr(effect, "event")][-1] == "item not understood"
-    assert node.rendezvous.shelf_of == {}
+    assert node.registry.dimension_of == {}
     node.effects.clear()
     node.validate()
 
 
 def test_unknown_kinds_of_items_are_nobodys_business() -> None:
     node = NodeCluster(1).node("b0")
-    node.rendezvous.added(Item(("later", 1), 0, 0, 1, []), 0.0)
-    node.rendezvous.removed(Item(("later", 1), 0, 0, 1, []), 0.0)
+    node.registry.added(Item(("later", 1), 0, 0, 1, []), 0.0)
+    node.registry.removed(Item(("later", 1), 0, 0, 1, []), 0.0)
     assert node.effects == []

@@ -1,4 +1,4 @@
-"""Shelves: names that travel, and the key and the place of every row of a batch."""
+"""Dimensions: names that travel, and the key and the place of every row of a batch."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import (
+    Dimension,
+    DimensionPlaces,
     KeyMemory,
     RowKeys,
-    Shelf,
-    ShelfPlaces,
-    count_shelf,
+    count_dimension,
     declared_domain,
-    equal_shelf,
+    equal_dimension,
     equality_key,
     key_of,
-    parse_shelf,
+    parse_dimension,
     prefix_key,
-    range_shelf,
-    topic_shelf,
+    range_dimension,
+    topic_dimension,
 )
 from headgate.broker.core.keyspace.dimensions import REMEMBERED_BYTES
 from headgate.matching import Value
@@ -31,9 +31,16 @@ from headgate.protocol.errors import ProtocolViolation
 
 PRICE = declared_domain("quotes", "price", 0, 20, 0.01)
 assert PRICE is not None
-SHELVES = (
-    *(topic_shelf(1), topic_shelf(2), topic_shelf(3), equal_shelf("price"), equal_shelf("x"), range_shelf(PRICE)),
-    *(count_shelf("x"), count_shelf("price"), count_shelf("price", PRICE)),
+DIMENSIONS = (
+    *(
+        topic_dimension(1),
+        topic_dimension(2),
+        topic_dimension(3),
+        equal_dimension("price"),
+        equal_dimension("x"),
+        range_dimension(PRICE),
+    ),
+    *(count_dimension("x"), count_dimension("price"), count_dimension("price", PRICE)),
 )
 
 values = st.one_of(
@@ -52,31 +59,31 @@ topics = st.sampled_from(
 
 
 @pytest.mark.parametrize(
-    ("shelf", "wire"),
+    ("dimension", "wire"),
     [
-        (topic_shelf(2), ["topic", 2]),
-        (equal_shelf("symbol"), ["equal", "symbol"]),
-        (range_shelf(PRICE), ["range", "price", 0.0, 20.0, 0.01]),
-        (count_shelf("symbol"), ["count", "symbol"]),
-        (count_shelf("price", PRICE), ["count", "price", 0.0, 20.0, 0.01]),
+        (topic_dimension(2), ["topic", 2]),
+        (equal_dimension("symbol"), ["equal", "symbol"]),
+        (range_dimension(PRICE), ["range", "price", 0.0, 20.0, 0.01]),
+        (count_dimension("symbol"), ["count", "symbol"]),
+        (count_dimension("price", PRICE), ["count", "price", 0.0, 20.0, 0.01]),
     ],
 )
-def test_a_shelf_travels_as_a_list(shelf: Shelf, wire: list[Any]) -> None:
-    assert shelf.wire() == wire
-    assert parse_shelf(wire) == shelf
-    assert hash(parse_shelf(wire)) == hash(shelf)
+def test_a_dimension_travels_as_a_list(dimension: Dimension, wire: list[Any]) -> None:
+    assert dimension.wire() == wire
+    assert parse_dimension(wire) == dimension
+    assert hash(parse_dimension(wire)) == hash(dimension)
 
 
 def test_numbers_of_a_name_are_doubles_whatever_the_schema_wrote() -> None:
-    assert parse_shelf(["range", "price", 0, 20, 0.01]) == range_shelf(PRICE)
-    assert [type(one) for one in parse_shelf(["range", "price", 0, 20, 1])[3:]] == [float] * 3
+    assert parse_dimension(["range", "price", 0, 20, 0.01]) == range_dimension(PRICE)
+    assert [type(one) for one in parse_dimension(["range", "price", 0, 20, 1])[3:]] == [float] * 3
 
 
 @pytest.mark.parametrize(
     "wire",
     [
         None, 7, "topic", {}, [], ["topic"], ["topic", 0], ["topic", 33], ["topic", True], ["topic", 1, 2],
-        [b"topic", 1], ["topic", "1"], ["shelf", 1], ["equal"], ["equal", ""], ["equal", 5], ["equal", "x" * 257],
+        [b"topic", 1], ["topic", "1"], ["dimension", 1], ["equal"], ["equal", ""], ["equal", 5], ["equal", "x" * 257],
         ["equal", "x", 1], ["equal", "€" * 100], ["range", "x"], ["range", "x", 0, 1], ["range", "", 0, 1, 0.1],
         ["range", "x", 0, 1, 0.1, 1], ["range", "x", 1, 1, 0.1], ["range", "x", 2, 1, 0.1],
         ["range", "x", 0, 1, 0], ["range", "x", 0, 1, -1],
@@ -86,36 +93,41 @@ def test_numbers_of_a_name_are_doubles_whatever_the_schema_wrote() -> None:
         ["count", "x", 1, 1, 0.1], ["count", "x", 0, 1, 0], ["equal", "x", 0, 1, 0.1], ["topic", 1, 0, 1, 0.1],
     ],
 )  # fmt: skip
-def test_nonsense_is_no_shelf(wire: object) -> None:
-    with pytest.raises(ProtocolViolation, match="not a shelf"):
-        parse_shelf(wire)
+def test_nonsense_is_no_dimension(wire: object) -> None:
+    with pytest.raises(ProtocolViolation, match="not a dimension"):
+        parse_dimension(wire)
 
 
 def test_a_refusal_is_short() -> None:
     with pytest.raises(ProtocolViolation) as caught:
-        parse_shelf(["equal", "x" * 10_000])
+        parse_dimension(["equal", "x" * 10_000])
     assert len(str(caught.value)) < 250
 
 
-def test_a_changed_domain_is_another_shelf() -> None:
+def test_a_changed_domain_is_another_dimension() -> None:
     wider = declared_domain("quotes", "price", 0, 21, 0.01)
     assert wider is not None
-    assert range_shelf(wider) != range_shelf(PRICE)
+    assert range_dimension(wider) != range_dimension(PRICE)
 
 
-def test_shelves_in_words() -> None:
-    words = [str(shelf) for shelf in (topic_shelf(1), topic_shelf(2), equal_shelf("x"), range_shelf(PRICE))]
+def test_dimensions_in_words() -> None:
+    words = [
+        str(dimension)
+        for dimension in (topic_dimension(1), topic_dimension(2), equal_dimension("x"), range_dimension(PRICE))
+    ]
     assert words == ["the stream", "the first 2 levels of the topic", "values of x", "ranges of price, 0 to 20 by 0.01"]
-    counted = [str(shelf) for shelf in (count_shelf("x"), count_shelf("price", PRICE))]
+    counted = [str(dimension) for dimension in (count_dimension("x"), count_dimension("price", PRICE))]
     assert counted == ["lists of x", "lists of price, 0 to 20 by 0.01"]
 
 
-def test_lists_of_values_and_of_cells_are_two_shelves() -> None:
+def test_lists_of_values_and_of_cells_are_two_dimensions() -> None:
     event: dict[str, Value] = {"price": 8.302}
-    assert count_shelf("price") != count_shelf("price", PRICE)
-    assert key_of("quotes", count_shelf("price"), "quotes", event) == equality_key("quotes", "price", 8.302)
-    assert key_of("quotes", count_shelf("price", PRICE), "quotes", event) == PRICE.key_of_cell(830)
-    assert not count_shelf("price").is_arc and count_shelf("price", PRICE).is_arc and range_shelf(PRICE).is_arc
+    assert count_dimension("price") != count_dimension("price", PRICE)
+    assert key_of("quotes", count_dimension("price"), "quotes", event) == equality_key("quotes", "price", 8.302)
+    assert key_of("quotes", count_dimension("price", PRICE), "quotes", event) == PRICE.key_of_cell(830)
+    assert (
+        not count_dimension("price").is_arc and count_dimension("price", PRICE).is_arc and range_dimension(PRICE).is_arc
+    )
 
 
 # --- Keys -------------------------------------------------------------------------------------------------------------
@@ -124,21 +136,23 @@ def test_lists_of_values_and_of_cells_are_two_shelves() -> None:
 def test_the_key_of_an_event() -> None:
     event: dict[str, Value] = {"price": 8.302, "symbol": "OTE"}
     assert PRICE is not None
-    assert key_of("quotes", topic_shelf(2), "quotes/NYSE/OTE", event) == prefix_key("quotes/NYSE")
-    assert key_of("quotes", topic_shelf(3), "quotes/NYSE/OTE", event) == prefix_key("quotes/NYSE/OTE")
-    assert key_of("quotes", topic_shelf(3), "quotes/NYSE", event) is None
-    assert key_of("quotes", equal_shelf("symbol"), "quotes", event) == equality_key("quotes", "symbol", "OTE")
-    assert key_of("quotes", equal_shelf("name"), "quotes", event) is None
-    assert key_of("quotes", range_shelf(PRICE), "quotes", event) == PRICE.key_of_cell(830)
-    assert key_of("quotes", range_shelf(PRICE), "quotes", {"price": "8.302"}) is None
-    assert key_of("quotes", range_shelf(PRICE), "quotes", {"price": True}) is None
+    assert key_of("quotes", topic_dimension(2), "quotes/NYSE/OTE", event) == prefix_key("quotes/NYSE")
+    assert key_of("quotes", topic_dimension(3), "quotes/NYSE/OTE", event) == prefix_key("quotes/NYSE/OTE")
+    assert key_of("quotes", topic_dimension(3), "quotes/NYSE", event) is None
+    assert key_of("quotes", equal_dimension("symbol"), "quotes", event) == equality_key("quotes", "symbol", "OTE")
+    assert key_of("quotes", equal_dimension("name"), "quotes", event) is None
+    assert key_of("quotes", range_dimension(PRICE), "quotes", event) == PRICE.key_of_cell(830)
+    assert key_of("quotes", range_dimension(PRICE), "quotes", {"price": "8.302"}) is None
+    assert key_of("quotes", range_dimension(PRICE), "quotes", {"price": True}) is None
 
 
-def plain(shelf: Shelf, names: Sequence[str], count: int, columns: Mapping[str, Sequence[Value]]) -> list[int | None]:
+def plain(
+    dimension: Dimension, names: Sequence[str], count: int, columns: Mapping[str, Sequence[Value]]
+) -> list[int | None]:
     """The dumb twin: each row as an event of its own."""
     own = list(names) * count if len(names) == 1 else names
     rows = [{name: column[row] for name, column in columns.items()} for row in range(count)]
-    return [key_of("quotes", shelf, topic, row) for topic, row in zip(own, rows, strict=True)]
+    return [key_of("quotes", dimension, topic, row) for topic, row in zip(own, rows, strict=True)]
 
 
 @st.composite
@@ -157,11 +171,11 @@ def test_the_keys_of_rows_are_those_of_events(
 ) -> None:
     """Also after other batches with values that Python takes for the same, and when little can be remembered."""
     memory = KeyMemory(bytes_max + 64)
-    all_keys = [RowKeys("quotes", shelf, memory) for shelf in SHELVES]
-    all_places = [ShelfPlaces("quotes", shelf, memory) for shelf in SHELVES]
+    all_keys = [RowKeys("quotes", dimension, memory) for dimension in DIMENSIONS]
+    all_places = [DimensionPlaces("quotes", dimension, memory) for dimension in DIMENSIONS]
     for epoch, (names, count, columns) in enumerate(given_batches):
         for keys, places in zip(all_keys, all_places, strict=True):
-            wanted = plain(keys.shelf, names, count, columns)
+            wanted = plain(keys.dimension, names, count, columns)
             assert keys.of(names, count, columns) == wanted
             asked = places.of(names, count, columns, epoch, lambda key: f"place of {key}")
             assert asked == [None if key is None else f"place of {key}" for key in wanted]
@@ -174,21 +188,21 @@ def test_the_keys_of_rows_are_those_of_events(
 
 
 def test_a_value_that_is_no_attribute_value_is_null() -> None:
-    keys = RowKeys("quotes", equal_shelf("x"))
+    keys = RowKeys("quotes", equal_dimension("x"))
     odd: list[Any] = [[1], {}, (True,), b"x", 2**64, 1]
     assert keys.of(["quotes"], 6, {"x": odd}) == [None] * 5 + [equality_key("quotes", "x", 1)]
 
 
 def test_an_absent_attribute_has_no_key_in_any_row() -> None:
-    for shelf in (equal_shelf("x"), range_shelf(PRICE)):
-        assert RowKeys("quotes", shelf).of(["quotes"], 3, {"y": [1, 2, 3]}) == [None] * 3
+    for dimension in (equal_dimension("x"), range_dimension(PRICE)):
+        assert RowKeys("quotes", dimension).of(["quotes"], 3, {"y": [1, 2, 3]}) == [None] * 3
 
 
 # --- Places -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_place_is_asked_for_once_a_value_and_epoch() -> None:
-    places, asked = ShelfPlaces("quotes", equal_shelf("symbol")), []
+    places, asked = DimensionPlaces("quotes", equal_dimension("symbol")), []
 
     def place_of(key: int) -> int | None:
         asked.append(key)
@@ -203,7 +217,7 @@ def test_a_place_is_asked_for_once_a_value_and_epoch() -> None:
 
 
 def test_topics_that_share_a_prefix_share_its_key() -> None:
-    keys = RowKeys("quotes", topic_shelf(1))
+    keys = RowKeys("quotes", topic_dimension(1))
     first, second = keys.of(["quotes/a", "quotes/b"], 2, {})
     assert first is second
     assert first == prefix_key("quotes")
@@ -215,7 +229,7 @@ def test_topics_that_share_a_prefix_share_its_key() -> None:
 
 def test_over_the_bound_all_is_forgotten_and_stays_right() -> None:
     memory = KeyMemory(20 * REMEMBERED_BYTES)
-    some, other = RowKeys("quotes", equal_shelf("x"), memory), RowKeys("quotes", equal_shelf("y"), memory)
+    some, other = RowKeys("quotes", equal_dimension("x"), memory), RowKeys("quotes", equal_dimension("y"), memory)
     for number in range(100):
         assert some.of(["quotes"], 1, {"x": [number]}) == [equality_key("quotes", "x", number)]
         assert other.of(["quotes"], 1, {"y": ["OTE"]}) == [equality_key("quotes", "y", "OTE")]
@@ -225,7 +239,7 @@ def test_over_the_bound_all_is_forgotten_and_stays_right() -> None:
 
 def test_long_values_count_by_their_size_and_nan_is_not_remembered() -> None:
     memory = KeyMemory()
-    keys = RowKeys("quotes", equal_shelf("x"), memory)
+    keys = RowKeys("quotes", equal_dimension("x"), memory)
     keys.of(["quotes"], 2, {"x": ["a" * 1000, "ü" * 1000]})
     assert memory.spent == 2 * REMEMBERED_BYTES + 5000
     keys.of(["quotes"], 2, {"x": [float("nan"), float("nan")]})
@@ -234,7 +248,7 @@ def test_long_values_count_by_their_size_and_nan_is_not_remembered() -> None:
 
 def test_a_new_epoch_gives_back_what_the_old_one_remembered() -> None:
     memory = KeyMemory()
-    places = ShelfPlaces("quotes", equal_shelf("x"), memory)
+    places = DimensionPlaces("quotes", equal_dimension("x"), memory)
     for epoch in range(100):
         places.of(["quotes"], 1, {"x": [1]}, epoch, lambda key: key)
     assert memory.spent == 2 * REMEMBERED_BYTES
@@ -242,9 +256,9 @@ def test_a_new_epoch_gives_back_what_the_old_one_remembered() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_one_and_true_are_kept_apart_whichever_came_first(count: int) -> None:
-    for shelf in (equal_shelf("price"), range_shelf(PRICE)):
+    for dimension in (equal_dimension("price"), range_dimension(PRICE)):
         for order in ([1, True, 1.0], [True, 1], [0, False, -0.0], [False, 0]):
-            keys = RowKeys("quotes", shelf)
+            keys = RowKeys("quotes", dimension)
             for value in order:
-                wanted = key_of("quotes", shelf, "quotes", {"price": value})
+                wanted = key_of("quotes", dimension, "quotes", {"price": value})
                 assert keys.of(["quotes"], count, {"price": [value] * count}) == [wanted] * count
