@@ -303,6 +303,8 @@ class Limits:
     brokers say to each other, so more would keep leases waiting."""
     copy_chunk_bytes: int = 1024 * 1024
     """Rows read at a time for a sibling that is behind: the disk has other things to do in between."""
+    held_copies: int = 500
+    """Copies of a broker's logs that it is told of in one message; more go in the next one."""
     tail_bytes: int = 64 * 1024 * 1024
     """Rows of a log that no other disk has, and that are looked into when brokers meet again: as many as may wait for
     the disk, and for an acknowledgement. More is a log whose copies are gone."""

@@ -17,8 +17,6 @@ from headgate.protocol.errors import HeadgateError
 
 __all__ = ["Logs", "Progress"]
 
-_EVERY_SECONDS = 2.0
-
 
 class Logs(Protocol):
     """A client, as far as it is needed."""
@@ -34,8 +32,15 @@ class Progress:
     """Says where the job is, every two seconds, from a thread of its own, while the block runs."""
 
     def __init__(
-        self, session: Any, client: Logs, job: str = "", quiet: bool = False, stream: TextIO | None = None
+        self,
+        session: Any,
+        client: Logs,
+        job: str = "",
+        quiet: bool = False,
+        stream: TextIO | None = None,
+        every_seconds: float = 2.0,
     ) -> None:
+        self._every_seconds = every_seconds
         self._tracker = session.sparkContext.statusTracker()
         self._client = client
         self._job = job
@@ -94,7 +99,7 @@ class Progress:
         return events
 
     def _run(self) -> None:
-        while not self._done.wait(_EVERY_SECONDS):
+        while not self._done.wait(self._every_seconds):
             try:
                 self._look()
             except HeadgateError as error:

@@ -24,8 +24,6 @@ from .reconcile import Claims, Owner, Span
 
 __all__ = ["Follower"]
 
-_HELD_AT_A_TIME = 500
-
 
 class Follower:
     """Appends rows of other brokers' logs to the copies here, and tells their leaders how far they have come."""
@@ -49,9 +47,10 @@ class Follower:
             for name, one in self._log.logs.items()
             if name.broker == info.name
         ]
-        for at in range(0, max(1, len(held)), _HELD_AT_A_TIME):
-            is_all = at + _HELD_AT_A_TIME >= len(held)
-            self._cluster.tell(info, HeldCopies(is_all, tuple(held[at : at + _HELD_AT_A_TIME])), now)
+        most = self._log.limits.held_copies
+        for at in range(0, max(1, len(held)), most):
+            is_all = at + most >= len(held)
+            self._cluster.tell(info, HeldCopies(is_all, tuple(held[at : at + most])), now)
 
     def _offered(self, info: PeerInfo, offer: CopyOffer, now: float) -> None:
         """Another broker has this log: where to go on."""

@@ -6,9 +6,6 @@ import io
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
-
-from headgate.ops.jobs import publish_progress
 from headgate.ops.jobs.publish_progress import Progress
 from headgate.protocol.errors import ConnectionLost
 from tests.system.processes import wait_until
@@ -66,14 +63,12 @@ class Session:
         return Stage(4, stage) if stage < 3 else None
 
 
-@pytest.fixture(autouse=True)
-def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish_progress, "_EVERY_SECONDS", 0.001)
+EVERY = 0.001
 
 
 def test_it_says_where_the_job_is_and_sums_up() -> None:
     said, client = io.StringIO(), Client()
-    with Progress(Session(), client, stream=said) as progress:
+    with Progress(Session(), client, stream=said, every_seconds=EVERY) as progress:
         wait_until(lambda: said.getvalue().count("\n") > 2)
     assert "3 of 8 tasks" in said.getvalue().splitlines()[0]
     grown = 50 * (len(client.asked) - 1)
@@ -90,21 +85,21 @@ def test_of_a_job_with_a_name_it_says_what_was_there() -> None:
             after = "" if arguments["after"] else "q/nightly/0"
             return {"producers": [{"next": self.answers.pop(0)}], "next": after or None}
 
-    with Progress(Session(), Known(), "q/nightly", quiet=True) as progress:
+    with Progress(Session(), Known(), "q/nightly", quiet=True, every_seconds=EVERY) as progress:
         pass
     assert progress.summary().startswith("5 new, 42 were there: events in the log after")
 
 
 def test_quiet() -> None:
     said, client = io.StringIO(), Client()
-    with Progress(Session(), client, quiet=True, stream=said):
+    with Progress(Session(), client, quiet=True, stream=said, every_seconds=EVERY):
         wait_until(lambda: len(client.asked) > 3)
     assert said.getvalue() == ""
 
 
 def test_a_broker_that_is_away_for_a_moment_is_asked_again() -> None:
     said, client = io.StringIO(), Client(fails=2)
-    with Progress(Session(), client, stream=said) as progress:
+    with Progress(Session(), client, stream=said, every_seconds=EVERY) as progress:
         wait_until(lambda: "tasks" in said.getvalue())
     assert "cannot be asked just now" in said.getvalue()
     assert "events in the log" in progress.summary()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.limits import POSITIONS_MAX
+from headgate.broker.core.limits import POSITIONS_MAX, Limits
 from headgate.protocol.data import LogKind, LogName, Row, encode_row
 from headgate.protocol.errors import ErrorCode, ProtocolViolation
 from headgate.protocol.messages import Control, Copy, Error
@@ -103,9 +103,8 @@ def test_what_a_row_says_of_its_producer_is_known_here_too() -> None:
     assert (state.epoch, state.next, state.digest) == (1, 13, b"d"), "an older row does not put it back"
 
 
-def test_on_every_link_each_side_says_what_it_holds_of_the_other_ones_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.core.log.follower._HELD_AT_A_TIME", 2)
-    cluster = LogCluster(2)
+def test_on_every_link_each_side_says_what_it_holds_of_the_other_ones_logs() -> None:
+    cluster = LogCluster(2, limits=Limits(held_copies=2))
     assert [one.body for *_, one in cluster.said if isinstance(one, Control) and one.kind == HELD] == [[True, []]] * 2
     for stream in "abc":
         cluster.tell("b0", "b1", Control(OFFER, ["b0", EPOCH, 0, stream, 0, 9]))
