@@ -4,10 +4,10 @@
     deadline = node.next_deadline()        hand in a Wake at that time
 
 **The Node** (`Node`, made from a `NodeConfig`; `NodeStatistics` is its snapshot) holds the parts, hands each input to
-whom it concerns, and passes on what a part says to another one. Parts of different rooms do not call each other back:
-they return events or keep them in a list that the Node takes (`Streams.changes`, `Log.landed`, `Cluster.events`), and
-ask the host by appending to one list of effects. Three objects are shared by all parts: `timers` (when each wants to
-be woken), `clock` (the time of day) and `cause` (why the present input happened).
+the part that it concerns, and passes on what a part says to another one. Parts of different rooms do not call each
+other back: they return events or keep them in a list that the Node takes (`Streams.changes`, `Log.landed`,
+`Cluster.events`), and ask the host by appending to one list of effects. Three objects are shared by all parts: `timers`
+(when each wants to be woken), `clock` (the time of day) and `cause` (why the present input happened).
 
 **Rooms**, from the bottom up; a room imports from those above it in this list, by their faces alone:
 

@@ -22,7 +22,7 @@ from .safeguards import SAFEGUARDS, Safeguard
 __all__ = ["CLUSTER_DEFAULT", "NodeConfig", "broker_id"]
 
 CLUSTER_DEFAULT = "headgate"
-"""The cluster of whoever was not told another one."""
+"""The cluster of a broker that was not told another one."""
 
 
 def broker_id(name: str) -> int:

@@ -1,4 +1,4 @@
-"""Deferred: an answer that is not known yet. Whoever asked is told when it is."""
+"""Deferred: an answer that is not known yet. The part that asked is told when it is."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ class Store:
 
 @dataclass(slots=True)
 class Note:
-    """Something an operator may want to read, with its facts; `routine` ones are for whoever looks closely, and
-    `alarming` ones for whoever reads only warnings.
+    """Something an operator may want to read, with its facts; `routine` ones are for those who look closely, and
+    `alarming` ones for those who read only warnings.
 
     The core never logs; a host does.
     """
@@ -186,7 +186,7 @@ class FindIds:
 
 @dataclass(slots=True)
 class Halt:
-    """This broker must stop at once and answer nobody any more: what its disk holds is not known."""
+    """This broker must stop at once and answer no more: what its disk holds is not known."""
 
     reason: str
 

@@ -64,7 +64,7 @@ class PeerUp(Caused):
 
 @dataclass(slots=True)
 class DialFailed(Caused):
-    """Nobody answered there."""
+    """No broker answered there."""
 
     address: str
 
@@ -120,7 +120,7 @@ class Loaded(Caused):
 
 @dataclass(slots=True)
 class Drain(Caused):
-    """The host is about to stop: send what may still be sent, say goodbye, take nobody new."""
+    """The host is about to stop: send what may still be sent, say goodbye, take no new connections."""
 
 
 @dataclass(slots=True)

@@ -102,7 +102,7 @@ OUTBOX_BYTES_DEFAULT = 64 * 1024 * 1024
 """What waits for one slow subscriber before the oldest is dropped: seconds of an ordinary stream."""
 
 OUTBOX_BYTES_TOTAL_DEFAULT = 512 * 1024 * 1024
-"""What waits for all slow subscribers together; above it whoever queues drops of its own first."""
+"""What waits for all slow subscribers together; above it a session that queues drops of its own first."""
 
 SCHEMA_ATTRIBUTES_MAX = 256
 """As many as a batch may have match columns."""
@@ -117,16 +117,16 @@ ROUTE_HOPS_MAX = 64
 """Hops of one message for a key. A settled ring of a million brokers needs some ten; more is a circle."""
 
 ROSTER_SECONDS = 1.0
-"""How often a broker tells one other whom it knows: a newcomer is known to twenty brokers within seconds."""
+"""How often a broker tells one other which brokers it knows: a newcomer is known to twenty brokers within seconds."""
 
 STRANGER_SECONDS = 30.0
-"""How long a broker that nobody has a link to is still dialled: longer than a restart."""
+"""How long a broker that none has a link to is still dialled: longer than a restart."""
 
 CONTACTS_KEPT_MAX = 64
 """Addresses of other brokers kept over restarts: as many as there may be links."""
 
 ORPHAN_SECONDS = 60.0
-"""How long what belongs to a broker that nobody reaches is kept: longer than a restart or a pause usually takes."""
+"""How long what belongs to a broker that cannot be reached is kept: longer than a restart or a pause usually takes."""
 
 ANEW_SECONDS = 1.0
 """How soon a broker that was away puts again what is its own: when links to the others are there as well."""
@@ -148,7 +148,7 @@ WAITING_SECONDS_MAX = 15.0
 """An event waits no longer than this for its key's owner: three times what a failure takes to be repaired."""
 
 WAITING_RETRY_SECONDS = 0.05
-"""How often to look whether somebody answers."""
+"""How often to look whether a broker answers."""
 
 FORWARD_HOPS_MAX = 16
 """Brokers that may hand one batch on; in a settled cluster of up to 64 it is one."""
@@ -292,7 +292,7 @@ class Limits:
     audit_rows_kept: int = 1_000
     """Rows of the audit that are kept while the disk takes none: up to four million deliveries, and some hundred MB."""
     log_pending_bytes: int = 64 * 1024 * 1024
-    """What waits for the disk: a second of a good one. More would only make everybody wait longer for a refusal."""
+    """What waits for the disk: a second of a good one. More would only make clients wait longer for a refusal."""
     log_waiters: int = 100_000
     """Batches that wait for their acknowledgement: 20,000 a second for the longest that one may wait. Readers and
     questions that wait for the same have limits of their own, by session."""
@@ -313,13 +313,13 @@ class Limits:
     claim_answer_spans: int = 2_000_000
     """Spans of one answer in all: twice the rows that a tail may have when each is as small as rows can be."""
     waiting_events: int = 200_000
-    """Events that wait here until somebody answers for their keys again: seconds of a busy broker."""
+    """Events that wait here until a broker answers for their keys again: seconds of a busy broker."""
     waiting_bytes: int = 64 * 1024 * 1024
     """The same in bytes, as for one slow subscriber."""
     allowed: int = 65_536
     """Remembered answers to `which dimensions do these subscriptions rest on`."""
     losses_kept: int = 10_000
-    """Losses remembered for brokers that have no link just now; each is one message that was too much for somebody."""
+    """Losses remembered for brokers that have no link just now; each is one message too much."""
     schemas_deleted: int = 1_000
     """Deletions that the disk remembers, for a broker that was away: the oldest goes first. A hundred bytes each."""
     dimensions: int = 64
@@ -331,7 +331,7 @@ class Limits:
     """Brokers, each in one of its lives, whose address is remembered to bring events there: a hundred bytes each."""
     batches_asking: int = 64
     """Batches of one stream whose lists are asked for at a time: more than a round trip brings, and few enough that
-    lists of a million subscriptions do not fill the memory of whoever publishes fast."""
+    lists of a million subscriptions do not fill the memory of a broker whose clients publish fast."""
     idle_link_seconds: float = 60.0
     """A link that nobody asked to keep is closed after so long without a message: dialling again costs a
     millisecond."""

@@ -12,8 +12,8 @@ that list has a type. Each room declares its own messages as dataclasses, in its
         count: Counter
 
 `CONTROLS.write(Loss("quotes", 3))` is `(16, ["quotes", 3])`, and `CONTROLS.read(16, ["quotes", 3])` the message again.
-Whatever does not fit is a ProtocolViolation that names the message and the field, so nobody else looks at what another
-broker sent; what only two fields together can say wrong is told by the message's own `check`. There are two
+Whatever does not fit is a ProtocolViolation that names the message and the field, so no other part looks at what
+another broker sent; what only two fields together can say wrong is told by the message's own `check`. There are two
 vocabularies because a LETTER names the lives of both ends and a CONTROL does not. SPEC.md section 18.3 is drawn from
 them, and a property test writes, spoils and reads every message that is declared.
 

@@ -471,7 +471,7 @@ class Node:
             self._leave(now)
 
     def _drain(self, happened: Drain, now: float) -> None:
-        """Whoever waits for the disk gets his answer first."""
+        """Clients that wait for the disk get their answers first."""
         self.clients.draining = True
         self.audit.flush(now)
         self.log.closing = True

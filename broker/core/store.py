@@ -42,7 +42,7 @@ class StoreFailed(LogStoreError):
 
 
 class LogStore(Protocol):
-    """Keeps rows on disk: what the core asks of whoever stores its logs."""
+    """Keeps rows on disk: what the core asks of the store of a host."""
 
     def open(self) -> Opened:
         """What the store holds."""

@@ -1,10 +1,11 @@
 """Copied folder: whether the data folder is another one than at the last start, as when a backup was put back.
 
-Who goes on in an older copy of its log would give positions a second time that were given in the part that is missing.
-Another broker with a copy notices that; a lone broker has nobody to tell it. But a file that was copied was *made* when
-it was copied, whatever times it shows and whoever owns it: the file system remembers that, and no program sets it. So
-records.json has the births of `lock` and `log.db`; when one is not the file's own, a new epoch begins, which takes
-nothing away. A folder that was moved over from another disk begins one as well, for nothing, and at no cost.
+A broker that goes on in an older copy of its log would give positions a second time that were given in the part that is
+missing. Another broker with a copy notices that; a lone broker has none to tell it. But a file that was copied was
+*made* when it was copied, whatever times it shows and whoever owns it: the file system remembers that, and no program
+sets it. So records.json has the births of `lock` and `log.db`; when one is not the file's own, a new epoch begins,
+which takes nothing away. A folder that was moved over from another disk begins one as well, for nothing, and at no
+cost.
 
 Not noticed: a snapshot of the whole disk that was put back, files that were overwritten in place, and file systems that
 keep no births.
@@ -67,7 +68,7 @@ def _births(directory: Path) -> dict[str, str]:
 
 
 def birth_of(path: Path, library: Any = None) -> str:
-    """When the file system made this file; empty when there is none, or nobody knows."""
+    """When the file system made this file; empty when there is none, or it is unknown."""
     try:
         made = getattr(path.stat(), "st_birthtime", None)
         if made is not None:

@@ -1,12 +1,12 @@
 """Disk room: what of a disk is kept free, so that a full one stops neither a start nor what makes room again.
 
-    the reserve   a file of up to a MiB that nobody else can take the place of. It is given up for a moment by whoever
+    the reserve   a file of up to a MiB whose place no other program can take. It is given up for a moment by what
                   must write a little: the start (records.json, recovery of the log), a schema that is put; and made
                   again, whole or as large as it still can be
     the margin    free bytes that the log leaves alone (a low-space watermark): room for taking over its write-ahead
                   file, and for trimming. See `log/store.py`
 
-The margin keeps the log from filling the disk; the reserve stands when somebody else has.
+The margin keeps the log from filling the disk; the reserve stands when another program has.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class PeerServer(Server):
     def dial(self, address: str) -> None:
         """Connect to a broker; PeerUp or DialFailed tells how it went."""
         if len(self._tasks) >= self._limits.dials:
-            # In a turn of its own: whoever asked is still busy asking.
+            # In a turn of its own: the caller is still busy asking.
             asyncio.get_running_loop().call_soon(self._driver.feed, DialFailed(address))
         else:
             self._tasks.start(self._connect(address), f"dial {address}")

@@ -3,7 +3,7 @@
     Clients      what a client says, one method a message: HELLO, SUBSCRIBE, CREDIT, ASK, ...
     Publishers   PUBLISH: checks, numbers, the log, and one PUBACK for all that one read brought, up to `answered_by`
     Inquiries    questions that one broker asks another for a client (`Inquire`), to see the whole cluster
-    AuditLog     what was delivered to whom and when, and who wanted what, for streams that are audited
+    AuditLog     which session was sent what and when, and what each subscribed to, for streams that are audited
 
 `ask` answers a verb of ASK for one of our clients, wherever the answer is; `answer_of` answers for this broker alone.
 `questions` has the verbs, each a function from arguments to plain maps and lists; `pages` cuts an answer to what fits

@@ -7,14 +7,14 @@ Both go into logs of this broker, because it is their home. One value a delivery
                3 acknowledged, at acked_at: by its CREDIT the client has taken it
 
 To be sent is to be handed to a socket. So what was sent has a second line for what became of it, 2 or 3; what of a
-session was under way when it ended for good has none: nobody knows. A client gives CREDIT when half of its window was
+session was under way when it ended for good has none: it is unknown. A client gives CREDIT when half of its window was
 taken, which may be never; so one that has something unacknowledged for a while is asked by a PING. A change of what is
 wanted is a line of its own:
 
     asked         not in force yet, but events begin to come: only written of those to whom that happens
     subscribe     in force since `effective_at`, which is when SUBACK went out, or when the audit began
-    unsubscribe   over since then; `reason` says why, when nobody asked for it
-    gap           some events may be missing before that moment, and nobody can say which: `reason` begins with how many
+    unsubscribe   over since then; `reason` says why, unless its client asked for it
+    gap           some events may be missing before that moment, unknown which: `reason` begins with how many
     damaged       lines that this broker wrote before that moment may be missing: `reason` says what was found
 
 A life that ended without a word left its subscriptions open; the next one finds them in the log and ends them.
@@ -282,7 +282,7 @@ class AuditLog:
             del self._flights[session.key]
 
     def ask_back(self, now: float) -> None:
-        """Whoever has not acknowledged for a while what it was sent is asked to."""
+        """Ask clients to acknowledge that have not done so for a while."""
         oldest = float("inf")
         for key, flights in self._flights.items():
             session = self._subscribers.by_key[key]

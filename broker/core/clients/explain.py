@@ -150,7 +150,7 @@ def ring_of(node: Node, now: float) -> dict[str, Any]:
 
 
 def _away(node: Node) -> list[dict[str, str]]:
-    """Brokers that were here once, and are not: they may have logs that nobody else has."""
+    """Brokers that were here once, and are not: they may have logs that no other broker has."""
     known = node.cluster.peers.by_identifier.values()
     names = {address: info.name for info in known for address in (info.address, *info.aliases)}
     return [{"name": names.get(address, ""), "address": address} for address in node.cluster.unreached()]

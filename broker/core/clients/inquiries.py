@@ -1,7 +1,7 @@
 """Inquiries: a question of a client that another broker answers, so that one connection sees the whole cluster.
 
-Whoever is asked answers as it would a client of its own, in pages of
-the same size, and asks nobody on. What is asked changes nothing: only the verbs in INQUIRED go to another broker.
+The broker that is asked answers as it would a client of its own, in pages of
+the same size, and asks no other. What is asked changes nothing: only the verbs in INQUIRED go to another broker.
 
 An inquiry ends with its answer or with the link. After INQUIRY_SECONDS_MAX the client is told that there was no answer;
 the inquiry stays in the count until the answer or the end of the link, so that a broker that hangs is not asked on and
@@ -26,7 +26,7 @@ from .messages import Answered, Inquire
 __all__ = ["INQUIRED", "INQUIRIES", "Inquiries"]
 
 INQUIRIES = "inquiries"
-"""Key of the timer: whoever asked another broker has waited long enough."""
+"""Key of the timer: a client whose question went to another broker has waited long enough."""
 
 INQUIRED = frozenset(("status", "ring", "streams", "subs", "slowest", "logs"))
 """Verbs that one broker may ask another."""
@@ -81,7 +81,7 @@ class Inquiries:
                 self._say(one, _unavailable(info, "the link to it broke"))
 
     def give_up_late(self, now: float) -> None:
-        """Whoever waited for long is told that there is no answer."""
+        """A client that waited for long is told that there is no answer."""
         for one in self._open.values():
             if one.deferred is not None and one.until <= now:
                 self._say(one, _unavailable(one.info, f"no answer within {INQUIRY_SECONDS_MAX:g} seconds"))

@@ -1,4 +1,4 @@
-"""Pages: a long answer is given in parts that each fit a frame; whoever wants more asks on behind the last row."""
+"""Pages: a long answer is given in parts that each fit a frame; the client asks on behind the last row."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class Publishers:
             self._answer(session, message.sequence, None)
 
     def _again(self, session: ClientSession, message: Publish) -> None:
-        """This sequence was taken before: whoever sends it again waits for its answer."""
+        """This sequence was taken before: the client that sends it again waits for its answer."""
         sequence = message.sequence
         self.duplicates += message.batch.count
         for one in [one for one in session.unheard if one <= sequence]:  # it sends what has no answer, in order
@@ -232,7 +232,7 @@ class Publishers:
         def on_disk(reason: str, now: float) -> None:
             if producer is not None:
                 self._producers.stored(producer, reason)
-            if not reason:  # whoever is gone from the table has no subscriptions here
+            if not reason:  # a stream that is gone from the table has no subscriptions here
                 self._forwarding.carry(self._streams.by_name.get(stream.name, stream), batch, base, time_us, now)
 
         end = self._log.append(held, row, producer, on_disk)
@@ -269,14 +269,14 @@ class Publishers:
     def resumed(self, session: ClientSession) -> int:
         """It goes on over another connection: up to where it need not send anything again.
 
-        Nobody knows whether what was refused was heard on the former one: it is asked to be sent again, and refused
+        It is unknown whether what was refused was heard on the former one: it is asked to be sent again, and refused
         again, and no PUBACK passes it before that.
         """
         session.unheard = dict.fromkeys(sorted(session.refusals))
         return answered_by(session)
 
     def settle(self) -> None:
-        """PUBACK to everybody who has answers."""
+        """PUBACK to every session that has answers."""
         if self._answered:
             answered, self._answered = self._answered, {}
             for session in answered.values():
@@ -288,7 +288,7 @@ class Publishers:
         """The stream that a session publishes to; the first time it hears what the stream is filtered on."""
         stream = self._streams.by_name.get(name)
         if stream is None or session.key not in stream.publishers:
-            check_topic(name)  # before a stream comes into being that nobody could ever subscribe to
+            check_topic(name)  # before a stream comes into being that no client could ever subscribe to
             stream = self._streams.find(name)
             if stream is None:
                 raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
@@ -302,10 +302,11 @@ class Publishers:
         return stream
 
     def interest_changed(self, stream: Stream) -> None:
-        """Tell whoever publishes to it."""
+        """Tell the sessions that publish to it."""
         for publisher in stream.publishers.values():
             if publisher.paused:
-                # Whoever does not read must not have others' subscriptions pile up before it: once, when it does.
+                # A publisher that does not read must not have others' subscriptions pile up before it: once, when it
+                # does.
                 publisher.untold[stream.name] = None
             else:
                 self._say(publisher, _interest(stream))

@@ -31,7 +31,7 @@ def changed_schema(stream: str, before: Any, given: Mapping[str, Any], replace: 
         if replace or "durability" in given:
             text = f"stream {stream} is stored, and this would keep it in memory: "
             raise Refused(ErrorCode.BAD_REQUEST, text + 'say "durability": "stored", or "memory" if you want that')
-        schema["durability"] = "stored"  # it was, because it was audited, and nobody said that this should end
+        schema["durability"] = "stored"  # it was, because it was audited, and no schema said that this should end
     return schema
 
 

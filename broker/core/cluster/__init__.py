@@ -9,9 +9,9 @@ above is a `ClusterEvent`, taken out with `take_events`: of the store, or `Moved
 **How the parts meet.** Membership names the brokers before and after us; links reach them; both make the routing table
 and the `View` that the store works with. The stores of two linked brokers talk by `StoreMessage`; a message for a key
 travels hop by hop as `Routed` to the store of the key's owner. Every second each broker tells another one which brokers
-it has links to (`Roster`); up to 64 brokers everybody links to everybody.
+it has links to (`Roster`); up to 64 brokers each links to every other.
 
-**Beginning.** A broker that is alone must not believe so too soon: it begins when it knows of nobody, or after asking
+**Beginning.** A broker that is alone must not believe so too soon: it begins when it knows of no other, or after asking
 for a while; one that is refused by others is not alone, and waits (`serving`). Addresses that it met are kept over
 restarts (`address_book`). A member's incarnation is the broker's own, shifted by `LIFE_SHIFT`, and the count of its
 rebirths.

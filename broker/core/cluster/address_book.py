@@ -1,6 +1,6 @@
 """Address book: addresses of other brokers, from whoever tells; who is worth dialling, and whom to remember.
 
-known       somebody has, or a moment ago had, a link there: told by others (ROSTER), or our own
+known       a broker has, or a moment ago had, a link there: told by others (ROSTER), or our own
 contacts    known once, kept over restarts: a broker that comes back without seeds finds its cluster again
 """
 
@@ -38,7 +38,7 @@ class AddressBook:
         return before
 
     def forget_strangers(self, now: float) -> None:
-        """Those that nobody had a link to for long."""
+        """Those that no broker had a link to for long."""
         for address in [one for one, heard in self.known.items() if heard + STRANGER_SECONDS < now]:
             del self.known[address]
 

@@ -4,16 +4,16 @@ Here four machines meet that know nothing of each other:
 
     chord    which brokers there are         letters  -> who is before us, who follows us
     peers    links to them                   control and events, each link with its bounds
-    routing  the next hop of a key           from both: neighbours, and everybody whom we have a link to
+    routing  the next hop of a key           from both: neighbours, and all that we have a link to
     keyed    what lives at the keys          from the neighbours: which arc is ours, who holds our copies
 
 Whatever one of them says is carried to the others; what concerns the parts above is kept as events. A message for a
 key travels as ROUTE, hop by hop, and becomes an ordinary message of the store where the key lives.
 
-Brokers learn of each other by ROSTER: each tells one other, every second, whom it has links to. Up to
-`mesh_brokers` brokers everybody keeps a link to everybody.
+Brokers learn of each other by ROSTER: each tells one other, every second, which brokers it has links to. Up to
+`mesh_brokers` brokers each keeps a link to every other.
 
-`place_of(key)` is what the parts above ask: HERE, the identifier of the broker to hand it to, or WAIT, when nobody
+`place_of(key)` is what the parts above ask: HERE, the identifier of the broker to hand it to, or WAIT, when no broker
 can answer for the key at this moment. The answer holds as long as `epoch` stays the same.
 """
 
@@ -47,7 +47,7 @@ HERE = -1
 """Place of a key that is answered for by this broker."""
 
 WAIT = -2
-"""Place of a key that nobody answers for just now: who should is not reached, or is not ready."""
+"""Place of a key that no broker answers for just now: its owner is not reached, or is not ready."""
 
 LIFE_SHIFT = 16
 """A ring member's incarnation is the broker's life and, behind it, how often it was reborn within that life."""
@@ -80,7 +80,7 @@ class Cluster:
         self.address = self.client_address = ""
         self.epoch = 0
         self.events: list[ClusterEvent] = []
-        """What came of it; whoever holds this takes them out (`take_events`)."""
+        """What came of it; the Node takes them out (`take_events`)."""
         self.table_of_controls: dict[type[Any], Callable[[PeerInfo, Any, float], None]] = {}
         self.take_controls({StoreMessage: self._store_message, Routed: self._routed, Roster: self._roster})
         self.random = random
@@ -167,7 +167,7 @@ class Cluster:
         self.table_of_controls[type(said)](info, said, now)
 
     def leave(self, now: float) -> None:
-        """Tell the neighbours that we go, so that nobody waits for us."""
+        """Tell the neighbours that we go, so that none waits for us."""
         if self.chord is not None:
             self._carry_out(self.chord.farewell(), now)
 
@@ -211,7 +211,7 @@ class Cluster:
     def refusals(self, now: float) -> dict[str, str]:
         """By address, why brokers that this one would join do not let it in.
 
-        That a broker of another cluster lives at an address which is only remembered is nobody's fault.
+        That a broker of another cluster lives at an address which is only remembered is no fault.
         """
         return {
             address: refusal.text
@@ -225,7 +225,7 @@ class Cluster:
 
     @property
     def alone(self) -> bool:
-        """Whether there is nobody else, as far as is known here."""
+        """Whether there is no other broker, as far as is known here."""
         return not self.table.known
 
     def tell(self, info: PeerInfo, message: Any, now: float) -> None:
@@ -297,7 +297,7 @@ class Cluster:
             return
         info = self.peers.by_identifier.get(step.broker)
         if info is None or info.link is None or hops >= ROUTE_HOPS_MAX:
-            self.lost_routes += 1  # whoever asked asks again
+            self.lost_routes += 1  # the asker asks again
             return
         self.hops += 1
         self.tell(info, Routed(key, int(step.way), hops + 1, origin, message), now)
@@ -374,7 +374,7 @@ class Cluster:
             self.serving.last = view
             self.kv.view(view, now)
 
-    # --- whom we have heard of -----------------------------------------------------------------------------------
+    # --- brokers we have heard of --------------------------------------------------------------------------------
 
     def _tell_roster(self, now: float) -> None:
         self.timers.at("roster", now + ROSTER_SECONDS * self.random.uniform(0.8, 1.2))

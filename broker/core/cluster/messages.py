@@ -1,4 +1,6 @@
-"""What brokers say to each other to keep a cluster together: whom they know, and what their stores of keys say."""
+"""What brokers say to each other to keep a cluster together: which brokers they know, and what their stores of keys
+say.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Standing: which keys the store is told are ours, and whether it may begin to answer for them.
 
 Mostly what the ring machine says. But a broker that has just come, or that slept, must not believe too soon that there
-is nobody, or that it has seen everybody:
+is no other, or that it has seen all:
 
     alone           at once when no other was ever known (`certain`), else after asking for ALONE_SECONDS; but not
                     while a broker that was asked says that this one may not come in: then it is not alone, it is shut
@@ -44,7 +44,7 @@ class Serving:
         return not seeds and self._address_book.nobody()
 
     def before(self) -> View:
-        """What holds until then: whoever knows of others answers for nothing before they were asked."""
+        """What holds until then: a broker that knows of others answers for nothing before they were asked."""
         nobody = self.founder()
         return View(self._me, self._me, (), nobody, nobody)
 
@@ -59,7 +59,7 @@ class Serving:
     ) -> View | None:
         """What holds now; None when that is not known at this moment. `others` follow us on the ring, nearest first.
 
-        `linked`: there is a link to somebody. `refused`: somebody whom this broker would join does not let it in.
+        `linked`: there is a link to a broker. `refused`: one that this broker would join does not let it in.
         """
         in_ring = chord.ring is not None
         alone = not in_ring and predecessor is None

@@ -1,6 +1,6 @@
-"""Whom to dial and when: addresses that somebody wants a link to, and what waits to be said there.
+"""Which brokers to dial and when: addresses that a link is wanted to, and what waits to be said there.
 
-An address is dialled when it is to be kept, or while something waits for it, and there is no link to whoever is
+An address is dialled when it is to be kept, or while something waits for it, and there is no link to the broker
 there. After a failure it has a pause, which doubles from failure to failure and is drawn from its upper half, so that
 brokers that start together do not dial together for ever.
 """
@@ -43,7 +43,7 @@ class _Target:
 
 
 class Dials:
-    """Dials the addresses that links are wanted to. `is_linked(address)`: there is a link to whoever is there."""
+    """Dials the addresses that links are wanted to. `is_linked(address)`: there is a link to the broker there."""
 
     def __init__(self, effects: list[Effect], random: Random, timers: Timers, is_linked: Callable[[str], bool]) -> None:
         self._timers = timers
@@ -117,7 +117,7 @@ class Dials:
             self._set_timer(target)
 
     def is_own(self, address: str) -> None:
-        """It is our own address: nobody else is there."""
+        """It is our own address: no other broker is there."""
         self.own[address] = None
         self.wanted.pop(address, None)
         self._targets.pop(address, None)
@@ -140,13 +140,13 @@ class Dials:
             self.go_on(address, now)
 
     def end(self) -> None:
-        """Dial nobody any more."""
+        """Dial no more."""
         self.enabled = False
         for target in self._targets.values():
             self._set_timer(target)
 
     def go_on(self, address: str, now: float) -> None:
-        """Dial if it is due, or let go of what nobody wants."""
+        """Dial if it is due, or let go of what is not wanted."""
         target = self._targets.get(address)
         if target is None:
             return

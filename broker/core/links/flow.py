@@ -8,7 +8,7 @@ stands in the *ledger* until the other side is done with it.
     arrived       those that came in there: the first CREDIT of a link says it, and the sender counts on from there
     acknowledged  those that the other side is done with: every later CREDIT says it
 
-When a link breaks, nobody knows what of `sent` arrived. So what was never sent is handed back at once, and what is in
+When a link breaks, it is unknown what of `sent` arrived. So what was never sent is handed back at once, and what is in
 the ledger waits for the next link of the same two lives, whose first CREDIT tells it exactly. When there is none
 within LOSS_SECONDS_MAX, or the other broker comes back in a new life, all of it counts as lost: perhaps too much,
 never too little.

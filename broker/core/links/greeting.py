@@ -26,7 +26,7 @@ __all__ = [
     "objection_to_founder",
 ]
 
-# What one broker knows of another, and whom it tells what the other one says; no behaviour.
+# What one broker knows of another, and which part it tells what the other one says; no behaviour.
 #
 # A `PeerInfo` is one *life* of another broker: it stays the same object while links come and go, so that counts go on
 # where they were, and it is another one when the broker comes back in a new life.
@@ -131,7 +131,7 @@ def objection(mine: Peer, theirs: Peer, known: PeerInfo | None) -> Error | None:
 
 
 def objection_to_founder(mine: Peer, theirs: Peer, dialled: str) -> Error | None:
-    """Why not link to who answered at an address that this broker only remembers: it was told to join nobody.
+    """Why not link to a broker that answered at an address that is only remembered here: it was told to join none.
 
     A founder is joined by those who were told its address. Else a broker that begins a cluster of its own, where
     another one once was, would find itself in the other one's.

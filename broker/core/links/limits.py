@@ -23,7 +23,7 @@ PENDING_PER_ADDRESS_MAX = 64
 """Messages that wait for a link to an address: what the ring says to a newcomer before the link is there fits."""
 
 PENDING_SECONDS_MAX = 2.0
-"""How long they wait. Whoever asked has asked again by then, and an old letter says nothing true."""
+"""How long they wait. The asker has asked again by then, and an old letter says nothing true."""
 
 COMPLAINTS_MAX = 64
 """Addresses of which it is remembered what the operator was told, or what was said there: a broker that may not come in

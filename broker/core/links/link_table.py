@@ -8,14 +8,14 @@ A link is made in steps, and carries nothing but these before the third:
     acceptor  CREDIT    so be it
 
 The dialler's CREDIT decides. Two brokers may dial each other at the same time, or one of them twice under different
-addresses; whoever dialled looks, when the answer comes, whether there is something to that broker already:
+addresses; the dialler looks, when the answer comes, whether there is something to that broker already:
 
     a link in use                         the new one is closed
     one that it accepted and that is      the dial of the broker with the higher identifier counts: the other one
     not decided yet                       closes its own, and waits
     neither                               the new one is used
 
-and whoever accepts does not answer while it has decided for a link itself and cannot know whether the other side has
+and the acceptor does not answer while it has decided for a link itself and cannot know whether the other side has
 heard of it. So both come to the same link, and nothing was said on the other. A link that was decided for replaces an
 older one of the same life: the other side has found out that it is dead.
 
@@ -44,7 +44,7 @@ from .limits import COMPLAINTS_MAX, FORGET_SECONDS, HALF_OPEN_SECONDS_MAX, PAUSE
 __all__ = ["Opening", "PeerLinks"]
 
 _REFUSALS = (ErrorCode.DUPLICATE, ErrorCode.MISMATCH, ErrorCode.OTHER_CLUSTER)
-"""What is said to a broker that may not be linked, and will not be until somebody changes something."""
+"""What is said to a broker that may not be linked, and will not be until its settings change."""
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class PeerLinks:
         self.by_link: dict[int, PeerInfo] = {}
         self.openings: dict[int, Opening] = {}
         self.sessions: dict[tuple[int, int], ClientSession] = {}
-        self.held: dict[tuple[int, int], None] = {}  # sessions that somebody else asked for
+        self.held: dict[tuple[int, int], None] = {}  # sessions that another part asked for
         self._me = hash_identifier(config.name)
         self._effects = effects
         self._subscribers = subscribers
@@ -258,7 +258,7 @@ class PeerLinks:
             self._effects += (Send(link, Error(ErrorCode.REPLACED, Scope.CONNECTION, 0, text)), Close(link))
             self.gone(info, text, now)
         if info is not None and info.life != peer.life:
-            if not info.left:  # what it had matched for us and not sent yet died with it: nobody knows how much
+            if not info.left:  # what it had matched for us and not sent yet died with it: unknown how much
                 self._hooks.gap(info, Gap(0, 0, f"{info.name} was started again"), now)
             self.drop(info, now)
             info = None

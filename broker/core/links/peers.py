@@ -6,8 +6,8 @@
     acknowledge   what came from it is done with
     handle, wake  inputs of the host, and time
 
-What other brokers say goes to the hooks. How a link comes about is in `link_table.py`, whom to dial and when
-in `dialer.py`, the account of events in `flow.py`.
+What other brokers say goes to the hooks. How a link comes about is in `link_table.py`, which brokers to dial and
+when in `dialer.py`, the account of events in `flow.py`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Peers:
         return False
 
     def show_founder(self, founder: bool) -> None:
-        """Whether this broker was told to join nobody and knows of nobody: others are told so from now on."""
+        """Whether this broker was told to join no other and knows of none: others are told so from now on."""
         self._links.mine = replace(self._links.mine, founder=founder)
 
     def refusals(self, now: float) -> dict[str, Refusal]:
@@ -137,7 +137,7 @@ class Peers:
         return self._links.session_of(identifier, life)
 
     def forget(self, identifier: int, life: int) -> None:
-        """Whoever asked for that session needs it no more."""
+        """The part that asked for that session needs it no more."""
         self._links.held.pop((identifier, life), None)
         info = self.by_identifier.get(identifier)
         if info is None or info.life != life:
@@ -151,7 +151,7 @@ class Peers:
         return self.traffic.forwards_bytes + sum(session.outbox_bytes for session in self.sessions.values())
 
     def drain(self, now: float) -> None:
-        """Say what can still be said, then goodbye; dial and accept nobody any more."""
+        """Say what can still be said, then goodbye; dial and accept no more."""
         self._draining = True
         self.dials.end()
         for info in list(self.by_link.values()):
@@ -167,7 +167,7 @@ class Peers:
     # --- inputs ------------------------------------------------------------------------------------------------------
 
     def handle(self, happened: Input, now: float) -> bool:
-        """One thing happened. True when it was about a link to a broker, and so nobody else's business."""
+        """One thing happened. True when it was about a link to a broker, and so no other part's business."""
         take = self._inputs.get(type(happened))
         return take is not None and take(happened, now)
 

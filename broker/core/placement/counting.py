@@ -7,7 +7,7 @@ a constraint on each of a few attributes: one value, several (IN), or a span. It
 
 Storing (3.1.1): for each attribute, at the key of each value that satisfies it, the subID goes on that attribute's
 list. Matching (3.2): the event asks, for each of its attributes, the broker of its value for the list; a subID that is
-on as many lists as its c3 says matches. Nobody compares values: the lists *are* the comparison.
+on as many lists as its c3 says matches. No broker compares values: the lists *are* the comparison.
 
     subscription 1 of Figure 2     Exchange = NYSE, Symbol = OTE, 8.30 < Price < 8.70     c3 = 3, and 1 + 1 + 39 entries
     the event of Figure 1          NYSE -> {1}   OTE -> {1, 2}   8.40 -> {1}   8.22 -> {2}
@@ -17,7 +17,7 @@ Three things the paper leaves open, and what is done here:
 
 * It keeps one list *per attribute and broker*. Two values on one broker would then be one value, and events would
   match that should not. Here a list belongs to an attribute and a key.
-* Two constraints on one attribute are first made one by whoever calls, a span or several, and count once.
+* Two constraints on one attribute are first made one by the caller, a span or several, and count once.
 * Ranges are stored by cells, and a value between two multiples of the precision is in the nearer one's cell. So the
   cells of a span include those of its open ends, and a match by counting is a *candidate*, which the broker c1, who
   keeps the condition, evaluates. With `on_grid`, where every value is a multiple, the paper's count is exact.
@@ -46,7 +46,7 @@ __all__ = ["SubscriptionId", "met"]
 class SubscriptionId(NamedTuple):
     """A subID: the broker it belongs to (c1), its number there (c2), how many attributes it speaks of (c3).
 
-    `life` says which life of the broker: numbers begin anew in each, and what belongs to a former one is nobody's.
+    `life` says which life of the broker: numbers begin anew in each, and what belongs to a former one is void.
     """
 
     broker: int

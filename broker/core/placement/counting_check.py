@@ -1,6 +1,6 @@
 """Candidates: what counting says of our clients' subscriptions is looked at once more, and for the first time whole.
 
-Whoever is counted has its attributes in the right cells. Whether the topic fits the pattern, and whether all of the
+A candidate has its attributes in the right cells. Whether the topic fits the pattern, and whether all of the
 condition is true (the rest of it, and a value between two multiples of the precision), its home finds out, for the rows
 it is a candidate of: one evaluation, wherever the event was published. What was sent for nothing ends here.
 """
@@ -23,7 +23,7 @@ class Check:
     pattern: Pattern
     condition: Compiled
     is_checked: bool = True
-    """Whoever is a candidate is looked at; else it is taken for a match."""
+    """A candidate is checked; else it is taken for a match."""
 
     @classmethod
     def of(cls, pattern: Pattern, condition: Tree, is_checked: bool = True) -> Check:

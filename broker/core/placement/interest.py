@@ -1,9 +1,9 @@
 """Usage: which dimensions and attributes of each stream are in use, by whose clients; the interest summaries.
 
-Each home says of each stream what its own clients use: an item on the whole ring, so every broker holds all of them
-and adds them up. It is put again whenever something is used that was not used before, and whoever wanted that waits
-until everybody knows. What is no longer used is left out when the item is next refreshed: a summary may be too large
-for a while, and is never too small.
+Each home says of each stream what its own clients use: an item on the whole ring, so every broker holds all of them and
+adds them up. It is put again whenever something is used that was not used before, and the subscription that uses it
+waits until all brokers know. What is no longer used is left out when the item is next refreshed: a summary may be too
+large for a while, and is never too small.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ALL = (0, RING_SIZE - 1)
 
 @dataclass(slots=True)
 class Summary:
-    """What is in use of one stream, by anybody."""
+    """What is in use of one stream, anywhere in the cluster."""
 
     stream: str
     memory: KeyMemory
@@ -64,7 +64,7 @@ class _Use:
 
 
 class Usage:
-    """Says what our own clients use, and adds up what everybody's clients use."""
+    """Says what our own clients use, and adds up what all brokers' clients use."""
 
     def __init__(self, home: int, life: int, streams: Streams, cluster: Cluster) -> None:
         self._me, self._life = home, life
@@ -74,7 +74,7 @@ class Usage:
         """Put under way -> stream."""
         self.summaries: dict[str, Summary] = {}
         self.counting: dict[str, None] = {}
-        """Streams of which anybody's subscriptions are counted."""
+        """Streams of which some subscriptions are counted, anywhere in the cluster."""
         self._memory = KeyMemory()
         self._uses: dict[str, _Use] = {}
         self._touched: dict[str, None] = {}
@@ -145,7 +145,7 @@ class Usage:
             self._shrunk[stream] = None
 
     def shrink(self, now: float) -> None:
-        """Tell what is used no more; nobody waits for that."""
+        """Tell what is used no more; nothing waits for that."""
         shrunk, self._shrunk = self._shrunk, {}
         for stream in shrunk:
             self._tell_use(stream, self._uses[stream], now)
@@ -160,7 +160,7 @@ class Usage:
         if items:
             self._cluster.kv.put(items, now)
 
-    # --- everybody's ------------------------------------------------------------------------------------------
+    # --- all brokers' ---------------------------------------------------------------------------------------
 
     def add(self, item: Item, now: float) -> None:
         """A home says what its clients use."""

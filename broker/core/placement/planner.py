@@ -24,7 +24,7 @@ what lies in both of two ranges has its cell in both, whatever the rounding.
     1  one value               2  up to 16 values       3  cells, if fewer than half of all      4  bools only
 
 and among equals the one with fewer keys, then the one named first. Bools come last of all because there are two of
-them: whoever rests at `active = TRUE` has half of a stream come by. With `single_key` (the option `ordered`) only one
+them: a subscription at `active = TRUE` has half of a stream come by. With `single_key` (the option `ordered`) only one
 value or the topic will do, for events that go through one broker stay in order.
 """
 

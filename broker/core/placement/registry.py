@@ -12,7 +12,7 @@ Every broker adds up what is in use, stream by stream: that is the **interest su
 which keys an event has to visit, and publishers which attributes to send as columns. It only needs to be large enough:
 what is no longer used is taken out when the item is next refreshed.
 
-For a subscription that rests here, whoever's it is: it is in the stream's index, under an identity of ours. If its
+For a subscription that rests here, whichever its home: it is in the stream's index, under an identity of ours. If its
 home is another broker, its session is that broker's link, and its number is the home's identity for it.
 
 In a stream whose placement is counting, a subscription that can be counted has no anchor: it is put on lists, one for
@@ -58,7 +58,7 @@ from .schemas import Schemas
 __all__ = ["REGISTRY", "InForce", "Registry"]
 
 REGISTRY = "registry"
-"""The timer of this room: when to put again what is ours, and to let go of what is nobody's."""
+"""The timer of this room: when to put again what is ours, and to let go of what has no home."""
 
 _UNKNOWN: tuple[str, ...] = ()
 
@@ -74,7 +74,7 @@ class _Mine:
     meaning: tuple[Pattern, Tree | None] | None  # until it is in force, so that it need not be parsed twice
     long_bytes: int = 0
     waits: int = 0
-    """For so many of: its items to be placed, and everybody to know what is in use."""
+    """For so many of: its items to be placed, and all brokers to know what is in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,9 +359,9 @@ class Registry:
         self._timers.at(REGISTRY, min(self._refresh_at, self._sweep_at))
 
     def go_on(self, now: float) -> None:
-        """Put again what is ours; let go of what is nobody's."""
+        """Put again what is ours; let go of what has no home."""
         if self._cluster.alone and not self._homes:
-            return  # there is nobody to tell, and nothing of anybody else's
+            return  # there is no broker to tell, and nothing of another's
         if now >= self._refresh_at:
             self._refresh_some(now)
         if now >= self._sweep_at:

@@ -2,8 +2,8 @@
 
 They are items on the whole ring. Their version is the time of writing, so that of two brokers that were apart the later
 word stands; who deletes writes as well, and the disk keeps that word too. A broker that was down meanwhile comes back
-with a schema that is no more, and the store has forgotten the deletion after a while: whoever has it on disk says it
-again.
+with a schema that is no more, and the store has forgotten the deletion after a while: a broker that has it on disk says
+it again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..limits import DEFAULT_LIMITS, Limits
 __all__ = ["Schemas", "Then"]
 
 Then = Callable[[bool, float], None]
-"""Answers whoever wrote a schema: whether every broker has it."""
+"""Answers the client that wrote a schema: whether every broker has it."""
 
 
 class Schemas:

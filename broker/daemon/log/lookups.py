@@ -103,8 +103,8 @@ class Lookups:
     def ids(self, producer: str, after: int, gone: Mapping[int, int]) -> tuple[list[bytes], int | None]:
         """Rows of a producer that have ids, in its order, from the one with its event `after` on, and where to go on.
 
-        `gone` has log numbers and the keys below which their rows were let go of, and may still be there.
-        A row of another log may have some of the same events: whoever asks on from the end of what he has misses none.
+        `gone` has log numbers and the keys below which their rows were let go of, and may still be there. A row of
+        another log may have some of the same events: a client that asks on from the end of what it has misses none.
         """
         rows: list[bytes] = []
         left, end = self._ids_bytes, after

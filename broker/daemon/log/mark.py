@@ -1,7 +1,7 @@
 """log.mark: how many commits the log has seen, beside it, so that a log that lost its newest ones does not go unseen.
 
 SQLite drops a write-ahead file that is missing, cut short or damaged, and opens what is left as if nothing had been
-there. So the number of the last commit is also written here, after the commit is on the disk and before anybody hears
+there. So the number of the last commit is also written here, after the commit is on the disk and before the Node hears
 of it. It is not synchronised itself: after a power failure it may be behind, and never ahead.
 """
 

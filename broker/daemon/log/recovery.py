@@ -6,7 +6,7 @@
                                                                       old one is kept beside it, under another name
     fewer commits than log.mark knows of                              told; there is nothing to put aside
 
-Whenever something of our own logs is missing, a new epoch begins: a position that somebody has seen is never given to
+Whenever something of our own logs is missing, a new epoch begins: a position that a client has seen is never given to
 another event. A copy of another broker's log that was cut is fetched again from where it ends, so that takes no epoch.
 """
 
@@ -188,7 +188,7 @@ def _check_entries(path: Path, found: Recovered, limits: LogLimits) -> None:
 
 
 def _begin_epoch(path: Path, found: Recovered, epoch: int) -> None:
-    """Our own logs go on under another number, and the file says so before anybody else does."""
+    """Our own logs go on under another number, and the file says so before any message does."""
     found.meta = found.meta._replace(epoch=max(epoch, found.meta.epoch + 1))
     try:
         found.connection.execute("BEGIN IMMEDIATE")

@@ -5,7 +5,7 @@
 
 While one transaction is on its way to the disk the next one gathers in the queue, so the cost of a synchronisation is
 shared by whatever came meanwhile: alone an append waits for one, under load for two. Lookups take turns with commits,
-a few each time. What is left to tidy waits until nobody asks for anything, or for some commits.
+a few each time. What is left to tidy waits until nothing is asked for, or for some commits.
 
 When the disk is full, what comes after may build on what failed: positions, and what producers have sent. So from the
 moment of a failure on nothing is appended, until the Node has heard of it. Which asks are from before that only the
