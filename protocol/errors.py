@@ -6,9 +6,9 @@
     +-- Refused               the broker understood and said no; the connection stays
     |   +-- Fenced            a newer epoch of this producer is at work: this one must stop
     |   +-- OutOfSequence     the log has not what came before this batch: nothing more of this producer is taken
-    +-- CannotConnect         nobody answered, or the handshake failed
+    +-- CannotConnect         no broker answered, or the handshake failed
     +-- ConnectionLost        the connection ended while something was asked of it
-    +-- UnknownOutcome        it was sent, and nobody can say whether it was accepted
+    +-- UnknownOutcome        it was sent, and it is unknown whether it was accepted
 
 Each class keeps what it knows in fields and makes its text from them. All of them can be pickled and copied, so that
 they reach whoever waits in another process.

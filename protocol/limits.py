@@ -130,7 +130,7 @@ CREDIT_DEFAULT = 65_536
 
 CREDIT_BYTES_DEFAULT = 16 * 1024 * 1024
 """Bytes of records that a subscriber's connection may have under way: 256 bytes an event of CREDIT_DEFAULT, and what a
-full loopback carries in ten milliseconds. What nobody takes waits at the broker."""
+full loopback carries in ten milliseconds. What is not taken waits at the broker."""
 
 CREDIT_MAX = 2**53
 """Cumulative counters stay exact in languages whose only number is a double."""
@@ -238,7 +238,7 @@ reads these waits at the broker and here, within the window of credit."""
 
 REPLAY_LATE_SECONDS = 20.0
 """By how much an event may be overtaken by others of its broker on the way to one subscription. The longest that one
-waits for whoever answers for its key is 15 seconds (then it is lost, and told)."""
+waits for a broker that answers for its key is 15 seconds (then it is lost, and told)."""
 
 DELIVERED_EVENTS_MAX = 131_072
 """Live events of one broker that a replay remembers one by one: twice the window of credit, a megabyte. Who gets so

@@ -64,7 +64,7 @@ class Peer:
     """First word on a link between brokers, said by both: the dialler first, and the acceptor answers with its own.
 
     `address` is where other brokers dial, `client_address` where clients do. `cluster` is the name of its cluster,
-    `founder` whether it was told to join nobody and knows of nobody; `fingerprint` holds the settings that all brokers
+    `founder` whether it was told to join no other and knows of none; `fingerprint` holds the settings that all brokers
     of a cluster share. Counts come behind it: the first CREDIT of each side says how many events came in from
     the other one in this life of both; the dialler's is at the same time its word that this link is the one to use.
     """
@@ -81,7 +81,7 @@ class Peer:
 
 @dataclass(slots=True)
 class Letter:
-    """Ring control. A place on the ring is [identifier, incarnation, padding, address]; nil: whoever is there."""
+    """Ring control. A place on the ring is [identifier, incarnation, padding, address]; nil: the broker there."""
 
     sender: Sequence[Any]
     recipient: Sequence[Any] | None
@@ -131,8 +131,8 @@ class Forward:
 
 # The messages about logs: who published a batch, one chunk of a log asked for and given, a row for another's disk.
 #
-# Reading is by pull: one READ_LOG, one LOG_CHUNK, and whoever wants more asks on from `next`. So a reader sets the
-# pace and a broker holds nothing for it. What the rows are is told in `data/log_rows.py`; here they are bytes.
+# Reading is by pull: one READ_LOG, one LOG_CHUNK, and a reader that wants more asks on from `next`. So a reader sets
+# the pace and a broker holds nothing for it. What the rows are is told in `data/log_rows.py`; here they are bytes.
 
 
 @dataclass(slots=True)
@@ -212,7 +212,7 @@ class Mode(IntEnum):
 
 @dataclass(slots=True)
 class Hello:
-    """First word of whoever dialled. A session key asks to go on with that session; `received` is how far it got."""
+    """First word of a client. A session key asks to go on with that session; `received` is how far it got."""
 
     version: int = VERSION
     name: str = ""

@@ -177,3 +177,27 @@ def test_a_file_that_went_is_found() -> None:
     assert unknown_steps("Does x.\n\nOrder of reading: `one` (`Two`), then\n`three`.\n\n`four`", ["one", "Two"]) == [
         "three"
     ]
+
+
+def unknown_names(text: str, source: str) -> list[str]:
+    """Classes, and methods of classes, that a document sets as code and that the source does not define."""
+    found = []
+    for name, member in re.findall(r"`([A-Z]\w*[a-z]\w*)(?:\.(\w+))?`", text):
+        body = re.search(rf"^(?:class {name}\b.*?|{name}\b.*?)(?=^\S|\Z)", source, flags=re.MULTILINE | re.DOTALL)
+        if body is None or (member and not re.search(rf"\b{member}\b", body[0])):
+            found.append(f"{name}.{member}" if member else name)
+    return found
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_documents_name_classes_and_methods_that_there_are(page: str) -> None:
+    source = "\n".join(document(path) for path in tidy.python_files(ROOT, CODE))
+    text = document(page)
+    assert len(unknown_names(text, "")) > 5, "there is something to check"
+    assert not unknown_names(text, source)
+
+
+def test_a_class_that_was_renamed_is_found() -> None:
+    source = "class Node:\n    def handle(self):\n        pass\n\n\nclass Other:\n    pass\n"
+    assert unknown_names("`Node` `Node.handle` `NODE` `node`", source) == []
+    assert unknown_names("`Nodes` `Other.handle`", source) == ["Nodes", "Other.handle"]

@@ -4,13 +4,13 @@ So the story of an event can be told: the steps whose cause is its PUBLISH, at w
 `stimulus_id`.) A cause is a short text that names the input with which it all began:
 
     ann#1734 client feed: Publish 12        broker ann, its 1734th input in this life: what a client said
-    bob#88 timers: replication              nobody said anything, but a time had come
+    bob#88 timers: replication              nothing was said, but a time had come
 
-`Node.cause` is the one of the input that is being handled, or was handled last. Whoever puts something off keeps the
-text, and says it again (`also`) when that goes on: the answer of a disk has the causes of what was asked. A host that
-knows why an input happened says so in the input, as the simulator does for what another broker sent.
+`Node.cause` is the one of the input that is being handled, or was handled last. A part that puts something off keeps
+the text, and says it again (`also`) when that goes on: the answer of a disk has the causes of what was asked. A host
+that knows why an input happened says so in the input, as the simulator does for what another broker sent.
 
-Nothing is put into words before somebody asks, so on the way of an event a cause costs two assignments.
+Nothing is put into words before it is asked for, so on the way of an event a cause costs two assignments.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every bound of the core, each with its reason; the rooms `kv` and `links` have their own.
 
 `Limits` is handed to a Node with its `NodeConfig`. The constants are spans of time that follow from each other, what
-brokers rely on of each other, and what nobody has to choose.
+brokers rely on of each other, and what is not to be chosen.
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ class Limits:
     """Batches of one stream whose lists are asked for at a time: more than a round trip brings, and few enough that
     lists of a million subscriptions do not fill the memory of a broker whose clients publish fast."""
     idle_link_seconds: float = 60.0
-    """A link that nobody asked to keep is closed after so long without a message: dialling again costs a
+    """A link that no part asked to keep is closed after so long without a message: dialling again costs a
     millisecond."""
     mesh_brokers: int = MESH_BROKERS_MAX
     """Up to so many brokers this one keeps a link to each; others may expect no more of it than MESH_BROKERS_MAX."""

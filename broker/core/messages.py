@@ -6,7 +6,7 @@ that list has a type. Each room declares its own messages as dataclasses, in its
     @CONTROLS.message(16)
     @dataclass(slots=True)
     class Loss:
-        \"\"\"So many events of a stream were lost on their way to whoever wanted them.\"\"\"
+        \"\"\"So many events of a stream were lost on their way to their subscribers.\"\"\"
 
         stream: Text
         count: Counter

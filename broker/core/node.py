@@ -214,7 +214,7 @@ class Node:
         }
 
     def _connect_parts(self, now: float) -> None:
-        """Who hears what of whom; the parts themselves do not know each other."""
+        """Which part hears what of which; the parts themselves do not know each other."""
         cluster, forwarding = self.cluster, self.forwarding
         hooks = PeerHooks(
             up=self._broker_up,

@@ -288,7 +288,9 @@ class Client(ClientCore):
     async def read_log(
         self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = ""
     ) -> Chunk:
-        """Rows of a log from a position on, from whoever has it. With a pattern or a condition the matching events."""
+        """Rows of a log from a position on, from a broker that has it. With a pattern or a condition the matching
+        events.
+        """
         return await run(self.over_logs().read(name, position, events, pattern, where))
 
     async def log_at(self, name: LogName, time: int) -> int:

@@ -295,7 +295,9 @@ class BlockingClient(ClientCore):
         return run(self.over_logs().survey(stream, kind_number(kind)))
 
     def read_log(self, name: LogName, position: int, events: int = 0, pattern: str = "", where: str = "") -> Chunk:
-        """Rows of a log from a position on, from whoever has it. With a pattern or a condition the matching events."""
+        """Rows of a log from a position on, from a broker that has it. With a pattern or a condition the matching
+        events.
+        """
         return run(self.over_logs().read(name, position, events, pattern, where))
 
     def log_at(self, name: LogName, time: int) -> int:
@@ -303,9 +305,9 @@ class BlockingClient(ClientCore):
         return run(self.over_logs().position_at(name, time))
 
     def producer_ids(self, producer: str, after: int) -> list[str]:
-        """The ids of a producer's events from its event `after` on, some at a time, from whoever has them.
+        """The ids of a producer's events from its event `after` on, some at a time, from a broker that has them.
 
-        Raises Refused when nobody within reach has that event.
+        Raises Refused when no broker within reach has that event.
         """
         return run(self.over_logs().ids(producer, after))
 

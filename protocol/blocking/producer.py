@@ -20,7 +20,7 @@ class Producer:
 
     What it published before the connection, or the broker, was lost is sent again to the next one, and is known there
     by its number. The first error ends it: `publish` and `flush` raise that from then on. Fenced: a newer epoch of
-    this name is at work. OutOfSequence: the cluster does not have what came before. UnknownOutcome: nobody answers
+    this name is at work. OutOfSequence: the cluster does not have what came before. UnknownOutcome: no broker answers
     any more.
     """
 

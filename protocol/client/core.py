@@ -111,7 +111,7 @@ class ClientCore:
     # --- What it asks ------------------------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Send what may be sent, where nobody does so while he waits."""
+        """Send what may be sent, in a world where nothing sends while the caller waits."""
 
     def check_usable(self) -> None:
         """Raises what ended this client."""

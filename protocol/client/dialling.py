@@ -151,7 +151,7 @@ class Dialling:
 
     @property
     def reason(self) -> str:
-        """Why nobody could be reached; each broker's own reason where they differ."""
+        """Why no broker could be reached; each broker's own reason where they differ."""
         reasons = dict.fromkeys(self._reasons.values())
         if len(reasons) <= 1:
             return next(iter(reasons), "")

@@ -1,6 +1,6 @@
 """The logs of a cluster: what they are and who has them, put together from what each broker tells; and reading them.
 
-A log is best read from the broker that writes it. When that one cannot be reached, whoever has most of a copy stands
+A log is best read from the broker that writes it. When that one cannot be reached, the one with most of a copy stands
 in; and so it is with a log that is no longer written: its broker may have been given an older disk since.
 
 `Logs` asks through one client: each broker that has to be asked is dialled when it is. Who has a log is asked once, and
@@ -110,7 +110,7 @@ def kind_word(kind: int) -> str:
 def brokers_away(ring: Any, logs: Sequence[LogInfo], answered: Iterable[str]) -> tuple[str, ...]:
     """Who did not answer: of those in the ring, of those who were there once, of those who wrote logs.
 
-    A broker that has forgotten somebody's name knows the address; then it is most likely one of those who wrote.
+    A broker that has forgotten another's name knows the address; then it is most likely one of those who wrote.
     """
     brokers, gone = (ring.get(part, ()) if isinstance(ring, dict) else () for part in ("brokers", "away"))
     names = {row.get("name") for row in (*brokers, *gone) if isinstance(row, dict)} - {"", None}
@@ -203,7 +203,7 @@ class Logs:
         return Survey(found, away, copies_of(ring), (yield from self._is_stored(stream, kind)))
 
     def read(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Work[Chunk]:
-        """A chunk of a log, from whoever has it. Raises Refused with NOT_FOUND when nobody does."""
+        """A chunk of a log, from a broker that has it. Raises Refused with NOT_FOUND when none does."""
         message = ReadLog(0, *name, position, events, pattern, condition)
         return open_chunk((yield from self._of_a_holder(name, lambda client: client.requesting_log(message))))
 
@@ -238,7 +238,7 @@ class Logs:
     # --- Inside ------------------------------------------------------------------------------------------------------
 
     def _of_a_holder(self, name: LogName, ask: Question) -> Work[Any]:
-        """What one says who is known to have it, or then whoever has it now."""
+        """What a broker says that is known to have it, or else one that has it now."""
         last: HeadgateError = Refused(ErrorCode.NOT_FOUND, f"no broker within reach has the log {name.partition}")
         before = self._holders.get(name, ())
         for brokers in (before, None):

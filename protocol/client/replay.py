@@ -77,7 +77,7 @@ class PollSchedule:
     """Says when a live replay asks again what logs there are, and where they end: exponential backoff.
 
     Brokers that are away may be on their way here, as after a restart of all, so the first looks for them are soon and
-    each later one is less so. When nobody is away a look only marks where the logs end, once in a while.
+    each later one is less so. When no broker is away a look only marks where the logs end, once in a while.
     """
 
     def __init__(self, limits: ClientLimits = DEFAULT_LIMITS) -> None:
@@ -101,8 +101,8 @@ Span = tuple[int, int]
 class ProducerRanges:
     """Remembers which numbers of a producer were seen, as a few intervals: an event that is in two logs is shown once.
 
-    It is in two when its broker wrote it, died before anybody had a copy, and its publisher, who had no answer, sent it
-    to another one. Numbers mostly follow one another, so a producer costs one interval; both counts are bounded, and
+    It is in two when its broker wrote it, died before another had a copy, and its publisher, which had no answer, sent
+    it to another one. Numbers mostly follow one another, so a producer costs one interval; both counts are bounded, and
     what is forgotten is what is oldest.
     """
 
@@ -171,7 +171,7 @@ class _Place:
 
     While that is being sought: it is from `read` to `high`, and a look at `probe` tells more. `mark` is where the log
     ended when it was listed last and nothing was missing: all before it has come when there is silence after that.
-    `missed`: reading stopped at `end` because nobody could say more, and no list told of more since then.
+    `missed`: reading stopped at `end` because no broker could say more, and no list told of more since then.
     """
 
     wanted: int
@@ -349,7 +349,7 @@ class Replay:
         self._go_on()
 
     def unreadable(self, name: LogName, reason: str, is_early: bool = False) -> None:
-        """Nobody could say what `next_read` or `next_look` wants: for now, all is done without it.
+        """No broker could say what `next_read` or `next_look` wants: for now, all is done without it.
 
         `is_early`: what is behind that position is not on enough disks yet to be read; what is before may be.
         """
@@ -435,7 +435,7 @@ class Replay:
         return self._start.get(info.partition, info.first) if isinstance(self._start, dict) else info.first
 
     def _do_without(self, name: LogName) -> None:
-        """For now; it is read again when a list tells of more, whoever has it then."""
+        """For now; it is read again when a list tells of more, from a broker that has it then."""
         place = self._places[name]
         place.end, place.is_sought, place.missed = min(place.end, place.read), False, True
         self._miss(name.broker)
@@ -445,7 +445,7 @@ class Replay:
         self.delivered.keeps_old = True
 
     def _tell_who_is_away(self, copies: int) -> None:
-        """Fewer than that, and somebody within reach has whatever was acknowledged."""
+        """Fewer than that, and a broker within reach has whatever was acknowledged."""
         if len(self.away) >= copies and not self._told.issuperset(self.away):
             self._told.update(self.away)
             brokers = f"broker{'s' if len(self.away) > 1 else ''} {', '.join(self.away)}"
@@ -480,7 +480,7 @@ class Replay:
 
 
 _PASSING = (ErrorCode.NOT_FOUND, ErrorCode.NOT_STORED, ErrorCode.UNAVAILABLE)
-"""Why a log cannot be read now: nobody within reach has it, or it is not on enough disks yet."""
+"""Why a log cannot be read now: no broker within reach has it, or it is not on enough disks yet."""
 
 
 class Replaying:
@@ -563,7 +563,7 @@ class Replaying:
                     elif self.rest_seconds:
                         break
                     elif not self._client.connected:
-                        # Nobody can be asked now, and what was delivered need not wait for it.
+                        # No broker can be asked now, and what was delivered need not wait for it.
                         self._began_at = self._clock()
                         self._rest()
                         break
@@ -622,7 +622,7 @@ class Replaying:
         self._replay.listed(survey.logs, survey.away, survey.copies, self._may_mark and self._inbox.is_quiet)
 
     def _chunk(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Work[Chunk | None]:
-        """Of a log, or nothing when nobody can be asked: its time will come."""
+        """Of a log, or nothing when no broker can be asked: its time will come."""
         try:
             return (yield from self._client.over_logs().read(name, position, events, pattern, condition))
         except (CannotConnect, ConnectionLost, Refused) as error:

@@ -9,7 +9,7 @@
         +-- UnsupportedMode         a save mode, or an operation, that a log cannot do
         +-- UnsupportedType         a column of a type that no event can hold
         +-- BadRow                  a row that can be no event
-        +-- NoBroker                nobody answered at these addresses
+        +-- NoBroker                no broker answered at these addresses
         +-- RefusedByBroker         the broker said no, and why
         +-- DataLoss                positions that were asked for are gone
         +-- LogsUnreachable         brokers that alone have some of the logs do not answer
@@ -188,7 +188,7 @@ class BadRow(ConnectorError):
 
 
 class NoBroker(ConnectorError):
-    """Nobody answered at these addresses."""
+    """No broker answered at these addresses."""
 
     code = "HEADGATE_CANNOT_CONNECT"
 

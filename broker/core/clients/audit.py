@@ -11,7 +11,7 @@ session was under way when it ended for good has none: it is unknown. A client g
 taken, which may be never; so one that has something unacknowledged for a while is asked by a PING. A change of what is
 wanted is a line of its own:
 
-    asked         not in force yet, but events begin to come: only written of those to whom that happens
+    asked         not in force yet, but events begin to come: only written when that happens
     subscribe     in force since `effective_at`, which is when SUBACK went out, or when the audit began
     unsubscribe   over since then; `reason` says why, unless its client asked for it
     gap           some events may be missing before that moment, unknown which: `reason` begins with how many

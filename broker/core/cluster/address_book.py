@@ -1,4 +1,4 @@
-"""Address book: addresses of other brokers, from whoever tells; who is worth dialling, and whom to remember.
+"""Address book: addresses of other brokers: which are worth dialling, and which to remember.
 
 known       a broker has, or a moment ago had, a link there: told by others (ROSTER), or our own
 contacts    known once, kept over restarts: a broker that comes back without seeds finds its cluster again
@@ -15,7 +15,7 @@ __all__ = ["AddressBook"]
 
 
 class AddressBook:
-    """Remembers addresses of other brokers: whom to dial, and whom to keep over restarts."""
+    """Remembers addresses of other brokers: which to dial, and which to keep over restarts."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._known_max = 4 * limits.mesh_brokers

@@ -39,7 +39,7 @@ class Serving:
         self._alone_from = now + ALONE_SECONDS
 
     def founder(self) -> bool:
-        """Whether there is nobody whom this broker could join: it was told of nobody else, and never met anybody."""
+        """Whether there is no broker that this one could join: it was told of none, and never met one."""
         seeds = [one for one in self._config.seeds if one != self._address_book.own]
         return not seeds and self._address_book.nobody()
 

@@ -10,11 +10,11 @@ leased, with no other broker's grant or former lease on it), and which siblings 
 whole copy that is not closed. The origin puts the answers together: an arc counts when its owner is ready and each of
 its siblings said that it copies that owner; when these arcs cover the ring, the items are placed.
 
-Why that is enough. Who takes keys over later copies them from somebody who had answered, so it gets the items. Who
-took them over before, unknown to the origin, closed the copies from which it took them, or was handed them by their
-owner: then an arc is missing. What is missing after all have answered, or after `broadcast_seconds`, sets out along the
-ring as a put does (`Lookup`): so a wrong idea of who is there costs time and nothing else. Above `mesh_brokers` not
-everybody is linked, and nothing is broadcast.
+Why that is enough. A broker that takes keys over later copies them from one that had answered, so it gets the items.
+One that took them over before, unknown to the origin, closed the copies from which it took them, or was handed them by
+their owner: then an arc is missing. What is missing after all have answered, or after `broadcast_seconds`, sets out
+along the ring as a put does (`Lookup`): so a wrong idea of who is there costs time and nothing else. Above
+`mesh_brokers` not all brokers are linked, and nothing is broadcast.
 
 An owner does not copy such items to its siblings, which have been told. It remembers their names (`uncopied`), and
 copies them if they come as a put after all.

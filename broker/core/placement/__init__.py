@@ -2,11 +2,11 @@
 
 **Theory.** A subscription rests at one *anchor*: a dimension and keys in it (`Anchor`), chosen by `plan` from what its
 condition asks for (`needs_of`, `precision_of`) and what a schema says of an attribute (`declared`). The broker is then
-whoever owns the keys (`cluster.place_of`). An event has one
-key in each dimension, so it visits the few keys of the dimensions in use and meets each subscription at most once. The
-life of a subscription is in `Registry`, the registry of this broker (its timer is `REGISTRY`): plan, place (an item
-in `kv`), announce the dimension if it is the first of its kind, and say `InForce` when all of that is confirmed: then
-it is answered with SUBACK, and what is published after that, anywhere, is seen.
+the owner of the keys (`cluster.place_of`). An event has one key in each dimension, so it visits the few keys of the
+dimensions in use and meets each subscription at most once. The life of a subscription is in `Registry`, the registry of
+this broker (its timer is `REGISTRY`): plan, place (an item in `kv`), announce the dimension if it is the first of its
+kind, and say `InForce` when all of that is confirmed: then it is answered with SUBACK, and what is published after
+that, anywhere, is seen.
 
 The *interest* of a stream is the sum of what all homes say is in use; every broker holds all of it (`interest`).
 Schemas and settings are kept the same way (`schemas`).

@@ -89,7 +89,7 @@ class Usage:
     def use(
         self, stream: str, dimensions: tuple[Dimension, ...], names: tuple[str, ...], number: int, now: float
     ) -> bool:
-        """Count one more subscription there. Whether everybody knows already; else `placed` names it once they do."""
+        """Count one more subscription there. Whether all brokers know already; else `placed` names it once they do."""
         use = self._uses.setdefault(stream, _Use())
         use.dimensions.update(dimensions)
         use.attributes.update(names)
@@ -104,8 +104,8 @@ class Usage:
     def _tell_use(self, stream: str, use: _Use, now: float) -> None:
         use.version = self._version()
         use.dimensions, use.attributes = +use.dimensions, +use.attributes
-        self._tickets.pop(use.ticket, None)  # nobody looks at a word that a newer one holds all of
-        if not use.dimensions:  # whoever waits has let go
+        self._tickets.pop(use.ticket, None)  # a newer word holds all of it
+        if not use.dimensions:  # the subscription that waited has let go
             del self._uses[stream]
             gone = Item(("use", self._me, self._life, stream), *_ALL, self._version(), None)
             self._cluster.kv.put([gone], now)

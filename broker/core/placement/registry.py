@@ -1,4 +1,4 @@
-"""Registry: how a subscription comes to rest where its events pass, and how everybody knows where that is.
+"""Registry: how a subscription comes to rest where its events pass, and how every broker knows where that is.
 
 For a subscription of one of our clients (we are its *home*):
 
@@ -96,7 +96,7 @@ class _Held:
 
 
 class Registry:
-    """Keeps where subscriptions rest: our clients' wherever that is, and everybody's that rest here."""
+    """Keeps where subscriptions rest: our clients' wherever that is, and all that rest here."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Registry:
         self.usage = Usage(self._me, self._life, streams, cluster)
         self.schemas = Schemas(effects, streams, cluster.kv, config.limits)
         self.events: list[InForce] = []
-        """What came of placing; whoever holds this takes them out."""
+        """What came of placing; the Node takes them out."""
         self.dimension_of: dict[int, Dimension] = {}
         self.counting = CountingHome(self._me, self._life)
         self.identity = 0
