@@ -240,6 +240,8 @@ class Node:
         self.cause.happened = happened
         self.cause.number += 1
         self._inputs[type(happened)](happened, now)
+        if self.cluster.events or self.cluster.kv.effects:  # whatever is said may cut a link that takes nothing
+            self._after_peers(now)
         if self.streams.changes:
             self._settings_changed()
         effects = self.effects[:]

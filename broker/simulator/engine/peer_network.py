@@ -165,6 +165,8 @@ class PeerLink:
     def __init__(self, network: PeerNetwork, dialler: Host, acceptor: Host) -> None:
         self.network = network
         self.open = True
+        self.known = False
+        """Both sides were told that it is there: only then can they hear of its end."""
         self.silent = False
         """One side is dead, and no packet will ever say so."""
         self.ends = (PeerEnd(self, dialler, network.next_link()), PeerEnd(self, acceptor, network.next_link()))
@@ -181,6 +183,8 @@ class PeerLink:
 
     def look(self) -> None:
         """A side that hung up is gone once its last words arrived; then the other one hears of it."""
+        if not self.known:
+            return
         for end in self.ends:
             written = not end.other.incoming.waiting or not self.open
             if end.session.closed and written and not end.told:
@@ -275,6 +279,8 @@ class PeerNetwork(Links):
             end.arm()
         acceptor.feed(PeerUp(link.ends[1].number, ""))
         dialler.feed(PeerUp(link.ends[0].number, address))
+        link.known = True
+        link.look()
 
     def _look_at_roads(self) -> None:
         for link in list(self.links):
