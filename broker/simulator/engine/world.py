@@ -101,7 +101,7 @@ class World:
 
 
 class Host:
-    """One Node in the world, for one life. Who stands still takes in nothing, and finds all of it when he goes on."""
+    """One Node in the world, for one life. While it stands still it takes in nothing; it finds all when it goes on."""
 
     def __init__(self, world: World, config: NodeConfig, watchers: Sequence[Watcher]) -> None:
         self.world = world
