@@ -13,7 +13,7 @@ its siblings said that it copies that owner; when these arcs cover the ring, the
 Why that is enough. A broker that takes keys over later copies them from one that had answered, so it gets the items.
 One that took them over before, unknown to the origin, closed the copies from which it took them, or was handed them by
 their owner: then an arc is missing. What is missing after all have answered, or after `broadcast_seconds`, sets out
-along the ring as a put does (`Lookup`): so a wrong idea of who is there costs time and nothing else. Above
+along the ring as a put does (`Walk`): so a wrong idea of who is there costs time and nothing else. Above
 `mesh_brokers` not all brokers are linked, and nothing is broadcast.
 
 An owner does not copy such items to its siblings, which have been told. It remembers their names (`uncopied`), and
@@ -30,7 +30,7 @@ from ..keyspace import RING_SIZE, Arc
 from ..timers import Timers
 from .items import Items
 from .limits import KvLimits
-from .messages import Item, KvEffect, Lookup, Name, Placed, Tell, TellAll, Told, pages
+from .messages import Item, KvEffect, Name, Placed, Tell, TellAll, Told, Walk, pages
 from .replication import is_covered
 
 __all__ = ["Broadcasts"]
@@ -115,7 +115,7 @@ class Broadcasts:
         """Who has not answered by now is not waited for."""
         for ticket, broadcast in list(self._under_way.items()):
             if now >= broadcast.walks_at:
-                self._lookup(ticket)
+                self._walk(ticket)
         self._set_timer()
 
     def _look(self, ticket: int) -> None:
@@ -129,14 +129,14 @@ class Broadcasts:
             self._effects.append(Placed(ticket))
             self._set_timer()
         else:
-            self._lookup(ticket)
+            self._walk(ticket)
 
     def _copies(self, answers: dict[int, Told | None], owner: int, sibling: int) -> bool:
         answer = answers.get(sibling)
         return answer is not None and owner in answer.owners
 
-    def _lookup(self, ticket: int) -> None:
-        self._effects.append(Lookup(ticket, self._under_way.pop(ticket).items))
+    def _walk(self, ticket: int) -> None:
+        self._effects.append(Walk(ticket, self._under_way.pop(ticket).items))
 
     def _set_timer(self) -> None:
         when = min((one.walks_at for one in self._under_way.values()), default=float("inf"))

@@ -67,7 +67,7 @@ __all__ = [
     "Unplaced",
     "Verdict",
     "View",
-    "Lookup",
+    "Walk",
     "item_bytes",
     "pages",
 ]
@@ -199,7 +199,7 @@ class Removed:
 
 
 @dataclass(slots=True)
-class Lookup:
+class Walk:
     """Inside a store: a broadcast did not reach all brokers, so these set out along the ring."""
 
     ticket: int
@@ -217,7 +217,7 @@ class SetOut:
     items: list[Item]
 
 
-KvEffect = Tell | Route | Placed | Unplaced | Added | Removed | SetOut | Lookup | Note
+KvEffect = Tell | Route | Placed | Unplaced | Added | Removed | SetOut | Walk | Note
 
 
 # --- Items on the wire ------------------------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ from .messages import (
     Item,
     KvEffect,
     Lease,
-    Lookup,
     Name,
     Offer,
     Page,
@@ -43,6 +42,7 @@ from .messages import (
     Told,
     Unplaced,
     View,
+    Walk,
     item_bytes,
 )
 from .ownership import Ownership
@@ -322,7 +322,7 @@ class KvStore:
                     self.writes.put(self.me, part.ticket, part.part, part.start, part.until, 0, part.items, now)
                 elif isinstance(event, Tell) and event.identifier == self.me:
                     self._stored(event.message)  # the one thing a broker says to itself
-                elif isinstance(event, Lookup):
+                elif isinstance(event, Walk):
                     self.puts.begin(event.items, now, event.ticket)
                 elif isinstance(event, Placed | Unplaced) and self.orphans.owns(event.ticket):
                     self.orphans.answered(event.ticket, isinstance(event, Placed), self._concerns())

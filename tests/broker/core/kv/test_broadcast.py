@@ -12,7 +12,7 @@ from headgate.broker.core.kv import Item, KvConfig, KvStore, Placed, Tell, View
 from headgate.broker.core.kv.broadcast import Broadcasts
 from headgate.broker.core.kv.items import Items
 from headgate.broker.core.kv.limits import DEFAULT_LIMITS
-from headgate.broker.core.kv.messages import Lookup, Told
+from headgate.broker.core.kv.messages import Told, Walk
 from tests.support.keyed_parts import Kind, Said, Sent, item, read, said, written
 
 ME, NEXT, LAST = 100, 200, 300
@@ -37,7 +37,7 @@ class Origin:
 
     @property
     def ends(self) -> list[object]:
-        return [one for one in self.sent if isinstance(one, Placed | Lookup)]
+        return [one for one in self.sent if isinstance(one, Placed | Walk)]
 
 
 def test_everybody_is_told_at_once_and_it_is_placed_with_the_last_answer() -> None:
@@ -65,7 +65,7 @@ def test_what_is_not_covered_sets_out_along_the_ring(different: dict[str, object
     origin = Origin()
     origin.answer(NEXT)
     origin.answer(LAST, **different)
-    assert origin.ends == [Lookup(7, [WHOLE])]
+    assert origin.ends == [Walk(7, [WHOLE])]
 
 
 def test_who_does_not_answer_is_not_waited_for() -> None:
@@ -73,7 +73,7 @@ def test_who_does_not_answer_is_not_waited_for() -> None:
     origin.answer(NEXT)
     assert origin.sent.timers.next == DEFAULT_LIMITS.broadcast_seconds
     origin.broadcasts.go_on(DEFAULT_LIMITS.broadcast_seconds)
-    assert origin.ends == [Lookup(7, [WHOLE])]
+    assert origin.ends == [Walk(7, [WHOLE])]
     origin.answer(LAST)
     assert len(origin.ends) == 1
 
