@@ -13,7 +13,7 @@ SEEDS: dict[str, tuple[int, str]] = {
     "dedupe-stored": (11, "OnlyOnce"),
     "epoch-check": (1, "PositionsStand"),
     "heard-before-writing": (1, "Crash: AssertionError"),
-    "fences": (7098, "OnlyOnce"),
+    "fences": (120, "OnlyOnce"),
     "rollback": (2, ""),
     "other-sibling": (1, "StoredElsewhere"),
     "safe-before-open": (3, "OnEnoughDisks"),
@@ -38,7 +38,7 @@ def options_of(name: str) -> LogOptions:
     if name == "reconcile":
         return LogOptions(seed, nodes=2)
     if name == "fences":
-        return LogOptions(seed, nodes=5, faults=("apart", "link", "slow", "cut", "pause"))
+        return LogOptions(seed, nodes=3, faults=("apart", "link", "slow", "cut", "pause"))
     if name == "other-sibling":
         return LogOptions(seed, faults=("follower",))
     if name == "heard-before-writing":
