@@ -47,7 +47,7 @@ class NodeConfig:
     chord: ChordConfig = field(default_factory=ChordConfig)
     limits: Limits = DEFAULT_LIMITS
     kv: KvLimits = field(default_factory=KvLimits)
-    safeguards: frozenset[Safeguard] = SAFEGUARDS
+    safeguards: frozenset[Safeguard] = field(default=SAFEGUARDS, repr=False)  # a set is written in no order
     """All of them, but in a simulation that shows what one is for."""
 
     @property

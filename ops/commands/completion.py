@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = places(build_parser())
     simulate = next(place for place in found if place.verbs == ("simulate",))
     options = {one.names: one for parser in parsers("headgate simulate") for one in _options(parser)}
-    simulate.options, simulate.words = list(options.values()), ("ring",)
+    simulate.options, simulate.words = list(options.values()), ("ring", "--log")
     print(_SHELLS[arguments.shell](found), end="")
     return DONE
 

@@ -51,7 +51,11 @@ class Receipt(Outcome):
             check_loop(self._loop)
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
-            await waiter
+            try:
+                await waiter
+            finally:
+                if not self.settled:  # given up: it may be waited for again and again
+                    self._waiters.remove(waiter)
 
     def _wake(self) -> None:
         for waiter in self._waiters:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..client import Close, Connect, Dial, Pause, Settled, Task, Work
+from ..errors import HeadgateError
 
 if TYPE_CHECKING:
     from .client import BlockingClient
@@ -27,9 +28,19 @@ def drive(task: Task[Result], deadline: float | None = None) -> bool:
 
 
 def advance(task: Task[Any], deadline: float | None = None) -> bool:
-    """Wait for what it waits for now, to that time at most; tells whether that has come. A pause may be cut short."""
+    """Wait for what it waits for now, to that time at most; tells whether that has come. A pause may be cut short.
+
+    What fails is told to the work. What is raised in the caller's thread while it waits, by a signal's handler or a
+    hook, is the caller's: the task waits on where it was, and may be driven again.
+    """
     wanted = task.begin()
     value = None
+    if isinstance(wanted, Pause):
+        link = cast("Link", wanted.link)
+        until = wanted.until if deadline is None else min(wanted.until, deadline)
+        link.pause(max(0.0, until - link.clock()))
+        if link.clock() < wanted.until:
+            return False
     try:
         if isinstance(wanted, Settled):
             client, outcome = cast("BlockingClient", wanted.client), wanted.outcome
@@ -37,12 +48,6 @@ def advance(task: Task[Any], deadline: float | None = None) -> bool:
             if not client.wait(lambda: outcome.settled, left):
                 if left is None:
                     client.check_usable()  # nobody will settle it
-                return False
-        elif isinstance(wanted, Pause):
-            link = cast("Link", wanted.link)
-            until = wanted.until if deadline is None else min(wanted.until, deadline)
-            link.pause(max(0.0, until - link.clock()))
-            if link.clock() < wanted.until:
                 return False
         elif isinstance(wanted, Connect):
             cast("Link", wanted.link).connect(wanted.attempt)
@@ -54,10 +59,12 @@ def advance(task: Task[Any], deadline: float | None = None) -> bool:
                 value = wanted.others[wanted.name]
         elif isinstance(wanted, Close):
             cast("BlockingClient", wanted.client).close()
-    except Exception as error:
-        task.fail(error)
+    except (OSError, HeadgateError) as error:
+        if task.begin() is wanted:
+            task.fail(error)
     else:
-        task.give(value)
+        if task.begin() is wanted:  # else a hook went on with it while this waited
+            task.give(value)
     return True
 
 

@@ -323,6 +323,7 @@ class Logs:
         if client is None:
             if broker not in self._addresses:
                 raise CannotConnect(broker, "no broker of that name is known")
+            self._client.check_usable()  # nobody would close a connection that is made after this client was closed
             client = yield Dial(self._client, self._others, broker, self._addresses[broker])
         return client
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..keyspace import MESH_BROKERS_MAX, Arc
 from ..safeguards import SAFEGUARDS, Safeguard
@@ -21,7 +21,7 @@ class KvConfig:
     limits: KvLimits = DEFAULT_LIMITS
     mesh_brokers: int = MESH_BROKERS_MAX
     """Up to so many brokers all are linked to each other."""
-    safeguards: frozenset[Safeguard] = SAFEGUARDS
+    safeguards: frozenset[Safeguard] = field(default=SAFEGUARDS, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.life < LIVES_MAX:

@@ -1,88 +1,86 @@
-"""The blocking driver: work that is seen through in parts, however little time a call has."""
+"""The blocking driver: what fails is told to the work; what a signal or a hook does meanwhile is not."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from headgate.protocol.blocking.driver import drive, run
-from headgate.protocol.client import Close, Dial, Outcome, Settled, Task, Work
-from headgate.protocol.errors import CannotConnect, ConnectionLost
+from headgate.protocol.blocking.driver import advance, drive
+from headgate.protocol.client import Connect, Pause, Task, Work
 
 
-class Client:
-    """Sees what comes when it is let."""
+class Alarm(Exception):
+    """What the application's signal handler raises."""
 
-    def __init__(self) -> None:
-        self.dialling = threading.Lock()
-        self.looks: list[float | None] = []
-        self.comes: Callable[[], None] = lambda: None
-        self.is_closed = False
 
-    def wait(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
-        self.looks.append(seconds)
-        self.comes()
-        return done()
+class FakeLink:
+    """Time passes when it pauses; `alarms` are raised out of what it does next."""
+
+    def __init__(self, *alarms: Exception) -> None:
+        self.now = 0.0
+        self.alarms = list(alarms)
+        self.connected: list[Any] = []
 
     def clock(self) -> float:
-        return 0.0
+        return self.now
 
-    def another(self, address: str) -> Client:
-        if address == "nobody":
-            raise CannotConnect(address, "refused")
-        return Client()
+    def _ring(self) -> None:
+        if self.alarms:
+            raise self.alarms.pop(0)
 
-    def close(self) -> None:
-        self.is_closed = True
+    def pause(self, seconds: float) -> None:
+        self._ring()
+        self.now += seconds
 
-
-def both(client: Any, one: Outcome, other: Outcome) -> Work[list[object]]:
-    yield Settled(client, one)
-    first = one.result()
-    yield Settled(client, other)
-    return [first, other.result()]
+    def connect(self, attempt: Any) -> None:
+        self._ring()
+        self.connected.append(attempt)
 
 
-def test_it_goes_on_where_it_was() -> None:
-    client, one, other = Client(), Outcome(1), Outcome(1)
-    task = Task(both(client, one, other))
-    assert not drive(task, 0.0) and not drive(task, 0.0)
-    one.settle(1)
-    assert not drive(task, 0.0)
-    other.settle(2)
-    assert drive(task, 0.0) and task.result == [1, 2]
-    assert client.looks == [0.0] * 5, "each call looks once, whatever the time"
-
-
-def test_it_may_take_any_time() -> None:
-    client, one, other = Client(), Outcome(1), Outcome(1)
-    client.comes = lambda: other.settle(2) if one.settled else one.settle(1)
-    assert run(both(client, one, other)) == [1, 2]
-    assert client.looks == [None, None]
-
-
-def test_what_goes_wrong_is_raised_where_it_is_waited_for() -> None:
-    client, one = Client(), Outcome(1)
-    task = Task(both(client, one, Outcome(1)))
-    assert not drive(task, 0.0)
-    one.settle(error=ConnectionLost("reset"))
-    with pytest.raises(ConnectionLost, match="reset"):
-        drive(task, 0.0)
-
-
-def test_others_are_dialled_and_closed_and_their_absence_is_told() -> None:
-    client: Any = Client()
-    others: dict[str, Any] = {}
-
-    def work() -> Work[Any]:
-        other = yield Dial(client, others, "bob", "there")
+def redialling(link: Any, attempts: int = 3) -> Work[int]:
+    failed = 0
+    for attempt in range(attempts):
+        yield Pause(link, link.clock() + 1.0)
         try:
-            yield Dial(client, others, "nobody", "nobody")
-        except CannotConnect:
-            yield Close(other)
-        return other
+            yield Connect(link, SimpleNamespace(number=attempt))
+        except OSError:
+            failed += 1
+        else:
+            break
+    return failed
 
-    assert run(work()).is_closed and not client.is_closed
+
+@pytest.mark.parametrize("alarm", [Alarm(), TimeoutError()])
+def test_what_is_raised_during_a_pause_is_the_callers_and_the_task_goes_on(alarm: Exception) -> None:
+    link = FakeLink(alarm)
+    task = Task(redialling(link))
+    with pytest.raises(type(alarm)):
+        advance(task)
+    assert drive(task) and task.result == 0
+    assert [attempt.number for attempt in link.connected] == [0]
+
+
+def test_only_what_a_connection_can_fail_with_is_told_to_the_work() -> None:
+    link = FakeLink()
+    task = Task(redialling(link))
+    assert advance(task)
+    link.alarms = [Alarm()]
+    with pytest.raises(Alarm):
+        advance(task)
+    link.alarms = [OSError("refused")]
+    assert drive(task) and task.result == 1
+    assert [attempt.number for attempt in link.connected] == [1]
+
+
+def test_a_hook_that_goes_on_with_the_task_does_not_move_it_twice() -> None:
+    link = FakeLink()
+    task = Task(redialling(link))
+
+    def connect(attempt: Any) -> None:
+        link.connected.append(attempt)
+        task.give(None)
+
+    link.connect = connect  # type: ignore[method-assign]
+    assert drive(task) and task.result == 0 and len(link.connected) == 1
