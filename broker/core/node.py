@@ -240,7 +240,7 @@ class Node:
         self.cause.happened = happened
         self.cause.number += 1
         self._inputs[type(happened)](happened, now)
-        if self.cluster.events or self.cluster.kv.effects:  # whatever is said may cut a link that takes nothing
+        while self.cluster.events or self.cluster.kv.effects:  # whatever is said may cut a link that takes nothing
             self._after_peers(now)
         if self.streams.changes:
             self._settings_changed()
@@ -335,8 +335,13 @@ class Node:
 
     def _after_peers(self, now: float) -> None:
         self.carry_on(now)
-        self.publishers.go_on(now)
+        self._go_on_publishing(now)
         self._after_log(now)
+
+    def _go_on_publishing(self, now: float) -> None:
+        """What waited for the cluster is taken, one thing after the other: what comes of one holds for the next."""
+        while self.publishers.go_on(now):
+            self.carry_on(now)
 
     def _for_peers(self, happened: PeerUp | DialFailed, now: float) -> None:
         self.peers.handle(happened, now)
@@ -417,11 +422,10 @@ class Node:
 
     def _wake(self, happened: Wake, now: float) -> None:
         self.cause.due = due = self.timers.due(now)
-        for key in due:
-            self._woken[key](now)
         if due:
+            self.timers.hand_out(due, lambda key: self._woken[key](now), now)
             self.carry_on(now)
-            self.publishers.go_on(now)
+            self._go_on_publishing(now)
         self._after_log(now)
 
     def _give_up_late(self, now: float) -> None:

@@ -12,7 +12,7 @@ to the top. There are only a few keys, so the heap is made anew when more than h
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -87,6 +87,16 @@ class Timers:
         if self._above is not None:
             self._above.at(self._name, self.next)
         return ready
+
+    def hand_out(self, due: list[Hashable], wake_one: Callable[[Hashable], None], now: float) -> None:
+        """Wake the parts that `due` took out. When one fails, it and those behind it are due again."""
+        for place, key in enumerate(due):
+            try:
+                wake_one(key)
+            except BaseException:
+                for left in due[place:]:
+                    self.by(left, now)
+                raise
 
     def validate(self) -> None:
         """Every timer that is set is in the heap."""

@@ -121,17 +121,20 @@ class Publishers:
         """Call `act` as soon as this broker knows its streams, or with the reason why it never will."""
         self._waiting.append(act)
 
-    def go_on(self, now: float) -> None:
-        """Something may have changed in the cluster: what came too early is taken as soon as its stream is known."""
+    def go_on(self, now: float) -> bool:
+        """Something may have changed in the cluster: what came too early is taken as soon as its stream is known.
+
+        True when one thing was done of which something may have come: pass that on, and call again.
+        """
         known = self.knows(now)
         if not self._early and not self._waiting:
-            return
+            return False
         shut_out = "" if known else self._cluster.shut_out(now)
         if not (known or shut_out):
-            return
-        waiting, self._waiting = self._waiting, []
-        for act in waiting:
-            act(shut_out, now)
+            return False
+        if self._waiting:
+            self._waiting.pop(0)(shut_out, now)
+            return True
         early, self._early = self._early, deque()
         self._early_bytes = 0
         for session, message, stream in early:
@@ -150,6 +153,7 @@ class Publishers:
                 if message.mode == Mode.STORED:
                     continue
             self._answer(session, message.sequence, None)
+        return False
 
     def _again(self, session: ClientSession, message: Publish) -> None:
         """This sequence was taken before: the client that sends it again waits for its answer."""

@@ -264,10 +264,11 @@ class Cluster:
 
     def settle(self, now: float) -> None:
         """Carry what the store says to other brokers, until it says nothing more."""
-        effects = self.kv.effects
-        for effect in effects:  # which grows when one of its messages comes back to this broker
-            self._carry_out_store(effect, now)
-        effects.clear()
+        while self.kv.effects:  # more come when one of its messages comes back to this broker
+            effects = self.kv.effects[:]
+            self.kv.effects.clear()
+            for effect in effects:
+                self._carry_out_store(effect, now)
 
     def take_events(self, now: float) -> list[ClusterEvent]:
         """What came to rest here or rests here no more, which puts ended, and whether the places of keys moved."""

@@ -465,6 +465,7 @@ class Subscribers:
                 self._effects.append(Send(session.link, Goodbye(ErrorCode.SLOW_CONSUMER, text)))
                 self._effects.append(Close(session.link))
                 session.close()
+                self.stop_draining(session)
             return
         if not session.gaps:
             self._effects.append(Note("slow consumer drops", {"session": session.name}, alarming=True))

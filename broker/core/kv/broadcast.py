@@ -99,8 +99,14 @@ class Broadcasts:
         for item in items:
             self._items.merge(item, now)
         for item in self._items.news[before:]:
-            self.uncopied[item.name] = None
+            if item.value is not None:
+                self.uncopied[item.name] = None
         del self._items.news[before:]
+        while len(self.uncopied) > self._limits.broadcast_names:  # the oldest are copied after all
+            name = next(iter(self.uncopied))
+            del self.uncopied[name]
+            if name in self._items.table:
+                self._items.news.append(self._items.table[name])
         return self._items.full == full
 
     def take_uncopied(self, items: Iterable[Item]) -> list[Item]:

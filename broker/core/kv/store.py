@@ -191,12 +191,14 @@ class KvStore:
         self.replicas.awake(now)
         if self.leases.lapsed(now):
             self.ownership.doubt(now)
-        for key in self.timers.due(now):
-            if isinstance(key, tuple):
-                self.replicas.go_on(key[1], now)
-            else:
-                self._woken[key](now)
+        self.timers.hand_out(self.timers.due(now), lambda key: self._wake_part(key, now), now)
         self._carry_on(now)
+
+    def _wake_part(self, key: Hashable, now: float) -> None:
+        if isinstance(key, tuple):
+            self.replicas.go_on(key[1], now)
+        else:
+            self._woken[key](now)
 
     def scope(self, now: float) -> Scope:
         """The keys that this broker may answer for at this moment, and not a moment longer."""
@@ -316,19 +318,21 @@ class KvStore:
         """Pass on what the parts said, to other parts of this store or to the caller, until nothing is left."""
         said = self._said
         while True:
-            for event in said:  # which grows meanwhile
-                if isinstance(event, SetOut):
-                    part = event
-                    self.writes.put(self.me, part.ticket, part.part, part.start, part.until, 0, part.items, now)
-                elif isinstance(event, Tell) and event.identifier == self.me:
-                    self._stored(event.message)  # the one thing a broker says to itself
-                elif isinstance(event, Walk):
-                    self.puts.begin(event.items, now, event.ticket)
-                elif isinstance(event, Placed | Unplaced) and self.orphans.owns(event.ticket):
-                    self.orphans.answered(event.ticket, isinstance(event, Placed), self._concerns())
-                else:
-                    self.effects.append(event)
-            said.clear()
+            while said:
+                events = said[:]
+                said.clear()
+                for event in events:
+                    if isinstance(event, SetOut):
+                        part = event
+                        self.writes.put(self.me, part.ticket, part.part, part.start, part.until, 0, part.items, now)
+                    elif isinstance(event, Tell) and event.identifier == self.me:
+                        self._stored(event.message)  # the one thing a broker says to itself
+                    elif isinstance(event, Walk):
+                        self.puts.begin(event.items, now, event.ticket)
+                    elif isinstance(event, Placed | Unplaced) and self.orphans.owns(event.ticket):
+                        self.orphans.answered(event.ticket, isinstance(event, Placed), self._concerns())
+                    else:
+                        self.effects.append(event)
             self.writes.spread()
             if self.replicas.shrunk:
                 self.replicas.shrunk = False

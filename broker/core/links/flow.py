@@ -144,7 +144,7 @@ class PeerTraffic:
         """The link is gone: what was sent waits for its count, and what was not is handed back (`hand_back`)."""
         session = info.session
         session.link = None
-        self._subscribers.draining.pop(session.key, None)
+        self._subscribers.stop_draining(session)
         self.draining.pop(info.identifier, None)
         info.acknowledge_at = float("inf")
         info.settle_at = now + LOSS_SECONDS_MAX if info.ledger else float("inf")

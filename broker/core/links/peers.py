@@ -12,7 +12,7 @@ when in `dialer.py`, the account of events in `flow.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -242,17 +242,19 @@ class Peers:
 
     def wake(self, now: float) -> None:
         """Do what is due; at the latest at `timers.next`, which is -inf for: when other inputs had their turn."""
-        for key in self.timers.due(now):
-            match key:
-                case ("broker", int(identifier)) if identifier in self.by_identifier:
-                    self._wake_info(self.by_identifier[identifier], now)
-                case ("dial", str(address)):
-                    self.dials.go_on(address, now)
-                case ("opening", int(link)) if link in self._links.openings:
-                    self._links.refuse(link, ErrorCode.TIMEOUT, "no word for long which link is the one to use")
-                case "draining":
-                    for info in list(self.traffic.draining.values()):
-                        self.traffic.pump(info)
+        self.timers.hand_out(self.timers.due(now), lambda key: self._wake_part(key, now), now)
+
+    def _wake_part(self, key: Hashable, now: float) -> None:
+        match key:
+            case ("broker", int(identifier)) if identifier in self.by_identifier:
+                self._wake_info(self.by_identifier[identifier], now)
+            case ("dial", str(address)):
+                self.dials.go_on(address, now)
+            case ("opening", int(link)) if link in self._links.openings:
+                self._links.refuse(link, ErrorCode.TIMEOUT, "no word for long which link is the one to use")
+            case "draining":
+                for info in list(self.traffic.draining.values()):
+                    self.traffic.pump(info)
 
     def _wake_info(self, info: PeerInfo, now: float) -> None:
         if self._links.deadline_of(info) <= now:

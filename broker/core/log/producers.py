@@ -447,8 +447,9 @@ class Producers:
             self.fences.end(name)
             self._keep(ProducerState(name, 0, 0, b"", self.clock.us(now)))
         shared = [self._producers[name] for job in self._jobs if job.startswith("*/") for name in self._jobs[job]]
-        if shared:
-            purged = self._producer(f"{stream}/*/purged")
+        mark = f"{stream}/*/purged"
+        if shared and len(mark) <= PRODUCER_NAME_LENGTH_MAX:
+            purged = self._producer(mark)
             purged.epoch = max(producer.epoch for producer in shared)
             self._keep(ProducerState(purged.name, purged.epoch, 0, b"", self.clock.us(now)))
         return len(names)
