@@ -91,7 +91,7 @@ def test_3a1_reference_counts_towards_the_root_are_greater_than_or_equal_to_thos
     streams = tree._root.named["Streams"]
     sensor = streams.named["Sensor"]
     assert (streams.routes, sensor.routes, sensor.named["Fluid"].routes) == (6, 5, 3)
-    for node in tree._lookup():
+    for node in tree._walk():
         below = [*node.named.values(), *([node.wildcard] if node.wildcard else [])]
         own = (node.below is not None) + (node.exact is not None)
         assert node.routes == own + sum(child.routes for child in below)
