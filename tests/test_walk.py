@@ -93,7 +93,7 @@ class Steps:
             self.results.setdefault(name, argument)
 
 
-async def _lookup(directory: Path) -> tuple[Steps, Server, FakeSocket]:
+async def _walk(directory: Path) -> tuple[Steps, Server, FakeSocket]:
     now = 1_000.0
     driver = Driver(Node(NodeConfig("broker-1", 1), Random(1), now), Records(directory), lambda: now)
     server = Server(driver, connections_max=10)
@@ -112,7 +112,7 @@ async def _lookup(directory: Path) -> tuple[Steps, Server, FakeSocket]:
 
 
 def test_one_event_walks_through_six_files(tmp_path: Path) -> None:
-    steps, server, subscriber = asyncio.run(_lookup(tmp_path))
+    steps, server, subscriber = asyncio.run(_walk(tmp_path))
 
     # The connection reads before it tells the server; from there on the order is that of the page.
     assert sorted(steps.order[:2]) == ["broker/daemon/server.py", "protocol/wire/session.py"]
