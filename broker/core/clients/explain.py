@@ -32,7 +32,7 @@ def explain_resting(resting: Resting, owner_of: Callable[[int], str], uncounted:
     if uncounted:
         because += f"; the placement of {resting.stream} is counting, which it cannot be: {uncounted}"
     return {
-        "dimension": resting.dimensions[0].kind,
+        "shelf": resting.dimensions[0].kind,
         "shelf_in_words": ", ".join(map(str, resting.dimensions)),
         "keys": [_keys_text(segment) for segment in resting.segments],
         "owners": list(dict.fromkeys(owners)),
@@ -187,7 +187,7 @@ def lives_on(node: Node, pattern: Pattern, condition: Tree | None) -> dict[str, 
     return {
         "lives_on": [names.get(one, f"{one:016x}") for one in owners],  # a range has more than its two ends
         "because": because,
-        "dimension": words["shelf_in_words"],
+        "shelf": words["shelf_in_words"],
         "keys": words["keys"],
     } | (
         {"subid": {"c1": f"{cluster.me:016x}", "c2": None, "c3": len(resting.parts)}}  # c2 it has when it is made

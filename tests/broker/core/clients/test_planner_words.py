@@ -73,7 +73,7 @@ def test_keys_are_hex_and_owners_are_named_once() -> None:
     found = explained("quotes", "symbol = 'IBM'")
     assert found["keys"] == [f"{key:016x}"]
     assert found["owners"] == [f"broker-{key >> 62}"]
-    assert (found["dimension"], found["shelf_in_words"]) == ("equal", "values of symbol")
+    assert (found["shelf"], found["shelf_in_words"]) == ("equal", "values of symbol")
 
 
 def test_an_arc_has_two_ends() -> None:
@@ -106,7 +106,7 @@ def test_the_sentence_of_a_counted_one(condition: str, lists: str) -> None:
         f"the placement of quotes is counting, so it is on the lists of {lists} brought to its home, which looks at "
         "the topic and all of the condition"
     )
-    assert found["dimension"] == "count" and len(found["keys"]) == len(counted.segments)
+    assert found["shelf"] == "count" and len(found["keys"]) == len(counted.segments)
     assert found["shelf_in_words"] == ", ".join(str(dimension) for dimension in counted.dimensions)
 
 

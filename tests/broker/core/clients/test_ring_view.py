@@ -126,7 +126,7 @@ def test_a_value_lives_at_its_one_owner_and_everybody_says_so(brokers: int) -> N
         answer = ask(cluster.connect(name), "explain", pattern="quotes", condition="symbol = 'OTE' AND price > 3")
         assert answer["lives_on"] == [cluster.owner(key).name]
         assert answer["keys"] == [f"{key:016x}"]
-        assert answer["dimension"] == "values of symbol"
+        assert answer["shelf"] == "values of symbol"
         assert "rests where quotes.symbol = 'OTE' meets" in answer["because"]
         assert ("alone" in answer["because"]) == (brokers == 1)
 
@@ -142,7 +142,7 @@ def test_without_a_condition_it_lives_at_its_topic() -> None:
     cluster = NodeCluster(5)
     answer = ask(cluster.connect("b3"), "explain", pattern="quotes/NYSE/*/x")
     assert answer["lives_on"] == [cluster.owner(prefix_key("quotes/NYSE")).name]
-    assert answer["dimension"] == "the first 2 levels of the topic"
+    assert answer["shelf"] == "the first 2 levels of the topic"
 
 
 @pytest.mark.parametrize("condition", ["price > 5 AND price < 50", "price < 20 OR price > 85", "x IN (1, 2, 3, 4, 5)"])
@@ -183,7 +183,7 @@ def test_a_counted_subscription_lives_on_lists_and_says_so() -> None:
         if item.name[0] == "count"
     }
     assert owners <= set(answer["lives_on"]) and len(answer["keys"]) == 2
-    assert answer["dimension"] == "lists of symbol, lists of price, 0 to 20 by 0.01"
+    assert answer["shelf"] == "lists of symbol, lists of price, 0 to 20 by 0.01"
     assert "it is on the lists of quotes.symbol = 'OTE' and quotes.price up to 3" in answer["because"]
     home = f"{cluster.node('b1').cluster.me:016x}"
     assert answer["subid"] == {"c1": home, "c2": None, "c3": 2}
@@ -193,5 +193,5 @@ def test_a_counted_subscription_lives_on_lists_and_says_so() -> None:
     assert "on the lists of quotes.price up to 1 or quotes.price from 19 up" in answer["because"]
     assert len(answer["keys"]) == 2 and answer["subid"]["c3"] == 1
     answer = ask(client, "explain", pattern="quotes", condition="symbol = 'OTE' OR price < 3")
-    assert answer["dimension"] == "the stream" and "counting, which it cannot be" in answer["because"]
+    assert answer["shelf"] == "the stream" and "counting, which it cannot be" in answer["because"]
     assert "subid" not in answer
