@@ -56,6 +56,7 @@ async def test_the_asyncio_client_moves_with_all_that_it_has() -> None:
             assert list(subscription.gaps) == told
 
 
+@pytest.mark.slow
 def test_the_blocking_client_moves_with_all_that_it_has() -> None:
     told: list[Gap] = []
     with in_thread(lambda: fake_broker("ann")) as ann, in_thread(lambda: fake_broker("bob")) as bob:

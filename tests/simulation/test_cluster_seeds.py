@@ -59,6 +59,7 @@ def test_a_few_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) ->
     assert campaign(options, range(1100, 1100 + seeds)).failures == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nodes", "seeds"), [(3, 3), (5, 4)])
 def test_a_few_seeds_of_everything_keep_every_promise_when_streams_are_counted(nodes: int, seeds: int) -> None:
     options = ClusterOptions(0, nodes, 8.0, faults=CLUSTER_FAULTS, placement="counting")

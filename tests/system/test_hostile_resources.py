@@ -89,6 +89,7 @@ async def test_a_crowd_over_connections_max_costs_nobody_inside() -> None:
         await wait_until(lambda: broker.daemon.server.connections == 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [3000, pytest.param(10_000, marks=pytest.mark.slow)])
 async def test_a_storm_of_subscriptions_leaves_nothing_behind(size: int) -> None:
     async with besieged() as broker:
@@ -136,6 +137,7 @@ async def identical(count: int) -> None:
         assert broker.daemon.node.statistics(0).subscriptions == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 async def test_identical_filters(size: int) -> None:
     await identical(size)

@@ -16,6 +16,7 @@ def arguments(*words: str) -> argparse.Namespace:
     return parser.parse_args([*words, "--sizes", "60", "--events", "20", "--batch", "10", "--rounds", "1"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", list(matching.VERBS))
 def test_each_verb_prints_its_table(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert matching.run(arguments(verb)) == 0

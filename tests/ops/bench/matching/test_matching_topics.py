@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from headgate.ops.bench.matching.topics import ALGORITHMS, measure_topics, topic_rows
 from headgate.ops.bench.matching.workloads import topic_patterns
 
 
+@pytest.mark.slow
 def test_each_algorithm_has_a_line_and_the_tree_is_the_measure() -> None:
     rows = list(topic_rows([50], seed=1, rounds=1))
     assert [row[0] for row in rows] == list(ALGORITHMS) and all(len(row) == 10 for row in rows)
