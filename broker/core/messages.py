@@ -75,7 +75,8 @@ class Unfit(Exception):
 class Field:
     """A kind of field: what it may hold (`wanted`, in words), how it is read and how it is written.
 
-    `read` raises Unfit. `write` is None where the value travels as it is. `parts` are the kinds that it is made of.
+    `read` raises Unfit. `write` is None where the value travels as it is. `parts` are the kinds that it is made of;
+    with `bound` (the largest number, or length) and `label` they tell a property test how to make an example.
     """
 
     wanted: str

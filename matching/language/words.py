@@ -130,7 +130,7 @@ def words(text: str, length_max: int = CONDITION_BYTES_MAX) -> Iterator[Word]:
             raise _foreign(text[place], place + 1)
         reader = match.lastgroup
         if reader != "space":
-            word = _READERS[reader](match.group(), place + 1)  # type: ignore[index]
+            word = _READERS[reader](match.group(), place + 1)  # type: ignore[index]  # a match has a last group
             kind = word.kind
             yield word
         place = match.end()

@@ -261,9 +261,9 @@ def pages(items: Iterable[Item], page_items: int = PAGE_ITEMS_MAX) -> Iterator[l
         yield page
 
 
-_ITEMS = listed(record(Item, lambda item: item_bytes(item) <= ITEM_BYTES_MAX), PAGE_ITEMS_MAX)
-_SOME = listed(record(Item, lambda item: item_bytes(item) <= ITEM_BYTES_MAX), PAGE_ITEMS_MAX, 1)
-Carried = Annotated[Sequence[Item], _ITEMS]
+_ITEM = record(Item, lambda item: item_bytes(item) <= ITEM_BYTES_MAX)
+Items = Annotated[Sequence[Item], listed(_ITEM, PAGE_ITEMS_MAX)]
+SomeItems = Annotated[Sequence[Item], listed(_ITEM, PAGE_ITEMS_MAX, 1)]
 
 
 # --- The messages -----------------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class Put:
     start: Identifier
     until: Identifier
     hops: Identifier
-    items: Annotated[Sequence[Item], _SOME]
+    items: SomeItems
 
     def check(self) -> str:
         """The items share one segment, which `start` and `until` lie in."""
@@ -317,7 +317,7 @@ class Stream:
     last: Flag
     after: Identifier
     upto: Identifier
-    items: Carried
+    items: Items
 
 
 @STORE.message(4)
@@ -326,7 +326,7 @@ class Copy:
     """An owner sends a sibling a write."""
 
     sequence: Identifier
-    items: Carried
+    items: Items
 
 
 @STORE.message(5)
@@ -343,7 +343,7 @@ class Copied:
 class Offer:
     """A sibling tells an owner what it was not sent, or was sent in an older version."""
 
-    items: Carried
+    items: Items
 
 
 @STORE.message(7)
@@ -407,7 +407,7 @@ class Page:
     number: Identifier
     last: Flag
     verdict: Annotated[int, whole(max(Verdict))]
-    items: Carried
+    items: Items
 
 
 @STORE.message(13)
@@ -438,7 +438,7 @@ class TellAll:
     """The origin of items of the whole ring tells every broker at once: store these."""
 
     ticket: Identifier
-    items: Annotated[Sequence[Item], _SOME]
+    items: SomeItems
 
 
 @STORE.message(16)

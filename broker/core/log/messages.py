@@ -41,6 +41,7 @@ Position = Annotated[int, whole(POSITIONS_MAX)]
 Kind = Annotated[int, choice(LogKind)]
 Digest = Annotated[bytes, binary(DIGEST_LENGTH_MAX)]
 ProducerName = Annotated[str, text(PRODUCER_NAME_LENGTH_MAX, 1)]
+SomeText = Annotated[str, text(TEXT.bound, 1)]
 ProducerText = Annotated[str, text(PRODUCER_NAME_LENGTH_MAX)]
 DigestPart = Annotated[bytes, binary(PRODUCER_NAME_LENGTH_MAX)]
 
@@ -193,7 +194,7 @@ class ForgetProducers:
 class Wanted(NamedTuple):
     """Events of a producer that are asked about."""
 
-    producer: Annotated[str, text(TEXT.bound, 1)]
+    producer: SomeText
     start: Counter
     end: Counter
 
@@ -208,7 +209,7 @@ class OpenAt(NamedTuple):
 class ClaimedSpan(NamedTuple):
     """Events of a producer that are in a log there."""
 
-    producer: Annotated[str, text(TEXT.bound, 1)]
+    producer: SomeText
     start: Counter
     end: Counter
     time: Counter

@@ -224,7 +224,9 @@ class Registry:
                 ended += [item._replace(version=item.version + 1, value=None) for item in mine.items]
                 self.usage.release(subscription.stream, mine.dimensions, mine.attributes)
                 if Safeguard.WITHDRAWN_AT_ONCE in self._cluster.safeguards:
-                    self._rest_no_more(self._me, self._life, subscription.identity)  # now, whoever owns its keys
+                    self._rest_no_more(
+                        self._me, self._life, subscription.identity
+                    )  # now, before the owners of its keys hear of it
         if ended:
             self._cluster.kv.put(ended, now)
         self.usage.shrink(now)

@@ -30,7 +30,7 @@ class Checker:
         """In the middle of everything: every now and then, and when something was confirmed."""
 
     def settled(self) -> None:
-        """Somebody's pointers in the ring changed, or somebody died or began."""
+        """The pointers of a member of the ring changed, or a broker died or began."""
 
     def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
         """A row that was not on that disk before."""

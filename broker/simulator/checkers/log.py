@@ -223,7 +223,7 @@ class OnlyOnce(LogChecker):
         return other in server.disk.content.logs and server.disk.content.logs[other].next > number
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """Whoever reads now reads nothing that is somewhere else as well."""
+        """No row that readers may have from now on stands in another log as well."""
         node = host.node
         disk = self.world.servers[node.config.name].disk.content
         for name, held in node.log.logs.items():

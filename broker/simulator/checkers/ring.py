@@ -120,7 +120,7 @@ class ServesWhenAdopted(RingChecker):
         self._in_mesh: dict[str, Owning] = {}
 
     def step(self, host: RingHost, happened: ChordInput, effects: Sequence[ChordEffect]) -> None:
-        """A Notify is sent by whoever has made the other its head."""
+        """Note who sent a Notify to whom: a member sends it to the first of its successor list."""
         for effect in effects:
             if isinstance(effect, Post) and isinstance(effect.letter.body, Notify):
                 if effect.letter.recipient is not None:

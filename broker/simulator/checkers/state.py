@@ -109,7 +109,7 @@ class Replicated(StateChecker):
 
 
 class SameSummaries(StateChecker):
-    """Whoever answers for any key knows every dimension that a subscription in force rests on; at rest all do."""
+    """A broker that answers for a key knows every dimension of the subscriptions in force; at rest all brokers do."""
 
     def look(self) -> None:
         """Those that answer for something."""

@@ -32,7 +32,7 @@ class NetworkOptions(LinkOptions):
 
 
 class ClientEnd(Protocol):
-    """Whoever dialled."""
+    """The client at the other end of a connection."""
 
     def on_messages(self, connection: Connection, messages: list[Message]) -> None:
         """One read brought messages."""

@@ -52,7 +52,7 @@ def _shape(what: Any) -> str:
 
 
 class Trace:
-    """Lines to whoever wants to read them, and into a digest: whole, or the time and shape of each step."""
+    """Writes a line for each step, and adds it to a digest: the whole line, or the time and shape of the step."""
 
     def __init__(self, write: Callable[[str], object] | None = None, whole: bool = True) -> None:
         self._hash = hashlib.sha256()
@@ -60,7 +60,7 @@ class Trace:
         self._whole = whole
 
     def step(self, now: float, node: str, happened: Any, effects: Sequence[Any], cause: str = "") -> None:
-        """One input of one node with everything that it led to; `cause` is for whoever reads it, and in no digest."""
+        """One input of one node with everything that it led to; `cause` is written, and not in the digest."""
         if self._whole or self._write is not None:
             lines = [f"{now:.6f} {node} < {as_text(happened)}"]
             lines += [f"{now:.6f} {node} > {as_text(effect)}" for effect in effects]
