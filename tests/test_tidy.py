@@ -77,6 +77,10 @@ ROOMS: dict[str, Room] = {
         STANDARD | {"headgate.broker.core", "headgate.broker.simulator", "headgate.matching", "headgate.protocol"},
         REAL_TIME | WORLDS,
     ),
+    # Runs that know nothing of each other, in several processes.
+    "broker/simulator/scenarios/campaign.py": Room(
+        PURE | {"headgate.broker.simulator", "os", "concurrent.futures", "multiprocessing"}, frozenset()
+    ),
     "broker/daemon": Room(
         STANDARD
         | {"headgate.broker.core", "headgate.broker.daemon", "headgate.protocol"}

@@ -14,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .limits import STEPS_MAX
+from .limits import JOBS_MAX, STEPS_MAX
 from .scenarios import (
+    CORES,
     PROGRAM,
     VARIANTS,
     BrokerOptions,
@@ -50,9 +51,9 @@ def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | Non
     options = kind(**{one.name: getattr(arguments, one.name) for _, one in flags(kind)})
     first = options.seed if arguments.first_seed is None else arguments.first_seed
     if isinstance(options, RingOptions) and arguments.table:
-        return _table(options, range(first, first + (arguments.campaign or 100)), write)
+        return _table(options, range(first, first + (arguments.campaign or 100)), write, arguments.jobs)
     if arguments.campaign:
-        summary = campaign(options, range(first, first + arguments.campaign), write)
+        summary = campaign(options, range(first, first + arguments.campaign), write, arguments.jobs)
         write("".join(f"{line}\n" for line in summary.lines()))
         return 1 if summary.failures else 0
     with ExitStack() as stack:
@@ -72,13 +73,13 @@ def _kind_of(argv: Sequence[str]) -> type[Options]:
     return ClusterOptions if any(word.partition("=")[0] == "--nodes" for word in argv) else BrokerOptions
 
 
-def _table(options: RingOptions, seeds: Sequence[int], write: Callable[[str], object]) -> int:
+def _table(options: RingOptions, seeds: Sequence[int], write: Callable[[str], object], jobs: int) -> int:
     """Each variant of the ring in a row; the command fails only when the corrected protocol does."""
     write(f"{'variant':<38} {'broke safety':>14} {'never ideal':>13} {'crashes refused':>16}\n")
     failed = 0
     for name, different in VARIANTS.items():
         changed: Any = different
-        summary = campaign(replace(options, **changed), seeds)
+        summary = campaign(replace(options, **changed), seeds, jobs=jobs)
         refused, late = summary.counts["refused"], summary.broken["BecomesIdeal"]
         share = 100.0 * refused / max(1, refused + summary.counts["crashes"])
         safety, liveness = (f"{count} / {summary.runs}" for count in (len(summary.failures) - late, late))
@@ -111,6 +112,8 @@ def _parser(kind: type[Options], prog: str) -> ArgumentParser:
     parser.add_argument("--trace", type=Path, help="write every input and effect to this file")
     number = within(1, STEPS_MAX)
     parser.add_argument("--campaign", "--seeds", type=number, metavar="N", help="run N seeds, print what fails")
+    jobs = within(1, JOBS_MAX)
+    parser.add_argument("--jobs", type=jobs, default=CORES, metavar="N", help="play N seeds at a time (one a core)")
     parser.add_argument("--first-seed", type=int, help="where a campaign begins (the seed)")
     if kind is RingOptions:
         parser.add_argument("--table", action="store_true", help="every variant of the protocol in a row")

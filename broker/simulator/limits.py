@@ -13,6 +13,7 @@ __all__ = [
     "DISK_ROWS_MAX",
     "DISK_SECONDS_MAX",
     "DISK_SECONDS_MIN",
+    "JOBS_MAX",
     "LEAVE_SECONDS",
     "LOG_SETTLE_SECONDS",
     "LOOK_SECONDS",
@@ -91,6 +92,9 @@ TRACE_VALUE_LENGTH_MAX = 200
 
 REPORTED_FAILURES_MAX = 100
 """Failing seeds that a campaign prints; the rest is counted."""
+
+JOBS_MAX = 64
+"""Processes of one campaign: each takes some 80 MB."""
 
 DISK_SECONDS_MIN = 0.0005
 """The fastest a simulated disk synchronises: a good one."""

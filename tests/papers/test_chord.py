@@ -19,7 +19,7 @@ from headgate.broker.core.membership import (
 )
 from headgate.broker.core.membership.members import after, ideal
 from headgate.broker.core.membership.messages import Busy, Fenced, Ping, Pong, Query
-from headgate.broker.simulator.scenarios import RingOptions, RingScenario, campaign
+from headgate.broker.simulator.scenarios import CORES, RingOptions, RingScenario, campaign
 from tests.support.chord_parts import at, letter, machine_at, said
 
 
@@ -116,7 +116,7 @@ def test_1_5_the_corrected_protocol_keeps_the_invariant_and_becomes_ideal(list_l
 )
 def test_1_5_the_table(ablation: str, nodes: int, broke_safety_min: int, never_ideal_min: int) -> None:
     """Of 100 seeds. The published shares are 0, 100 %, 65 %, 92 %, 77 % and 100 %, from a model of atomic steps."""
-    summary = campaign(RingOptions(0, ablation=ablation, nodes=nodes), range(100))
+    summary = campaign(RingOptions(0, ablation=ablation, nodes=nodes), range(100), jobs=CORES)
     assert summary.broken["InvariantHolds"] >= broke_safety_min and summary.broken["BecomesIdeal"] >= never_ideal_min
     if ablation in ("padding", "notify"):
         assert summary.broken["InvariantHolds"] == 0
@@ -126,7 +126,10 @@ def test_1_5_the_table(ablation: str, nodes: int, broke_safety_min: int, never_i
 
 @pytest.mark.slow
 def test_1_5_failures_beyond_the_assumptions_break_the_invariant() -> None:
-    assert campaign(RingOptions(0, unlimited=True, only_invariant=True), range(100)).broken["InvariantHolds"] >= 95
+    assert (
+        campaign(RingOptions(0, unlimited=True, only_invariant=True), range(100), jobs=CORES).broken["InvariantHolds"]
+        >= 95
+    )
 
 
 def test_1_5_both_halves_of_a_partition_become_ideal_rings_and_then_one() -> None:

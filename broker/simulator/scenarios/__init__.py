@@ -1,8 +1,8 @@
 """The kinds of runs: each a topology, its workloads, its faults, its checkers and its phases, all from one seed.
 
-    scenario   Options -> Scenario -> Verdict: `play` plays one seed, `campaign` many, added up in a Summary; command_of
-               says what to type to see a run again; PROGRAM, flags and within are what a command
-               line is read by
+    scenario   Options -> Scenario -> Verdict: `play` plays one seed; command_of says what to type to see a run again;
+               PROGRAM, flags and within are what a command line is read by
+    campaign   many seeds, added up in a Summary; CORES is how many it can play at a time
     broker     one broker with its clients: BrokerOptions, BrokerScenario
     cluster    brokers that come and go: ClusterOptions, ClusterScenario
     log        brokers that keep logs, on disks that fail: LogOptions, LogScenario
@@ -15,16 +15,18 @@ configuration of brokers; ABLATIONS (`ablate`) and RING_ABLATIONS (`ablate_ring`
 
 from .ablations import ABLATIONS, ablate
 from .broker import BrokerOptions, BrokerScenario
+from .campaign import CORES, Summary, campaign
 from .cluster import CLUSTER_ABLATIONS, ClusterOptions, ClusterScenario
 from .log import LOG_ABLATIONS, LogOptions, LogScenario
 from .ring import KINDS, VARIANTS, RingOptions, RingScenario
 from .ring_ablations import RING_ABLATIONS, ablate_ring
-from .scenario import PROGRAM, Options, Scenario, Summary, Verdict, campaign, command_of, flags, play, within
+from .scenario import PROGRAM, Options, Scenario, Verdict, command_of, flags, play, within
 from .script import Script, rewritten
 
 __all__ = [
     "ABLATIONS",
     "CLUSTER_ABLATIONS",
+    "CORES",
     "KINDS",
     "LOG_ABLATIONS",
     "PROGRAM",

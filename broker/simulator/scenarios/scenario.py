@@ -4,16 +4,14 @@ Options     what a run is made from; everything else is drawn from its seed. Eac
             line is read from their fields
 Scenario    the parts of one run: the presets of the four kinds fill them in
 play        one run to its verdict: a broken promise is one, and so is whatever the product raises
-campaign    many seeds of one kind, added up in a Summary
 """
 
 from __future__ import annotations
 
 import traceback
 from argparse import ArgumentTypeError
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
 from headgate.broker.core.effects import Effect
@@ -23,18 +21,16 @@ from headgate.protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
 from ..checkers import Checker
 from ..engine import Host, Trace, Violation, World
 from ..faults import Nemesis
-from ..limits import REPORTED_FAILURES_MAX
 
 __all__ = [
     "PROGRAM",
     "Options",
     "Scenario",
-    "Summary",
     "Verdict",
     "Write",
-    "campaign",
     "command_of",
     "flags",
+    "listed",
     "option",
     "play",
     "within",
@@ -119,7 +115,7 @@ class Verdict:
         return [
             command_of(self.options),
             f"swarm    {self.swarm}",
-            f"happened {_listed(self.counts)}; {self.seconds:.1f} virtual seconds",
+            f"happened {listed(self.counts)}; {self.seconds:.1f} virtual seconds",
             f"digest   {self.digest}",
             f"verdict  {self.failure or 'every promise was kept'}",
             *self.details.splitlines(),
@@ -199,43 +195,6 @@ def play(options: Options, write: Write | None = None) -> Verdict:
     return Verdict(options, scenario.swarm, scenario.digest(), failure, details, scenario.world.now, scenario.counts())
 
 
-class Summary:
-    """What a campaign came to."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.failures: list[Verdict] = []
-        self.broken: Counter[str] = Counter()
-        """Promise -> seeds that broke it."""
-        self.counts: Counter[str] = Counter()
-
-    def add(self, verdict: Verdict) -> None:
-        """One more run."""
-        self.runs += 1
-        self.counts.update(verdict.counts)
-        if verdict.failure:
-            self.failures.append(verdict)
-            self.broken[verdict.failure.partition(":")[0]] += 1
-
-    def lines(self) -> list[str]:
-        """The sums, and what never happened."""
-        happened = _listed({name: count for name, count in self.counts.items() if count})
-        lines = [f"{self.runs} seeds, {len(self.failures)} failed", f"happened: {happened}"]
-        never = ", ".join(name for name, count in self.counts.items() if not count)
-        lines += [f"never happened: {never}"] if never else []
-        return lines + ([f"broken: {_listed(self.broken)}"] if self.broken else [])
-
-
-def campaign(options: Options, seeds: Sequence[int], write: Write = lambda text: None) -> Summary:
-    """Run many seeds; each failure is told at once."""
-    summary = Summary()
-    for seed in seeds:
-        verdict = play(replace(options, seed=seed))
-        summary.add(verdict)
-        if verdict.failure and len(summary.failures) <= REPORTED_FAILURES_MAX:
-            write(f"{verdict.failure.splitlines()[0][:300]}\n    {command_of(verdict.options)}\n")
-    return summary
-
-
-def _listed(counts: dict[str, int]) -> str:
+def listed(counts: dict[str, int]) -> str:
+    """Counts with their names, for people."""
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())

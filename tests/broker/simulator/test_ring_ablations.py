@@ -6,7 +6,7 @@ import pytest
 
 from headgate.broker.core.membership import ChordConfig
 from headgate.broker.simulator.engine import RingNetworkOptions, RingWorld
-from headgate.broker.simulator.scenarios import RING_ABLATIONS, RingOptions, ablate_ring, campaign
+from headgate.broker.simulator.scenarios import CORES, RING_ABLATIONS, RingOptions, ablate_ring, campaign
 
 EXPECTED = {
     "busy": ("OneQuery",),
@@ -42,7 +42,7 @@ def test_short_lists_instead_of_padded_ones_are_safe() -> None:
 
 @pytest.mark.slow
 def test_short_lists_are_safe_in_many_seeds() -> None:
-    assert campaign(RingOptions(0, ablation="padding"), range(400)).failures == []
+    assert campaign(RingOptions(0, ablation="padding"), range(400), jobs=CORES).failures == []
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_short_lists_are_safe_in_many_seeds() -> None:
 def test_answers_in_the_middle_of_a_step_break_the_invariant_in_a_few_seeds_of_many() -> None:
     """With faults that spare no answer under way; measured: 38 of 1,200 seeds, and 19 with the busy rule."""
     options = RingOptions(0, nodes=4, steps=600, ablation="busy", answers_not_spared=True, only_invariant=True)
-    assert campaign(options, range(840, 1000)).broken["InvariantHolds"] > 0
+    assert campaign(options, range(840, 1000), jobs=CORES).broken["InvariantHolds"] > 0
 
 
 def test_failures_without_limit_break_the_invariant() -> None:

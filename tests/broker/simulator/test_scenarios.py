@@ -91,6 +91,15 @@ def test_a_campaign_adds_up_and_tells_failures_at_once() -> None:
     assert "BecomesIdeal" in said[0] and "ring --seed 1" in said[0]
 
 
+def test_a_campaign_in_several_processes_comes_to_the_same() -> None:
+    said: list[str] = []
+    options = RingOptions(0, ablation="notify")
+    alone, together = campaign(options, range(1, 6)), campaign(options, range(1, 6), said.append, jobs=2)
+    assert [one.options for one in together.failures] == [one.options for one in alone.failures]
+    assert [one.digest for one in together.failures] == [one.digest for one in alone.failures] and said
+    assert (together.runs, together.counts, together.broken) == (alone.runs, alone.counts, alone.broken)
+
+
 def test_a_campaign_names_what_never_happened() -> None:
     fine = Verdict(BrokerOptions(7), "calm", "d" * 64, "", "", 12.5, {"events": 1_000, "cuts": 0})
     summary = Summary()
