@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from ..client import Inbox, Replaying, SubscriptionCore, Task, receiving
+from ..client import Inbox, Replaying, SubscriptionCore, Task, receiving, remember
 from ..errors import LocalError
 from ..messages import Gap
 from .driver import drive
@@ -58,6 +58,13 @@ class Subscription(SubscriptionCore):
         self._untold: list[Gap] = []
         if on_gap is not None:
             inbox.on_gap = self._untold.append
+
+        remember(self)
+
+    def forked(self, error: LocalError) -> None:
+        """This is a child of the process that subscribed: what its inbox says is all that is left."""
+        self._left.clear()
+        self._replaying = None  # and with it the lock, which another thread of the parent may have
 
     def until_confirmed(self, seconds: float | None = None) -> bool:
         """Wait until the broker has it, or so many seconds have passed; tells which. Raises what ended it.

@@ -293,7 +293,9 @@ class Conversation:
     def forsake(self, error: HeadgateError) -> None:
         """This is a copy in another process: nobody here is woken, and nothing comes any more."""
         for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
-            inbox.failure, inbox.ended = error, True
+            inbox.forsake(error)
+        for producer in self.publications.producers:
+            producer.fail(error)
 
     def finish(self) -> None:
         """The application has closed."""

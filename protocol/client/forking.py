@@ -1,7 +1,8 @@
 """Forks: a client belongs to the process that connected it. In a child of that process it says so at once.
 
 A child that is forked has the same socket as its parent, and would read what is meant for it. So in the child every
-client that was made before is ended, without a word on the socket: `forked(error)`.
+client that was made before is ended, without a word on the socket: `forked(error)`. No call of it takes a lock that was
+there before the fork, for the thread that holds such a lock is not in the child.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["remember"]
 
 
 class Forked(Protocol):
-    """A client, as far as it matters here."""
+    """A client, or a subscription of one."""
 
     def forked(self, error: LocalError) -> None: ...
 
@@ -25,7 +26,7 @@ _clients: weakref.WeakSet[Forked] = weakref.WeakSet()
 
 
 def remember(client: Forked) -> None:
-    """Tell this client when it finds itself in a child."""
+    """Call `forked` of this client in every child of this process."""
     _clients.add(client)
 
 

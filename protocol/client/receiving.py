@@ -325,6 +325,11 @@ class Inbox:
                 self._taken(piece)
         self.changed()
 
+    def forsake(self, failure: HeadgateError) -> None:
+        """This is a copy in another process: end without a word to the broker, and hand out nothing more."""
+        self.ended, self.failure = True, failure
+        self._slices.clear()
+
     def first_waiting(self, session: int) -> int | None:
         """How many deliveries of that session came before the first that waits here; None when none does."""
         for piece in self._slices:

@@ -46,11 +46,15 @@ class _Subscription:
     def take(self, seconds: float | None = None, count: int = 1) -> list[Event]:
         async def there() -> list[Event]:
             events: list[Event] = []
+            time = asyncio.timeout(seconds)
             try:
-                async with asyncio.timeout(seconds):
+                async with time:
                     while len(events) < count:
                         events.append(await anext(self._subscription))
-            except (TimeoutError, StopAsyncIteration):
+            except TimeoutError:
+                if not time.expired():
+                    raise  # of the client, not of this clock
+            except StopAsyncIteration:
                 pass
             return events
 

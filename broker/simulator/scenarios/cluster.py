@@ -8,7 +8,7 @@ probe     every client publishes and gets what it asked for, exactly: the cluste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -191,12 +191,11 @@ class ClusterScenario(Scenario):
             "deaths in a judged ring": self.ring.outlived,
         }
 
-    def digest(self) -> str:
-        """Of every step's time and shape, and of what every client got."""
+    def last_lines(self) -> Iterable[str]:
+        """What every client got."""
         for client in self.clients:
             for log in (*client.over, *client.subscriptions.values()):
-                self.trace.line(f"{log.client} {log.request} {log.gap} {' '.join(log.delivered)}")
-        return self.trace.digest
+                yield f"{log.client} {log.request} {log.gap} {' '.join(log.delivered)}"
 
     def _look(self) -> None:
         self._look_once()

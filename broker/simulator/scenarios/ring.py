@@ -12,7 +12,7 @@ hold depends on the kind of run:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -63,10 +63,7 @@ class RingOptions(Options):
     unlimited: bool = option(False, "crash whoever comes up, whatever A3 and A4 say")
     answers_not_spared: bool = option(False, "read A3 for members' own lists only, not for answers")
     churn_seconds: float = option(0.0, "mean time between faults (drawn)", float)
-    only_invariant: bool = False
-    """Check nothing but R1: for comparing with published counts."""
-    calm: bool = True
-    """Have a liveness phase."""
+    only_invariant: bool = option(False, "check the invariant and nothing else, as published counts do")
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
@@ -110,7 +107,7 @@ class RingScenario(Scenario):
 
     def phases(self) -> Sequence[Callable[[], None]]:
         """Safety and liveness."""
-        return (self.safety, self.liveness) if self.options.calm else (self.safety,)
+        return (self.safety, self.liveness)
 
     def _drawn_faults(self, random: Random) -> RingFaults:
         options = self.options
@@ -199,10 +196,9 @@ class RingScenario(Scenario):
         letters = {"letters": self.world.letters, "lost": self.world.lost_letters}
         return super().counts() | {"steps": self.world.steps_done} | letters
 
-    def digest(self) -> str:
-        """Of every step, and of the ring in the end."""
-        self.trace.line(f"{self.world.snapshot()}")
-        return self.trace.digest
+    def last_lines(self) -> Iterable[str]:
+        """The ring in the end."""
+        return (f"{self.world.snapshot()}",)
 
 
 def _drawn(random: Random, options: RingOptions) -> tuple[ChordConfig, RingNetworkOptions]:

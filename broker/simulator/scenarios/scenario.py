@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import traceback
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
@@ -94,13 +94,16 @@ def command_of(options: Options) -> str:
         elif isinstance(value, tuple):
             words.append(f"{flag} {','.join(value) or 'none'}")
         elif value != one.default or "choices" not in one.metadata:
-            words.append(f"{flag} {value:g}" if isinstance(value, float) else f"{flag} {value}")
+            words.append(f"{flag} {value}".removesuffix(".0"))
     return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a run ended. `failure` is empty when it went well."""
+    """How a run ended. `failure` is empty when it went well.
+
+    `digest` is that of the trace: every run of a seed has the same, whatever the hash seed, the machine or the day.
+    """
 
     options: Options
     swarm: str
@@ -151,9 +154,9 @@ class Scenario:
         """What happened, for the report: a campaign that never cut a connection proves nothing about cuts."""
         return {"steps": self.world.steps} | (dict(self.nemesis.done) if self.nemesis is not None else {})
 
-    def digest(self) -> str:
-        """The same in every run of a seed, whatever the hash seed, the machine or the day."""
-        return self.trace.digest
+    def last_lines(self) -> Iterable[str]:
+        """What the run came to: the last lines of its trace. Asking for them changes nothing."""
+        return ()
 
     # --- For the world of a preset -----------------------------------------------------------------------------------
 
@@ -192,7 +195,10 @@ def play(options: Options, write: Write | None = None) -> Verdict:
     except Exception as error:  # a crash of the product is what a simulator is there to find
         failure = f"Crash: {type(error).__name__}: {error}"
         details = "".join(traceback.format_exception(error))
-    return Verdict(options, scenario.swarm, scenario.digest(), failure, details, scenario.world.now, scenario.counts())
+    for line in scenario.last_lines():
+        scenario.trace.line(line)
+    seconds, counts = scenario.world.now, scenario.counts()
+    return Verdict(options, scenario.swarm, scenario.trace.digest, failure, details, seconds, counts)
 
 
 def listed(counts: dict[str, int]) -> str:

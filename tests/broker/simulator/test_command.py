@@ -27,7 +27,8 @@ QUICK: tuple[Options, ...] = (
     ClusterOptions(7, 3, 3.0, 3, ("crash",)),
     ClusterOptions(7, 3, 3.0, 3, ("crash",), placement="counting"),
     LogOptions(7, 1, 2.5, 1, ("cut",)),
-    RingOptions(3, steps=60, list_length=3, unlimited=True),
+    RingOptions(3, steps=60, list_length=3, unlimited=True, churn_seconds=0.1234567),
+    RingOptions(2, ablation="busy", only_invariant=True),  # fails at once when more is checked
 )
 
 
@@ -83,6 +84,15 @@ def test_the_table_has_a_row_for_each_variant_of_the_ring() -> None:
     code, text = run("ring", "--seeds", "1", "--steps", "20", "--table")
     assert code == 0
     assert [line.split("  ")[0] for line in text.splitlines()[1:]] == list(VARIANTS)
+
+
+def test_the_table_says_which_run_broke_the_corrected_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(VARIANTS, "corrected, r=2", {"ablation": "repeat-last", "only_invariant": True})
+    code, text = run("ring", "--first-seed", "7", "--seeds", "1", "--table")
+    assert code == 1
+    (command,) = (line.strip() for line in text.splitlines() if "python -m" in line)
+    assert all(words in command for words in ("--seed 7", "--ablate repeat-last", "--only-invariant"))
+    assert run(*command.split()[3:])[0] == 1
 
 
 @pytest.mark.parametrize("kind", ["", "--nodes 3", "--log", "ring"])

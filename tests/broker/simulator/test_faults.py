@@ -142,10 +142,19 @@ def test_only_what_was_asked_for_is_drawn_and_told() -> None:
 def test_every_kind_happens(kind: str) -> None:
     rate: Any = {kind: 1.0}
     options = replace(ClusterFaults(down_seconds_max=0.5, pause_seconds_max=0.5), **rate)
-    _, nemesis = struck(options)
-    wanted = 0 if kind == "cut" else 1  # nobody is connected here
-    assert nemesis.done[kind] >= wanted
+    world = new_world(5)
+    connection = FakeConnection()
+    world.clients.connections[1] = connection  # type: ignore[assignment]  # a fake
+    nemesis = ClusterNemesis(world, ClusterHistory(), options)
+    world.run_for(60.0)
+    assert nemesis.done[kind] >= 1
     assert sum(nemesis.done.values()) == nemesis.done[kind]
+    assert connection.cuts == nemesis.done["cut"]
+
+
+def test_without_clients_no_connection_is_cut() -> None:
+    _, nemesis = struck(ClusterFaults(cut=1.0))
+    assert nemesis.done["cut"] == 0
 
 
 def test_no_more_are_in_trouble_than_may_be() -> None:

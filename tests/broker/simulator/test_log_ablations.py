@@ -14,7 +14,7 @@ SEEDS: dict[str, tuple[int, str]] = {
     "epoch-check": (1, "PositionsStand"),
     "heard-before-writing": (1, "Crash: AssertionError"),
     "fences": (120, "OnlyOnce"),
-    "rollback": (2, ""),
+    "rollback": (1, "OnEnoughDisks"),
     "other-sibling": (1, "StoredElsewhere"),
     "safe-before-open": (3, "OnEnoughDisks"),
     "sync-before-ack": (1, "OnEnoughDisks"),

@@ -168,7 +168,7 @@ def test_a_seed_of_each_kind_of_ring_keeps_its_promises(kind: str) -> None:
 
 
 def test_steps_are_counted_and_faults_happened() -> None:
-    counts = play(RingOptions(1, calm=False)).counts
+    counts = play(RingOptions(1)).counts
     assert counts["steps"] >= 300
     assert counts["crashes"] > 5 and counts["joins"] > 2 and counts["restarts"] > 2
 

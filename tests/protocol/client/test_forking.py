@@ -6,11 +6,13 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from threading import Thread
 
 import pytest
 
 from headgate.protocol.aio import connect
 from headgate.protocol.blocking import connect_blocking
+from headgate.protocol.data import make_batch
 from tests.support.fake_broker import fake_broker
 from tests.support.threaded import in_thread
 
@@ -54,6 +56,42 @@ def test_a_blocking_client_is_of_no_use_in_a_child_and_unharmed_in_its_parent() 
         client.publish("a", {"x": 1})
         assert next(subscription).attributes == {"x": 1}
         assert (client.reconnects, fake.thing.goodbyes) == (0, 0)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_a_subscription_has_is_its_parents_and_a_lock_of_another_thread_stops_no_child() -> None:
+    with in_thread(fake_broker) as fake, connect_blocking(fake.thing.address) as client:
+        here, past = client.subscribe("a"), client.subscribe("b", start="start")
+        client.publish_batch("a", {"x": [1, 2, 3]}, [b""] * 3)
+        assert next(here).attributes == {"x": 1}
+        client.publish("a", {"x": 4})
+        assert in_child(lambda: next(here)) == TOLD
+        assert in_child(here.take) == TOLD
+        reader = Thread(target=past.take)
+        reader.start()
+        fake.run(fake.thing.until(lambda: len(fake.thing.session.subscriptions) == 2))  # it has the lock of who reads
+        assert in_child(past.take) == TOLD
+        assert in_child(lambda: next(past)) == TOLD
+        assert in_child(past.until_confirmed) == TOLD
+        assert in_child(past.close) == "fine: None"
+        client.publish("b")
+        reader.join(SECONDS_MAX)
+        assert [next(here).attributes["x"] for _ in range(3)] == [2, 3, 4]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_producer_says_in_a_child_that_it_is_its_parents() -> None:
+    with in_thread(fake_broker) as fake, connect_blocking(fake.thing.address) as client:
+        producer = client.producer("p", 1)
+        fake.thing.acknowledging = False
+        batch = make_batch(["a"], {"x": [1]}, [b""])
+        producer.publish(batch)
+        for call in (producer.flush, producer.close, lambda: producer.publish(batch)):
+            assert in_child(call) == TOLD
+        assert producer.failure is None and producer.waiting == 1
+        fake.thing.acknowledging = True
+        fake.call(lambda broker: broker.acknowledge())
+        producer.flush()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
