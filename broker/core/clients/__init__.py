@@ -1,20 +1,21 @@
 """Serves clients: sessions and subscriptions, publishes and their acknowledgements, questions, and the audit.
 
     Clients      what a client says, one method a message: HELLO, SUBSCRIBE, CREDIT, ASK, ...
-    Publishers   PUBLISH: checks, numbers, the log, and one PUBACK for all that one read brought, up to `answered_by`
+    Publishers   PUBLISH: checks a batch, numbers its events, appends to the log; one PUBACK answers all batches of
+                 one read, up to `answered_by`
     Inquiries    questions that one broker asks another for a client (`Inquire`), to see the whole cluster
-    AuditLog     which session was sent what and when, and what each subscribed to, for streams that are audited
+    AuditLog     writes down, for audited streams, what each session subscribed to and was sent, and when
 
-`ask` answers a verb of ASK for one of our clients, wherever the answer is; `answer_of` answers for this broker alone.
-`questions` has the verbs, each a function from arguments to plain maps and lists; `pages` cuts an answer to what fits
-a frame.
+`ask` answers a verb of ASK for one of our clients, whichever broker has the answer; `answer_of` answers for this broker
+alone. `questions` has the verbs, each a function from arguments to plain maps and lists; `pages` cuts an answer to what
+fits a frame.
 
 **Contract.** A request that is refused leaves everything as it was. A batch that is refused counts as answered: ERROR
-names it, then the cumulative PUBACK passes it. A client that breaks the protocol loses its connection, never its
-session. SUBACK goes out when the subscription is confirmed where it rests; events published after it are seen.
-An answer that waits for another broker or for the disk is a `Deferred`, and ends in any case: with the answer, a
-refusal, the link, or a bound of time (the timer `INQUIRIES`). The timers `AUDIT_LINES` and `AUDIT_ACKS` write what the
-audit gathered, and ask clients what they have taken.
+names it, and a later cumulative PUBACK covers it. A client that breaks the protocol loses its connection, never its
+session. SUBACK goes out when the broker where the subscription rests has confirmed it; events published after SUBACK
+are seen. An answer that needs another broker or the disk is a `Deferred`. Every `Deferred` ends: with the answer, with
+a refusal, with the client's connection, or when its time is over (the timer `INQUIRIES`). At the timer `AUDIT_LINES`
+the audit writes the lines that it gathered; at `AUDIT_ACKS` it asks clients what they have taken.
 
 Order of reading: `clients`, `publishers`, `questions`, `inquiries`, `explain` (two verbs:
 what the ring looks like, and why a subscription gets an event), `schema_changes`, `pages`, `audit`, `messages`.

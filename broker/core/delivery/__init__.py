@@ -1,25 +1,29 @@
 """Delivers batches to this broker's own clients: streams and their settings, sessions, plans, outboxes and credit.
 
-    Streams        one `Stream` for each name: its index, its publishers, what they should send (interest), its counts
-    Dissemination  a batch and its index's answer -> who gets which rows: a `Plan` for each row, one portion a session
+    Streams        one `Stream` for each name: its index, its publishers, the columns they should send, its counts
+    Dissemination  makes a `Plan` for each row of a batch (who gets it) from the index's answer, one portion a session
     Subscribers    sessions (`ClientSession`), their subscriptions (`Subscription`), outboxes, credit and gaps
 
-**A batch's way.** `Dissemination.carry` matches a batch and gathers it with others of its turn; `settle` sorts the
-rows by session and puts each session's portion into its outbox, from where it goes out as far as credit and the
-connection allow. `plans_of` and `relay` are the same two steps for a batch that is matched here in part, or whose
-events got their numbers at another broker.
+**A batch's way.** `Dissemination.carry` matches a batch and gathers it with others of its turn; `settle` sorts the rows
+by session and puts each session's portion into its outbox, from where it goes out as far as credit and the connection
+allow. In a cluster the same is done in two calls. `plans_of` makes the plans of a batch of which this broker matches a
+part: its filter leaves out the subscriptions that another broker matches. `relay` delivers rows whose plans are known
+and whose events are numbered already, such as the matches that another broker sent for our clients.
 
 **Contract.** Events of one stream reach a session in the order of `carry` and `relay`. An event that was matched for a
 session is sent on its link, waits in its outbox, or is counted in a GAP of the session. The count in a GAP is never too
-low. It can be too high only after a connection broke. Outboxes are bounded by bytes, one by one and all together;
-`slow_consumer` says who pays. What may be said at once is an effect (`Send`). Two timers are set here: `DRAINING`,
-outboxes go on when other inputs had their turn, and `GRACE`, when the first session without a connection ends.
+low. It can be too high only after a connection broke. Outboxes are bounded in bytes, one by one and all together;
+`slow_consumer` says what happens to a session over the bound. Messages to clients are effects (`Send`). Two timers are
+set here: at `DRAINING` outboxes go on, after other inputs had their turn; at `GRACE` the first session that was too
+long without a connection ends.
 
-**Vocabulary.** A *plan* is the sessions that get one event, with the numbers of their subscriptions. A *lane* is a plan
-that a topic alone decides, remembered. *Held* is a subscription whose client says that it takes no more for now.
+**Vocabulary.** A *plan* is the sessions that get one event, with the numbers of their subscriptions. A *lane* is the
+remembered plan of a topic, where topics alone decide. A subscription is *held* when its client said that it takes no
+more for now.
 
 `StreamSettings` is what a schema says about a stream beside its attributes: `read_settings` reads it, `check_settings`
-refuses what makes no sense, and `SETTINGS` are its keys. `stream_of` gives the stream of a column of topics.
+refuses settings that contradict each other, and `SETTINGS` are its keys. `stream_of` gives the stream of a column of
+topics.
 
 Order of reading: `streams`, `dissemination`, `subscribers`.
 """

@@ -5,8 +5,8 @@
 the arc from the broker before it, which is left out, up to itself. `between`, `in_arc` and `distance` are the
 arithmetic, on `RING_SIZE` numbers.
 
-**Arcs.** An `Arc` is such an arc, (after, last]; never empty, and the whole ring when both ends are one. A `Scope`
-is what one broker may answer for at one moment: a union of arcs, an end, and an epoch that counts its changes.
+**Arcs.** An `Arc` is (after, last]: never empty, and the whole ring when both ends are equal. A `Scope` is what one
+broker may answer for: a union of arcs, the moment until which that holds, and an epoch that counts its changes.
 `NOTHING` is the scope of no keys.
 
 **Keys.** `equality_key` is the key of `attribute = value`, `prefix_key` of a topic's first levels. A `Domain`
@@ -17,12 +17,12 @@ cell, so that a range of values, a `Span`, is an arc of keys: a `Segment`.
 by the value of an attribute (`equal_dimension`, `EQUAL`), by cells of a range (`range_dimension`), or for counting
 (`count_dimension`, `COUNT`). An event has at most one key in each dimension (`key_of`, the plain form), so it meets
 each subscription there at most once. `parse_dimension` reads one that another broker wrote. For batches, `RowKeys`
-gives the key of each row and `DimensionPlaces` what its caller made of that key; both remember what they computed,
-within the bound of one `KeyMemory`.
+gives the key of each row, and `DimensionPlaces` what its caller made of that key (a broker to send to); both remember
+their results within the bound of one `KeyMemory`.
 
 **Routing.** A `RoutingTable` names the next hop of a key; `Way` is how far the search has come, and only ever grows, so
-that a message arrives whatever the tables on its path say. Up to `MESH_BROKERS_MAX` brokers link to all others and a
-way is one hop.
+a message arrives even if the tables on its path disagree. Up to `MESH_BROKERS_MAX` brokers link to all others, and a
+message needs one hop.
 
 Order of reading: `identifiers`, `arcs`, `keys`, `dimensions`, `routing`.
 """

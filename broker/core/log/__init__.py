@@ -2,28 +2,29 @@
 event is stored twice.
 
 The theory is Kafka's, without elections: a log has one writer for ever, the broker that accepted its events, in one
-epoch of its data folder. Positions are dense and given out once. So of two copies of a log the shorter one is a
-beginning of the longer one, and the broker that has the most has everything. Writing never moves to another broker: a
-producer does, to another log.
+epoch of its data folder. Positions are dense and given out once. So of two copies of a log the shorter one is a prefix
+of the longer one, and the broker that has the most rows has them all. The right to write a log never moves to another
+broker: a producer moves, and its events go to another log.
 
     Log            appends, the disk's answers, and who waits for a high watermark; `HeldLog` is one log that is here
-    Leader         the leader's side of replication: sends rows to k - 1 siblings, and counts what they have
-    Follower       the follower's side: appends rows of other brokers' logs; `CannotCopy` is its word for a full disk
-    Producers      the last number of each producer, so that a batch that comes again is recognised; `ProducerLists`
-                   gathers the same of a whole job from all brokers
+    Leader         the leader's side of replication: sends rows to k - 1 followers, and counts what they have; it
+                   chooses the nearest brokers that are linked and have room, not the siblings of any key
+    Follower       the follower's side: appends rows of other brokers' logs; it says `CannotCopy` when its disk is full
+    Producers      the last number of each producer, so that a batch that is sent again is recognised; `ProducerLists`
+                   gathers these numbers of a whole job from all brokers
     Reconciler     which of two rows of one batch stays when brokers meet again; it asks others by `Claims`
     LogReading     READ_LOG of a client
     Retention      trims the beginning of a log, by its stream's settings
 
 **Contract.** Nothing is delivered or copied before our own disk has it. PUBACK of a batch in mode stored goes out when
 k disks have it. A row that may be taken back is not read (`HeldLog.readable`). The disk is asked by effects (`Append`,
-`CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets; after `NotStored` whatever was pending
-has failed, and after a failure that leaves open what the disk holds the broker stops (`Halt`). What our disk has of our
-own logs is taken out with `Log.take_landed`; `Node._after_log` hands those rows to `Leader.landed`. `shortage` says in
+`CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets. `NotStored` says that everything pending
+has failed; after a failure that leaves open what the disk holds the broker stops (`Halt`). Rows of our own logs that
+our disk has are taken out with `Log.take_landed`; `Node._after_log` hands them to `Leader.landed`. `shortage` says in
 words which disks are missing.
 
 **Timers.** `WAITERS`, `OPENINGS` and `LISTINGS` end waits that took too long, `REPLICATION` and `RECONCILE` ask again
-the brokers that did not answer, `RETENTION` looks at what is old.
+the brokers that did not answer, `RETENTION` looks for rows that are too old or too many.
 
 **Vocabulary.** The places of a log, in ascending order, by their names in the code and in the glossary:
 
@@ -32,8 +33,9 @@ the brokers that did not answer, `RETENTION` looks at what is old.
     `next`        durable end       rows before it are on our disk
     `assigned`    log end           rows before it have a number
 
-*Recovered* (`recovered`): the log may be appended to, because brokers said how far they have copied it, or none could.
-*Fenced*: shut out by a newer epoch of the producer. *Tail*: rows behind the high watermark, which may be taken back.
+*Recovered* (`recovered`): the log may be appended to, because other brokers said how far they have copied it, or nobody
+answered within `VOUCH_SECONDS_MAX`. *Fenced*: shut out by a newer epoch of the producer. *Tail*: rows behind the high
+watermark, which may be taken back.
 
 Order of reading: `log`, `leader`, `follower`, `producers`, `reconcile` (the hardest), then `reading`, `retention` and
 `producer_lists`.
