@@ -1,5 +1,6 @@
 """Which broker a verb talks to: `--server`, else HEADGATE_SERVER, else `server` in the TOML file, else the default.
-And for how long it waits until that one answers: `--wait`, HEADGATE_WAIT, `wait`, else not at all.
+And for how long it waits until that one answers: `--wait`, HEADGATE_WAIT, `wait`, else not at all. A name in the
+environment that looks like one of these and is none is an error: the verb would go to another broker without a word.
 
 An address may be a list with commas. The brokers are tried as written, so that `status` answers for the first one
 that lives; who comes back after a loss finds another one.
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import difflib
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -40,6 +42,12 @@ Answer = TypeVar("Answer")
 
 SERVER_DEFAULT = "127.0.0.1:7400"
 
+_VARIABLES = ("HEADGATE_SERVER", "HEADGATE_WAIT", "HEADGATE_CONFIG")
+
+_LIKENESS_MIN = 0.87
+"""How alike a misspelt variable and one of ours are; no setting of a broker, and no HEADGATE_SERVER_PORT of Kubernetes,
+comes so near."""
+
 
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:
     """`--server`, `--wait` and `--config`. They may stand before the verb or after it; the later one counts."""
@@ -62,6 +70,7 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
 
 def server_address(arguments: argparse.Namespace) -> str:
     """Where to connect, one address or several. Raises UsageError for a bad file, LocalError for a bad address."""
+    _check_environment()
     address = getattr(arguments, "server", None) or os.environ.get("HEADGATE_SERVER")
     if not address:
         address, file = _from_file(arguments, "server")
@@ -70,6 +79,15 @@ def server_address(arguments: argparse.Namespace) -> str:
     address = address or SERVER_DEFAULT
     split_addresses(address)
     return address
+
+
+def _check_environment() -> None:
+    """A variable that nobody reads was meant for one of ours. Raises UsageError."""
+    for name in sorted(os.environ):
+        if name.startswith("HEADGATE_") and name not in _VARIABLES:
+            likely = difflib.get_close_matches(name, _VARIABLES, 1, _LIKENESS_MIN)
+            if likely:
+                raise UsageError(f"{name} is no setting: is {likely[0]} meant?")
 
 
 def wait_seconds(arguments: argparse.Namespace) -> float:

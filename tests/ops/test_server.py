@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from headgate.broker.daemon import Settings
 from headgate.ops.exits import UsageError
 from headgate.ops.server import answer_of, server_address, until_answered, wait_seconds
 from headgate.protocol.errors import ErrorCode, LocalError, Refused
@@ -28,6 +32,21 @@ def test_the_precedence(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     assert server_address(Namespace()) == "10.0.0.3:7400"
     monkeypatch.setenv("HEADGATE_SERVER", "10.0.0.2:7400")
     assert server_address(Namespace()) == "10.0.0.2:7400"
+    assert server_address(Namespace(server="10.0.0.1:7400")) == "10.0.0.1:7400"
+
+
+@pytest.mark.parametrize("name", ["SERVR", "SERVERS", "WAITS", "CONF"])
+def test_a_misspelt_variable_is_told_before_anybody_is_called(name: str) -> None:
+    environment = {"PATH": os.environ["PATH"], f"HEADGATE_{name}": "10.0.0.1:7400"}
+    command = [sys.executable, "-m", "headgate.ops.cli", "pub", "a", "--server", "127.0.0.1:1"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"HEADGATE_{name} is no setting: is HEADGATE_{name[:2]}" in done.stderr and "connect" not in done.stderr
+
+
+def test_what_brokers_and_kubernetes_call_by_such_a_name_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*Settings.model_fields, "user", "server_port", "server_service_host", "service_port", "port_7400_tcp"):
+        monkeypatch.setenv(f"HEADGATE_{name.upper()}", "x")
     assert server_address(Namespace(server="10.0.0.1:7400")) == "10.0.0.1:7400"
 
 
