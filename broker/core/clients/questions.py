@@ -258,7 +258,7 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "condition": subscription.condition,
             "connected": subscription.session.link is not None,
             "dropped": subscription.dropped,
-            **_pace_of(subscription.session),
+            **_pace_of(subscription.session, subscription.number),
             "subid": _subid(node, identity),
         }
         for identity, subscription in node.subscribers.by_identity.items()
@@ -269,19 +269,21 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
     return page_of(rows, node.config.limits.answer_rows)
 
 
-def _pace_of(session: ClientSession) -> dict[str, Any]:
-    """Whether a client keeps up, and what waits for it."""
+def _pace_of(session: ClientSession, number: int | None = None) -> dict[str, Any]:
+    """Whether a client, or one of its subscriptions, keeps up, and what waits for it."""
+    whole = session.outbox_events, session.outbox_bytes
+    events, size = whole if number is None else session.waiting_of(number)
     return {
-        "pace": session.pace,
+        "pace": session.pace if number is None else session.pace_of(number),
         "credit": max(0, session.allowed - session.sent),
-        "waiting_events": session.outbox_events,
-        "waiting_bytes": session.outbox_bytes,
+        "waiting_events": events,
+        "waiting_bytes": size,
     }
 
 
 def _slowest(node: Node, arguments: dict[str, Any], now: float) -> Any:
     """The clients for whom most waits or was dropped; none of those that keep up and always did."""
-    sessions = (one for one in node.subscribers.by_key.values() if one.outbox or one.drops)
+    sessions = (one for one in node.subscribers.by_key.values() if one.outbox_events or one.drops)
     return [
         {
             "client": session.name,

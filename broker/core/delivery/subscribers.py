@@ -143,6 +143,7 @@ class _Held:
 
     queue: deque[Deliver] = field(default_factory=deque)
     bytes: int = 0
+    events: int = 0
     released: bool = False
 
 
@@ -192,7 +193,23 @@ class ClientSession:
             return "no credit"
         if self.paused:
             return "blocked"
+        if not all(held.released for held in self.held.values()):
+            return "full"
         return "behind" if self.waits else "ok"
+
+    def pace_of(self, number: int) -> str:
+        """The same of one subscription: others of its client may be full, and it is not harmed."""
+        pace, held = self.pace, self.held.get(number)
+        if pace != "full" or (held is not None and not held.released):
+            return pace
+        return "behind" if self.outbox or held is not None else "ok"
+
+    def waiting_of(self, number: int) -> tuple[int, int]:
+        """Events and bytes that wait for one subscription: by itself, or among those of its client's others."""
+        if number in self.held:
+            return self.held[number].events, self.held[number].bytes
+        events = self.outbox_events - sum(held.events for held in self.held.values())
+        return events, self.outbox_bytes - sum(held.bytes for held in self.held.values())
 
     @property
     def may_send(self) -> bool:
@@ -438,6 +455,7 @@ class Subscribers:
             assert session.held.keys() <= session.subscriptions.keys()
             for held in session.held.values():
                 assert held.bytes == sum(size_of(message.portion) for message in held.queue)
+                assert held.events == sum(message.portion.count for message in held.queue)
             assert session.paused or not session.closing
             assert not session.rows
             assert session.received <= session.sent
@@ -541,6 +559,7 @@ class Subscribers:
             size = size_of(part.portion)
             held[number].queue.append(part)
             held[number].bytes += size
+            held[number].events += part.portion.count
             session.outbox_bytes += size
             session.outbox_events += part.portion.count
             self.outbox_bytes += size
@@ -550,6 +569,7 @@ class Subscribers:
         message = held.queue.popleft()
         size = size_of(message.portion)
         held.bytes -= size
+        held.events -= message.portion.count
         session.outbox_bytes -= size
         session.outbox_events -= message.portion.count
         self.outbox_bytes -= size

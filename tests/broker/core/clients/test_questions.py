@@ -11,7 +11,7 @@ from headgate.broker.core.inputs import LinkPaused, Received
 from headgate.broker.core.limits import Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import FRAME_LENGTH_MAX
-from headgate.protocol.messages import Answer, Ask, Credit, Error, Hello
+from headgate.protocol.messages import Answer, Ask, Credit, Error, Hello, Hold
 from headgate.protocol.wire import encode
 from tests.support.builders import make_publish, make_subscribe, quote_batch
 from tests.support.node_world import NodeWorld
@@ -121,6 +121,24 @@ def test_pace_says_what_a_client_waits_for() -> None:
     assert [row["pace"] for row in ask(world, "subs")] == ["blocked"]
     world.drop(link)
     assert [row["pace"] for row in ask(world, "subs")] == ["away"]
+
+
+def test_a_full_subscription_is_told_and_counted_and_the_others_of_its_client_are_not() -> None:
+    world = NodeWorld()
+    link = world.subscriber(("quotes", ""), ("quotes", "price > 1"), name="two", credit=3)
+    world.say(link, Hold(1, True))
+    publisher = world.connect()
+    world.say(publisher, make_publish(1, quote_batch(bodies=["a", "b"], price=[1, 2])))
+    full, other = ask(world, "subs")
+    assert (full["subscription"], full["pace"], full["waiting_events"]) == (1, "full", 2)
+    assert (other["pace"], other["waiting_events"], other["waiting_bytes"]) == ("ok", 0, 0)
+    assert full["waiting_bytes"] > 0
+    assert [(row["client"], row["pace"], row["waiting_events"]) for row in ask(world, "slowest")] == [
+        ("two", "full", 2)
+    ]
+    world.say(link, Hold(1, False))
+    assert [(row["pace"], row["waiting_events"]) for row in ask(world, "subs")] == [("no credit", 0)] * 2
+    assert ask(world, "slowest") == []
 
 
 def test_the_slowest_clients_are_those_for_whom_most_waits() -> None:
