@@ -229,7 +229,7 @@ STORE_ATTEMPTS_MAX = 14
 
 STORE_TRY_SECONDS_MAX = 20.0
 """How long a client tries while nothing of a producer is stored: retention makes room on a full disk within some
-seconds, and a cluster finds itself again. A broker waits for its siblings for five before it says no, so whoever
+seconds, and a cluster finds itself again. A broker waits for its followers for five before it says no, so whoever
 publishes hears of it within 25."""
 
 REPLAY_NEAR_EVENTS = 4096

@@ -172,7 +172,7 @@ LOG_COPIES_DEFAULT = 2
 """Disks that have a batch before it is acknowledged as stored: one of them may be lost with everything on it."""
 
 STORE_SECONDS_MAX = 5.0
-"""How long a batch waits for enough disks before its publisher hears that it has to try again: longer than a sibling
+"""How long a batch waits for enough disks before its publisher hears that it has to try again: longer than a follower
 takes to be found dead and another one to be asked."""
 
 PRODUCERS_LISTED_MAX = 200
@@ -217,16 +217,16 @@ POSITIONS_MAX = 2**44
 they last half a year."""
 
 COPY_RETRY_SECONDS = 0.5
-"""How often a sibling that did not answer is asked again, or one whose disk was full."""
+"""How often a follower that did not answer is asked again, or one whose disk was full."""
 
 COPY_FULL_SECONDS_MIN = 1.0
-"""After so long a sibling whose disk was full is tried again, with one row; each time twice as long."""
+"""After so long a follower whose disk was full is tried again, with one row; each time twice as long."""
 
 COPY_FULL_SECONDS_MAX = 8.0
 """And no longer than this: who waits for a copy in the meantime asks again for some 20 seconds."""
 
 COPY_STUCK_SECONDS = 3.0
-"""After so long without a word a sibling is asked anew what it has."""
+"""After so long without a word a follower is asked anew what it has."""
 
 CLAIM_PRODUCERS_MAX = 200
 """Producers asked about in one question: with names of the longest kind it stays within a CONTROL."""
@@ -242,7 +242,7 @@ CLOCKS_APART_SECONDS = 60.0
 """How far the clocks of brokers may be apart: a batch that was sent again is looked for from that long before it."""
 
 VOUCH_SECONDS_MAX = 3.0
-"""How long a broker that was started again asks its siblings whether they know more of its log than it does, before it
+"""How long a broker that was started again asks its followers whether they know more of its log than it does, before it
 writes on; and how long, when brokers meet again, rows that no other disk has wait for those that cannot be reached yet.
 Longer than links take to be made."""
 
@@ -299,10 +299,10 @@ class Limits:
     producers: int = 200_000
     """Producers that a broker remembers, each with what it published last: some hundred bytes each."""
     copy_window_bytes: int = 8 * 1024 * 1024
-    """Rows on their way to one sibling's disk: what a good one takes in a moment. They go before everything else that
+    """Rows on their way to one follower's disk: what a good one takes in a moment. They go before everything else that
     brokers say to each other, so more would keep leases waiting."""
     copy_chunk_bytes: int = 1024 * 1024
-    """Rows read at a time for a sibling that is behind: the disk has other things to do in between."""
+    """Rows read at a time for a follower that is behind: the disk has other things to do in between."""
     held_copies: int = 500
     """Copies of a broker's logs that it is told of in one message; more go in the next one."""
     tail_bytes: int = 64 * 1024 * 1024

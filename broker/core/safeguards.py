@@ -84,8 +84,8 @@ class Safeguard(StrEnum):
     """A broker that meets others again asks none about rows that are on its disk alone."""
     FENCES = "fences"
     """What comes here as a copy is taken, whatever was said to the broker that opened its producer."""
-    OTHER_SIBLING = "other-sibling"
-    """A sibling whose disk is full is offered the same rows again, and no other broker is asked."""
+    OTHER_FOLLOWER = "other-follower"
+    """A follower whose disk is full is offered the same rows again, and no other broker is asked."""
 
     __hash__ = str.__hash__  # in C: that of Enum is not
 

@@ -35,7 +35,7 @@ _COUNTERS = {
     ),
     "headgate_log_not_stored_events_total": ("log_events_failed", "Those that the disk did not take."),
     "headgate_log_late_total": ("log_late", "Batches that too few disks had in time: their publishers heard 112."),
-    "headgate_log_copied_rows_total": ("log_rows_copied", "Rows sent to siblings for their disks."),
+    "headgate_log_copied_rows_total": ("log_rows_copied", "Rows sent to followers for their disks."),
     "headgate_log_trimmed_events_total": ("log_events_trimmed", "Events that retention took."),
     "headgate_log_chunks_read_total": ("log_chunks_read", "Chunks of logs given to readers."),
     "headgate_producer_duplicate_events_total": ("producer_duplicates", "Events of producers' batches sent again."),

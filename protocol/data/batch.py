@@ -85,7 +85,7 @@ class Portion:
 
 @dataclass(slots=True)
 class Batch:
-    """Events of one stream; see the head of this file."""
+    """Events of one stream, in columns."""
 
     topics: str
     count: int

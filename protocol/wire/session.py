@@ -137,7 +137,7 @@ DEFAULT_LIMITS = SessionLimits()
 
 
 class Session:
-    """One connection's protocol; see the head of this file for how to host it."""
+    """One connection's protocol: bytes in, messages out, and back."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ _WINDOW = PEER_CREDIT_DEFAULT
 
 
 class PeerTraffic:
-    """The events of all links; see the head of this file."""
+    """Sends events over all links under credit, and counts what was sent, what came and what was lost."""
 
     def __init__(
         self,

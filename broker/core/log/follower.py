@@ -1,11 +1,11 @@
-"""The holder: copies of other brokers' logs on our disk, row by row as their owners send them (see `leader.py`).
+"""The follower: copies of other brokers' logs on our disk, row by row as their leaders send them (see `leader.py`).
 
-A copy is appended to where it ends and nowhere else. A row that does not fit there is passed over: what went before it
-was not stored, because our disk was full. The owner is told so (CannotCopy), looks for another
-broker, and tries us again.
+A copy is appended to where it ends and nowhere else. A row that does not fit there is passed over: the row before it
+was not stored, because our disk was full. The leader is told so (CannotCopy), chooses another follower, and tries this
+one again later.
 
-A row of a producer that was opened elsewhere since, by a broker that was told that this row is not here, waits until
-that broker has said whether it has taken the row itself: of the two only one may be on k disks.
+A row may be of a producer that another broker has opened since, after it was told that this row is not here. Such a row
+waits until that broker has said whether it has taken the row itself: of the two rows only one may be on k disks.
 """
 
 from __future__ import annotations

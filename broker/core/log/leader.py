@@ -1,19 +1,20 @@
-"""Copies of logs: k - 1 siblings have on their disks what ours has, before a batch is acknowledged as stored.
+"""Copies of logs: k - 1 followers have on their disks what ours has, before a batch is acknowledged as stored.
 
-For each log of ours, and each broker that is to have a copy (the nearest ones on the ring that we have a link to):
+For each log of ours, and each of its followers (the nearest brokers on the ring that we have a link to and whose disks
+have room; they need not be the siblings of any key):
 
-    we       COPY_OFFER   we have this log from here to there
-    sibling  COPY_FROM    go on from here: where its copy ends, or where ours begins if that is later
-    we       COPY ...     row by row, each when our own disk has it, so that a copy is never longer than the original
-    sibling  COPIED       my disk has it up to there
+    leader    COPY_OFFER   we have this log from here to there
+    follower  COPY_FROM    go on from here: where its copy ends, or where ours begins if that is later
+    leader    COPY ...     row by row, each when our own disk has it, so that a copy is never longer than the original
+    follower  COPIED       my disk has it up to there
 
-A row that just landed is sent on at once to each sibling that has all before it; a sibling that is behind gets rows
+A row that just landed is sent on at once to each follower that has all before it; a follower that is behind gets rows
 read from our disk, within a window, until it has caught up. A copy holds everything from where the log begins: a broker
-that has an acknowledged event has all before it, so when the owner is gone any holder of the longest copy answers for
-all of it, read only. A broker that takes the place of a sibling has to catch up before it counts; the old one is let go
-only then.
+that has an acknowledged event has all before it, so when the leader is gone any holder of the longest copy answers for
+all of it, read only. A broker that takes the place of a follower has to catch up before it counts; the old follower is
+let go only then.
 
-A sibling whose disk is full says so (CannotCopy), and the next broker takes its place. After a while it is tried
+A follower whose disk is full says so (CannotCopy), and the next broker takes its place. After a while it is tried
 again, one row at a time until one is stored; when it has all, it is back. Where there is no other broker it is just
 tried.
 
@@ -24,7 +25,7 @@ Why this needs no vote. A log has one writer; positions are given out once; a co
 writer's disk has. So of two copies one is the beginning of the other, and the longer one is right. What could break
 that is a writer that forgot: its folder was put back from a backup, or its disk lost what it had synced. Then a copy
 is longer than the original. So on every new link each side says which logs of the other one it holds, and where they
-end (HeldCopies), and a broker that comes back appends nothing (`recovered`) before a sibling with copies, or else
+end (HeldCopies), and a broker that comes back appends nothing (`recovered`) before a follower with copies, or else
 all brokers, have said so, or none could for VOUCH_SECONDS_MAX. A longer copy ends the epoch: what is appended from then
 on has another name, and the copy stays what it is.
 """
@@ -65,12 +66,12 @@ __all__ = [
 ]
 
 REPLICATION = "replication"
-"""Key of the timer: siblings that did not answer are asked again."""
+"""Key of the timer: followers that did not answer are asked again."""
 
 
 @dataclass(slots=True, eq=False)
 class _Progress:
-    """One log of ours at one sibling. `known`: it has said what it has; `sent` is an end, as is what
+    """One log of ours at one follower. `known`: it has said what it has; `sent` is an end, as is what
     it has confirmed, which the log itself knows."""
 
     held: HeldLog
@@ -83,7 +84,7 @@ class _Progress:
 
 
 @dataclass(slots=True, eq=False)
-class _Sibling:
+class _Follower:
     """A broker that has our copies, or is getting them."""
 
     info: PeerInfo
@@ -100,7 +101,7 @@ class _Full:
 
 
 class Leader:
-    """Sends rows of our logs to siblings, and counts how far each of them has come."""
+    """Sends rows of our logs to followers, and counts how far each of them has come."""
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class Leader:
         self._cluster = cluster
         self._producers = producers
         self._reconciler = reconciler
-        self._siblings: dict[int, _Sibling] = {}
+        self._followers: dict[int, _Follower] = {}
         self._ever_sent: dict[tuple[int, LogName], int] = {}  # in this life
         self._told: dict[int, dict[LogName, tuple[int, int]]] = {}
         self._full: dict[int, _Full] = log.crowded
@@ -200,9 +201,9 @@ class Leader:
         """It is known of every row of our logs that it stays."""
         self._log.vouch(now)
         self._retarget(now)
-        for sibling in list(self._siblings.values()):
-            for progress in list(sibling.logs.values()):
-                self._pump(sibling, progress, now)
+        for follower in list(self._followers.values()):
+            for progress in list(follower.logs.values()):
+                self._pump(follower, progress, now)
 
     def _copy_is_longer(self, name: LogName, info: PeerInfo, end: int, now: float) -> None:
         """Events of ours are there that our disk does not know: this log must not be written to any more."""
@@ -242,47 +243,47 @@ class Leader:
             return
         wanted = self._wanted(now)
         for info in wanted:
-            if info.identifier not in self._siblings:
-                sibling = self._siblings[info.identifier] = _Sibling(info)
+            if info.identifier not in self._followers:
+                follower = self._followers[info.identifier] = _Follower(info)
                 for held in self._log.own_logs():
-                    self._offer(sibling, held, now)
+                    self._offer(follower, held, now)
         names = {info.identifier for info in wanted}
-        if names and all(self._is_even(self._siblings[name]) for name in sorted(names)):
-            for name in [name for name in self._siblings if name not in names]:
+        if names and all(self._is_even(self._followers[name]) for name in sorted(names)):
+            for name in [name for name in self._followers if name not in names]:
                 self._let_go(name)
 
     def _let_go(self, identifier: int) -> None:
         """It has our copies no more, or perhaps not: what it has does not count."""
-        sibling = self._siblings.pop(identifier, None)
-        for progress in () if sibling is None else sibling.logs.values():
+        follower = self._followers.pop(identifier, None)
+        for progress in () if follower is None else follower.logs.values():
             progress.held.confirmed.pop(identifier, None)
 
-    def _is_even(self, sibling: _Sibling) -> bool:
+    def _is_even(self, follower: _Follower) -> bool:
         """Whether it has all that we have."""
         held = self._log.own_logs()
-        logs, me = sibling.logs, sibling.info.identifier
+        logs, me = follower.logs, follower.info.identifier
         return all(one.name in logs and (logs[one.name].closed or one.confirmed[me] >= one.next) for one in held)
 
-    # --- to a sibling ------------------------------------------------------------------------------------------------
+    # --- to a follower -----------------------------------------------------------------------------------------------
 
-    def _offer(self, sibling: _Sibling, held: HeldLog, now: float) -> None:
-        progress = sibling.logs.get(held.name)
+    def _offer(self, follower: _Follower, held: HeldLog, now: float) -> None:
+        progress = follower.logs.get(held.name)
         if progress is None:
-            progress = sibling.logs[held.name] = _Progress(held)
-            held.confirmed[sibling.info.identifier] = 0
+            progress = follower.logs[held.name] = _Progress(held)
+            held.confirmed[follower.info.identifier] = 0
         progress.moved_at = now
-        self._cluster.tell(sibling.info, CopyOffer(*held.name, held.first, held.next), now)
+        self._cluster.tell(follower.info, CopyOffer(*held.name, held.first, held.next), now)
         self._is_due(now + COPY_RETRY_SECONDS)
 
     def landed(self, rows: Iterable[Landed], now: float) -> None:
-        """Our disk has these rows of our logs: siblings that have all before a row get it at once."""
+        """Our disk has these rows of our logs: followers that have all before a row get it at once."""
         for held, first, end, row in rows:
-            for sibling in self._siblings.values():
-                progress = sibling.logs.get(held.name)
+            for follower in self._followers.values():
+                progress = follower.logs.get(held.name)
                 if progress is None:
-                    self._offer(sibling, held, now)
-                elif progress.sent == first and self._may_go_on(progress) and self._has_room(sibling):
-                    self._send(sibling, progress, row, end, now)
+                    self._offer(follower, held, now)
+                elif progress.sent == first and self._may_go_on(progress) and self._has_room(follower):
+                    self._send(follower, progress, row, end, now)
                 else:
                     self._is_due(now + COPY_RETRY_SECONDS)
 
@@ -290,65 +291,65 @@ class Leader:
         held_up = progress.closed or progress.reading or progress.held.doubted
         return progress.known and self._log.recovered and not held_up
 
-    def _has_room(self, sibling: _Sibling) -> bool:
-        window = 1 if sibling.info.identifier in self._full else self._log.limits.copy_window_bytes
-        return sibling.under_way_bytes < window and not sibling.info.session.paused
+    def _has_room(self, follower: _Follower) -> bool:
+        window = 1 if follower.info.identifier in self._full else self._log.limits.copy_window_bytes
+        return follower.under_way_bytes < window and not follower.info.session.paused
 
-    def _send(self, sibling: _Sibling, progress: _Progress, row: bytes, end: int, now: float) -> None:
+    def _send(self, follower: _Follower, progress: _Progress, row: bytes, end: int, now: float) -> None:
         name = progress.held.name
-        self._cluster.peers.tell(sibling.info.address, Copy(name.broker, name.epoch, name.kind, name.stream, row), now)
+        self._cluster.peers.tell(follower.info.address, Copy(name.broker, name.epoch, name.kind, name.stream, row), now)
         self.rows_copied += 1
         progress.sent = end
-        self._ever_sent[sibling.info.identifier, name] = self._log.elsewhere[sibling.info.identifier, name] = end
+        self._ever_sent[follower.info.identifier, name] = self._log.elsewhere[follower.info.identifier, name] = end
         if not progress.under_way:
             progress.moved_at = now
         progress.under_way.append((end, len(row)))
-        sibling.under_way_bytes += len(row)
+        follower.under_way_bytes += len(row)
         self._is_due(now + COPY_RETRY_SECONDS)
 
-    def _pump(self, sibling: _Sibling, progress: _Progress, now: float) -> None:
+    def _pump(self, follower: _Follower, progress: _Progress, now: float) -> None:
         """Send on what our disk has and it has not."""
         held = progress.held
         if progress.sent >= held.next or not self._may_go_on(progress):
             return
-        if not self._has_room(sibling):
+        if not self._has_room(follower):
             self._is_due(now + COPY_RETRY_SECONDS)
             return
         progress.reading = True
 
         def came(read: RowsRead, now: float) -> None:
             progress.reading = False
-            if self._siblings.get(sibling.info.identifier) is not sibling or not self._may_go_on(progress):
+            if self._followers.get(follower.info.identifier) is not follower or not self._may_go_on(progress):
                 return
             if read.damage:
                 self._cannot_copy(held, read.damage, now)
                 return
             for data in read.rows:
                 row = decode_row(data)
-                if row.first == progress.sent and self._has_room(sibling):
-                    self._send(sibling, progress, data, row.first + row.count, now)
+                if row.first == progress.sent and self._has_room(follower):
+                    self._send(follower, progress, data, row.first + row.count, now)
             if read.rows:
-                self._pump(sibling, progress, now)
+                self._pump(follower, progress, now)
 
         self._log.read_rows(held.name, progress.sent, self._log.limits.copy_chunk_bytes, came)
 
     def _cannot_copy(self, held: HeldLog, damage: str, now: float) -> None:
-        """Our own disk cannot give what it should have: siblings get no more of this log, so another one begins."""
+        """Our own disk cannot give what it should have: followers get no more of this log, so another one begins."""
         facts = {"log": held.name.partition, "stream": held.name.stream, "damage": damage}
         self._effects.append(Note("log cannot be copied", facts, alarming=True))
-        for sibling in self._siblings.values():
-            progress = sibling.logs.get(held.name)
+        for follower in self._followers.values():
+            progress = follower.logs.get(held.name)
             if progress is not None:
                 progress.closed = True
         if held.name.epoch == self._log.epoch:
             self._log.begin_epoch(max(self._log.epoch + 1, self._producers.clock.us(now) // 1_000_000))
 
     def _from(self, info: PeerInfo, place: CopyPlace, now: float) -> None:
-        """A sibling says from where to go on."""
+        """A follower says from where to go on."""
         name, end = place.name, place.end
-        sibling, held = self._siblings.get(info.identifier), self._log.logs.get(name)
-        progress = None if sibling is None else sibling.logs.get(name)
-        if sibling is None or held is None or progress is None:
+        follower, held = self._followers.get(info.identifier), self._log.logs.get(name)
+        progress = None if follower is None else follower.logs.get(name)
+        if follower is None or held is None or progress is None:
             return
         if end > max(held.opened, self._ever_sent.get((info.identifier, name), 0)):
             self._copy_is_longer(name, info, end, now)
@@ -357,44 +358,44 @@ class Leader:
             progress.closed, end = True, held.next
         progress.known = True
         progress.sent = held.confirmed[info.identifier] = end
-        sibling.under_way_bytes -= sum(size for _, size in progress.under_way)
+        follower.under_way_bytes -= sum(size for _, size in progress.under_way)
         progress.under_way.clear()
         progress.moved_at = now
         self._log.settle(held, now)
-        self._pump(sibling, progress, now)
+        self._pump(follower, progress, now)
 
     def _contested(self, info: PeerInfo, place: RowContested, now: float) -> None:
-        """A sibling does not take a row, for it is in another log."""
+        """A follower does not take a row, for it is in another log."""
         self._log.elsewhere[info.identifier, place.name] = place.end
         self._from(info, place, now)
         if self._vouch_at == float("inf"):
             self._reconciler.settle(self._settled, now)
 
     def _cannot(self, info: PeerInfo, place: CannotCopy, now: float) -> None:
-        """A sibling's disk has no room: another broker is to have the copies, as far as there is one."""
-        if Safeguard.OTHER_SIBLING not in self._cluster.safeguards:
+        """A follower's disk has no room: another broker is to have the copies, as far as there is one."""
+        if Safeguard.OTHER_FOLLOWER not in self._cluster.safeguards:
             self._from(info, place, now)
             return
-        sibling, known = self._siblings.get(info.identifier), self._full.get(info.identifier)
+        follower, known = self._followers.get(info.identifier), self._full.get(info.identifier)
         if known is None:
             self._effects.append(Note("no room for copies", {"broker": info.name}, alarming=True))
         if not self._is_full(info, now):  # else it is the same word, for another log
             pause = COPY_FULL_SECONDS_MIN if known is None else min(COPY_FULL_SECONDS_MAX, 2 * known.pause)
             self._full[info.identifier] = _Full(now + pause, pause)
-        for progress in () if sibling is None else sibling.logs.values():
+        for progress in () if follower is None else follower.logs.values():
             progress.known = False  # what is on its way is not taken: it is offered again when it is time
             progress.under_way.clear()
-        if sibling is not None:
-            sibling.under_way_bytes = 0
+        if follower is not None:
+            follower.under_way_bytes = 0
         self._is_due(self._full[info.identifier].until)
         self._retarget(now)
 
     def _copied(self, info: PeerInfo, place: Copied, now: float) -> None:
-        """A sibling's disk has more of a log of ours."""
+        """A follower's disk has more of a log of ours."""
         name, end = place.name, place.end
-        sibling = self._siblings.get(info.identifier)
-        progress = None if sibling is None else sibling.logs.get(name)
-        if sibling is None or progress is None or not progress.known:
+        follower = self._followers.get(info.identifier)
+        progress = None if follower is None else follower.logs.get(name)
+        if follower is None or progress is None or not progress.known:
             return
         if end > progress.sent:
             raise ProtocolViolation(f"Copied: {end} is more than the {progress.sent} that were sent")
@@ -403,12 +404,12 @@ class Leader:
             self._effects.append(Note("room for copies again", {"broker": info.name}))
         progress.held.confirmed[info.identifier] = max(confirmed, end)
         while progress.under_way and progress.under_way[0][0] <= end:
-            sibling.under_way_bytes -= progress.under_way.popleft()[1]
+            follower.under_way_bytes -= progress.under_way.popleft()[1]
         progress.moved_at = now
         self._log.settle(progress.held, now)
-        if len(self._siblings) > self._others:
+        if len(self._followers) > self._others:
             self._retarget(now)
-        self._pump(sibling, progress, now)
+        self._pump(follower, progress, now)
 
     # --- time --------------------------------------------------------------------------------------------------------
 
@@ -423,41 +424,41 @@ class Leader:
             self._go_on(now)
         if self._full:
             self._retarget(now)
-        for sibling in list(self._siblings.values()):
-            full = self._full.get(sibling.info.identifier)
+        for follower in list(self._followers.values()):
+            full = self._full.get(follower.info.identifier)
             if full is not None and now < full.until:
                 self._is_due(full.until)
                 continue
-            for progress in list(sibling.logs.values()):
-                self._look_after(sibling, progress, now)
+            for progress in list(follower.logs.values()):
+                self._look_after(follower, progress, now)
         for full in self._full.values():
             if now < full.until:
                 self._is_due(full.until)
 
-    def _look_after(self, sibling: _Sibling, progress: _Progress, now: float) -> None:
+    def _look_after(self, follower: _Follower, progress: _Progress, now: float) -> None:
         if progress.closed:
             return
         if not progress.known:
             if progress.moved_at + COPY_RETRY_SECONDS <= now:
-                self._offer(sibling, progress.held, now)
+                self._offer(follower, progress.held, now)
         elif progress.under_way and progress.moved_at + COPY_STUCK_SECONDS <= now:
             progress.known = False
-            self._offer(sibling, progress.held, now)
+            self._offer(follower, progress.held, now)
         else:
-            self._pump(sibling, progress, now)
-        confirmed = progress.held.confirmed[sibling.info.identifier]
+            self._pump(follower, progress, now)
+        confirmed = progress.held.confirmed[follower.info.identifier]
         if not progress.known or progress.under_way or confirmed < progress.held.next:
             self._is_due(now + COPY_RETRY_SECONDS)
 
     def validate(self) -> None:
-        """Bytes under way and confirmed ends add up, and every sibling has a link."""
-        for identifier, sibling in self._siblings.items():
-            assert sibling.info.identifier == identifier and sibling.info.link is not None
-            sizes = [size for one in sibling.logs.values() for _, size in one.under_way]
-            assert sibling.under_way_bytes == sum(sizes)
-            for name, progress in sibling.logs.items():
+        """Bytes under way and confirmed ends add up, and every follower has a link."""
+        for identifier, follower in self._followers.items():
+            assert follower.info.identifier == identifier and follower.info.link is not None
+            sizes = [size for one in follower.logs.values() for _, size in one.under_way]
+            assert follower.under_way_bytes == sum(sizes)
+            for name, progress in follower.logs.items():
                 assert progress.held is self._log.logs[name] and progress.held.own
                 assert progress.held.confirmed[identifier] <= progress.sent <= progress.held.next
         for held in self._log.own_logs():
-            assert all(held.name in self._siblings[one].logs for one in held.confirmed)
+            assert all(held.name in self._followers[one].logs for one in held.confirmed)
         assert self._log.needed == (0 if self._cluster.address_book.nobody() else self._others)

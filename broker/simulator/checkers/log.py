@@ -292,7 +292,7 @@ class PositionsStand(LogChecker):
 class ComesBackWhole(LogChecker):
     """S1: what a disk had said it has is there when its broker comes back.
 
-    A disk that was harmed in a way that nobody can see (a backup put back) is found out by its siblings, and its log
+    A disk that was harmed in a way that nobody can see (a backup put back) is found out by its followers, and its log
     goes on under another epoch; nothing that was acknowledged is gone while one disk at a time is harmed.
     """
 

@@ -217,7 +217,7 @@ class LogNemesis(Nemesis):
             self._world.after(self.random.uniform(1.0, 4.0) * _BACKUP_SECONDS, lambda: self._back_up(server))
 
     def _harm(self) -> bool:
-        """Once, and only when nobody is in trouble: who comes back with an old disk is told so by its siblings."""
+        """Once, and only when nobody is in trouble: who comes back with an old disk is told so by its followers."""
         random, nodes = self.random, self._world.nodes()
         early = self._world.now < self._began + _HARMLESS_SECONDS
         if len(self._world.servers) < 2 or self._harmed or early or not all(node.log.recovered for node in nodes):

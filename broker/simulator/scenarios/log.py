@@ -29,7 +29,7 @@ LOG_ABLATIONS = (
     Safeguard.DEDUPE_STORED,
     Safeguard.EPOCH_CHECK,
     Safeguard.FENCES,
-    Safeguard.OTHER_SIBLING,
+    Safeguard.OTHER_FOLLOWER,
     Safeguard.RECONCILE,
     Safeguard.ROLLBACK,
     Safeguard.SAFE_BEFORE_OPEN,

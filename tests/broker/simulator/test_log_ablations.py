@@ -15,7 +15,7 @@ SEEDS: dict[str, tuple[int, str]] = {
     "heard-before-writing": (1, "Crash: AssertionError"),
     "fences": (120, "OnlyOnce"),
     "rollback": (1, "OnEnoughDisks"),
-    "other-sibling": (1, "StoredElsewhere"),
+    "other-follower": (1, "StoredElsewhere"),
     "safe-before-open": (3, "OnEnoughDisks"),
     "sync-before-ack": (1, "OnEnoughDisks"),
     "reconcile": (3, "OnlyOnce"),
@@ -39,7 +39,7 @@ def options_of(name: str) -> LogOptions:
         return LogOptions(seed, nodes=2)
     if name == "fences":
         return LogOptions(seed, nodes=3, faults=("apart", "link", "slow", "cut", "pause"))
-    if name == "other-sibling":
+    if name == "other-follower":
         return LogOptions(seed, faults=("follower",))
     if name == "heard-before-writing":
         return LogOptions(seed, faults=("brim",))

@@ -1,4 +1,4 @@
-"""Copies of logs: who has what when PUBACK goes out, catching up, who takes a sibling's place, and longer copies."""
+"""Copies of logs: who has what when PUBACK goes out, catching up, who takes a follower's place, and longer copies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def codes(messages: list[Any]) -> list[int]:
     return [message.code for message in messages if isinstance(message, Error)]
 
 
-def siblings(cluster: LogCluster, owner: str) -> list[str]:
+def followers(cluster: LogCluster, owner: str) -> list[str]:
     return [name for name in cluster.holders(owner) if name != owner]
 
 
@@ -30,9 +30,9 @@ def test_puback_waits_for_a_second_disk() -> None:
     assert cluster.acknowledged(client) == 0, "one disk is not enough"
     cluster.run(0.02)
     assert cluster.acknowledged(client) == 1
-    (sibling,) = siblings(cluster, "b0")
+    (follower,) = followers(cluster, "b0")
     assert (
-        cluster.disks[sibling].logs[cluster.name("b0")].rows[0].row
+        cluster.disks[follower].logs[cluster.name("b0")].rows[0].row
         == cluster.disks["b0"].logs[cluster.name("b0")].rows[0].row
     ), "byte for byte"
 
@@ -76,24 +76,24 @@ def test_one_that_had_company_refuses_when_there_is_none() -> None:
     assert cluster.acknowledged(client) == 3, "who asks for no disk goes on"
 
 
-def test_another_broker_takes_the_place_of_a_sibling_that_is_gone_and_catches_up_first() -> None:
+def test_another_broker_takes_the_place_of_a_follower_that_is_gone_and_catches_up_first() -> None:
     cluster = LogCluster(3)
     client = cluster.connect("b0")
     for number in range(20):
         cluster.store(client, str(number), "x")
     cluster.run(0.5)
-    (sibling,) = siblings(cluster, "b0")
-    cluster.kill(sibling)
+    (follower,) = followers(cluster, "b0")
+    cluster.kill(follower)
     cluster.store(client, "last")
     cluster.run(4.0)
     assert codes(client.got) == []
     assert cluster.acknowledged(client) == 21
-    (other,) = [name for name in siblings(cluster, "b0") if name != sibling]
+    (other,) = [name for name in followers(cluster, "b0") if name != follower]
     assert cluster.rows(other, "b0") == cluster.rows("b0", "b0")
-    assert len(cluster.rows(sibling, "b0")) == 20
+    assert len(cluster.rows(follower, "b0")) == 20
 
 
-def test_a_sibling_that_was_away_goes_on_where_its_copy_ends() -> None:
+def test_a_follower_that_was_away_goes_on_where_its_copy_ends() -> None:
     cluster = LogCluster(2)
     client = cluster.connect("b0")
     cluster.store(client, "a")
@@ -134,7 +134,7 @@ def test_a_copy_skips_what_its_owner_has_no_more() -> None:
     assert cluster.acknowledged(client) == 5
 
 
-def test_a_sibling_whose_disk_is_full_is_asked_again_until_it_is_not() -> None:
+def test_a_follower_whose_disk_is_full_is_asked_again_until_it_is_not() -> None:
     cluster = LogCluster(2)
     client = cluster.connect("b0")
     cluster.full["b1"] = None
@@ -148,7 +148,7 @@ def test_a_sibling_whose_disk_is_full_is_asked_again_until_it_is_not() -> None:
     assert cluster.rows("b1", "b0") == cluster.rows("b0", "b0")
 
 
-def test_only_a_window_is_on_its_way_to_a_slow_sibling_and_the_rest_is_read_from_disk() -> None:
+def test_only_a_window_is_on_its_way_to_a_slow_follower_and_the_rest_is_read_from_disk() -> None:
     cluster = LogCluster(2, limits=Limits(copy_window_bytes=2_000, copy_chunk_bytes=1_000))
     client = cluster.connect("b0")
     cluster.slow["b1"] = None
@@ -166,7 +166,7 @@ def test_only_a_window_is_on_its_way_to_a_slow_sibling_and_the_rest_is_read_from
     assert cluster.node("b0").leader.behind() == 0
 
 
-def test_a_sibling_that_says_nothing_is_asked_anew_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_follower_that_says_nothing_is_asked_anew_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = LogCluster(2)
     client = cluster.connect("b0")
     cluster.store(client, "a")
@@ -187,9 +187,9 @@ def test_a_copy_is_read_like_the_log_itself_when_its_owner_is_gone() -> None:
     client = cluster.connect("b0")
     cluster.store(client, "a", "b")
     cluster.run(0.1)
-    (sibling,) = siblings(cluster, "b0")
+    (follower,) = followers(cluster, "b0")
     cluster.kill("b0")
-    reader = cluster.connect(sibling)
+    reader = cluster.connect(follower)
     (listed,) = cluster.ask(reader, "logs", kind="events")
     assert (listed["broker"], listed["own"], listed["next"]) == ("b0", False, 2)
     reader.take()
@@ -208,7 +208,7 @@ def restarted(cluster: LogCluster, name: str, **config: Any) -> None:
     cluster.start(name, list(cluster.hosts)[:1], life=2, **config)
 
 
-def test_a_broker_that_comes_back_writes_on_as_soon_as_a_sibling_vouches() -> None:
+def test_a_broker_that_comes_back_writes_on_as_soon_as_a_follower_vouches() -> None:
     cluster = LogCluster(2)
     client = cluster.connect("b0")
     cluster.store(client, "a")
@@ -335,31 +335,31 @@ def test_what_damage_keeps_from_being_copied_ends_the_epoch() -> None:
     assert cluster.acknowledged(client) == 4
 
 
-def test_the_next_broker_takes_the_place_of_a_sibling_whose_disk_is_full() -> None:
+def test_the_next_broker_takes_the_place_of_a_follower_whose_disk_is_full() -> None:
     cluster = LogCluster(3)
     client = cluster.connect("b0")
     for number in range(20):
         cluster.store(client, str(number), "x")
     cluster.run(0.5)
-    (sibling,) = siblings(cluster, "b0")
-    cluster.full[sibling] = None
+    (follower,) = followers(cluster, "b0")
+    cluster.full[follower] = None
     cluster.store(client, "more")
     cluster.run(0.2)
     assert cluster.acknowledged(client) == 21 and codes(client.got) == []
-    (other,) = [name for name in siblings(cluster, "b0") if name != sibling]
+    (other,) = [name for name in followers(cluster, "b0") if name != follower]
     assert cluster.rows(other, "b0") == cluster.rows("b0", "b0")
     for number in range(40):  # it is tried again and again, a row at a time, and nobody waits for that
         cluster.store(client, f"again {number}")
         cluster.run(0.5)
         assert cluster.acknowledged(client) == 22 + number
-    assert codes(client.got) == [] and len(cluster.rows(sibling, "b0")) == 20
+    assert codes(client.got) == [] and len(cluster.rows(follower, "b0")) == 20
     cluster.full.clear()
     cluster.run(COPY_FULL_SECONDS_MAX + 1.0)
-    assert cluster.rows(sibling, "b0") == cluster.rows("b0", "b0"), "it has room again, and all that it missed"
-    assert [info.name for info in cluster.node("b0").leader._wanted(cluster.now)] == [sibling]
+    assert cluster.rows(follower, "b0") == cluster.rows("b0", "b0"), "it has room again, and all that it missed"
+    assert [info.name for info in cluster.node("b0").leader._wanted(cluster.now)] == [follower]
 
 
-def test_a_sibling_whose_disk_is_full_is_tried_again_where_there_is_no_other() -> None:
+def test_a_follower_whose_disk_is_full_is_tried_again_where_there_is_no_other() -> None:
     cluster = LogCluster(2)
     client = cluster.connect("b0")
     cluster.store(client, "a")
@@ -378,7 +378,7 @@ def test_a_sibling_whose_disk_is_full_is_tried_again_where_there_is_no_other() -
     assert codes(client.got) == []
 
 
-def test_what_is_sent_to_a_sibling_that_was_full_is_one_row_until_it_is_stored() -> None:
+def test_what_is_sent_to_a_follower_that_was_full_is_one_row_until_it_is_stored() -> None:
     cluster = LogCluster(2)
     client = cluster.connect("b0")
     cluster.store(client, "a")

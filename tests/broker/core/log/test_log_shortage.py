@@ -46,7 +46,7 @@ def test_not_more_are_named_than_can_be_read() -> None:
     assert words(cluster, "b0", 2) == "stored means on 2 disks; h:0, h:1, h:2, h:3 and 5 more cannot be reached"
 
 
-def test_whoever_opens_a_producer_without_siblings_hears_it_at_once() -> None:
+def test_whoever_opens_a_producer_without_followers_hears_it_at_once() -> None:
     cluster = LogCluster(3)
     client = cluster.connect("b0")
     cluster.kill("b1")

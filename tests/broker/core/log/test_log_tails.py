@@ -133,18 +133,18 @@ def test_what_is_told_in_several_pieces_is_taken_back_too() -> None:
 def test_the_first_link_that_is_back_is_not_the_only_one_that_is_asked() -> None:
     cluster, _ = torn(4)
     moved(cluster)
-    (sibling,) = [name for name in cluster.holders("b1") if name != "b1"]
-    (ignorant,) = {"b1", "b2", "b3"} - {"b1", sibling}
+    (follower,) = [name for name in cluster.holders("b1") if name != "b1"]
+    (ignorant,) = {"b1", "b2", "b3"} - {"b1", follower}
     cluster.kill("b1")
     cluster.release()
-    cluster.hold("b0", sibling)
+    cluster.hold("b0", follower)
     cluster.until(lambda: cluster.linked("b0", ignorant))
     cluster.run(1.0)
     assert cluster.holders("b0", 1) == ["b0"]
     cluster.release()
     cluster.run(VOUCH_SECONDS_MAX + 3.0)
     assert numbers(cluster, "b0", "b0") == [("p", 0)]
-    assert [number for _, number in numbers(cluster, sibling, "b1")] == [1, 3]
+    assert [number for _, number in numbers(cluster, follower, "b1")] == [1, 3]
 
 
 def test_a_backup_from_before_they_met_does_not_bring_back_what_went_on_under_a_new_epoch() -> None:

@@ -238,9 +238,9 @@ def test_copies_that_wait_for_a_slow_disk_are_waited_for() -> None:
     first, _ = opened(cluster, "b0")
     first.send(stamped(1, 0))
     cluster.run(0.1)
-    (sibling,) = [name for name in cluster.holders("b0") if name != "b0"]
-    (other,) = {"b0", "b1", "b2"} - {"b0", sibling}
-    cluster.slow[sibling] = None
+    (follower,) = [name for name in cluster.holders("b0") if name != "b0"]
+    (other,) = {"b0", "b1", "b2"} - {"b0", follower}
+    cluster.slow[follower] = None
     first.send(stamped(2, 1))
     cluster.run(0.1)
     cluster.kill("b0")
@@ -249,7 +249,7 @@ def test_copies_that_wait_for_a_slow_disk_are_waited_for() -> None:
     cluster.run(0.5)
     assert second.got == []
     cluster.slow.clear()
-    cluster.answer(sibling)
+    cluster.answer(follower)
     cluster.run(0.5)
     assert [answer.value["next"] for answer in second.got] == [2]  # type: ignore[attr-defined]
 
