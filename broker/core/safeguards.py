@@ -14,6 +14,52 @@ __all__ = ["SAFEGUARDS", "Safeguard"]
 class Safeguard(StrEnum):
     """What is wrong without it is said below each."""
 
+    # --- clients and their sessions ---
+
+    DEDUPE = "dedupe"
+    """A batch that is sent again counts again."""
+    SECOND_ANSWER = "second-answer"
+    """A batch that is sent again is recognised, and not answered."""
+    DERIVE = "derive"
+    """A match column that the publisher did not send counts as absent."""
+    GRACE = "grace"
+    """A session ends with its connection."""
+    WITHDRAW = "withdraw"
+    """What waits for a subscription is sent even after its end."""
+    CREDIT = "credit"
+    """Deliveries flow, whatever the subscriber allowed."""
+    PAUSE = "pause"
+    """What comes while a connection takes nothing is thrown away, and nobody counts it."""
+    ORDER = "order"
+    """Of what waits, the newest goes first."""
+    BOUND = "bound"
+    """Outboxes grow without end."""
+    OUTBOX = "outbox"
+    """What waits is lost with the connection, and nobody counts it."""
+    GAP = "gap"
+    """What was dropped is not announced."""
+    SECOND_GAP = "second-gap"
+    """A GAP is said once, whether it came in or not."""
+    IN_FLIGHT = "in-flight"
+    """What was on a connection that broke counts as received."""
+
+    # --- the ring ---
+
+    RING_BUSY = "ring-busy"
+    """A member answers questions in the middle of a step, while its pointers are undefined."""
+    RING_NOTIFY = "ring-notify"
+    """When a new successor proves dead, the old one is not notified, and keeps its dead predecessor."""
+    RING_ONE_SUCCESSOR = "ring-one-successor"
+    """A newcomer learns one successor instead of a list, and makes the rest up."""
+    RING_PADDING = "ring-padding"
+    """A list that lost its head stays short until the next stabilization: no promise breaks by it alone."""
+    RING_REPEAT_LAST = "ring-repeat-last"
+    """A list that lost its head is filled up with its last entry again, not with an artificial member."""
+    RING_ROUND = "ring-round"
+    """A list that reaches round to its owner counts as a list, with fewer members than it needs."""
+    RING_UNCHECKED = "ring-unchecked"
+    """A new successor is adopted on hearsay, before it has answered."""
+
     # --- the store of subscriptions ---
 
     LEASES = "leases"

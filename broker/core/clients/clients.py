@@ -52,6 +52,7 @@ from ..limits import (
 )
 from ..log import LogReading
 from ..placement import Registry
+from ..safeguards import Safeguard
 from .audit import AuditLog
 from .publishers import Publishers
 
@@ -102,7 +103,8 @@ class Clients:
     def hello(self, link: int, address: str, hello: Hello, now: float) -> ClientSession | None:
         """Open a session or go on with one; None when the client was turned away."""
         subscribers = self._subscribers
-        session = subscribers.by_key.get(hello.session) if hello.session else None
+        goes_on = bool(hello.session) and Safeguard.GRACE in self._config.safeguards
+        session = subscribers.by_key.get(hello.session) if goes_on else None
         resumed = session is not None
         if self.draining:
             self._reject(link, ErrorCode.SHUTTING_DOWN, "the broker is shutting down")

@@ -30,6 +30,7 @@ from ..forwarding import Forwarding
 from ..limits import ERROR_TEXT_LENGTH_MAX, PUBLISHED_STREAMS_MAX, REMEMBERED_TEXT_LENGTH_MAX, Limits
 from ..log import HeldLog, Log, Producers
 from ..log_state import ProducerState
+from ..safeguards import Safeguard
 
 __all__ = ["Publishers", "answered_by"]
 
@@ -53,6 +54,8 @@ class Publishers:
         limits: Limits,
     ) -> None:
         self._limits = limits
+        self._safeguards = cluster.safeguards
+        self._derives = Safeguard.DERIVE in cluster.safeguards
         self._origin = origin
         self._effects = effects
         self._streams = streams
@@ -74,11 +77,13 @@ class Publishers:
     def publish(self, session: ClientSession, message: Publish, now: float) -> None:
         """A client says PUBLISH. Raises ProtocolViolation when its numbers have a hole."""
         batch, sequence = message.batch, message.sequence
+        if not self._derives:
+            batch.complete = True
         if message.mode != Mode.FIRE:
-            if sequence <= session.accepted:
+            if sequence <= session.accepted and Safeguard.DEDUPE in self._safeguards:
                 self._again(session, message)
                 return
-            if sequence != session.accepted + 1:
+            if sequence > session.accepted + 1:
                 text = f"PUBLISH {sequence} came after {session.accepted}: sequences have no holes"
                 raise ProtocolViolation(text, ErrorCode.SEQUENCE_GAP)
             session.accepted = sequence
@@ -159,6 +164,8 @@ class Publishers:
         """This sequence was taken before: the client that sends it again waits for its answer."""
         sequence = message.sequence
         self.duplicates += message.batch.count
+        if Safeguard.SECOND_ANSWER not in self._safeguards:
+            return
         for one in [one for one in session.unheard if one <= sequence]:  # it sends what has no answer, in order
             del session.unheard[one]
         if sequence in session.unstored:

@@ -20,7 +20,7 @@ can answer for the key at this moment. The answer holds as long as `epoch` stays
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeAlias
 
@@ -122,7 +122,8 @@ class Cluster:
         seeds = [*self.config.seeds, *(one for one in self.address_book.contacts if one not in self.config.seeds)]
         self.serving.begin(now)
         self.peers.show_founder(self.serving.founder())
-        self.chord = Chord(me, seeds, self.config.chord, self.random, now)
+        chord = replace(self.config.chord, safeguards=self.safeguards)
+        self.chord = Chord(me, seeds, chord, self.random, now)
         self.timers.at("ring", self.chord.next_deadline())
         self.timers.at("roster", now)
         self._refresh(now)

@@ -40,6 +40,7 @@ from headgate.protocol.messages import Credit, Deliver, Error, Gap, Goodbye, Sub
 
 from ..config import NodeConfig
 from ..effects import Close, Effect, Note, Send
+from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 
 __all__ = [
@@ -254,6 +255,10 @@ class Subscribers:
     def __init__(self, config: NodeConfig, effects: list[Effect], timers: Timers) -> None:
         self._config = config
         self._limits = config.limits
+        self._safeguards = config.safeguards
+        self._is_credited = Safeguard.CREDIT in config.safeguards
+        self._keeps_when_paused = Safeguard.PAUSE in config.safeguards
+        self._is_ordered = Safeguard.ORDER in config.safeguards
         self._effects = effects
         self._timers = timers
         self.by_key: dict[bytes, ClientSession] = {}
@@ -288,8 +293,10 @@ class Subscribers:
             rest = self._divert(session, message)
             if rest is not None:
                 self._send(session, link, rest)
-        else:
+        elif self._is_credited or link is None or session.paused:
             self._push(session, message)
+        else:
+            self._send(session, link, message)
         if session.outbox_bytes > self._config.outbox_bytes or self.outbox_bytes > self._config.outbox_bytes_total:
             self._relieve(session)
 
@@ -357,6 +364,8 @@ class Subscribers:
         """The session lost its link and waits for its client to come back."""
         if session.link is not None:
             self.by_link.pop(session.link, None)
+        while session.outbox and Safeguard.OUTBOX not in self._safeguards:
+            self._pop(session)
         session.link = None
         session.expires = now + self._config.grace_seconds
         self.stop_draining(session)
@@ -374,6 +383,11 @@ class Subscribers:
 
     def lost_in_flight(self, session: ClientSession, received: int) -> None:
         """The client came back and has so many deliveries; what else was sent is gone."""
+        if Safeguard.IN_FLIGHT not in self._safeguards:
+            session.sent = session.received = received
+            return
+        if Safeguard.SECOND_GAP not in self._safeguards:
+            session.announced.clear()
         if self.watch is not None:
             self.watch.lost(session, received)
         lost = session.sent - received
@@ -431,6 +445,8 @@ class Subscribers:
 
         Not here: an outbox is long, and a client may end sixteen thousand subscriptions in one breath.
         """
+        if Safeguard.WITHDRAW not in self._safeguards:
+            return
         session.gaps.pop(number, None)
         session.announced.pop(number, None)
         held = session.held.pop(number, None)
@@ -475,6 +491,8 @@ class Subscribers:
 
     def _relieve(self, session: ClientSession) -> None:
         """The outbox is over a bound: drop the oldest, or the session."""
+        if Safeguard.BOUND not in self._safeguards:
+            return
         if self._config.slow_consumer == "disconnect" and session.key in self.by_key:  # brokers are not sent away
             self._effects.append(Note("slow consumer disconnected", {"session": session.name}, alarming=True))
             self.discard(session, "slow")
@@ -589,6 +607,8 @@ class Subscribers:
                     session.subscriptions[number].dropped += count
                 elif session.key not in self.by_key:  # another broker's: one that is counted rests on lists, not here
                     session.gaps[number] = session.gaps.get(number, 0) + count
+        if Safeguard.GAP not in self._safeguards:
+            session.gaps.clear()
 
     def announce(self, session: ClientSession, reason: str = _SLOW) -> None:
         """Say what was dropped since it was last said."""
@@ -601,9 +621,14 @@ class Subscribers:
             session.gaps.clear()
 
     def _push(self, session: ClientSession, message: Deliver) -> None:
+        if session.paused and not self._keeps_when_paused:
+            return
         size = size_of(message.portion)
         session.pushed += 1
-        session.outbox.append(message)
+        if self._is_ordered:
+            session.outbox.append(message)
+        else:
+            session.outbox.appendleft(message)
         session.outbox_bytes += size
         session.outbox_events += message.portion.count
         self.outbox_bytes += size

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from ..safeguards import SAFEGUARDS, Safeguard
 
 __all__ = ["CONTACTS_MAX", "FENCED_MAX", "MESH_MAX", "WALK_HOPS_MAX", "WALK_MEMORY_HOPS", "ChordConfig"]
 
@@ -54,6 +56,9 @@ class ChordConfig:
 
     probe_seconds: float = 5.0
     """How often a member asks a seed whether there is another ring."""
+
+    safeguards: frozenset[Safeguard] = field(default=SAFEGUARDS, repr=False)  # a set is written in no order
+    """All of them, but in a simulation that shows what one is for."""
 
     def __post_init__(self) -> None:
         if self.list_length < 2:

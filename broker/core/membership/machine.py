@@ -92,8 +92,6 @@ class Chord:
         self.joining: Joining | None = None
         self.healing: Healing | None = None
         self.hints: tuple[Member, ...] = ()
-        self._make_ring: Callable[[Identity, Member, SuccessorList, float], Ring] = Ring
-        self._begin_joining: Callable[[Identity, str, float], Joining] = Joining
         self._told: Owning | None = None
         self.has_left = False
         """Said farewell: to the others it is dead."""
@@ -314,7 +312,7 @@ class Chord:
     def _ringed(self, mesh: Mesh, letter: Letter, body: Ringed, now: float) -> None:
         mesh.heard_of_ring_at = now
         if self.joining is None and not mesh.promised:
-            self.joining = self._begin_joining(self.identity, letter.sender.address, now)
+            self.joining = Joining(self.identity, letter.sender.address, now)
 
     def _for_joining(self, mesh: Mesh, letter: Letter, body: Any, now: float) -> None:
         if self.joining is not None:
@@ -356,7 +354,7 @@ class Chord:
 
     def _enter(self, predecessor: Member, successors: SuccessorList, now: float) -> None:
         self.mesh = self.joining = None
-        self.ring = ring = self._make_ring(self.identity, predecessor, successors, now)
+        self.ring = ring = Ring(self.identity, predecessor, successors, now)
         self.healing = Healing(self.identity, lambda: ring.successors, now)
         self.identity.effects.append(Note("joined a ring", {"broker": self.me.address, "after": predecessor.address}))
 
@@ -377,7 +375,7 @@ class Chord:
             if contact is None:
                 self.identity.tell_address(member.address, Greet(()))
         if contact is not None:
-            self.joining = self._begin_joining(self.identity, contact, now)
+            self.joining = Joining(self.identity, contact, now)
 
     def _is_dead(self, member: Member) -> bool:
         return member.artificial or member in self.identity.fenced

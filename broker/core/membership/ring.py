@@ -28,9 +28,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..keyspace import between
+from ..safeguards import Safeguard
 from .identity import Identity
 from .lookup import Lookup
-from .members import Member, SuccessorList, adopted, without_head
+from .members import Member, SuccessorList, adopted, after, without_head
 from .messages import Busy, Fenced, Letter, Notify, Ping, Pong, Query, Seen, State
 
 __all__ = [
@@ -110,7 +111,7 @@ class Joining:
         if self._asked is None or body.number != self.number:
             return
         if self.fits(letter.sender, body.successors):
-            self.pointers = (letter.sender, self._list(letter.sender, body.successors))
+            self.pointers = (letter.sender, self._list(body.successors))
         else:
             self.failed = True
 
@@ -119,8 +120,13 @@ class Joining:
         me = self._identity.me
         return between(member, me, successors[0]) and me not in successors and member not in successors
 
-    def _list(self, member: Member, successors: SuccessorList) -> SuccessorList:
-        return successors
+    def _list(self, successors: SuccessorList) -> SuccessorList:
+        if Safeguard.RING_ONE_SUCCESSOR in self._identity.config.safeguards:
+            return successors
+        made_up = [successors[0]]
+        while len(made_up) < len(successors):
+            made_up.append(after(made_up[-1]))
+        return tuple(made_up)
 
 
 @dataclass(slots=True)
@@ -142,6 +148,8 @@ class Ring:
 
     def __init__(self, identity: Identity, predecessor: Member, successors: SuccessorList, now: float) -> None:
         self.identity = identity
+        self._safeguards = identity.config.safeguards
+        self._is_padded = Safeguard.RING_PADDING in self._safeguards
         self.predecessor = predecessor
         self.successors = successors
         self.step: Step | None = None
@@ -211,7 +219,7 @@ class Ring:
 
     def validate(self) -> None:
         """Asserts what must hold within one member."""
-        assert len(self.successors) == self.identity.config.list_length
+        assert len(self.successors) == self.identity.config.list_length or not self._is_padded
         assert self.successors[0] != self.identity.me or self.lost
         assert self.step is None or self.step.asked != self.identity.me
 
@@ -225,7 +233,7 @@ class Ring:
 
     def busy(self) -> bool:
         """Whether our pointers are undefined now."""
-        return self.step is not None
+        return self.step is not None and Safeguard.RING_BUSY in self._safeguards
 
     def _ping(self, letter: Letter, body: Ping, now: float) -> None:
         self.identity.tell(letter.sender, Pong(body.number))
@@ -289,7 +297,12 @@ class Ring:
 
     def _consider(self, candidate: Member, now: float) -> None:
         """Our head has a predecessor between us: it must answer before it is adopted."""
-        if self._is_dead(candidate):
+        if Safeguard.RING_UNCHECKED not in self._safeguards:
+            self.successors = adopted(candidate, self.successors)
+            self.steps_done += 1
+            if not candidate.artificial:
+                self._notify_head(now)
+        elif self._is_dead(candidate):
             if not candidate.artificial:
                 self.identity.tell(candidate, Fenced())
             self._candidate_is_dead(now)
@@ -298,7 +311,10 @@ class Ring:
 
     def _candidate_is_dead(self, now: float) -> None:
         """The old head must hear of us, or it keeps its dead predecessor for ever."""
-        self._notify_head(now)
+        if Safeguard.RING_NOTIFY in self._safeguards:
+            self._notify_head(now)
+        else:
+            self._settle(now)
 
     def _adopt(self, head: Member, successors: SuccessorList) -> bool:
         """Take the list of a member that answered; False when the ring turns out to be too small to be one."""
@@ -306,7 +322,7 @@ class Ring:
             around = adopted(head, successors)
             self.shrink([one for one in around[: around.index(self.identity.me)] if not self._is_dead(one)])
             return False
-        self.successors = adopted(head, successors)
+        self.successors = (head, *successors)[: self.identity.config.list_length]
         return True
 
     def shrink(self, left: Sequence[Member]) -> None:
@@ -314,18 +330,23 @@ class Ring:
         self.lost, self.left = "shrunk", tuple(left)
 
     def _reaches_round(self, head: Member, successors: SuccessorList) -> bool:
-        return self.identity.me in adopted(head, successors)
+        return self.identity.me in adopted(head, successors) and Safeguard.RING_ROUND in self._safeguards
 
     def _drop_head(self, now: float) -> None:
-        self.successors = self._without_head()
-        while self.successors[0].artificial or self._is_dead(self.successors[0]):
-            if all(entry.artificial for entry in self.successors):
-                self.lost = "orphaned"
-                return
+        for _ in self.successors:
             self.successors = self._without_head()
-        self._begin("head", self.successors[0], now)
+            if all(entry.artificial for entry in self.successors):
+                break
+            if not self._is_dead(self.successors[0]):
+                self._begin("head", self.successors[0], now)
+                return
+        self.lost = "orphaned"
 
     def _without_head(self) -> SuccessorList:
+        if not self._is_padded:
+            return self.successors[1:] or self.successors
+        if Safeguard.RING_REPEAT_LAST not in self._safeguards:
+            return (*self.successors[1:], self.successors[-1])
         return without_head(self.successors)
 
     def _notify_head(self, now: float) -> None:

@@ -69,7 +69,6 @@ class RingHost:
         member = member_of(self.address, self.incarnation, self.address)
         random = Random(f"{self.world.seed}/{self.address}/{self.incarnation}")
         self.machine = Chord(member, self.seeds, self.world.config, random, self.world.now)
-        self.world.prepare(self.machine)
         self.arm()
 
     def crash(self) -> None:
@@ -145,7 +144,6 @@ class RingWorld(World):
         """Steps of the protocol finished by anybody, and faults."""
         self.letters = 0
         self.lost_letters = 0
-        self.prepare: Callable[[Chord], None] = lambda machine: None
         self.watch: Callable[[RingHost, ChordInput, Sequence[ChordEffect]], None] = lambda host, happened, effects: None
         self.first: dict[str, None] = {}
         """The seeds, which are brought back when all heals."""

@@ -9,22 +9,20 @@
     ring       the ring of brokers alone, in several KINDS and VARIANTS of the protocol: RingOptions, RingScenario
     script     a story of a cluster as text, with its trace: Script, rewritten
 
-Each kind has its ablations, one safeguard switched off: CLUSTER_ABLATIONS and LOG_ABLATIONS by their names in the
-configuration of brokers; ABLATIONS (`ablate`) and RING_ABLATIONS (`ablate_ring`) in the parts of one machine.
+Each kind has its ablations, runs with one safeguard switched off in the configuration of brokers: BROKER_ABLATIONS,
+CLUSTER_ABLATIONS, LOG_ABLATIONS and RING_ABLATIONS.
 """
 
-from .ablations import ABLATIONS, ablate
-from .broker import BrokerOptions, BrokerScenario
+from .broker import BROKER_ABLATIONS, BrokerOptions, BrokerScenario
 from .campaign import CORES, Summary, campaign
 from .cluster import CLUSTER_ABLATIONS, ClusterOptions, ClusterScenario
 from .log import LOG_ABLATIONS, LogOptions, LogScenario
-from .ring import KINDS, VARIANTS, RingOptions, RingScenario
-from .ring_ablations import RING_ABLATIONS, ablate_ring
+from .ring import KINDS, RING_ABLATIONS, VARIANTS, RingOptions, RingScenario
 from .scenario import PROGRAM, Options, Scenario, Verdict, command_of, flags, play, within
 from .script import Script, rewritten
 
 __all__ = [
-    "ABLATIONS",
+    "BROKER_ABLATIONS",
     "CLUSTER_ABLATIONS",
     "CORES",
     "KINDS",
@@ -45,8 +43,6 @@ __all__ = [
     "Script",
     "Summary",
     "Verdict",
-    "ablate",
-    "ablate_ring",
     "campaign",
     "command_of",
     "flags",

@@ -11,11 +11,12 @@ got everything, or has heard a GAP.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from headgate.broker.core import NodeConfig
 from headgate.broker.core.inputs import Drain, WallClock
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.protocol.errors import ErrorCode
 
 from ..checkers import CHECKERS, NothingLost
@@ -23,10 +24,26 @@ from ..engine import WALL_CLOCK_OFFSET_SECONDS, Host, Network, NetworkOptions, V
 from ..faults import FAULTS, ClientFaults, ClientNemesis, kinds_of
 from ..limits import CLIENTS_MAX, QUIET_SECONDS, STEPS_MAX
 from ..workloads import Client, History, Traits, Workload
-from .ablations import ABLATIONS, ablate
 from .scenario import Options, Scenario, Write, option, within
 
-__all__ = ["BrokerOptions", "BrokerScenario"]
+__all__ = ["BROKER_ABLATIONS", "BrokerOptions", "BrokerScenario"]
+
+BROKER_ABLATIONS = (
+    Safeguard.BOUND,
+    Safeguard.CREDIT,
+    Safeguard.DEDUPE,
+    Safeguard.DERIVE,
+    Safeguard.GAP,
+    Safeguard.GRACE,
+    Safeguard.IN_FLIGHT,
+    Safeguard.ORDER,
+    Safeguard.OUTBOX,
+    Safeguard.PAUSE,
+    Safeguard.SECOND_ANSWER,
+    Safeguard.SECOND_GAP,
+    Safeguard.WITHDRAW,
+)
+"""What can be switched off."""
 
 _SHUTDOWN_EVERY = 4
 _OF_PEERS = "gone"
@@ -42,7 +59,7 @@ class BrokerOptions(Options):
     steps: int = option(2_000, "events of the safety phase (2000)", within(1, STEPS_MAX))
     clients: int = option(6, "how many (6)", within(1, CLIENTS_MAX))
     faults: tuple[str, ...] = option(FAULTS, f"comma-separated of {', '.join(FAULTS)}; or none (all)", kinds_of(FAULTS))
-    ablation: str = option("", "switch off one safeguard", flag="--ablate", choices=sorted(ABLATIONS))
+    ablation: str = option("", "switch off one safeguard", flag="--ablate", choices=BROKER_ABLATIONS)
     fast: bool = option(False, "pass message objects instead of bytes")
 
     def scenario(self, write: Write | None) -> BrokerScenario:
@@ -64,8 +81,8 @@ class BrokerScenario(Scenario):
         self.faults = ClientFaults.drawn(random, options.faults)
         self.network = Network(self.world, NetworkOptions(checked=not options.fast), self.session_failed)
         self.checkers = [kind(self.history) for kind in CHECKERS]
-        self.host = Host(self.world, _config(random, "slow" in options.faults), (self.history, self.watch))
-        ablate(self.host.node, options.ablation)
+        config = replace(_config(random, "slow" in options.faults), safeguards=SAFEGUARDS - {options.ablation})
+        self.host = Host(self.world, config, (self.history, self.watch))
         workload = Workload(random)
         self.clients = [
             Client(

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from headgate.broker.core import Node
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
@@ -25,7 +24,6 @@ from ..faults import CLUSTER_FAULTS, ClusterFaults, ClusterNemesis, kinds_of
 from ..limits import CLIENTS_MAX, LOOK_SECONDS, NODES_MAX, PROBE_SECONDS, SETTLE_SECONDS, START_SECONDS
 from ..workloads import ClusterClient, ClusterHistory, Traits, Workload
 from .broker import BrokerScenario
-from .ring_ablations import ablate_ring
 from .scenario import Options, Scenario, Write, option, within
 
 __all__ = ["CLUSTER_ABLATIONS", "ClusterOptions", "ClusterScenario"]
@@ -43,13 +41,12 @@ CLUSTER_ABLATIONS = (
     Safeguard.USE_KNOWN_BEFORE_SUBACK,
     Safeguard.WAIT_WITHOUT_KEYS,
     Safeguard.WITHDRAWN_AT_ONCE,
-    "ring-notify",
-    "ring-repeat-last",
+    Safeguard.RING_NOTIFY,
+    Safeguard.RING_REPEAT_LAST,
 )
-"""What can be switched off: safeguards, and rules of the ring, which is then of another kind (`ring_ablations`)."""
+"""What can be switched off."""
 
 _PROBES = 3
-_RING = "ring-"
 _PLACEMENTS = ("anchored", "counting")
 """What a stream's setting may be, the default first."""
 
@@ -97,8 +94,6 @@ class ClusterScenario(Scenario):
             topology = replace(topology, outbox_bytes=chance.choice((4_000, 20_000)))
         topology = replace(topology, safeguards=SAFEGUARDS - {options.ablation})
         self.world = ClusterWorld(options.seed, topology, (self.history, self.watch), self.session_failed)
-        if options.ablation.startswith(_RING):
-            self.world.prepare = _ring_without(options.ablation.removeprefix(_RING))
         self.ring = RingKept(self.world, self.history)
         self.of_clients = [kind(self.history) for kind in CLUSTER_CHECKERS]
         of_state = [kind(self.world, self.history) for kind in STATE_CHECKERS]
@@ -210,23 +205,6 @@ class ClusterScenario(Scenario):
         slow = self.faults.slow if self.faults.slow < float("inf") else 0.0
         drawn = Traits.drawn(random, slow)
         return replace(drawn, think_seconds=random.choice((0.1, 0.3, 1.0)), batch_events_max=random.choice((1, 4, 12)))
-
-
-def _ring_without(rule: str) -> Callable[[Node], None]:
-    """One of the ablations of the bare ring, at the ring of a Node, which has none before it can be reached."""
-    harm = ablate_ring(rule)
-
-    def wait_for_the_ring(node: Node) -> None:
-        begin = node.cluster.begin
-
-        def begin_and_harm(address: str, client_address: str, now: float) -> None:
-            begin(address, client_address, now)
-            assert node.cluster.chord is not None
-            harm(node.cluster.chord)
-
-        node.cluster.begin = begin_and_harm  # type: ignore[method-assign]  # as a subclass would
-
-    return wait_for_the_ring
 
 
 def _drawn(random: Random) -> Topology:

@@ -17,15 +17,19 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from headgate.broker.core.membership import ChordConfig, ChordEffect, ChordInput, ideal_complaints
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 
 from ..checkers import RING_CHECKERS, STORM_CHECKERS, InvariantHolds, OneQuery, RingChecker
 from ..engine import RingHost, RingNetworkOptions, RingWorld, Violation
 from ..faults import RingFaults, RingNemesis
 from ..limits import NODES_MAX, STEPS_MAX
-from .ring_ablations import RING_ABLATIONS, ablate_ring
 from .scenario import Options, Scenario, Write, option, within
 
-__all__ = ["KINDS", "VARIANTS", "RingOptions", "RingScenario"]
+__all__ = ["KINDS", "RING_ABLATIONS", "VARIANTS", "RingOptions", "RingScenario"]
+
+_PREFIX = "ring-"
+RING_ABLATIONS = tuple(one.removeprefix(_PREFIX) for one in sorted(Safeguard) if one.startswith(_PREFIX))
+"""What can be switched off: the safeguards of the ring, whose names need not say `ring` here."""
 
 KINDS = ("churn", "storm", "start", "partition")
 
@@ -86,7 +90,6 @@ class RingScenario(Scenario):
         random = Random(f"{options.seed}/options")
         config, network = _drawn(random, options)
         self.world = world = RingWorld(options.seed, config, network)
-        world.prepare = ablate_ring(options.ablation)
         world.watch = self._watch
         self.faults = self._drawn_faults(random)
         self.settle_seconds = 0.0
@@ -210,6 +213,7 @@ def _drawn(random: Random, options: RingOptions) -> tuple[ChordConfig, RingNetwo
         answer_seconds=2.5 * slowest,
         attempts=random.choice((1, 2)) if options.kind == "churn" else 3,
         busy_seconds=slowest,
+        safeguards=SAFEGUARDS - {f"{_PREFIX}{options.ablation}"},
     )
     loss = random.choice((0.0, 0.02, 0.1)) if options.kind == "storm" else 0.0
     reorder = random.random() < 0.25

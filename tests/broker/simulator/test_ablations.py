@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
-from headgate.broker.core import Node
-from headgate.broker.simulator.scenarios import ABLATIONS, BrokerOptions, ablate, play
-from tests.support.node_world import NodeWorld
+from headgate.broker.simulator.scenarios import BROKER_ABLATIONS, BrokerOptions, play
 
 FOUND_BY = {
     "bound": ("BoundedOutboxes", "SoundNode"),
@@ -42,11 +38,11 @@ def first_failure(ablation: str) -> str:
 
 
 def test_each_ablation_has_its_checkers() -> None:
-    assert set(FOUND_BY) == set(ABLATIONS)
+    assert set(FOUND_BY) == set(BROKER_ABLATIONS)
 
 
 @pytest.mark.parametrize(
-    "ablation", [pytest.param(name, marks=[pytest.mark.slow] * (name in RARE)) for name in sorted(ABLATIONS)]
+    "ablation", [pytest.param(name, marks=[pytest.mark.slow] * (name in RARE)) for name in sorted(BROKER_ABLATIONS)]
 )
 def test_without_a_safeguard_some_seed_fails_as_it_should(ablation: str) -> None:
     failure = first_failure(ablation)
@@ -56,18 +52,3 @@ def test_without_a_safeguard_some_seed_fails_as_it_should(ablation: str) -> None
 def test_the_unharmed_node_passes_the_first_of_the_same_seeds() -> None:
     for seed in range(1, 5):
         assert play(BrokerOptions(seed, steps=1_500)).failure == ""
-
-
-def test_an_ablation_harms_one_node_only() -> None:
-    world = NodeWorld()
-    harmed = Node(world.config, Random(1), 0.0)
-    for name in ABLATIONS:
-        ablate(harmed, name)
-    publisher, subscriber = world.connect(), world.subscriber(credit=1)
-    world.publish(publisher, "a", "b")
-    assert world.delivered(subscriber) == [(1, "a")]
-
-
-def test_an_ablation_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(KeyError):
-        ablate(NodeWorld().node, "everything")

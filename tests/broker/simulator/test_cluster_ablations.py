@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from headgate.broker.core.safeguards import SAFEGUARDS
-from headgate.broker.simulator.scenarios import CLUSTER_ABLATIONS, LOG_ABLATIONS, ClusterOptions, ClusterScenario, play
+from headgate.broker.simulator.scenarios import (
+    BROKER_ABLATIONS,
+    CLUSTER_ABLATIONS,
+    LOG_ABLATIONS,
+    RING_ABLATIONS,
+    ClusterOptions,
+    ClusterScenario,
+    play,
+)
 from tests.support.keyed_run import KEYED_ABLATIONS
 
 FIND = {
@@ -34,7 +42,8 @@ def test_a_run_without_it_fails_soon(name: str) -> None:
 
 
 def test_every_safeguard_is_switched_off_somewhere() -> None:
-    assert {*CLUSTER_ABLATIONS, *LOG_ABLATIONS, *KEYED_ABLATIONS} >= SAFEGUARDS
+    ring = {f"ring-{name}" for name in RING_ABLATIONS}
+    assert {*BROKER_ABLATIONS, *CLUSTER_ABLATIONS, *LOG_ABLATIONS, *KEYED_ABLATIONS, *ring} >= SAFEGUARDS
 
 
 def test_brokers_have_every_safeguard_but_the_one_that_is_switched_off() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from headgate.broker.simulator import main, parsers
 from headgate.broker.simulator.scenarios import (
-    ABLATIONS,
+    BROKER_ABLATIONS,
     VARIANTS,
     BrokerOptions,
     ClusterOptions,
@@ -122,7 +122,7 @@ def test_help_names_every_ablation_and_fault_and_the_other_kinds(capsys: pytest.
     with pytest.raises(SystemExit):
         run("--help")
     text = capsys.readouterr().out
-    assert all(name in text for name in (*ABLATIONS, "cuts", "pauses", "slow", "--log --help"))
+    assert all(name in text for name in (*BROKER_ABLATIONS, "cuts", "pauses", "slow", "--log --help"))
     assert [parser.prog for parser in parsers("sim")] == ["sim", "sim --nodes N", "sim --log", "sim ring"]
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.core.membership import ChordConfig
-from headgate.broker.simulator.engine import RingNetworkOptions, RingWorld
-from headgate.broker.simulator.scenarios import CORES, RING_ABLATIONS, RingOptions, ablate_ring, campaign
+from headgate.broker.simulator.scenarios import CORES, RING_ABLATIONS, RingOptions, campaign
 
 EXPECTED = {
     "busy": ("OneQuery",),
@@ -55,18 +53,3 @@ def test_answers_in_the_middle_of_a_step_break_the_invariant_in_a_few_seeds_of_m
 
 def test_failures_without_limit_break_the_invariant() -> None:
     assert campaign(RingOptions(0, unlimited=True, only_invariant=True), range(2)).broken["InvariantHolds"] == 2
-
-
-def test_an_ablation_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(KeyError):
-        ablate_ring("everything")
-
-
-def test_no_name_harms_nothing_and_a_name_one_machine_only() -> None:
-    world = RingWorld(1, ChordConfig(list_length=2), RingNetworkOptions())
-    world.open_ring(3)
-    sound, harmed, _ = (host.machine for host in world.living())
-    assert sound is not None and harmed is not None
-    ablate_ring("")(sound)
-    ablate_ring("notify")(harmed)
-    assert sound._make_ring is not harmed._make_ring

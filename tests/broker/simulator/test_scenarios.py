@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from headgate.broker.simulator.engine import RingHost, Violation
 from headgate.broker.simulator.faults import FAULTS
 from headgate.broker.simulator.limits import QUIET_SECONDS
 from headgate.broker.simulator.scenarios import (
-    ABLATIONS,
     KINDS,
     BrokerOptions,
     BrokerScenario,
@@ -137,9 +137,15 @@ def test_one_run_of_four_ends_in_a_shutdown() -> None:
         assert any(f" < {kind.__name__}(" in line for line in lines)
 
 
-def test_a_node_that_is_deaf_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ABLATIONS, "speech", lambda node: node.clients.table.clear())
-    assert play(BrokerOptions(1, steps=400, ablation="speech")).failure.startswith("Crash: KeyError")
+class Deaf(BrokerOptions):
+    def scenario(self, write: Callable[[str], object] | None) -> BrokerScenario:
+        run = BrokerScenario(self, write)
+        run.host.node.clients.table.clear()
+        return run
+
+
+def test_a_node_that_is_deaf_is_a_crash() -> None:
+    assert play(Deaf(1, steps=400)).failure.startswith("Crash: KeyError")
 
 
 def test_what_the_broker_still_holds_at_the_end_is_found() -> None:
