@@ -1,13 +1,13 @@
-"""Standing: which keys the store is told are ours, and whether it may begin to answer for them.
+"""Serving: which keys the store is told are this broker's, and whether it may begin to answer for them.
 
-Mostly what the ring machine says. But a broker that has just come, or that slept, must not believe too soon that there
-is no other, or that it has seen all:
+Mostly the ring machine decides that. But a broker that has just started, or that stood still, must not believe too soon
+that there is no other, or that it knows all others:
 
     alone           at once when no other was ever known (`certain`), else after asking for ALONE_SECONDS; but not
-                    while a broker that was asked says that this one may not come in: then it is not alone, it is shut
-                    out, and what it took for its own would be others'
-    alone, linked   we slept and have not heard yet what became of the others: nothing new is told
-    in a mesh       after the same brokers were there for STILL_SECONDS: the first greeting names but a few
+                    while a broker that was asked refuses to link: then this one is not alone but shut out, and the
+                    keys that it took for its own would be others'
+    alone, linked   this broker stood still, and membership has not yet heard of the others again: the view stays
+    in a mesh       after the same brokers were there for STILL_SECONDS: the first greeting names only a few
     in a ring       when the broker before us has adopted us (`membership/ring.py`)
 """
 
