@@ -1,15 +1,15 @@
 """Places subscriptions where their events pass, and tells every broker which dimensions and attributes are in use.
 
 **Theory.** A subscription rests at one *anchor*: a dimension and keys in it (`Anchor`), chosen by `plan` from what its
-condition asks for (`needs_of`, `precision_of`) and what a schema says of an attribute (`declared`). The broker is then
-the owner of the keys (`cluster.place_of`). An event has one key in each dimension, so it visits the few keys of the
-dimensions in use and meets each subscription at most once. The life of a subscription is in `Registry`, the registry of
-this broker (its timer is `REGISTRY`): plan, place (an item in `kv`), announce the dimension if it is the first of its
-kind, and say `InForce` when all of that is confirmed: then it is answered with SUBACK, and what is published after
-that, anywhere, is seen.
+condition asks for (`needs_of`, `precision_of`) and what a schema says of an attribute (`declared`). The store of keys
+(`kv`) brings it to the owners of those keys. An event has one key in each dimension, so it visits the few keys of the
+dimensions in use and meets each subscription at most once. `Registry` leads each subscription of this broker's clients
+through its life (its timer is `REGISTRY`): it plans, places (puts an item into `kv`), announces a dimension or
+attribute that is not in use yet, and says `InForce` when all of that is confirmed. Then SUBACK goes out, and events
+published after that, at any broker, are seen.
 
-The *interest* of a stream is the sum of what all homes say is in use; every broker holds all of it (`interest`).
-Schemas and settings are kept the same way (`schemas`).
+The *interest* of a stream is the sum of the dimensions and attributes that any home uses; every broker holds all of it
+(`interest`). Schemas and settings are kept the same way (`schemas`).
 
 **Counting** (RANGE 3) is another way to place: a subscription rests on one list for each attribute that it constrains,
 and an event that is met on as many lists as it has attributes is a candidate, which its home checks. `Resting` is
