@@ -37,7 +37,9 @@ STREAM = "audited"
 _ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-async def play_epilogue(addresses: Sequence[str], seed: int, view: View) -> dict[str, Any] | None:
+async def play_epilogue(
+    addresses: Sequence[str], seed: int, view: View, quiet_seconds: float = AUDIT_QUIET_SECONDS
+) -> dict[str, Any] | None:
     """Publish, wait, let Spark judge: what it said of the stream; None where Spark cannot run."""
     missing = missing_parts()
     if missing:
@@ -54,7 +56,7 @@ async def play_epilogue(addresses: Sequence[str], seed: int, view: View) -> dict
                 subscription = await client.subscribe(wish.pattern, wish.where or None)
                 tasks.start(_count(subscription, counts, place), f"demo epilogue {wish.name}")
             await _publish(client, seed)
-            await _quiet(counts)
+            await _quiet(counts, quiet_seconds)
             told = await _audit(servers)
         finally:
             await tasks.stop()
@@ -81,11 +83,11 @@ async def _publish(client: Client, seed: int) -> None:
         await client.publish_batch(topics, quotes.columns, quotes.bodies, mode="stored")
 
 
-async def _quiet(counts: list[int]) -> None:
-    """Until nothing has come for a while."""
+async def _quiet(counts: list[int], seconds: float) -> None:
+    """Until nothing has come for so long."""
     loop = asyncio.get_running_loop()
     before, since = -1, loop.time()
-    while loop.time() < since + AUDIT_QUIET_SECONDS:
+    while loop.time() < since + seconds:
         if sum(counts) != before:
             before, since = sum(counts), loop.time()
         await asyncio.sleep(ARRIVAL_TICK_SECONDS)

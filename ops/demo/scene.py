@@ -49,6 +49,8 @@ class Plot:
     kill: bool
     audit: bool = False
     """Spark has the last word, where it can run."""
+    arrival_seconds: float = ARRIVAL_SECONDS
+    retry_seconds: float = RETRY_SECONDS
 
 
 def play(plot: Plot, plain: bool, as_json: bool) -> int:
@@ -139,7 +141,9 @@ class Scene:
         """A client that knows all brokers and begins with one of them, each with another one."""
         first = place % len(addresses)
         order = [*addresses[first:], *addresses[:first]]
-        client = await connect(",".join(order), name=f"demo {name}", retry_seconds=RETRY_SECONDS, shuffle=False)
+        client = await connect(
+            ",".join(order), name=f"demo {name}", retry_seconds=self._plot.retry_seconds, shuffle=False
+        )
         self._clients.append(client)
         return client
 
@@ -240,7 +244,7 @@ class Scene:
             delivered = sum(one.delivered for one in self.listeners)
             if delivered != before:
                 before, since = delivered, time.perf_counter()
-            elif time.perf_counter() - since > ARRIVAL_SECONDS:
+            elif time.perf_counter() - since > self._plot.arrival_seconds:
                 return
             await asyncio.sleep(ARRIVAL_TICK_SECONDS)
 

@@ -137,8 +137,8 @@ class Member:
 class Fleet:
     """All brokers of one cluster."""
 
-    def __init__(self, count: int, folder: Path) -> None:
-        ports = _free_ports(3 * count)
+    def __init__(self, count: int, folder: Path, ports_among: range = _PORTS) -> None:
+        ports = _free_ports(3 * count, ports_among)
         seeds = [f"127.0.0.1:{port}" for port in ports[1::3]]
         self.members = [Member(f"b{one}", ports[3 * one : 3 * one + 3], folder, seeds) for one in range(count)]
 
@@ -189,11 +189,11 @@ class Fleet:
             member.end()
 
 
-def _free_ports(count: int) -> list[int]:
+def _free_ports(count: int, among: range) -> list[int]:
     """Ports that nobody has, and that no connection is given either while a broker is dead and its own wait for it."""
     ports: list[int] = []
     with ExitStack() as stack:
-        for port in Random().sample(_PORTS, len(_PORTS)):
+        for port in Random().sample(among, len(among)):
             try:
                 stack.enter_context(create_server(("127.0.0.1", port)))
             except OSError:
@@ -201,7 +201,7 @@ def _free_ports(count: int) -> list[int]:
             ports.append(port)
             if len(ports) == count:
                 return ports
-    raise MeasurementFailed("this machine", f"has no {count} free ports from {_PORTS.start} to {_PORTS.stop - 1}")
+    raise MeasurementFailed("this machine", f"has no {count} free ports from {among.start} to {among.stop - 1}")
 
 
 def _words(member: Member, ring: dict[str, Any] | None) -> str:

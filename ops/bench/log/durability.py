@@ -33,6 +33,7 @@ from ..limits import (
     DURABILITY_BATCHES_UNDER_WAY,
     DURABILITY_DRAIN_SECONDS_MAX,
     DURABILITY_EVENTS_UNDER_WAY,
+    LOG_SYNCHRONISATIONS,
     WARM_UP_SECONDS,
 )
 from ..peers import BODY
@@ -167,12 +168,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="for rate and for latency of each line (default 2)")
     parser.add_argument("--directory", type=Path, default=Path(), help="on the disk to measure (default: here)")
     parser.add_argument("--json", metavar="FILE", help="write every number to this file")
+    parser.set_defaults(synchronisations=LOG_SYNCHRONISATIONS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and print."""
     directory = arguments.directory.resolve()
-    bare = synchronisation_seconds(directory)
+    bare = synchronisation_seconds(directory, arguments.synchronisations)
     try:
         costs = asyncio.run(measure(CASES, _SIZES, arguments.seconds, directory))
     except MeasurementFailed as failure:

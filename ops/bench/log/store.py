@@ -51,11 +51,11 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def synchronisation_seconds(directory: Path) -> list[float]:
-    """What one synchronisation of a page takes on that disk, some times."""
+def synchronisation_seconds(directory: Path, times: int = LOG_SYNCHRONISATIONS) -> list[float]:
+    """What one synchronisation of a page takes on that disk, so many times."""
     seconds = []
     with tempfile.TemporaryFile(dir=directory) as file:
-        for _ in range(LOG_SYNCHRONISATIONS):
+        for _ in range(times):
             started = time.perf_counter()
             file.write(bytes(4096))
             file.flush()
@@ -120,11 +120,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `headgate bench log_store`."""
     parser.add_argument("--seconds", type=float, default=2.0, help="for each line (default 2)")
     parser.add_argument("--directory", type=Path, default=Path(), help="on the disk to measure (default: here)")
+    parser.set_defaults(synchronisations=LOG_SYNCHRONISATIONS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and print."""
-    bare = synchronisation_seconds(arguments.directory)
+    bare = synchronisation_seconds(arguments.directory, arguments.synchronisations)
     results = []
     try:
         for size in _SIZES:

@@ -20,13 +20,13 @@ PAPERS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[arg
 """Name -> how its arguments are added, and how it runs."""
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Run what is named, or everything; the exit code is the worst of all."""
+def main(words: Sequence[str] | None = None, **sizes: object) -> int:
+    """Run what is named, or everything; the exit code is the worst of all. `sizes` take the place of defaults."""
     parser = argparse.ArgumentParser(prog="python -m headgate.ops.bench.papers", description=__doc__)
     parser.add_argument("paper", nargs="?", choices=sorted(PAPERS), help="which tables; all when not given")
     for add_arguments, _ in PAPERS.values():
         add_arguments(parser)
-    arguments = parser.parse_args(words)
+    arguments = parser.parse_args(words, argparse.Namespace(**sizes))
     chosen = [arguments.paper] if arguments.paper else sorted(PAPERS)
     return max(PAPERS[name][1](arguments) for name in chosen)
 

@@ -60,7 +60,8 @@ _HEADINGS = ("brokers", "wanted by", "links: messages", "hops", "trees: messages
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None: the seed is that of `routing`."""
+    """None of its own: the seed is that of `routing`."""
+    parser.set_defaults(delivery_sizes=DELIVERY_SIZES)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     table = Table(title="STATE 4.2: an event to those that want it", title_justify="left")
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")
-    for count in DELIVERY_SIZES:
+    for count in arguments.delivery_sizes:
         members = members_of(count, arguments.seed)
         tables = ring(count, BOTH_WAYS_BASE_4, 4, arguments.seed)
         random = Random(f"{arguments.seed} delivery {count}")

@@ -153,6 +153,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Of the rings of Nodes; the seed is that of `routing`."""
     text = f"the largest ring of Nodes (default {max(NODE_SIZES)}; that one takes minutes)"
     parser.add_argument("--nodes-max", type=int, default=max(NODE_SIZES), help=text)
+    parser.set_defaults(node_sizes=NODE_SIZES)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -161,8 +162,10 @@ def run(arguments: argparse.Namespace) -> int:
     table = Table(title="The placements through Nodes: messages that brokers say", title_justify="left")
     for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading == "placement" else "right")
-    for count in (count for count in NODE_SIZES if count <= arguments.nodes_max):
-        workloads = min(NODE_SIZES[count], arguments.workloads)
+    for count, workloads_max in arguments.node_sizes.items():
+        if count > arguments.nodes_max:
+            continue
+        workloads = min(workloads_max, arguments.workloads)
         for placement, costs in compare_nodes(count, workloads, arguments.seed).items():
             table.add_row(f"{count} ({workloads})" if placement == PLACEMENTS[0] else "", placement, *costs.figures())
     target.print(table)

@@ -155,6 +155,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Sizes, for a quick look."""
     parser.add_argument("--replication-nodes", type=int, default=4096, help="brokers (BLOOM Figure 5.5)")
     parser.add_argument("--replication-subscriptions", type=int, default=4096, help="subscriptions placed")
+    parser.set_defaults(replication_replicas=REPLICAS)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -164,7 +165,7 @@ def run(arguments: argparse.Namespace) -> int:
     for heading in ("r", *(f"{column}, p = {p}" for p in FAILING for column in ("1 - p^(r+1)", "static", "repaired"))):
         table.add_column(heading, justify="right")
     good = True
-    for replicas in REPLICAS:
+    for replicas in arguments.replication_replicas:
         cells = [str(replicas)]
         for failing in FAILING:
             expected = 1 - failing ** (replicas + 1)

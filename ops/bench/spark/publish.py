@@ -181,15 +181,20 @@ def missing_for_mqtt() -> str:
     return " and ".join(wanted)
 
 
-def verdict(stored: list[Rate], mqtt: Rate | None) -> tuple[bool, str]:
+def verdict(
+    stored: list[Rate],
+    mqtt: Rate | None,
+    rows_per_second_min: float = SPARK_ROWS_PER_SECOND_MIN,
+    mqtt_ratio_min: float = SPARK_MQTT_RATIO_MIN,
+) -> tuple[bool, str]:
     """Whether what is promised was kept, and the sentence that says so."""
     rate = median(one.rows_per_second for one in stored)
-    kept = rate >= SPARK_ROWS_PER_SECOND_MIN
-    text = f"{rate:,.0f} rows a second, stored; promised are {SPARK_ROWS_PER_SECOND_MIN:,}"
+    kept = rate >= rows_per_second_min
+    text = f"{rate:,.0f} rows a second, stored; promised are {rows_per_second_min:,}"
     if mqtt is not None:
         ratio = rate / mqtt.rows_per_second
-        kept = kept and ratio >= SPARK_MQTT_RATIO_MIN
-        text += f"; {ratio:.0f} times the MQTT loop, promised are {SPARK_MQTT_RATIO_MIN}"
+        kept = kept and ratio >= mqtt_ratio_min
+        text += f"; {ratio:.0f} times the MQTT loop, promised are {mqtt_ratio_min}"
     return kept, f"{'the promise was kept' if kept else 'the promise was BROKEN'}: {text}"
 
 
@@ -200,6 +205,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rounds", type=int, default=3, help="how often they are published (default 3; the median counts)"
     )
     parser.add_argument("--mqtt-rows", type=int, help="rows of the MQTT loop (default: all; 0: none)")
+    parser.set_defaults(rows_per_second_min=SPARK_ROWS_PER_SECOND_MIN, mqtt_ratio_min=SPARK_MQTT_RATIO_MIN)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -94,6 +94,7 @@ class Opened:
 
     count: int
     attributes: dict[str, Values] = field(default_factory=dict)
+    values_max: int = OPENING_VALUES_MAX
     bodies: Callable[[], Any] = lambda: None
     """Makes the array of bodies, for whoever wants it."""
 
@@ -101,18 +102,18 @@ class Opened:
         """The column of an attribute, which is made when it is first met. Raises TooWide."""
         values = self.attributes.get(name)
         if values is None:
-            if len(self.attributes) * self.count >= OPENING_VALUES_MAX and self.count > 1:
+            if len(self.attributes) * self.count >= self.values_max and self.count > 1:
                 raise TooWide
             values = self.attributes[name] = Values(self.count)
         return values
 
 
-def open_one_by_one(records: Sequence[bytes]) -> Opened:
+def open_one_by_one(records: Sequence[bytes], values_max: int = OPENING_VALUES_MAX) -> Opened:
     """The same, slowly: `decode_record` says what each record means."""
     import numpy as np
     import pyarrow as pa
 
-    opened = Opened(len(records))
+    opened = Opened(len(records), values_max=values_max)
     bodies: list[bytes | None] = []
     texts: dict[str, list[bytes]] = {}
     ends: dict[str, int] = {}
@@ -141,15 +142,18 @@ def open_one_by_one(records: Sequence[bytes]) -> Opened:
     return opened
 
 
-def open_records(data: bytes, starts: Any, ends: Any, wanted: frozenset[str] | None = None) -> Opened:
+def open_records(
+    data: bytes, starts: Any, ends: Any, wanted: frozenset[str] | None = None, values_max: int = OPENING_VALUES_MAX
+) -> Opened:
     """The records at `starts` up to `ends` (ascending) of `data`; None wants all attributes. Raises TooWide."""
     import numpy as np
 
     starts, ends = np.asarray(starts, np.int64), np.asarray(ends, np.int64)
     try:
-        return _Opening(data, starts, ends, wanted).open()
+        return _Opening(data, starts, ends, wanted, values_max).open()
     except _Misfit:
-        opened = open_one_by_one([data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+        places = zip(starts.tolist(), ends.tolist(), strict=True)
+        opened = open_one_by_one([data[start:end] for start, end in places], values_max)
         if wanted is not None:
             opened.attributes = {name: values for name, values in opened.attributes.items() if name in wanted}
         return opened
@@ -158,7 +162,7 @@ def open_records(data: bytes, starts: Any, ends: Any, wanted: frozenset[str] | N
 class _Opening:
     """The cursors of all records, and what they have passed."""
 
-    def __init__(self, data: bytes, starts: Any, ends: Any, wanted: frozenset[str] | None) -> None:
+    def __init__(self, data: bytes, starts: Any, ends: Any, wanted: frozenset[str] | None, values_max: int) -> None:
         import numpy as np
 
         self._data = data + bytes(_STEM + 4 + ATTRIBUTE_NAME_LENGTH_MAX)
@@ -168,7 +172,7 @@ class _Opening:
         self._ends = ends
         self._at = starts.copy()
         self._wanted = wanted
-        self.opened = Opened(len(starts))
+        self.opened = Opened(len(starts), values_max=values_max)
 
     def open(self) -> Opened:
         import numpy as np

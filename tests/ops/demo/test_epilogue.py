@@ -66,7 +66,6 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client:
 
     monkeypatch.setattr(epilogue, "missing_parts", lambda: "")
     monkeypatch.setattr(epilogue, "connect", connect)
-    monkeypatch.setattr(epilogue, "AUDIT_QUIET_SECONDS", 0.05)
     return client
 
 
@@ -98,7 +97,7 @@ async def test_quotes_are_stored_and_spark_has_the_last_word(
 
     monkeypatch.setattr(epilogue, "_audit", audit)
     said = io.StringIO()
-    assert await play_epilogue(["b:1", "b:2"], 7, View(True, said)) == told
+    assert await play_epilogue(["b:1", "b:2"], 7, View(True, said), quiet_seconds=0.05) == told
     assert client.said == [("schema.put", {"stream": STREAM, "schema": {"attributes": {}, "audit": True}})]
     assert len(client.topics) == AUDIT_QUOTES and AUDIT_QUOTES % BATCH_EVENTS == 0
     assert {topic.split("/")[0] for topic in client.topics} == {STREAM} and len(client.patterns) == len(WISHES)

@@ -20,8 +20,8 @@ from headgate.protocol.errors import HeadgateError
 pytestmark = pytest.mark.slow
 
 
-def alone(seconds: float, rate: int) -> Plot:
-    return Plot(seconds, rate, 7, 1, kill=True)
+def alone(seconds: float, rate: int, **waits: float) -> Plot:
+    return Plot(seconds, rate, 7, 1, kill=True, **waits)  # type: ignore[arg-type]  # names of Plot
 
 
 @asynccontextmanager
@@ -70,8 +70,7 @@ def test_a_loss_that_nobody_was_told_of_is_found(
 ) -> None:
     all_begin_with_the_first(monkeypatch)
     monkeypatch.setattr(Scene, "_tell", lambda *details: None)
-    monkeypatch.setattr("headgate.ops.demo.scene.ARRIVAL_SECONDS", 0.2)
-    assert play(Plot(3.0, 5000, 7, 2, kill=True), plain=True, as_json=False) == 1
+    assert play(Plot(3.0, 5000, 7, 2, kill=True, arrival_seconds=0.2), plain=True, as_json=False) == 1
     assert "NOT EXACT" in capsys.readouterr().out
 
 
@@ -100,8 +99,7 @@ def test_a_lost_quote_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
             taken(self, events[1:], *details)  # type: ignore[arg-type]  # passed on as they came
 
     monkeypatch.setattr(Listener, "take", forgetful)
-    monkeypatch.setattr("headgate.ops.demo.scene.ARRIVAL_SECONDS", 0.2)
-    assert play(alone(0.5, 3000), plain=True, as_json=False) == 1
+    assert play(alone(0.5, 3000, arrival_seconds=0.2), plain=True, as_json=False) == 1
     assert "NOT EXACT" in capsys.readouterr().out
 
 
@@ -114,9 +112,8 @@ def test_a_broker_that_dies_is_no_success(monkeypatch: pytest.MonkeyPatch) -> No
         asyncio.get_running_loop().call_later(0.7, self._process.kill)
 
     monkeypatch.setattr(BrokerProcess, "start", start)
-    monkeypatch.setattr("headgate.ops.demo.scene.RETRY_SECONDS", 0.2)
     with pytest.raises(HeadgateError):
-        play(alone(20.0, 1000), plain=True, as_json=False)
+        play(alone(20.0, 1000, retry_seconds=0.2), plain=True, as_json=False)
 
 
 def test_a_wish_that_the_broker_reads_differently_is_found(

@@ -49,10 +49,9 @@ def test_a_broker_is_of_the_tree_that_is_measured(monkeypatch: pytest.MonkeyPatc
     assert environments[0]["PYTHONPATH"].split(os.pathsep)[0] == str(SOURCES)
 
 
-def test_a_machine_without_free_ports_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(fleet, "_PORTS", range(20_000, 20_002))
+def test_a_machine_without_free_ports_is_named(tmp_path: Path) -> None:
     with pytest.raises(MeasurementFailed, match="3 free ports"):
-        Fleet(1, tmp_path)
+        Fleet(1, tmp_path, range(20_000, 20_002))
 
 
 def test_logs_of_all_lives_are_read_and_faults_found(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def cost(title: str, size: int, rate: float, p50: float) -> Cost:
 def parsed(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     durability.add_arguments(parser)
-    return parser.parse_args(words)
+    return parser.parse_args(words, argparse.Namespace(synchronisations=3))
 
 
 def test_the_client_never_waits_for_room_of_its_own() -> None:
@@ -88,7 +88,6 @@ def test_a_run_prints_every_case_and_its_ratio(
         ]
 
     monkeypatch.setattr(durability, "measure", measured)
-    monkeypatch.setattr("headgate.ops.bench.log.store.LOG_SYNCHRONISATIONS", 3)
     file = tmp_path / "costs.json"
     words = ("--seconds", "0.5", "--directory", str(tmp_path), "--json", str(file))
     assert durability.run(parsed(*words)) == 0
@@ -105,7 +104,6 @@ def test_what_was_not_acknowledged_is_a_failure(
         raise MeasurementFailed("stored-stored-1", "5 events were acknowledged, 4 are in the log")
 
     monkeypatch.setattr(durability, "measure", broken)
-    monkeypatch.setattr("headgate.ops.bench.log.store.LOG_SYNCHRONISATIONS", 3)
     assert durability.run(parsed("--directory", str(tmp_path))) == 1
     assert "4 are in the log" in capsys.readouterr().err
 

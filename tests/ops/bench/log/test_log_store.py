@@ -45,13 +45,11 @@ def test_a_disk_that_is_full_is_no_result(tmp_path: Path, monkeypatch: pytest.Mo
         measure(tmp_path, 1, 1, 0.05)
 
 
-def test_a_run_prints_every_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(log_store, "LOG_SYNCHRONISATIONS", 3)
+def test_a_run_prints_every_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     log_store.add_arguments(parser)
-    assert len(synchronisation_seconds(tmp_path)) == 3
-    assert log_store.run(parser.parse_args(["--seconds", "0.01", "--directory", str(tmp_path)])) == 0
+    assert len(synchronisation_seconds(tmp_path, 3)) == 3
+    words = ["--seconds", "0.01", "--directory", str(tmp_path)]
+    assert log_store.run(parser.parse_args(words, argparse.Namespace(synchronisations=3))) == 0
     printed = capsys.readouterr().out
     assert "one synchronisation of a bare file" in printed and "4,096" in printed

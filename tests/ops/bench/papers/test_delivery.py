@@ -30,8 +30,7 @@ def test_a_tree_saves_its_sender_messages_and_nobody_else(brokers: int) -> None:
     assert cost(brokers, brokers - 1).own < brokers / 2
 
 
-def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "DELIVERY_SIZES", (5, 10))
-    assert papers.main(["delivery"]) == 0
+def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert papers.main(["delivery"], delivery_sizes=(5, 10)) == 0
     printed = capsys.readouterr().out
     assert "links: messages" in printed and "Seed 4" in printed

@@ -27,9 +27,8 @@ def test_a_placement_that_delivers_something_else_ends_the_run(monkeypatch: pyte
         node_placements.compare_nodes(3, 1, seed=1)
 
 
-def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_placements, "NODE_SIZES", {3: 1, 5: 1, 500: 9})
-    assert papers.main(["nodes", "--nodes-max", "5"]) == 0
+def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert papers.main(["nodes", "--nodes-max", "5"], node_sizes={3: 1, 5: 1, 500: 9}) == 0
     printed = capsys.readouterr().out
     for word in ("5 (1)", "anchored", "counting", "delivered the same set", "seed 4"):
         assert word in printed

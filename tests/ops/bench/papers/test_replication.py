@@ -38,12 +38,11 @@ def test_as_many_as_r_fail_and_nothing_is_lost() -> None:
         assert ring.reached() == 1.0
 
 
-def test_the_table_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replication, "REPLICAS", (1,))
+def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     replication.add_arguments(parser)
     sizes = ["--replication-nodes", "400", "--replication-subscriptions", "400"]
-    arguments = parser.parse_args(sizes, argparse.Namespace(seed=1))
+    arguments = parser.parse_args(sizes, argparse.Namespace(seed=1, replication_replicas=(1,)))
     replication.run(arguments)
     printed = capsys.readouterr().out
     assert "Figure 5.5" in printed

@@ -14,10 +14,10 @@ from headgate.ops.bench.spark.publish import Rate, missing_for_mqtt, verdict, wr
 from headgate.ops.jobs import missing_parts
 
 
-def arguments(*words: str) -> argparse.Namespace:
+def arguments(*words: str, **bounds: float) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     publish.add_arguments(parser)
-    return parser.parse_args(words)
+    return parser.parse_args(words, argparse.Namespace(**bounds))
 
 
 def rate(rows_per_second: float) -> Rate:
@@ -67,12 +67,15 @@ def test_rows_are_the_same_each_time(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_a_small_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_small_run(capsys: pytest.CaptureFixture[str]) -> None:
     if missing_parts():
         pytest.skip(f"needs {missing_parts()}")
-    monkeypatch.setattr(publish, "SPARK_ROWS_PER_SECOND_MIN", 1)
-    monkeypatch.setattr(publish, "SPARK_MQTT_RATIO_MIN", 0)
-    assert publish.run(arguments("--rows", "5000", "--rounds", "2", "--mqtt-rows", "1000")) == 0
+    assert (
+        publish.run(
+            arguments("--rows", "5000", "--rounds", "2", "--mqtt-rows", "1000", rows_per_second_min=1, mqtt_ratio_min=0)
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert "headgate, stored, round 2" in said
     assert "the promise was kept" in said

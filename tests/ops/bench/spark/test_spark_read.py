@@ -13,10 +13,10 @@ from headgate.ops.bench.spark.read import JUDGED, READS, verdict
 from headgate.ops.jobs import missing_parts
 
 
-def arguments(*words: str) -> argparse.Namespace:
+def arguments(*words: str, **bounds: float) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     read.add_arguments(parser)
-    return parser.parse_args(words)
+    return parser.parse_args(words, argparse.Namespace(**bounds))
 
 
 def test_reading_is_judged_by_writing() -> None:
@@ -37,11 +37,10 @@ def test_without_java_it_says_what_to_install(
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_a_small_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_small_run(capsys: pytest.CaptureFixture[str]) -> None:
     if missing_parts():
         pytest.skip(f"needs {missing_parts()}")
-    monkeypatch.setattr(read, "SPARK_READ_WRITE_RATIO_MAX", 1000)
-    assert read.run(arguments("--rows", "3000", "--rounds", "1")) == 0
+    assert read.run(arguments("--rows", "3000", "--rounds", "1", ratio_max=1000)) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in READS)
     assert "the promise was kept" in said

@@ -131,9 +131,8 @@ def test_records_of_a_stream_need_no_object_each(monkeypatch: pytest.MonkeyPatch
     assert opened.attributes["id"].words.tolist() == list(range(-200, 200))
 
 
-def test_too_many_names_at_once_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "OPENING_VALUES_MAX", 6)
+def test_too_many_names_at_once_are_told() -> None:
     records = [encode_record({f"a{n}": n}, b"") for n in range(4)]
     with pytest.raises(opening.TooWide):
-        open_records(*placed(records))
-    assert open_records(*placed(records[:2])).count == 2
+        open_records(*placed(records), values_max=6)
+    assert open_records(*placed(records[:2]), values_max=6).count == 2
