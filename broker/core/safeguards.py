@@ -90,6 +90,10 @@ class Safeguard(StrEnum):
     """A broker that is a sibling no more is not told so, and believes its copy whole."""
     SLEEP_NOTICED = "sleep-noticed"
     """Who stood still takes keys over with what it held before."""
+    BROADCAST_COVERED = "broadcast-covered"
+    """A broadcast is confirmed although some keys of the ring have no owner that answered for them."""
+    BROADCAST_READY = "broadcast-ready"
+    """A broadcast is confirmed by an owner's answer although another broker may still answer for its keys."""
     COPIES_BEFORE_CONFIRM = "copies-before-confirm"
     """A write is confirmed before the siblings have it."""
 

@@ -24,6 +24,8 @@ from tests.support.keyed_world import Host, World
 __all__ = ["KEYED_ABLATIONS", "Broken", "Run", "Options", "run"]
 
 KEYED_ABLATIONS = (
+    Safeguard.BROADCAST_COVERED,
+    Safeguard.BROADCAST_READY,
     Safeguard.GRANTS_AWAITED,
     Safeguard.WAIT_AFTER_GAINING,
     Safeguard.LEASE_FROM_ASKING,

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..keyspace import RING_SIZE, Arc
+from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import Timers
 from .items import Items
 from .limits import KvLimits
@@ -55,7 +56,9 @@ class Broadcasts:
         timers: Timers,
         limits: KvLimits,
         mesh_brokers: int,
+        safeguards: frozenset[Safeguard] = SAFEGUARDS,
     ) -> None:
+        self._safeguards = safeguards
         self._mesh_brokers = mesh_brokers
         self._limits = limits
         self._me = me
@@ -128,11 +131,11 @@ class Broadcasts:
         answers = self._under_way[ticket].answers
         if any(answer is None for answer in answers.values()):
             return
-        arcs = [Arc(answer.after, broker) for broker, answer in answers.items() if answer and answer.ready]
+        unready = Safeguard.BROADCAST_READY not in self._safeguards
+        arcs = [Arc(one.after, broker) for broker, one in answers.items() if one and (one.ready or unready)]
         kept = [arc for arc in arcs if all(self._copies(answers, arc.last, one) for one in _siblings(answers, arc))]
         if is_covered(Arc(self._me, self._me), kept):
-            del self._under_way[ticket]
-            self._effects.append(Placed(ticket))
+            self._confirm(ticket)
             self._set_timer()
         else:
             self._walk(ticket)
@@ -141,7 +144,14 @@ class Broadcasts:
         answer = answers.get(sibling)
         return answer is not None and owner in answer.owners
 
+    def _confirm(self, ticket: int) -> None:
+        del self._under_way[ticket]
+        self._effects.append(Placed(ticket))
+
     def _walk(self, ticket: int) -> None:
+        if Safeguard.BROADCAST_COVERED not in self._safeguards:
+            self._confirm(ticket)
+            return
         self._effects.append(Walk(ticket, self._under_way.pop(ticket).items))
 
     def _set_timer(self) -> None:

@@ -73,7 +73,7 @@ class KvStore:
         self.handover = Handover(me, self.replicas, self.ownership, self.fetches)
         self.writes_in_flight = WritesInFlight(limits)
         self.siblings = Siblings(me, self.items, self.linked, self.writes_in_flight, said, timers, limits, rules)
-        self.broadcasts = Broadcasts(me, self.items, self.linked, said, timers, limits, config.mesh_brokers)
+        self.broadcasts = Broadcasts(me, self.items, self.linked, said, timers, limits, config.mesh_brokers, rules)
         self.writes = Writes(
             me,
             self.items,
