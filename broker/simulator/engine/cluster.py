@@ -26,11 +26,11 @@ __all__ = ["Topology", "ClusterWorld", "Server"]
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What the brokers of a world have in common."""
+    """Configuration that all brokers of a world share, and the options of their links."""
 
     replicas: int = 2
     seeds: int = 2
-    """So many of the first brokers are everybody's seeds."""
+    """How many of the first brokers are the seeds of every broker."""
     grace_seconds: float = 10.0
     checked: bool = True
     outbox_bytes: int = 16 * 1024 * 1024
@@ -39,7 +39,7 @@ class Topology:
 
 
 class Server:
-    """One broker over all its lives."""
+    """One broker: its address and disk over all its incarnations, and its Host while it runs."""
 
     def __init__(self, world: ClusterWorld, name: str, seeds: Sequence[str]) -> None:
         self.world = world
@@ -55,11 +55,11 @@ class Server:
 
     @property
     def serves(self) -> bool:
-        """Whether a client that dials now is answered."""
+        """Whether this broker answers a client that connects now."""
         return self.host is not None and not self.host.paused and not self.leaving
 
     def start(self) -> None:
-        """Begin a life, with what earlier ones stored."""
+        """Start the broker, with the records that earlier incarnations stored."""
         assert self.host is None
         world, self.leaving = self.world, False
         self.life += 1
@@ -85,7 +85,7 @@ class Server:
         host.feed(Reachable(self.address, f"{self.name}:7470"))
 
     def crash(self, silent: bool = False) -> None:
-        """Die; `silent` as a machine without power does: nobody is told by the network."""
+        """Crash. With `silent` the network tells no other broker, as when a machine loses its power."""
         if self.host is not None:
             host, self.host = self.host, None
             if self.log is not None:
@@ -97,7 +97,7 @@ class Server:
             self.world.peers.silent_deaths = False
 
     def _begin_log(self, host: Host) -> None:
-        """What the disk holds, and whoever writes to it; chance of its own, so that it takes none from others."""
+        """Open the store on the disk, and make its writer. It draws from a random stream of its own."""
         world = self.world
         store = ListStore(self.disk, self.name, lambda: WALL_CLOCK_OFFSET_SECONDS + world.now)
         random = Random(f"{world.seed}/{self.name}/{self.life}/disk")
@@ -108,7 +108,7 @@ class Server:
         host.feed(store.open())
 
     def leave(self) -> None:
-        """Stop in order, as under SIGTERM."""
+        """Stop the broker in order, as SIGTERM does."""
         host = self.host
         if host is None or host.paused or self.leaving:
             return
@@ -138,20 +138,20 @@ class ClusterWorld(World):
         self.peers = PeerNetwork(self, options.peers, self.clients.next_link, failed)
 
     def add(self) -> Server:
-        """One more broker, not started yet."""
+        """Add one broker, which is not started yet."""
         name = f"broker-{len(self.servers) + 1}"
         first = [f"broker-{number + 1}:7472" for number in range(self.options.seeds)]
         server = self.servers[name] = Server(self, name, first)
         return server
 
     def living(self) -> list[Server]:
-        """Brokers with a process, whether it stands still or not."""
+        """The brokers whose process exists, paused or not."""
         return [server for server in self.servers.values() if server.host is not None]
 
     def nodes(self) -> list[Node]:
-        """Their Nodes."""
+        """The Nodes of the living brokers."""
         return [server.host.node for server in self.servers.values() if server.host is not None]
 
     def serving(self) -> list[Server]:
-        """Brokers that answer clients now."""
+        """The brokers that answer clients now."""
         return [server for server in self.servers.values() if server.serves]

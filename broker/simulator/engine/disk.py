@@ -56,31 +56,31 @@ class Entry:
 
     @property
     def next(self) -> int:
-        """Where the row behind it begins."""
+        """The position after this row."""
         return self.first + self.count
 
 
 @dataclass(slots=True)
 class LogList:
-    """One log."""
+    """The rows of one log, in order of position."""
 
     name: LogName
     entries: list[Entry] = field(default_factory=list)
     empty_at: int = 0
-    """Where it is while it has no entries."""
+    """The next position while the log has no entries."""
 
     @property
     def first(self) -> int:
-        """Its first position."""
+        """The first position that the log still has."""
         return self.entries[0].first if self.entries else self.empty_at
 
     @property
     def next(self) -> int:
-        """Its end."""
+        """The position after the last row."""
         return self.entries[-1].next if self.entries else self.empty_at
 
     def state(self) -> LogState:
-        """What the core is told."""
+        """The same as the core gets it."""
         times = (self.entries[0].time, self.entries[-1].time) if self.entries else (0, 0)
         return LogState(self.name, self.first, self.next, sum(len(entry.row) for entry in self.entries), *times)
 
@@ -94,32 +94,32 @@ class _Content:
 
 
 class Disk:
-    """What is on it survives its broker. Faults are set from outside, and hold until they are taken back."""
+    """Storage that survives its broker. Tests and nemeses set its faults, which hold until they are reset."""
 
     def __init__(self) -> None:
         self.content = _Content()
         self.full = False
         self.fails = False
         self.brim: Random | None = None
-        """Of a disk that has room for some writes and not for others: which."""
+        """Draws which writes a disk that is nearly full still takes; None while it has room."""
         self.known_commits = 0
-        """As if in log.mark."""
+        """The number of commits, as the real store keeps it in log.mark."""
 
     def copy(self) -> _Content:
-        """A backup of the folder."""
+        """Keep a copy of the folder."""
         return deepcopy(self.content)
 
     def restore(self, backup: _Content) -> None:
-        """Put an older folder in the place of this one, as a whole: nothing on the disk itself tells."""
+        """Replace the folder by the backup. The disk alone does not show that this happened."""
         self.content = deepcopy(backup)
         self.known_commits = self.content.commits
 
     def lose_all(self) -> None:
-        """A new disk."""
+        """Replace the disk by an empty one."""
         self.content, self.known_commits = _Content(), 0
 
     def lose_newest(self, backup: _Content) -> None:
-        """What came after the backup was said to be there, and is not."""
+        """Lose every row that was confirmed after the backup."""
         self.content = deepcopy(backup)
 
     def rot(self, random: Random) -> LogName | None:
@@ -133,7 +133,7 @@ class Disk:
 
 
 class ListStore:
-    """Keeps the rows of one broker's logs as lists over a Disk."""
+    """Stores the rows of one broker's logs as lists on a Disk."""
 
     def __init__(self, disk: Disk, broker: str, seconds: Callable[[], float], ids_bytes: int = DISK_IDS_BYTES) -> None:
         self._ids_bytes = ids_bytes
@@ -142,7 +142,7 @@ class ListStore:
         self._seconds = seconds
 
     def open(self) -> Opened:
-        """What the disk holds, with what has rotted left out."""
+        """Load the rows of the disk, without those that are damaged."""
         content, damage, ours = self._disk.content, [], False
         if content.commits < self._disk.known_commits:
             damage.append(f"{self._disk.known_commits - content.commits} commits are missing")
@@ -160,7 +160,7 @@ class ListStore:
         return Opened(content.epoch, [log.state() for log in content.logs.values()], producers, damage)
 
     def append(self, entries: Sequence[LogWrite]) -> None:
-        """All of it on the disk. Raises StoreFull or StoreFailed."""
+        """Write all of it. Raises StoreFull or StoreFailed."""
         self._may_write()
         content = self._disk.content
         for entry in entries:
@@ -195,7 +195,7 @@ class ListStore:
         return rows, at, ""
 
     def trim(self, log: LogName, below: int) -> LogState:
-        """The log, without the rows that end at or before `below`. Raises StoreFull or StoreFailed."""
+        """Delete the rows that end at or before `below`; returns the log. Raises StoreFull or StoreFailed."""
         self._may_write()
         found = self._disk.content.logs.setdefault(log, LogList(log, empty_at=below))
         end = found.next
@@ -223,7 +223,7 @@ class ListStore:
         return position
 
     def close(self) -> None:
-        """Nothing more will be asked."""
+        """Close the store: nothing is asked of it after this."""
 
     def _cut(self, cut: CutLog) -> None:
         log = self._disk.content.logs[cut.log]
@@ -286,12 +286,12 @@ class LogHost:
         stands_still: Callable[[], bool] = lambda: False,
     ) -> None:
         self.slowness = 1.0
-        """So many times longer than usual everything takes."""
+        """Every write takes this many times longer than usual."""
         self._store = store
         self._feed = feed
         self._after = after
         self._random = random
-        self._told = Random(0)  # chance of its own, so that how long a failure is on its way changes nothing else
+        self._told = Random(0)  # of its own: the delay of a failure must not change what others draw
         self._stands_still = stands_still
         self._writes: list[LogWrite | TrimLog] = []
         self._under_way: list[LogWrite] = []
@@ -299,10 +299,10 @@ class LogHost:
         self._refusing = False
         self._ended = False
         self.hasty = False
-        """Go on writing without having heard that the Node knows of a failure: a bug to be found."""
+        """Write on although the Node has not yet confirmed that it knows of a failure: an ablation of this thread."""
 
     def ask(self, effect: LogEffect) -> None:
-        """Something of the store."""
+        """Ask for one operation of the store."""
         if isinstance(effect, WriteOn):
             self._refusing = False
         elif isinstance(effect, Append | KeepProducer | CutLog | TrimLog):
@@ -313,7 +313,7 @@ class LogHost:
             self._later(lambda: self._look_up(effect))
 
     def crash(self) -> None:
-        """The process is gone."""
+        """End with the process: nothing that waits is written."""
         under_way, self._under_way = self._under_way, []
         if under_way and not self._ended and self._random.random() < 0.5:
             try:
@@ -356,14 +356,14 @@ class LogHost:
     def _trim(self, trim: TrimLog) -> None:
         self._busy = False
         try:
-            with suppress(StoreFull):  # the rows stay, and are asked for again
+            with suppress(StoreFull):  # the rows stay, and the Node asks again
                 self._feed(Trimmed(self._store.trim(trim.log, trim.below)))
         except StoreFailed as failed:
             self._fail(failed.reason)
         self._go_on()
 
     def _refuse(self, reason: str) -> None:
-        """All that waits builds on what failed, and so does what the Node asks for before it has heard of it."""
+        """Drop what waits, which builds on the failed write. So does what the Node asks for until it hears of this."""
         self._refusing = not self.hasty
         self._writes = [write for write in self._writes if isinstance(write, TrimLog)]
         seconds = self._told.uniform(DISK_SECONDS_MIN, DISK_SECONDS_MAX)
@@ -380,7 +380,7 @@ class LogHost:
             self._feed(Found(effect.ticket, self._store.find(effect)))
 
     def _later(self, act: Callable[[], None]) -> None:
-        """When the disk has done it; a process that stands still has this thread stand still as well."""
+        """Act when the disk is done; while the process is paused, this thread is paused too."""
         seconds = self._random.uniform(DISK_SECONDS_MIN, DISK_SECONDS_MAX) * self.slowness
         self._after(seconds, lambda: self._due(act))
 

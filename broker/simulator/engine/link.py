@@ -34,7 +34,7 @@ class LinkOptions:
 
 
 class PlainSession:
-    """Stands in for a Session in fast mode: messages are their own encoding."""
+    """Replaces a Session in fast mode: it passes message objects instead of bytes."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -47,12 +47,12 @@ class PlainSession:
         self.closed = self.closed or _ends(message)
 
     def take(self) -> list[Message]:
-        """What was queued."""
+        """Take all messages that were queued."""
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
 
     def receive(self, data: list[Message], now: float) -> list[Message]:
-        """What came, up to the message that ends the connection."""
+        """The messages that arrived, up to the one that ends the connection."""
         taken: list[Message] = []
         for message in data:
             if self.closed:
@@ -62,17 +62,17 @@ class PlainSession:
         return taken
 
     def lost(self, reason: str) -> None:
-        """The other side is gone."""
+        """The other side closed the link."""
         if not self.closed:
             self.closed = True
             self.failure = ProtocolViolation(reason)
 
     def next_deadline(self) -> float:
-        """Nothing is ever due: heartbeats belong to real sessions."""
+        """Never: only real sessions have heartbeats."""
         return float("inf")
 
     def wake(self, now: float) -> None:
-        """Nothing is due."""
+        """Do nothing: there is no deadline."""
 
 
 def _ends(message: Message) -> bool:
@@ -80,7 +80,7 @@ def _ends(message: Message) -> bool:
 
 
 class Pipe:
-    """One direction: what is under way, in order."""
+    """One direction of a link: the data under way, in order."""
 
     def __init__(self, world: World, options: LinkOptions, empty: Any, arrive: Callable[[Any], None]) -> None:
         self.waiting = empty
@@ -93,12 +93,12 @@ class Pipe:
         self._moving = False
 
     def write(self, what: Any) -> None:
-        """Append to what is under way."""
+        """Append data to the pipe."""
         self.waiting = self.waiting + what
         self.go_on()
 
     def go_on(self) -> None:
-        """Let something arrive after a while, unless it is on its way already or nobody reads."""
+        """Schedule an arrival, unless one is scheduled already or the reader is paused."""
         if self.waiting and not self._moving and not self.stopped:
             self._moving = True
             options = self._options
@@ -106,7 +106,7 @@ class Pipe:
             self._world.after(latency + self.delay_seconds, self._move)
 
     def clear(self) -> None:
-        """What is under way is lost."""
+        """Drop all data under way."""
         self.waiting = self._empty
 
     def _move(self) -> None:
@@ -131,39 +131,39 @@ class Links:
 
 
 class End:
-    """One side of a link; a kind of link says what comes of what arrives, and when the side is over."""
+    """One side of a link. Subclasses handle arrivals and decide when the side is over."""
 
     def __init__(self, links: Links, session: Any, side: str, empty: Any = b"") -> None:
         self.links = links
         self.session = session
         self.side = side
         self.paused = False
-        """Whether the Host of this side was told that its words pile up."""
+        """Whether the Host of this side was told LinkPaused."""
         self.incoming = Pipe(links.world, links.options, empty, self.arrived)
         self._timer_at = float("inf")
 
     def arrived(self, part: Any) -> None:
-        """One read brought this."""
+        """Handle what one read returned."""
         raise NotImplementedError
 
     def flush(self) -> None:
-        """What the session wants to say is under way."""
+        """Move the output of the session into the pipe."""
         raise NotImplementedError
 
     def tell(self, happened: LinkPaused | LinkResumed) -> None:
-        """The Host of this side is told, if there is one."""
+        """Tell the Host of this side, if it has one."""
         raise NotImplementedError
 
     def is_over(self) -> bool:
-        """Whether nothing is due at this side any more."""
+        """Whether this side has no deadlines any more."""
         raise NotImplementedError
 
     def stands_still(self) -> bool:
-        """Whether the process of this side takes nothing in, and looks at no clock."""
+        """Whether the process of this side is paused: it reads nothing and fires no timer."""
         raise NotImplementedError
 
     def receive(self, part: Any) -> list[Message]:
-        """The messages in it; what the session finds wrong is told."""
+        """Decode the messages in it; reports what the session refuses."""
         was_closed = self.session.closed
         messages: list[Message] = self.session.receive(part, self.links.world.now)
         if self.session.failure is not None and not was_closed:
@@ -171,7 +171,7 @@ class End:
         return messages
 
     def watch_pressure(self, number: int, waiting: int) -> None:
-        """Tell the Host, in a turn of its own, when what it says on this link piles up, or does no more."""
+        """Tell the Host in a separate turn when this link's pipe becomes full, or has room again."""
         options = self.links.options
         if not self.paused and waiting > options.pipe_high:
             self.paused = True
@@ -181,7 +181,7 @@ class End:
             self.links.world.after(0.0, lambda: self.tell(LinkResumed(number)))
 
     def arm(self, anew: bool = False) -> None:
-        """One timer, for the session's deadline; when it comes too early it is armed anew."""
+        """Arm the one timer for the session's deadline; a timer that fires too early is armed again."""
         if anew:
             self._timer_at = float("inf")
         world, deadline = self.links.world, self.session.next_deadline()

@@ -1,4 +1,4 @@
-"""Connections of clients with Hosts: two ends and a pipe each way."""
+"""Connections between clients and Hosts: two ends, with a pipe in each direction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ClientEnd", "Connection", "Network", "NetworkOptions"]
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions(LinkOptions):
-    """How clients' connections behave."""
+    """How connections of clients behave."""
 
     latency_seconds_min: float = 0.0005
     latency_seconds_max: float = 0.02
@@ -35,14 +35,14 @@ class ClientEnd(Protocol):
     """The client at the other end of a connection."""
 
     def on_messages(self, connection: Connection, messages: list[Message]) -> None:
-        """One read brought messages."""
+        """One read returned these messages."""
 
     def on_lost(self, connection: Connection, failure: HeadgateError | None) -> None:
-        """The connection is over; said once."""
+        """The connection ended; called once."""
 
 
 class _Side(End):
-    """The client's side of a connection, or the broker's."""
+    """One side of a connection: the client's or the broker's."""
 
     def __init__(self, connection: Connection, side: str, role: Role) -> None:
         network = connection.network
@@ -53,13 +53,13 @@ class _Side(End):
         self._checked = checked
 
     def say(self, message: Message) -> None:
-        """Something to the other side; nothing happens when the connection is over."""
+        """Send a message to the other side; does nothing when the connection is over."""
         if self._connection.open and not self.session.closed:
             self.session.send(message)
             self.flush()
 
     def flush(self) -> None:
-        """What the session wants to say is under way."""
+        """Move the output of the session into the pipe."""
         taken = self.session.take()
         if taken and self._connection.open:
             self._connection.other(self).incoming.write(b"".join(taken) if self._checked else taken)
@@ -69,7 +69,7 @@ class _Side(End):
         self.arm()
 
     def arrived(self, part: Any) -> None:
-        """One read brought this."""
+        """Handle what one read returned."""
         messages = self.receive(part)
         if messages:
             self._connection.heard(self, messages)
@@ -77,21 +77,21 @@ class _Side(End):
         self._connection.watch_pressure()
 
     def tell(self, happened: LinkPaused | LinkResumed) -> None:
-        """The Host is told."""
+        """Pass an input to the Host."""
         if self._connection.link in self._connection.host.links:
             self._connection.host.feed(happened)
 
     def is_over(self) -> bool:
-        """Both sides are over at once."""
+        """Whether the connection is over, which it is for both sides at once."""
         return not self._connection.open
 
     def stands_still(self) -> bool:
-        """A client never does."""
+        """Whether the broker's process is paused; a client's never is."""
         return self._connection.broker is self and self._connection.host.paused
 
 
 class Connection:
-    """One connection of a client with a Host."""
+    """One connection between a client and a Host."""
 
     def __init__(self, network: Network, host: Host, client: ClientEnd, link: int) -> None:
         self.link = link
@@ -107,35 +107,35 @@ class Connection:
         self.broker.arm()
 
     def other(self, side: _Side) -> _Side:
-        """The one opposite."""
+        """The opposite side."""
         return self.broker if side is self.client else self.client
 
     # --- What the two owners say -------------------------------------------------------------------------------------
 
     def client_send(self, message: Message) -> None:
-        """The client says something."""
+        """Send a message of the client."""
         self.client.say(message)
 
     def broker_send(self, message: Message) -> None:
-        """The broker says something."""
+        """Send a message of the broker."""
         self.broker.say(message)
 
     def broker_close(self) -> None:
-        """The broker gives the connection up; what was said before may still arrive."""
+        """Close the connection at the broker; what it sent before may still arrive."""
         self.broker.say(Goodbye(ErrorCode.GOODBYE, ""))
         self.close_soon()
 
     def client_stops_reading(self) -> None:
-        """Nothing arrives at the client from now on."""
+        """Let nothing arrive at the client from now on."""
         self.client.incoming.stopped = True
 
     def client_reads_again(self) -> None:
-        """What waited arrives."""
+        """Let data arrive at the client again."""
         self.client.incoming.stopped = False
         self.client.incoming.go_on()
 
     def cut(self) -> None:
-        """The connection breaks: what is under way is lost, and each side finds out in its own time."""
+        """Break the connection: data under way is lost, and each side finds out after a delay of its own."""
         if not self.open:
             return
         self.open = False
@@ -145,31 +145,31 @@ class Connection:
         self.network.world.after(random.uniform(0.0, 0.5), self._client_learns)
 
     def host_stands_still(self, still: bool) -> None:
-        """What the client says waits, and the broker's clocks do too."""
+        """Pause or resume the broker's side: what the client sends waits, and timers of the session do not fire."""
         self.broker.incoming.stopped = still
         if not still:
             self.broker.incoming.go_on()
             self.broker.arm(anew=True)
 
     def host_died(self) -> None:
-        """The client finds out in its own time."""
+        """Close the broker's side; the client finds out after a delay."""
         self.cut()
 
     # --- What the sides tell -----------------------------------------------------------------------------------------
 
     def heard(self, side: _Side, messages: list[Message]) -> None:
-        """One read of one side."""
+        """Handle one read of one side."""
         if side is self.broker:
             self.host.feed(Received(self.link, messages))
         else:
             self._owner.on_messages(self, messages)
 
     def watch_pressure(self) -> None:
-        """The Host hears that what it says piles up."""
+        """Tell the Host that its output piles up."""
         self.broker.watch_pressure(self.link, len(self.client.incoming.waiting))
 
     def close_soon(self) -> None:
-        """The last words have some time to go out."""
+        """Give the last messages some time to arrive, then end the connection."""
         if not self._closing:
             self._closing = True
             self.network.world.after(CLOSE_SECONDS_MAX, self._end)
@@ -198,7 +198,7 @@ class Connection:
 
 
 class Network(Links):
-    """All connections of clients in a world."""
+    """All connections of clients in a world, by number."""
 
     options: NetworkOptions
 
@@ -209,17 +209,17 @@ class Network(Links):
         self._links = 0
 
     def dial(self, host: Host, client: ClientEnd) -> Connection:
-        """A new connection; links are numbered and a number is never used again."""
+        """Open a connection. Links are numbered, and no number is used twice."""
         link = self.next_link()
         connection = self.connections[link] = Connection(self, host, client, link)
         return connection
 
     def any_connection(self, random: Random) -> Connection | None:
-        """One of those that are there."""
+        """A random open connection, or None."""
         connections = list(self.connections.values())
         return random.choice(connections) if connections else None
 
     def next_link(self) -> int:
-        """A number for a link."""
+        """The number of the next link."""
         self._links += 1
         return self._links

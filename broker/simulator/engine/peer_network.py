@@ -44,7 +44,7 @@ class PeerNetworkOptions(LinkOptions):
 
 
 class PeerEnd(End):
-    """One side of a link: what its Host holds."""
+    """One side of a link between brokers, as its Host holds it."""
 
     def __init__(self, link: PeerLink, host: Host, number: int) -> None:
         super().__init__(link.network, Session(Role.PEER, link.network.world.now), "peer")
@@ -61,26 +61,26 @@ class PeerEnd(End):
     # --- What the Host says ------------------------------------------------------------------------------------------
 
     def broker_send(self, message: Any) -> None:
-        """Say something to the broker at the other end."""
+        """Send a message to the broker at the other end."""
         if not self.session.closed:
             self.causes.append((type(message), self.host.cause))
             self.session.send(message)
             self.flush()
 
     def broker_close(self) -> None:
-        """Give the link up; what was said goes out first, for a while."""
+        """Close the link; messages sent before have some time to go out."""
         self.session.lost("closed here")
         self._look()
 
     def host_stands_still(self, still: bool) -> None:
-        """Nothing is read, and no clock is looked at, until it goes on."""
+        """Stop reading and firing timers, until it is resumed."""
         self.look_at_road()
         if not still:
             self.arm(anew=True)
             self.link.look()
 
     def host_died(self) -> None:
-        """What was written still arrives, unless the power went; so does the news."""
+        """The process ended: written data and the end of the link still arrive, unless the machine lost its power."""
         self.told = True
         self.session.lost("the broker died")
         self.incoming.clear()
@@ -92,7 +92,7 @@ class PeerEnd(End):
     # --- Inside ------------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """What the session wants to say is under way."""
+        """Move the output of the session into the pipe."""
         data = b"".join(self.session.take())
         if data and self.link.open:
             self.other.incoming.write(data)
@@ -101,12 +101,12 @@ class PeerEnd(End):
         self.arm()
 
     def look_at_road(self) -> None:
-        """Whether anything arrives here now."""
+        """Whether data can arrive at this side now."""
         self.incoming.stopped = self.stalled or self.host.paused
         self.incoming.go_on()
 
     def lose(self, reason: str) -> None:
-        """This side learns that it is over."""
+        """Tell this side that the link is over."""
         if self.told:
             return
         self.told = True
@@ -117,7 +117,7 @@ class PeerEnd(End):
         self.link.look()
 
     def arrived(self, part: Any) -> None:
-        """One read brought this; who has heard of the end takes nothing in."""
+        """Handle what one read returned, unless this side knows of the end."""
         if self.told:
             self.link.look()
             return
@@ -129,7 +129,7 @@ class PeerEnd(End):
         self.link.look()
 
     def _why(self, messages: Iterable[Message]) -> str:
-        """Why the other side said these: causes go beside the bytes, of which some are for the session alone."""
+        """The cause of what the other side sent. Causes travel beside the bytes, which only sessions read."""
         causes, said = [], self.other.causes
         for message in messages:
             while said and said[0][0] is not type(message):
@@ -139,20 +139,20 @@ class PeerEnd(End):
         return join_causes(causes)
 
     def tell(self, happened: LinkPaused | LinkResumed) -> None:
-        """The Host is told."""
+        """Pass an input to the Host."""
         if not self.told:
             self.host.feed(happened)
 
     def is_over(self) -> bool:
-        """It was told so."""
+        """Whether this side was told of the end."""
         return self.told
 
     def stands_still(self) -> bool:
-        """As its Host does."""
+        """Whether its Host is paused."""
         return self.host.paused
 
     def _look(self) -> None:
-        """Once the session is over the last words have some time to go out."""
+        """When the session has ended, give the last messages some time to go out."""
         if self.session.closed and not self._closing:
             self._closing = True
             self.links.world.after(PEER_CLOSE_SECONDS, lambda: self.lose("goodbye"))
@@ -160,20 +160,20 @@ class PeerEnd(End):
 
 
 class PeerLink:
-    """One connection between two Hosts."""
+    """One link between two Hosts."""
 
     def __init__(self, network: PeerNetwork, dialler: Host, acceptor: Host) -> None:
         self.network = network
         self.open = True
         self.known = False
-        """Both sides were told that it is there: only then can they hear of its end."""
+        """Whether both sides were told PeerUp; before that neither is told of the end."""
         self.silent = False
-        """One side is dead, and no packet will ever say so."""
+        """Whether one side lost its power, so that no packet tells the other."""
         self.ends = (PeerEnd(self, dialler, network.next_link()), PeerEnd(self, acceptor, network.next_link()))
         self.ends[0].other, self.ends[1].other = self.ends[1], self.ends[0]
 
     def cut(self) -> None:
-        """What is under way is lost, and each side finds out in its own time."""
+        """Break the link: data under way is lost, and each side finds out after a delay of its own."""
         if self.open:
             self.open = False
             random, world = self.network.world.random, self.network.world
@@ -182,7 +182,7 @@ class PeerLink:
                 world.after(random.uniform(0.0, 0.5), partial(end.lose, "the connection broke"))
 
     def look(self) -> None:
-        """A side that hung up is gone once its last words arrived; then the other one hears of it."""
+        """End a side that closed once its last data arrived; then tell the other side."""
         if not self.known:
             return
         for end in self.ends:
@@ -215,48 +215,48 @@ class PeerNetwork(Links):
         self.next_link = next_link
         self.links: dict[PeerLink, None] = {}
         self.hosts: dict[str, Host] = {}
-        """Who listens where."""
+        """Address -> the Host that listens there."""
         self.silent_deaths = False
         self._blocked: dict[tuple[str, str], None] = {}
-        """(from, to): nothing goes that way."""
+        """(from, to): directions in which nothing arrives."""
 
     def dial(self, dialler: Host, address: str) -> None:
-        """Try to connect; the answer comes after a while."""
+        """Try to connect; PeerUp or DialFailed comes after a delay."""
         latency = self.world.random.uniform(self.options.latency_seconds_min, self.options.latency_seconds_max)
         self.world.after(latency, lambda: self._connect(dialler, address))
 
     def block(self, one: str, other: str) -> None:
-        """Nothing goes from one broker to the other from now on."""
+        """Block the direction from one broker to another."""
         self._blocked[one, other] = None
         self._look_at_roads()
 
     def heal(self) -> None:
-        """All ways are open again."""
+        """Unblock all directions."""
         self._blocked.clear()
         self._look_at_roads()
 
     def isolate(self, one: str, others: Iterable[str]) -> None:
-        """Nothing goes between this broker and the others."""
+        """Block both directions between this broker and all others."""
         for other in others:
             if other != one:
                 self._blocked[one, other] = self._blocked[other, one] = None
         self._look_at_roads()
 
     def slow_down(self, one: str, other: str, seconds: float) -> None:
-        """What goes between these two takes so much longer from now on, over the links that there are."""
+        """Delay everything on the present links between these two by so many seconds."""
         for link in self.between(one, other):
             for end in link.ends:
                 end.incoming.delay_seconds = seconds
 
     def cut_any(self, random: Random) -> bool:
-        """Break some link, if there is one."""
+        """Break a random link; tells whether there was one."""
         links = list(self.links)
         if links:
             random.choice(links).cut()
         return bool(links)
 
     def between(self, one: str, other: str) -> list[PeerLink]:
-        """Links of these two brokers."""
+        """The links between these two brokers."""
         wanted = sorted((one, other))
         return [link for link in self.links if sorted(end.host.node.config.name for end in link.ends) == wanted]
 

@@ -1,7 +1,7 @@
 """The ring world: many membership machines on one heap, over a network that delays, loses and cuts.
 
-    RingWorld(seed, options)      the heap is `World`'s; chance comes in streams of its own for the network, the faults
-                                  and each broker, so that one draw more in one does not reshuffle the others
+    RingWorld(seed, options)      the heap is that of `World`. The network, the faults and each broker have random
+                                  streams of their own, so that one more draw in one changes nothing in the others
     RingHost                      one broker: its machine while it lives, its stored incarnation when it does not
     snapshot()                    all members' pointers and the lists that answers under way lead to, for the oracle
 
@@ -40,7 +40,7 @@ __all__ = ["RingHost", "RingNetworkOptions", "RingWorld", "outcome", "pointers_o
 
 @dataclass(frozen=True, slots=True)
 class RingNetworkOptions:
-    """How letters travel."""
+    """How messages between machines travel."""
 
     latency_seconds_min: float = 0.001
     latency_seconds_max: float = 0.05
@@ -49,7 +49,7 @@ class RingNetworkOptions:
 
 
 class RingHost:
-    """One broker of the world."""
+    """One broker of the world: its machine while it runs, its incarnation always."""
 
     def __init__(self, world: RingWorld, address: str, seeds: Sequence[str]) -> None:
         self.world = world
@@ -63,7 +63,7 @@ class RingHost:
         self._generation = 0
 
     def start(self) -> None:
-        """Come to life in a new incarnation."""
+        """Start the broker in a new incarnation."""
         assert self.machine is None
         self.incarnation += 1
         member = member_of(self.address, self.incarnation, self.address)
@@ -72,18 +72,18 @@ class RingHost:
         self.arm()
 
     def crash(self) -> None:
-        """Lose everything but the stored incarnation; letters already sent go on."""
+        """Crash: only the stored incarnation is kept. Messages already sent still arrive."""
         self.machine = None
         self.paused = False
         self.waiting.clear()
         self._generation += 1
 
     def pause(self) -> None:
-        """Stand still, as under SIGSTOP: letters pile up."""
+        """Pause, as SIGSTOP does: messages pile up."""
         self.paused = True
 
     def resume(self) -> None:
-        """Go on with what has piled up."""
+        """Resume, and handle what has piled up."""
         if self.paused:
             self.paused = False
             for happened in self.waiting[:]:
@@ -93,7 +93,7 @@ class RingHost:
             self.arm()
 
     def feed(self, happened: ChordInput) -> None:
-        """One thing happened to it: the four steps of every host."""
+        """Handle one input: the four steps of every host."""
         machine = self.machine
         if machine is None:
             return
@@ -114,7 +114,7 @@ class RingHost:
         self.arm()
 
     def arm(self) -> None:
-        """One timer, for the one deadline."""
+        """Arm the one timer for the machine's deadline."""
         assert self.machine is not None
         deadline = self.machine.next_deadline()
         if deadline != self._armed:
@@ -130,7 +130,7 @@ class RingHost:
 
 
 class RingWorld(World):
-    """Membership machines on one heap, and the letters under way between them."""
+    """Membership machines on one heap, and the messages under way between them."""
 
     def __init__(self, seed: int, config: ChordConfig, network: RingNetworkOptions) -> None:
         super().__init__(seed)
@@ -141,23 +141,23 @@ class RingWorld(World):
         self.cut: dict[tuple[str, str], None] = {}
         self.changed = False
         self.steps_done = 0
-        """Steps of the protocol finished by anybody, and faults."""
+        """Protocol steps that any broker finished, and faults."""
         self.letters = 0
         self.lost_letters = 0
         self.watch: Callable[[RingHost, ChordInput, Sequence[ChordEffect]], None] = lambda host, happened, effects: None
         self.first: dict[str, None] = {}
-        """The seeds, which are brought back when all heals."""
+        """The seeds, which the nemesis starts again in the end."""
         self._network_random = Random(f"{seed}/network")
         self._arrivals: dict[tuple[str, str], float] = {}
         self._states_under_way: dict[int, tuple[RingHost, Letter]] = {}
 
     def add(self, address: str, seeds: Sequence[str]) -> RingHost:
-        """A broker that does not live yet."""
+        """Add a broker, which is not started yet."""
         self.brokers[address] = host = RingHost(self, address, seeds)
         return host
 
     def open_ring(self, count: int, seeds: int = 3) -> None:
-        """Begin with so many members, all pointers ideal."""
+        """Start with so many members, whose pointers are ideal."""
         addresses = [f"broker-{number}" for number in range(count)]
         for address in addresses:
             self.add(address, addresses[:seeds]).start()
@@ -170,11 +170,11 @@ class RingWorld(World):
             host.arm()
 
     def living(self) -> list[RingHost]:
-        """Brokers that run, paused or not."""
+        """The brokers that run, paused or not."""
         return [host for host in self.brokers.values() if host.machine is not None]
 
     def post(self, sender: RingHost, post: Post) -> None:
-        """Put a letter under way, or lose it."""
+        """Send a message, or lose it."""
         self.letters += 1
         random, network, pair = self._network_random, self.network, (sender.address, post.address)
         latency = random.uniform(network.latency_seconds_min, network.latency_seconds_max)
@@ -200,18 +200,18 @@ class RingWorld(World):
             receiver.feed(Heard(letter))
 
     def snapshot(self) -> Snapshot:
-        """Everybody's pointers now, and the lists that answers under way will lead to."""
+        """The pointers of all members now, and the lists to which answers under way will lead."""
         machines = [host.machine for host in self.brokers.values() if host.machine is not None]
         return snapshot_of(machines, [(host.machine, letter) for host, letter in self._states_under_way.values()])
 
 
 def _steps(machine: Chord) -> int:
-    """Steps of the protocol that it finished; entering a ring is one."""
+    """Protocol steps that this machine finished; entering a ring counts as one."""
     return 0 if machine.ring is None else machine.ring.steps_done + 1
 
 
 def snapshot_of(machines: Iterable[Chord], answers: Iterable[tuple[Chord | None, Letter]]) -> Snapshot:
-    """Everybody's pointers now; `answers` are letters under way, each with the machine that it is for."""
+    """The pointers of these machines now; `answers` are messages under way, each with its receiver."""
     members: dict[Member, Pointers] = {}
     for machine in machines:
         if machine.ring is not None:
@@ -221,7 +221,7 @@ def snapshot_of(machines: Iterable[Chord], answers: Iterable[tuple[Chord | None,
 
 
 def outcome(machine: Chord | None, letter: Letter) -> tuple[Member, ...]:
-    """The extended list that this answer will lead to, or () when nobody waits for it."""
+    """The extended list to which this answer will lead, or () when the machine does not wait for it."""
     body = letter.body
     if machine is None or not isinstance(body, State):
         return ()
@@ -235,6 +235,6 @@ def outcome(machine: Chord | None, letter: Letter) -> tuple[Member, ...]:
 
 
 def pointers_of(machine: Chord) -> object:
-    """What a machine's member points at, to compare with what it was."""
+    """The pointers of a machine's member, to be compared with earlier ones."""
     ring = machine.ring
     return (machine.me, ring is None, ring and ring.predecessor, ring and ring.successors)

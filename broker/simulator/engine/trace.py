@@ -45,7 +45,7 @@ def as_text(value: Any) -> str:
 
 
 def _shape(what: Any) -> str:
-    """The name of what happened or was done, and of what was said with it."""
+    """The name of an input or effect, and of the messages in it."""
     said = getattr(what, "messages", None) or [getattr(what, "message", None) or getattr(what, "letter", None)]
     said = [getattr(one, "body", one) if type(one).__name__ == "Letter" else one for one in said if one is not None]
     return " ".join(type(one).__name__ for one in (what, *said))
@@ -60,7 +60,7 @@ class Trace:
         self._whole = whole
 
     def step(self, now: float, node: str, happened: Any, effects: Sequence[Any], cause: str = "") -> None:
-        """One input of one node with everything that it led to; `cause` is written, and not in the digest."""
+        """Add one input of one Node with its effects; `cause` is written and is no part of the digest."""
         if self._whole or self._write is not None:
             lines = [f"{now:.6f} {node} < {as_text(happened)}"]
             lines += [f"{now:.6f} {node} > {as_text(effect)}" for effect in effects]
@@ -75,7 +75,7 @@ class Trace:
             self._hash.update(f"{now:.9f} {node} {' '.join(map(_shape, (happened, *effects)))}\n".encode())
 
     def line(self, text: str) -> None:
-        """One line, without its line feed."""
+        """Add one line, given without its line feed."""
         self._hash.update(f"{text}\n".encode())
         if self._write is not None:
             self._write(text + "\n")

@@ -1,7 +1,7 @@
 """The world: one heap of (time, tie, action), virtual time, one seed; in it Hosts, each of which owns a Node.
 
-`Host` is the twin of `daemon/driver.py`. The same four steps: take an input, handle it, carry out the effects, re-arm
-the deadline. There is nothing to decide here.
+`Host` is the counterpart of `daemon/driver.py` and does the same four steps: take an input, handle it, carry out the
+effects, arm the deadline again. It decides nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WALL_CLOCK_OFFSET_SECONDS = 1_700_000_000.0
 """What the wall clock of every broker shows at the start of a world."""
 
 _TURN_SECONDS = 1e-6
-"""One turn of a host's loop: what `as soon as other inputs had their turn` means here."""
+"""One turn of a host's loop: the delay of an input that waits until others had their turn."""
 
 
 class BrokerEnd(Protocol):
@@ -32,24 +32,24 @@ class BrokerEnd(Protocol):
         """Queue a message for the client."""
 
     def broker_close(self) -> None:
-        """Give the connection up once everything is written."""
+        """Close the connection once everything is written."""
 
     def host_stands_still(self, still: bool) -> None:
-        """The broker's process stopped, or goes on: what comes for it meanwhile waits in the socket."""
+        """The broker's process was paused, or resumed: what arrives meanwhile waits in the socket."""
 
     def host_died(self) -> None:
-        """The broker's process is gone."""
+        """The broker's process ended."""
 
 
 class Watcher(Protocol):
-    """Who sees every step of a Host before its effects are carried out."""
+    """Observer of every step of a Host, before its effects are carried out."""
 
     def __call__(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """One step."""
+        """The Host handled this input, with these effects."""
 
 
 class Violation(Exception):
-    """A promise was broken: which one, and how it showed."""
+    """A promise was broken: its name, and what showed it."""
 
     def __init__(self, promise: str, text: str) -> None:
         super().__init__(f"{promise}: {text}")
@@ -58,7 +58,7 @@ class Violation(Exception):
 
 
 class World:
-    """Virtual time and the one source of chance. A scenario plays it; a test has the clock in its hand."""
+    """Holds virtual time, the heap of actions and the random generator. A scenario or a test moves its clock."""
 
     def __init__(self, seed: int | str, now: float = 0.0) -> None:
         self.random = Random(seed)
@@ -69,15 +69,15 @@ class World:
         self._ties = count()
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Do this so many seconds from now."""
+        """Schedule an action so many seconds from now."""
         self.at(self.now + seconds, action)
 
     def at(self, time: float, action: Callable[[], None]) -> None:
-        """Do this then, or now; what is due at one moment happens in the order in which it was asked for."""
+        """Schedule an action for that time, or now if it is past. Equal times run in the order of scheduling."""
         heappush(self._heap, (max(time, self.now), next(self._ties), action))
 
     def step(self) -> bool:
-        """Go to the next moment at which something happens; False when nothing ever will."""
+        """Run the next action; False when none is scheduled."""
         if not self._heap:
             return False
         self.now, _, action = heappop(self._heap)
@@ -86,14 +86,14 @@ class World:
         return True
 
     def run_for(self, seconds: float) -> None:
-        """Everything that happens within the next seconds."""
+        """Run all actions of the next seconds."""
         end = self.now + seconds
         while self._heap and self._heap[0][0] <= end:
             self.step()
         self.now = end
 
     def run_until(self, condition: Callable[[], bool], seconds_max: float) -> None:
-        """Everything that happens until this is so, which has to be within so long."""
+        """Run actions until the condition holds, which must be within so many seconds."""
         end = self.now + seconds_max
         while not condition():
             assert self._heap and self._heap[0][0] <= end, f"not so within {seconds_max:g} s"
@@ -101,7 +101,7 @@ class World:
 
 
 class Host:
-    """One Node in the world, for one life. While it stands still it takes in nothing; it finds all when it goes on."""
+    """Runs one Node for one incarnation. While it is paused, inputs wait; they are handled when it is resumed."""
 
     def __init__(self, world: World, config: NodeConfig, watchers: Sequence[Watcher]) -> None:
         self.world = world
@@ -110,10 +110,10 @@ class Host:
         self.records: dict[str, Any] = {}
         self.alive = True
         self.cause = ""
-        """Why its Node asked for what is being carried out."""
+        """The cause of the effects that are being carried out."""
         self.paused = False
         self.dial: Callable[[str], None] = lambda address: None
-        self.ask_store: Callable[[LogEffect], None] = lambda effect: None  # the same, for what the log is asked
+        self.ask_store: Callable[[LogEffect], None] = lambda effect: None  # carries out what the Node asks of the log
         self.halt: Callable[[str], None] = lambda reason: None
         self._watchers = watchers
         self._waiting: list[Input] = []
@@ -125,13 +125,13 @@ class Host:
             Store: self._store,
             Dial: lambda effect: self.dial(effect.address),
             Halt: lambda effect: self.halt(effect.reason),
-            Note: lambda effect: None,  # the trace has it
+            Note: lambda effect: None,  # the trace has them
         }
         self._carry_out.update(dict.fromkeys(get_args(LogEffect), self._ask_store))
         world.hosts[config.name] = self
 
     def feed(self, happened: Input) -> None:
-        """One thing happened."""
+        """Handle one input."""
         if not self.alive:
             return
         if self.paused:
@@ -148,13 +148,13 @@ class Host:
             self._arm()
 
     def pause(self) -> None:
-        """Stand still, as under SIGSTOP."""
+        """Pause, as SIGSTOP does."""
         self.paused = True
         for link in list(self.links.values()):
             link.host_stands_still(True)
 
     def resume(self) -> None:
-        """Go on: what came meanwhile is taken in, and the clock has moved."""
+        """Resume: handle what came meanwhile, at the present time."""
         if not self.paused:
             return
         self.paused = False
@@ -167,7 +167,7 @@ class Host:
             self._arm()
 
     def crash(self) -> None:
-        """The process is gone; what it wrote before is on its way, or is not."""
+        """The process ended. What it wrote before may still arrive, or be lost."""
         self.alive = False
         self._generation += 1
         links = list(self.links.values())
@@ -176,7 +176,7 @@ class Host:
             link.host_died()
 
     def _arm(self) -> None:
-        self._generation += 1  # whoever was armed before finds that it is no longer meant
+        self._generation += 1  # timers that were armed before do nothing
         deadline = self._armed = self.node.next_deadline()
         if deadline < float("inf"):
             generation = self._generation
