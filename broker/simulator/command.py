@@ -42,7 +42,7 @@ This is one broker with its clients. The other kinds have arguments of their own
 
 
 def main(argv: Sequence[str] | None = None, write: Callable[[str], object] | None = None, prog: str = PROGRAM) -> int:
-    """0 when every promise was kept, 1 when one was broken; argparse says 2 for a wrong command line."""
+    """Run the command: 0 when every promise was kept, 1 when one was broken. argparse exits with 2 for wrong words."""
     argv = sys.argv[1:] if argv is None else list(argv)
     write = sys.stdout.write if write is None else write
     kind = _kind_of(argv)
@@ -90,7 +90,7 @@ def _table(options: RingOptions, seeds: Sequence[int], write: Callable[[str], ob
 
 
 def parsers(prog: str) -> list[ArgumentParser]:
-    """The arguments of each kind of simulation."""
+    """The parsers of all kinds of runs."""
     return [_parser(kind, prog) for kind in (BrokerOptions, ClusterOptions, LogOptions, RingOptions)]
 
 

@@ -42,20 +42,20 @@ STEPS_MAX = 100_000_000
 """A run that never ends is not a test."""
 
 CLOSE_SECONDS_MAX = 2.0
-"""How long the last words on a closing connection may be under way before it is torn down; as in the daemon."""
+"""How long the last messages on a closing connection may be under way before it is cut; as in the daemon."""
 
 DIAL_SECONDS_MAX = 2.0
-"""How long a broker tries to connect to an address that swallows everything; as in the daemon."""
+"""How long a broker tries to connect to an address that does not answer; as in the daemon."""
 
 LOST_WITH_STUCK_SECONDS = 20.0
-"""A broker that dies while it cannot reach another takes with it what waited for that one."""
+"""When a broker dies while another is out of reach, what waited for that one since then may be lost."""
 
 LOST_ON_THE_WAY_SECONDS = 0.5
 """What was accepted anywhere so long before a broker's death may have been on its way through it: several hops, with
 reads that bring only a part of what was sent."""
 
 START_SECONDS = 8.0
-"""A cluster that starts is one by then."""
+"""By then the brokers that started are one cluster."""
 
 SETTLE_SECONDS = 45.0
 """From the end of all faults to an answer for everything: detection, repair, and one round of refreshing."""
@@ -70,16 +70,16 @@ CALM_SECONDS = 3.0
 """How long the ring has to be sound again before it is judged again: what was said before is over by then."""
 
 LOOK_SECONDS = 0.1
-"""How often the checkers of the brokers' insides look."""
+"""How often the checkers of brokers' state look."""
 
 PROBE_SECONDS = 20.0
 """How long the last events may take to everybody who wants them."""
 
 LEAVE_SECONDS = 1.0
-"""From the order to stop to the end of the process: the last words go out, and no more."""
+"""From the order to stop to the end of the process: only the last messages go out."""
 
 PEER_CLOSE_SECONDS = 0.2
-"""The same between brokers, as in the daemon: a dead one never reads them."""
+"""The same between brokers, as in the daemon: a dead broker never reads them."""
 
 QUIET_SECONDS = 30.0
 """Virtual seconds from the end of all faults to the last answer: three times the slowest reconnect."""

@@ -1,4 +1,4 @@
-"""What must never be, and what must be at the end: one class a promise, and the first that fails ends the run.
+"""Checkers of promises: one class for each, during a run and at its end; the first that fails ends the run.
 
     checker    Checker: hooks for all that happens, which do nothing
     clients    what clients of one broker see, CHECKERS: NothingUnexpected, OnlyMatching, OnlyInForce,

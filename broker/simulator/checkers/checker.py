@@ -15,7 +15,7 @@ __all__ = ["Checker"]
 
 
 class Checker:
-    """One promise. The first that fails ends the run."""
+    """Checks one promise. The first that fails ends the run."""
 
     world: World | None = None
 
@@ -24,28 +24,28 @@ class Checker:
         raise Violation(type(self).__name__, text if self.world is None else f"at {self.world.now:.4f}: {text}")
 
     def step(self, host: Any, happened: Any, effects: Sequence[Any]) -> None:
-        """One input of one host, before its effects are carried out."""
+        """A host handled one input; its effects are not carried out yet."""
 
     def look(self) -> None:
-        """In the middle of everything: every now and then, and when something was confirmed."""
+        """Look at the state of brokers: at intervals, and when a SUBACK went out."""
 
     def settled(self) -> None:
         """The pointers of a member of the ring changed, or a broker died or began."""
 
     def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
-        """A row that was not on that disk before."""
+        """A row is on a disk where it was not before."""
 
     def portion(self, client: Client, portion: Portion) -> None:
         """A DELIVER reached a client, and its events are not counted yet."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """One event reached one subscription; no log: the client knows no such subscription."""
+        """An event reached a subscription; `log` is None when the client knows no such subscription."""
 
     def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
-        """A GAP reached a client; no log and number 0: the session as a whole."""
+        """A GAP reached a client; `log` is None and the number 0 when it concerns the whole session."""
 
     def refused(self, client: Client, request: Message | None, error: Error) -> None:
-        """A request was refused; none: the client asked nothing of that number."""
+        """A request was refused; None when the client asked nothing of that number."""
 
     def acknowledged(self, client: Client, sequence: int) -> None:
         """A PUBACK reached a client."""
@@ -54,4 +54,4 @@ class Checker:
         """The broker ended a connection."""
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """All is healed and quiet."""
+        """All faults have ended, and nothing is under way."""

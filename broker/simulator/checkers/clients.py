@@ -1,4 +1,4 @@
-"""Checkers of what clients see: one class for each thing that must never be, or that must be at the end.
+"""Checkers of what clients see: one class for each promise.
 
 The first one that fails stops the run. A checker sees the steps of Hosts (`step`), what clients get (the rest), and
 the quiet end of a run (`finish`). It compares with the history only, never with the broker's own idea of what is right.
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class OfClients(Checker):
-    """One that compares what clients see with the history."""
+    """A checker that compares what clients see with the history."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -55,7 +55,7 @@ class NothingUnexpected(OfClients):
     """D1: every delivered event was published, and is the same to the byte."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """Compare topic and record."""
+        """Compare topic and record with those published."""
         event = self.history.events.get(delivery.name)
         if event is None:
             self.fail(f"{client.name} got an event that nobody published: {delivery.record!r}")
@@ -67,7 +67,7 @@ class OnlyMatching(OfClients):
     """D2: every delivered event is one that its subscription asks for, by the plain meaning."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """Evaluate."""
+        """Evaluate the condition on the published event."""
         event = self.history.events.get(delivery.name)
         if log is not None and event is not None and not (log.pattern and log.wants(event)):
             wanted = f"{log.pattern_text!r} {log.condition_text!r}"
@@ -79,12 +79,12 @@ class OnlyAsked(OfClients):
     SUBACK, which says that nothing is missed from then on, and waits for all brokers."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """The client must know it."""
+        """The client must know the subscription."""
         if log is None:
             self.fail(f"{client.name} got something for subscription {delivery.number}, which it does not have")
 
     def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
-        """And so for gaps."""
+        """The same holds for a GAP."""
         if log is None and gap.subscription != 0:
             self.fail(f"{client.name} got a GAP for subscription {gap.subscription}, which it does not have")
 
@@ -93,17 +93,17 @@ class OnlyInForce(OnlyAsked):
     """D3: nothing comes for a subscription that was never in force, or after its UNSUBACK."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """Nor before its SUBACK."""
+        """Nothing comes before its SUBACK either."""
         super().delivered(client, log, delivery)
         if log is not None and not log.acknowledged and client.losses == 0:
             self.fail(f"{client.name} got something for subscription {delivery.number} before its SUBACK")
 
 
 class NoDuplicates(OfClients):
-    """L5: a subscription gets an event at most once; there is no redelivery to ephemeral ones."""
+    """L5: a subscription gets an event at most once; ephemeral subscriptions have no redelivery."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """Count."""
+        """The event must be new to the subscription."""
         event = self.history.events.get(delivery.name)
         if log is not None and event is not None:
             log.delivered[event.name] = log.delivered.get(event.name, 0) + 1
@@ -119,7 +119,7 @@ class PublisherOrder(OfClients):
         self._last: dict[tuple[SubscriptionLog, str], int] = {}
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """Ordinals grow."""
+        """The ordinals of a publisher's events grow."""
         event = self.history.events.get(delivery.name)
         if log is None or event is None:
             return
@@ -133,12 +133,12 @@ class NothingLost(OfClients):
     """What was accepted after SUBACK is delivered or announced in a GAP; exactly so while no connection was lost."""
 
     def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
-        """Add up."""
+        """Count the announced loss."""
         if log is not None:
             log.gap += gap.count
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """Compare what came with what had to come."""
+        """Compare what came with what had to come, for each subscription."""
         for client in clients:
             for log in client.subscriptions.values():
                 missing = [name for name in log.expected if name not in log.delivered]
@@ -155,7 +155,7 @@ class AcceptedOnce(OfClients):
     """P2: a batch that is sent again is recognised: an event never has two ids."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """Remember the first id."""
+        """An event has one id at all subscriptions."""
         event = self.history.events.get(delivery.name)
         if event is not None:
             if event.event_id is not None and event.event_id != delivery.event_id:
@@ -164,10 +164,10 @@ class AcceptedOnce(OfClients):
 
 
 class PublishedOnce(AcceptedOnce):
-    """P2, and the one broker that there is counts what the twin counts."""
+    """P2 with one broker: it counts as many events as the history."""
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """Compare the two."""
+        """Compare the two counts."""
         accepted = host.node.statistics(host.world.now).events_received
         if isinstance(happened, Received) and accepted != self.history.accepted_events:
             self.fail(f"the broker took {accepted} events, it should have taken {self.history.accepted_events}")
@@ -177,16 +177,16 @@ class CreditKept(OfClients):
     """Q2: a portion is sent only while credit is left, so credit is passed by less than one portion."""
 
     def portion(self, client: Client, portion: Portion) -> None:
-        """Before it is counted, some credit was left."""
+        """Some credit must be left before a portion is counted."""
         if client.received >= client.allowed:
             self.fail(f"{client.name} allowed {client.allowed}, had {client.received}, and got {portion.count} more")
 
 
 class BoundedOutboxes(OfClients):
-    """Q1: what waits for slow subscribers stays within its bounds, each and all."""
+    """Q1: each outbox stays within its bound, and all together within theirs."""
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """Add up what waits."""
+        """Add up what waits in the outboxes."""
         config, total = host.node.config, 0
         for session in host.node.subscribers.by_key.values():
             size = sum(len(message.portion.records) for message in session.outbox)
@@ -213,18 +213,18 @@ class AllAnswered(OfClients):
             self.fail(text)
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """No good batch is refused, nobody within the grace is a stranger."""
+        """No valid batch is refused, and every session within its grace is known."""
         self.nothing_refused()
 
     def nothing_refused(self) -> None:
-        """Ask the history."""
+        """Ask the history whether the refusal was right."""
         if self.history.refused:
             self.fail(f"a good batch was refused: {self.history.refused[0]}")
         if self.history.broken_resumes:
             self.fail(self.history.broken_resumes[0])
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """Nothing is open."""
+        """No request and no batch waits for an answer."""
         for client in clients:
             if not client.open:
                 self.fail(f"{client.name} has no connection")
@@ -234,17 +234,17 @@ class AllAnswered(OfClients):
 
 
 class DeservedEndings(OfClients):
-    """The broker ends a connection only for silence, slowness, its own end, or a session that goes on elsewhere."""
+    """The broker ends a connection only for silence, slowness, its own end, or a session resumed elsewhere."""
 
     _codes = (ErrorCode.TIMEOUT, ErrorCode.REPLACED, ErrorCode.SLOW_CONSUMER, ErrorCode.GOODBYE)
     _draining = False
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """Is it about to stop?"""
+        """Note that the broker drains."""
         self._draining = self._draining or isinstance(happened, Drain)
 
     def turned_away(self, client: Client, error: Error | Goodbye) -> None:
-        """Look at the code."""
+        """The code must be one of those."""
         if error.code not in self._codes and not (self._draining and error.code == ErrorCode.SHUTTING_DOWN):
             self.fail(f"{client.name} was turned away: {error.code} {error.text}")
 
@@ -253,7 +253,7 @@ class SoundNode(OfClients):
     """The Node's own invariants hold after every step."""
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """Ask it."""
+        """Call `validate`."""
         try:
             host.node.validate()
         except AssertionError as error:
@@ -274,7 +274,7 @@ CHECKERS: tuple[type[OfClients], ...] = (
     DeservedEndings,
     SoundNode,
 )
-"""In the order in which they look."""
+"""In the order in which they are called."""
 
 
 class DeliveredOrAnnounced(NothingLost):
@@ -283,7 +283,7 @@ class DeliveredOrAnnounced(NothingLost):
     history: ClusterHistory
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """Compare what came with what had to come."""
+        """Compare what came with what had to come, for each subscription."""
         incidents = self.history.incidents
         for client in clients:
             for log in client.subscriptions.values():
@@ -306,11 +306,11 @@ class OrderOfOneAnchor(PublisherOrder):
     history: ClusterHistory
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """Ordinals grow where there is one key."""
+        """Ordinals grow where the subscription rests at one key."""
         if log is None or log.pattern is None or self.history.incidents.any:
             return
         if log.pattern.stream in self.history.schemas:
-            return  # then it may rest on an arc
+            return  # then the subscription may rest on an arc
         segments = plan(log.pattern, log.condition, None).segments
         if len(segments) == 1 and segments[0].low == segments[0].high:
             super().delivered(client, log, delivery)
@@ -323,21 +323,21 @@ class Answered(AllAnswered):
     history: ClusterHistory
 
     def refused(self, client: Client, request: Message | None, error: Error) -> None:
-        """As with one broker, but that others may be out of reach."""
+        """As with one broker; but other brokers may be out of reach."""
         if not (error.code == ErrorCode.UNAVAILABLE and self.history.incidents.any):
             super().refused(client, request, error)
 
     def turned_away(self, client: Client, error: Error | Goodbye) -> None:
-        """Connections end for silence, slowness, a broker's end, or a session that goes on elsewhere."""
+        """Connections end for silence, slowness, a broker's end, or a session resumed elsewhere."""
         codes = (ErrorCode.TIMEOUT, ErrorCode.REPLACED, ErrorCode.SLOW_CONSUMER, ErrorCode.GOODBYE)
         if error.code not in (*codes, ErrorCode.SHUTTING_DOWN):
             self.fail(f"{client.name} was turned away: {error.code} {error.text}")
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """What looks wrong in the middle may be known to be right later."""
+        """Keep the refusal: it is judged at the end, when the incidents are known."""
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """Nothing is open, and no good batch was refused."""
+        """No request waits for an answer, and no valid batch was refused."""
         self.nothing_refused()
         super().finish(clients)
 
@@ -353,4 +353,4 @@ CLUSTER_CHECKERS: tuple[type[OfClients], ...] = (
     DeliveredOrAnnounced,
     Answered,
 )
-"""In the order in which they look."""
+"""In the order in which they are called."""

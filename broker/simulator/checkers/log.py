@@ -36,7 +36,7 @@ __all__ = [
 
 
 class LogChecker(Checker):
-    """One that knows what is on all disks."""
+    """A checker that knows what is on all disks."""
 
     def __init__(self, world: ClusterWorld, history: LogHistory, disks: Disks) -> None:
         self.world: ClusterWorld = world
@@ -51,14 +51,14 @@ def names_of(row: Row) -> list[str]:
 
 @dataclass(slots=True)
 class _Seen:
-    """How much of one log on one disk was looked at."""
+    """How far one log on one disk was read."""
 
     log: LogList
     entries: list[Entry]
 
 
 class Disks:
-    """What is on all disks, by event. `found` hears of every row that is new on a disk: whose, and where."""
+    """Index of all disks by event. `found` is called for every row that is new on a disk."""
 
     def __init__(self, world: ClusterWorld) -> None:
         self._world = world
@@ -71,7 +71,7 @@ class Disks:
         self.rows = 0
 
     def look(self) -> None:
-        """Take in what changed since the last time."""
+        """Read what changed since the last look."""
         for server in self._world.servers.values():
             logs = server.disk.content.logs
             for key in [key for key in self._seen if key[0] == server.name]:
@@ -96,7 +96,7 @@ class Disks:
                 hear(server, name, entry, row)
 
     def _forget(self, server: Server, key: tuple[str, LogName]) -> None:
-        """It is another disk, or lost some of it."""
+        """The disk was replaced, or lost rows: read it from the start."""
         for entry in self._seen.pop(key).entries:
             if key[1].kind == LogKind.EVENTS:
                 for event in names_of(decode_row(entry.row)):
@@ -108,7 +108,7 @@ def _goes_on(log: LogList | None, entries: list[Entry]) -> bool:
 
 
 _RECENT = 50
-"""Events before the next one that are looked for; older ones were, the time before."""
+"""How many events before the next one are checked; older ones were checked earlier."""
 
 
 class OnEnoughDisks(LogChecker):
@@ -116,22 +116,22 @@ class OnEnoughDisks(LogChecker):
 
     Batches are known by session and sequence; a refused one has its answer already.
 
-    One that was refused on this connection is none that PUBACK speaks of, although its publisher sends it once more,
-    because it had not heard that yet when it began: it hears the refusal before the PUBACK. Over a new connection a
-    publisher sends all that it waits for, in order: what comes before the first of these it has given up.
+    A PUBACK says nothing of a batch that was refused on the same connection. Its publisher may send the batch again
+    because the refusal had not reached it yet; it gets the refusal before the PUBACK. Over a new connection a publisher
+    sends everything it waits for, in order: it has given up what came before the first of these.
     """
 
     def __init__(self, *parts: object) -> None:
         super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
         self._open: dict[tuple[bytes, int], list[str]] = {}
         self._refused: dict[tuple[bytes, int], int] = {}
-        """On which link that was said last."""
+        """(session, sequence) -> the link over which the refusal was sent last."""
         self._links: dict[bytes, int] = {}
-        """Over which each session published last."""
+        """Session -> the link over which it published last."""
         self.checked = 0
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """Remember what comes in, look at what goes out."""
+        """Remember each PUBLISH, and check each PUBACK and producer answer."""
         by_link = host.node.subscribers.by_link
         if isinstance(happened, Received) and happened.link in by_link:
             key = by_link[happened.link].key
@@ -197,7 +197,7 @@ class OnlyOnce(LogChecker):
         self.read = 0
 
     def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
-        """Each of its events is where it was, or was nowhere before."""
+        """Each event of the row is at its former place, or has none."""
         if log.kind != LogKind.EVENTS or not row.producer:
             return
         for place, name in enumerate(names_of(row)):
@@ -217,13 +217,13 @@ class OnlyOnce(LogChecker):
             places.append(position)
 
     def _stays(self, server: Server, log: LogName, other: LogName, number: int) -> bool:
-        """Whether that is still there, where this broker wrote it before: it may have moved, not doubled."""
+        """Whether the broker still has the row at its former place: a row may move, and not be there twice."""
         if other.broker != log.broker or server.name != log.broker:
             return other == log
         return other in server.disk.content.logs and server.disk.content.logs[other].next > number
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """No row that readers may have from now on stands in another log as well."""
+        """No row that readers may get from now on is in another log too."""
         node = host.node
         disk = self.world.servers[node.config.name].disk.content
         for name, held in node.log.logs.items():
@@ -248,7 +248,7 @@ class OnlyOnce(LogChecker):
 
 @dataclass(slots=True)
 class _Known:
-    """What was at a position, since when, and whose disks ever had it."""
+    """The row of a position, since when it is there, and which disks ever had it."""
 
     row: bytes
     since: float
@@ -258,9 +258,8 @@ class _Known:
 class PositionsStand(LogChecker):
     """P3: a position that was on two disks belongs to its bytes for ever, whatever is harmed or put back afterwards.
 
-    What only its owner's disk had was not acknowledged and could not be read, so when that disk is lost nobody knows of
-    it: a disk with a backup on it goes on where the backup ends. (It may not when somebody has more: that is the
-    epoch's work.)
+    A row that only its owner's disk had was neither acknowledged nor readable, so no broker knows of it when that disk
+    is lost: a disk with a backup continues where the backup ends. (When another broker has more, a new epoch begins.)
     """
 
     def __init__(self, *parts: object) -> None:
@@ -269,7 +268,7 @@ class PositionsStand(LogChecker):
         self.compared = 0
 
     def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
-        """It is what it was anywhere else, and begins where the one before it ends."""
+        """The row equals its copies, and begins where the row before it ends."""
         known = self._rows.get((log, entry.first))
         if known is None or self._is_gone(log, known):
             known = self._rows[log, entry.first] = _Known(entry.row, self.world.now)
@@ -285,7 +284,7 @@ class PositionsStand(LogChecker):
             self.fail(f"{server.name}: {log} has a hole before {entry.first}")
 
     def _is_gone(self, log: LogName, known: _Known) -> bool:
-        """Whether the only disk that ever had it was lost since then."""
+        """Whether the only disk that ever had the row was harmed since."""
         return list(known.holders) == [log.broker] and self.history.harmed.get(log.broker, -1.0) >= known.since
 
 
@@ -303,7 +302,7 @@ class ComesBackWhole(LogChecker):
         self.openings = 0
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """Every log goes on where it was said to be, and epochs never go back."""
+        """Every log continues at its confirmed end, and epochs never go back."""
         name = host.node.config.name
         if isinstance(happened, Stored):
             for log, held in host.node.log.logs.items():
@@ -320,7 +319,7 @@ class ComesBackWhole(LogChecker):
         self._epochs[name] = max(self._epochs.get(name, 0), host.node.log.epoch)
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """Whatever was acknowledged is on some disk."""
+        """Every acknowledged batch is on some disk."""
         self.disks.look()
         for event in self.history.acknowledged:
             if not self.disks.holders.get(event):
@@ -334,7 +333,7 @@ class StoredElsewhere(LogChecker):
     """
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """Nobody waited in vain."""
+        """No batch was refused while enough brokers had room."""
         if len(self.world.servers) > 2:
             late = {node.config.name: node.log.late for node in self.world.nodes() if node.log.late}
             if late:

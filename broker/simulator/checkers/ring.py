@@ -61,7 +61,7 @@ __all__ = [
 
 
 class RingChecker(Checker):
-    """One that looks at the machines of a bare ring."""
+    """A checker of the machines of a bare ring."""
 
     def __init__(self, world: RingWorld) -> None:
         self.world: RingWorld = world
@@ -71,10 +71,10 @@ class InvariantHolds(RingChecker):
     """R1: the inductive invariant, over members and answers under way."""
 
     sees_answers = True
-    """Without, the members' own lists only: for faults that do not spare answers either."""
+    """Without it, only the members' own lists count: for faults that do not spare answers."""
 
     def settled(self) -> None:
-        """Ask the oracle."""
+        """Evaluate the invariant on the snapshot."""
         snapshot = self.world.snapshot()
         if not self.sees_answers:
             snapshot.answers = ()
@@ -84,20 +84,20 @@ class InvariantHolds(RingChecker):
 
 
 class Consequences(RingChecker):
-    """R2: what the invariant implies is so."""
+    """R2: what the invariant implies holds."""
 
     def settled(self) -> None:
-        """Walk."""
+        """Follow the first successors round the ring."""
         broken = consequences(self.world.snapshot())
         if broken:
             self.fail(broken)
 
 
 class OneQuery(RingChecker):
-    """R3: no pointers are told in the middle of a step, and the machine is sound."""
+    """R3: no member tells its pointers in the middle of a step, and every machine validates."""
 
     def step(self, host: RingHost, happened: ChordInput, effects: Sequence[ChordEffect]) -> None:
-        """Look at what it says."""
+        """Look for State messages in the effects, and validate the machine."""
         if host.machine is None:
             return
         host.machine.validate()
@@ -143,7 +143,7 @@ class ServesWhenAdopted(RingChecker):
 
 
 def _within(told: Owning, former: Owning | None) -> bool:
-    """Whether a member serves nothing that it did not serve just before."""
+    """Whether a member serves only what it served just before."""
     if former is None or not former.serving or former.member != told.member:
         return False
     return told.after == former.after or between(former.after, told.after, told.member)
@@ -153,7 +153,7 @@ class NobodyStartsOver(RingChecker):
     """Within the assumptions no member ever loses its ring or leaves it."""
 
     def step(self, host: RingHost, happened: ChordInput, effects: Sequence[ChordEffect]) -> None:
-        """Leaving is noted."""
+        """Look for the note that a member left the ring."""
         for effect in effects:
             if isinstance(effect, Note) and effect.event == "left the ring":
                 self.fail(f"{host.address}: {effect.facts}")
@@ -166,10 +166,10 @@ RING_CHECKERS: tuple[type[RingChecker], ...] = (
     ServesWhenAdopted,
     NobodyStartsOver,
 )
-"""While the nemesis respects the assumptions."""
+"""The checkers while the nemesis respects the assumptions."""
 
 STORM_CHECKERS: tuple[type[RingChecker], ...] = (OneQuery, ServesWhenAdopted)
-"""What holds whatever happens."""
+"""The checkers whatever the nemesis does."""
 
 
 class RingKept(StateChecker):
@@ -181,7 +181,7 @@ class RingKept(StateChecker):
         self.checked = 0
         """Changes that the oracle judged."""
         self.outlived = 0
-        """Members that died, and the ring had to bear it."""
+        """Deaths that the assumptions allow."""
         self.excused = 0
         """Changes while the assumptions were exceeded, or no ring was open yet."""
         self._sound_since = float("inf")
@@ -192,7 +192,7 @@ class RingKept(StateChecker):
         self._list_length = 0
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """One broker did something: judge it if it changed anybody's pointers, or what is known of the dead."""
+        """Judge a step that changed pointers, or the members held for dead."""
         chord = host.node.cluster.chord
         if chord is None:
             return
@@ -206,7 +206,7 @@ class RingKept(StateChecker):
             self.excused += not self.strict
 
     def look(self) -> None:
-        """What follows from the invariant is so; or become strict, when the ring has been sound for a while."""
+        """Strict: check what follows from the invariant. Lenient: become strict once the ring was sound for a while."""
         if self.strict:
             self._judge()
             broken = consequences(self._before) if self.strict else ""
@@ -222,7 +222,7 @@ class RingKept(StateChecker):
             self.strict, self._before = True, snapshot
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """One ideal ring, or one full mesh."""
+        """At the end there is one ideal ring, or one full mesh."""
         chords = self._chords()
         if not chords:
             return
@@ -264,7 +264,7 @@ class RingKept(StateChecker):
         return bool(invariant(Snapshot(others, answers), self._list_length))
 
     def _buried(self, snapshot: Snapshot) -> bool:
-        """Whether somebody holds for dead who lives: A2."""
+        """Whether a member holds a living one for dead, against A2."""
         return any(one in snapshot.members for chord in self._chords() for one in chord.identity.fenced)
 
     def _is_calm(self, snapshot: Snapshot) -> bool:
@@ -297,6 +297,6 @@ class RingKept(StateChecker):
         return snapshot_of(machines.values(), [(machines[one], letter) for one, letter in waited.items()])
 
     def _chords(self) -> list[Chord]:
-        """Of all brokers that run and did not say farewell."""
+        """The machines of all brokers that run and did not leave."""
         machines = (node.cluster.chord for node in self.world.nodes())
         return [machine for machine in machines if machine is not None and not machine.has_left]

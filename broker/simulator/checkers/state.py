@@ -1,4 +1,4 @@
-"""Checkers that look into the brokers of a cluster: who answers for what, with which copies, and is it the truth?
+"""Checkers of the state of a cluster's brokers: which broker answers for which keys, with which copies and contents.
 
 They look at moments (`look`), all of them at every broker that runs, and at the quiet end (`finish`). A broker that
 stands still is looked at too: its word counts for nothing only if its leases are over by the clock.
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class StateChecker(Checker):
-    """One that looks into the brokers of a cluster."""
+    """A checker of the state of a cluster's brokers."""
 
     def __init__(self, world: ClusterWorld, history: ClusterHistory) -> None:
         self.world: ClusterWorld = world
@@ -37,13 +37,13 @@ class StateChecker(Checker):
 
 
 def scope_of(node: Node, now: float) -> Scope:
-    """What a broker may answer for, without its noticing that anybody asked."""
+    """The keys for which a broker may answer now; asking changes nothing."""
     parts = [*node.cluster.kv.leases.scope(now), *node.cluster.kv.replicas.scope(now)]
     return Scope((stretch for stretch, _ in parts), 0.0, 0)
 
 
 def placed(node: Node) -> Iterator[Item]:
-    """What this broker's clients were told is in force, and what it says of the use of streams to all."""
+    """The items of this broker whose clients got SUBACK, and what it told all of the interest of streams."""
     for mine in node.registry._mine.values():
         if mine.meaning is None:
             yield from mine.items
@@ -55,7 +55,7 @@ def touches(scope: Scope, item: Item) -> bool:
 
 
 class FreshScopes(StateChecker):
-    """Whoever answers for a key has every subscription that was confirmed there: a scope is never out of date."""
+    """A broker that answers for a key has every subscription that was confirmed there."""
 
     def look(self) -> None:
         """Compare the items in force with the tables of all that answer for their keys."""
@@ -73,10 +73,10 @@ class FreshScopes(StateChecker):
 
 
 class OneOwner(StateChecker):
-    """No key is owned by two brokers that both have a lease from somebody else, and may confirm writes."""
+    """No key has two owners that hold leases of others and may confirm writes."""
 
     def look(self) -> None:
-        """Compare the stretches, two by two."""
+        """Compare the arcs of owners, two by two."""
         if self.history.incidents.is_apart(self.world.now):
             return
         now, owned = self.world.now, []
@@ -95,7 +95,7 @@ class Replicated(StateChecker):
     """At rest every item is at its owners and their siblings, and the owners have all leases."""
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """Count copies."""
+        """Compare the tables of owners and siblings with all items."""
         nodes = self.world.nodes()
         wanted = min(len(nodes), self.world.options.replicas + 1)
         for node in nodes:
@@ -112,12 +112,12 @@ class SameSummaries(StateChecker):
     """A broker that answers for a key knows every dimension of the subscriptions in force; at rest all brokers do."""
 
     def look(self) -> None:
-        """Those that answer for something."""
+        """Check the brokers that answer for some key."""
         if not self.history.incidents.is_apart(self.world.now):
             self._compare([node for node in self.world.nodes() if scope_of(node, self.world.now).stretches])
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """All."""
+        """Check all brokers."""
         self._compare(self.world.nodes())
 
     def _compare(self, nodes: list[Node]) -> None:
@@ -138,7 +138,7 @@ class NothingWaits(StateChecker):
     """At rest no event waits anywhere."""
 
     def finish(self, clients: Sequence[Client] = ()) -> None:
-        """Look at what waits."""
+        """Look at the backlog of every broker."""
         for node in self.world.nodes():
             if node.forwarding._waiting:
                 self.fail(f"{len(node.forwarding._waiting)} batches wait at {node.config.name}")
@@ -150,4 +150,4 @@ class NothingWaits(StateChecker):
 
 
 STATE_CHECKERS: tuple[type[StateChecker], ...] = (FreshScopes, OneOwner, Replicated, SameSummaries, NothingWaits)
-"""In the order in which they look."""
+"""In the order in which they are called."""

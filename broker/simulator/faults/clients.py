@@ -57,7 +57,7 @@ class ClientNemesis(Nemesis):
         self.every(options.pause_interval_seconds, "pauses", self._pause)
 
     def stop(self) -> None:
-        """No more faults, and whoever was paused reads again."""
+        """Stop the faults; paused clients read again."""
         super().stop()
         for connection in list(self._network.connections.values()):
             connection.client_reads_again()

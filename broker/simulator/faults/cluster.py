@@ -50,7 +50,7 @@ class ClusterFaults:
     pause_seconds_max: float = 5.0
     silent_probability: float = 0.5
     together: int = 1
-    """So many brokers may be in trouble at a time."""
+    """How many brokers may be in trouble at a time."""
 
     @classmethod
     def drawn(cls, random: Random, kinds: Sequence[str], together_max: int) -> ClusterFaults:
@@ -112,7 +112,7 @@ class ClusterNemesis(Nemesis):
             self.every(getattr(options, kind), kind, action)
 
     def stop(self) -> None:
-        """No more faults: all heals, who stands still goes on, who is down comes back."""
+        """Stop the faults: partitions heal, paused brokers resume, and dead ones start again."""
         super().stop()
         self._heal()
         for server in self._world.servers.values():
@@ -122,12 +122,12 @@ class ClusterNemesis(Nemesis):
                 server.start()
 
     def may_strike(self) -> bool:
-        """Always; from now on something happened."""
+        """Always. Notes in the history that a fault happened."""
         self._history.incidents.any = True
         return True
 
     def _victim(self) -> Server | None:
-        """A broker that may get into trouble now."""
+        """A random broker that may get into trouble now, or None."""
         now = self._world.now
         for name in [name for name, until in self._troubled.items() if until <= now]:
             del self._troubled[name]

@@ -35,7 +35,7 @@ __all__ = ["LOG_FAULTS", "LogFaults", "LogNemesis", "NAMED_FAULTS"]
 
 LOG_FAULTS = ("crash", "pause", "link", "cut", "apart", "slow", "full", "failing", "harm")
 NAMED_FAULTS = ("brim", "follower")
-"""Those that happen only where they are asked for by name."""
+"""Faults that happen only when they are named."""
 
 _HARMS = ("all", "newest", "rot", "backup", "backup")
 _BACKUP_SECONDS = 2.0
@@ -65,7 +65,7 @@ class LogFaults:
 
 
 class LogNemesis(Nemesis):
-    """Strikes brokers and disks one at a time, and harms one disk when all is well."""
+    """Strikes brokers and disks, one at a time, and harms one disk while no broker is in trouble."""
 
     def __init__(self, world: ClusterWorld, history: LogHistory, faults: LogFaults, look: Callable[[], None]) -> None:
         super().__init__(world)
@@ -97,7 +97,7 @@ class LogNemesis(Nemesis):
                 world.after(world.random.uniform(1.0, _HARMLESS_SECONDS), partial(self._back_up, server))
 
     def stop(self) -> None:
-        """All is well from now on."""
+        """Stop the faults, and end those that last."""
         super().stop()
         self._world.peers.heal()
         for server in self._world.servers.values():
@@ -108,11 +108,11 @@ class LogNemesis(Nemesis):
                 server.start()
 
     def may_strike(self) -> bool:
-        """Nothing else happens while copies of a harmed disk are made good."""
+        """Not while the copies of a harmed disk are restored."""
         return self._world.now >= self._calm_until
 
     def _victim(self, seconds: float) -> Server | None:
-        """A broker that may get into trouble now, for so long."""
+        """A broker that may get into trouble now, and is for so long; or None."""
         world = self._world
         serving = world.serving()
         if world.now < self._busy_until or len(serving) < len(world.servers):
@@ -230,7 +230,7 @@ class LogNemesis(Nemesis):
         backup = None if server is None else self._backups.get(server.name)
         if server is None or backup is None:
             return False
-        self._look()  # what was there is remembered
+        self._look()  # the history remembers it
         self._harmed = True
         self._calm_until = self._busy_until
         self._history.harmed[server.name] = self._world.now

@@ -29,17 +29,17 @@ def kinds_of(every: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 
 
 class Nemesis:
-    """Strikes again and again; a kind of world says with what."""
+    """Strikes at random times; subclasses say with which faults."""
 
     def __init__(self, world: World, random: Random | None = None) -> None:
         self.random = world.random if random is None else random
         self.active = True
         self.done: Counter[str] = Counter()
-        """How often each fault happened; those that might have are here too."""
+        """Fault -> how often it happened, 0 for those that did not."""
         self._after = world.after
 
     def every(self, mean_seconds: float, kind: str, action: Callable[[], bool]) -> None:
-        """Do this again and again, at random; it says whether it could."""
+        """Do this at random times with that mean interval; the action returns whether it could."""
         if mean_seconds == NEVER:
             return
         self.done[kind] += 0
@@ -52,9 +52,9 @@ class Nemesis:
         self._after(self.random.expovariate(1.0 / mean_seconds), strike)
 
     def may_strike(self) -> bool:
-        """Whether anything may go wrong now."""
+        """Whether a fault may happen now."""
         return True
 
     def stop(self) -> None:
-        """No more faults, and all that was broken is whole."""
+        """Stop the faults, and repair what they broke."""
         self.active = False

@@ -30,7 +30,7 @@ class RingFaults:
     partition_seconds: float = NEVER
     within_assumptions: bool = True
     sees_answers: bool = True
-    """Whether the nemesis spares lists under way as well; without, A3 is read for the members' own lists only."""
+    """Whether the nemesis spares lists under way too; without it, A3 is read for the members' own lists only."""
 
     @classmethod
     def churn(cls, random: Random, within_assumptions: bool = True, sees_answers: bool = True) -> RingFaults:
@@ -40,7 +40,7 @@ class RingFaults:
 
     @classmethod
     def storm(cls, random: Random) -> RingFaults:
-        """Everything at once."""
+        """All kinds of faults, without asking A3 and A4."""
         return cls(random.choice((0.5, 2.0, 8.0)), random.choice((2.0, 8.0)), random.choice((4.0, 12.0)), False)
 
 
@@ -67,7 +67,7 @@ class RingNemesis(Nemesis):
         self.every(options.partition_seconds, "partitions", self._partition)
 
     def stop(self) -> None:
-        """No more faults; partitions heal, and who was paused goes on."""
+        """Stop the faults: partitions heal, and paused brokers resume."""
         super().stop()
         self.world.cut.clear()
         for host in self.world.living():

@@ -47,12 +47,12 @@ BROKER_ABLATIONS = (
 
 _SHUTDOWN_EVERY = 4
 _OF_PEERS = "gone"
-"""A drop that a broker without peers cannot have: what it matched for another broker that is gone."""
+"""The reason of a drop that a broker without peers cannot have: deliveries for another broker that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerOptions(Options):
-    """The kind that is meant when nothing else is said."""
+    """Options of a run with one broker, the default kind."""
 
     about = "Run the broker in virtual time under faults, and check every promise it makes."
 
@@ -63,12 +63,12 @@ class BrokerOptions(Options):
     fast: bool = option(False, "pass message objects instead of bytes")
 
     def scenario(self, write: Write | None) -> BrokerScenario:
-        """A broker, and clients."""
+        """A scenario with one broker and its clients."""
         return BrokerScenario(self, write)
 
 
 class BrokerScenario(Scenario):
-    """One Host, which is there from the beginning to the end."""
+    """A scenario with one Host, which runs from the beginning to the end."""
 
     endings = (ErrorCode.TIMEOUT, ErrorCode.REPLACED, ErrorCode.SLOW_CONSUMER, ErrorCode.SHUTTING_DOWN)
 
@@ -105,7 +105,7 @@ class BrokerScenario(Scenario):
         return (self.safety, self.shutdown if shutdown else self.quiet, self.farewell)
 
     def safety(self) -> None:
-        """Clients act, the nemesis strikes."""
+        """Let clients act and the nemesis strike."""
         self.nemesis = ClientNemesis(self.world, self.network, self.faults)
         self.host.feed(WallClock(WALL_CLOCK_OFFSET_SECONDS))
         for client in self.clients:
@@ -118,13 +118,13 @@ class BrokerScenario(Scenario):
             client.active = False
 
     def quiet(self) -> None:
-        """Everything is answered, delivered or announced."""
+        """Let nobody act until everything is answered, delivered or announced."""
         self.world.run_for(QUIET_SECONDS)
         for checker in self.checkers:
             checker.finish(self.clients)
 
     def shutdown(self) -> None:
-        """Whoever heard the broker's goodbye lost nothing unheard."""
+        """Drain the broker: clients that got its GOODBYE lost nothing without a GAP."""
         self.host.feed(Drain())
         self.world.run_for(QUIET_SECONDS)
         dismissed = [client for client in self.clients if client.dismissed]
@@ -133,7 +133,7 @@ class BrokerScenario(Scenario):
                 checker.finish(dismissed)
 
     def farewell(self) -> None:
-        """All leave, and the broker is empty."""
+        """Let all clients leave; the broker must be empty then."""
         for client in self.clients:
             client.leave()
         self.world.run_for(QUIET_SECONDS)
@@ -147,7 +147,7 @@ class BrokerScenario(Scenario):
             raise Violation("EmptyAtTheEnd", f"everybody left, and {publishers} publishers are remembered")
 
     def counts(self) -> dict[str, int]:
-        """What the broker and its clients counted."""
+        """The counters of the broker and of its clients."""
         statistics = self.host.node.statistics(self.world.now)
         logs = [log for client in self.clients for log in (*client.over, *client.subscriptions.values())]
         return {

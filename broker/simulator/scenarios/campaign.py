@@ -19,7 +19,7 @@ CORES = min(os.cpu_count() or 1, JOBS_MAX)
 
 
 class Summary:
-    """What a campaign came to."""
+    """The results of a campaign, added up."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -29,7 +29,7 @@ class Summary:
         self.counts: Counter[str] = Counter()
 
     def add(self, verdict: Verdict) -> None:
-        """One more run."""
+        """Add one run."""
         self.runs += 1
         self.counts.update(verdict.counts)
         if verdict.failure:
@@ -37,7 +37,7 @@ class Summary:
             self.broken[verdict.failure.partition(":")[0]] += 1
 
     def lines(self) -> list[str]:
-        """The sums, and what never happened."""
+        """The sums for people, and what never happened."""
         happened = listed({name: count for name, count in self.counts.items() if count})
         lines = [f"{self.runs} seeds, {len(self.failures)} failed", f"happened: {happened}"]
         never = ", ".join(name for name, count in self.counts.items() if not count)

@@ -3,7 +3,7 @@
 start     brokers come up, and clients connect to any of them
 safety    clients act, the nemesis strikes; nothing may ever be wrong
 quiet     all that was broken is whole again and every broker runs; nobody acts: everything is answered
-probe     every client publishes and gets what it asked for, exactly: the cluster lives
+probe     every client publishes, and gets exactly what it subscribed to
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PLACEMENTS = ("anchored", "counting")
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions(Options):
-    """The kind that `--nodes` asks for."""
+    """Options of a run with a cluster: `--nodes`."""
 
     about = "Run a cluster in virtual time under faults, and check every promise it makes."
 
@@ -72,12 +72,12 @@ class ClusterOptions(Options):
     )
 
     def scenario(self, write: Write | None) -> ClusterScenario:
-        """Brokers, and clients."""
+        """A scenario with brokers and clients."""
         return ClusterScenario(self, write)
 
 
 class ClusterScenario(Scenario):
-    """Brokers that nobody promised to keep alive, and an oracle that looks into all of them."""
+    """A scenario with brokers that may fail, and checkers of the state of all of them."""
 
     world: ClusterWorld
 
@@ -119,13 +119,13 @@ class ClusterScenario(Scenario):
         return (self.start, self.safety, self.quiet, self.probe)
 
     def start(self) -> None:
-        """Brokers come up."""
+        """Start the brokers."""
         for _ in range(self.options.nodes):
             self.world.after(self.world.random.uniform(0.0, 1.0), self.world.add().start)
         self.world.run_for(START_SECONDS)
 
     def safety(self) -> None:
-        """Clients act, the nemesis strikes, the oracle looks."""
+        """Let clients act and the nemesis strike; checkers look at the brokers' state."""
         world, random = self.world, self.world.random
         for client in self.clients:
             world.after(random.uniform(0.0, 1.0), client.dial)
@@ -135,7 +135,7 @@ class ClusterScenario(Scenario):
         world.run_for(self.options.seconds)
 
     def quiet(self) -> None:
-        """All heals, and nobody acts."""
+        """End all faults, and let nobody act until everything is answered."""
         assert self.nemesis is not None
         for client in self.clients:
             client.active = False
@@ -143,7 +143,7 @@ class ClusterScenario(Scenario):
         self.world.run_for(SETTLE_SECONDS)
 
     def probe(self) -> None:
-        """The cluster lives: who publishes now is heard by all who asked for it."""
+        """Let every client publish: each event must reach all who subscribed to it."""
         since = self.world.now
         for _ in range(_PROBES):
             for client in self.clients:
@@ -151,7 +151,7 @@ class ClusterScenario(Scenario):
                     client.publish()
             self.world.run_for(0.5)
         self.world.run_for(PROBE_SECONDS)
-        exact = self.faults.slow == float("inf")  # else some of it may be dropped, and is announced
+        exact = self.faults.slow == float("inf")  # else some may be dropped and announced
         for client in self.clients if exact else ():
             for log in client.subscriptions.values():
                 for name in log.expected:
@@ -164,13 +164,13 @@ class ClusterScenario(Scenario):
             checker.finish(self.clients)
 
     def watch(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """As any scenario; when a SUBACK goes out the oracle looks at once."""
+        """Trace and check a step; when a SUBACK goes out, look at the brokers' state at once."""
         super().watch(host, happened, effects)
         if any(isinstance(effect, Send) and isinstance(effect.message, Suback) for effect in effects):
             self.world.after(0.0, self._look_once)
 
     def counts(self) -> dict[str, int]:
-        """What brokers, clients and the oracle of the ring counted."""
+        """The counters of brokers, clients and the checker of the ring."""
         nodes = self.world.nodes()
         logs = [log for client in self.clients for log in (*client.over, *client.subscriptions.values())]
         return {
@@ -187,7 +187,7 @@ class ClusterScenario(Scenario):
         }
 
     def last_lines(self) -> Iterable[str]:
-        """What every client got."""
+        """The deliveries of every client."""
         for client in self.clients:
             for log in (*client.over, *client.subscriptions.values()):
                 yield f"{log.client} {log.request} {log.gap} {' '.join(log.delivered)}"
@@ -201,14 +201,14 @@ class ClusterScenario(Scenario):
             checker.look()
 
     def _traits(self, random: Random) -> Traits:
-        """A client that leaves time for many brokers."""
+        """Traits of a client that acts seldom, since there are many brokers."""
         slow = self.faults.slow if self.faults.slow < float("inf") else 0.0
         drawn = Traits.drawn(random, slow)
         return replace(drawn, think_seconds=random.choice((0.1, 0.3, 1.0)), batch_events_max=random.choice((1, 4, 12)))
 
 
 def _drawn(random: Random) -> Topology:
-    """What brokers and their links are like in this run."""
+    """Draw the configuration of brokers and links."""
     peers = PeerNetworkOptions(
         latency_seconds_max=random.choice((0.003, 0.01, 0.05)),
         whole_probability=random.choice((0.2, 0.8)),

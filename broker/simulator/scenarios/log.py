@@ -41,7 +41,7 @@ LOG_ABLATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class LogOptions(Options):
-    """The kind that `--log` asks for."""
+    """Options of a run with logs: `--log`."""
 
     words = ("--log",)
     about = "Run a cluster that keeps logs in virtual time, harm its disks, and check every promise it makes."
@@ -57,12 +57,12 @@ class LogOptions(Options):
     ablation: str = option("", "switch off one safeguard", flag="--ablate", choices=LOG_ABLATIONS)
 
     def scenario(self, write: Write | None) -> LogScenario:
-        """Brokers with disks, and producers."""
+        """A scenario with brokers that have disks, and producers."""
         return LogScenario(self, write)
 
 
 class LogScenario(Scenario):
-    """Brokers and their disks, and an oracle that reads all disks."""
+    """A scenario with brokers and disks, and checkers that read all disks."""
 
     world: ClusterWorld
 
@@ -94,13 +94,13 @@ class LogScenario(Scenario):
         return (self.start, self.safety, self.quiet)
 
     def start(self) -> None:
-        """Brokers come up and find each other."""
+        """Start the brokers, and let them find each other."""
         for _ in range(self.options.nodes):
             self.world.after(self.world.random.uniform(0.0, 1.0), self.world.add().start)
         self.world.run_for(START_SECONDS)
 
     def safety(self) -> None:
-        """Producers publish, the nemesis strikes."""
+        """Let producers publish and the nemesis strike."""
         world, random = self.world, self.world.random
         for producer in self.producers:
             world.after(random.uniform(0.0, 1.0), producer.dial)
@@ -109,7 +109,7 @@ class LogScenario(Scenario):
         world.run_for(self.options.seconds)
 
     def quiet(self) -> None:
-        """All heals: everything is answered, and what was acknowledged is there."""
+        """End all faults: everything is answered, and what was acknowledged is on disks."""
         assert self.nemesis is not None
         self.nemesis.stop()
         for producer in self.producers:
@@ -127,7 +127,7 @@ class LogScenario(Scenario):
         super().look_closely(host)
 
     def counts(self) -> dict[str, int]:
-        """What producers and checkers counted."""
+        """The counters of producers and checkers."""
         return {
             **super().counts(),
             "published": len(self.history.published),

@@ -54,7 +54,7 @@ _CALM_SECONDS = {"churn": 120.0, "storm": 240.0, "start": 120.0, "partition": 24
 
 @dataclass(frozen=True, slots=True)
 class RingOptions(Options):
-    """The kind that the word `ring` asks for."""
+    """Options of a run with a bare ring: the word `ring`."""
 
     words = ("ring",)
     about = "Run the ring of brokers in virtual time under faults, and check its invariant at every change."
@@ -74,12 +74,12 @@ class RingOptions(Options):
             raise ValueError(f"nodes is {self.nodes}; a world needs at least 1 broker")
 
     def scenario(self, write: Write | None) -> RingScenario:
-        """Membership machines."""
+        """A scenario with membership machines."""
         return RingScenario(self, write)
 
 
 class RingScenario(Scenario):
-    """Machines that say letters to each other, and the oracle of their ring."""
+    """A scenario with membership machines that exchange messages, and the checkers of their ring."""
 
     world: RingWorld
     checkers: Sequence[RingChecker]
@@ -99,9 +99,9 @@ class RingScenario(Scenario):
             world.open_ring(options.nodes)
         kinds = STORM_CHECKERS if options.kind != "churn" else RING_CHECKERS
         if options.only_invariant or options.ablation:
-            kinds = (InvariantHolds,)  # a harmed machine is judged by what becomes of the ring
+            kinds = (InvariantHolds,)  # with an ablation, only the state of the ring counts
         if options.ablation == "busy" and not options.only_invariant:
-            kinds = (InvariantHolds, OneQuery)  # what it does is seen at once, what comes of it in few seeds
+            kinds = (InvariantHolds, OneQuery)  # two open queries are seen at once, their consequences in few seeds
         self.checkers = [kind(world) for kind in kinds]
         for checker in self.checkers:
             if isinstance(checker, InvariantHolds):
@@ -120,7 +120,7 @@ class RingScenario(Scenario):
         return RingFaults.storm(random) if options.kind == "storm" else RingFaults()
 
     def safety(self) -> None:
-        """The checkers look at every change."""
+        """Play steps and faults; the checkers look at every change."""
         world, options = self.world, self.options
         if options.kind == "partition":
             self._halves()
@@ -132,7 +132,7 @@ class RingScenario(Scenario):
             world.network = RingNetworkOptions(world.network.latency_seconds_min, world.network.latency_seconds_max)
 
     def liveness(self) -> None:
-        """One ideal ring comes of all who live."""
+        """End all faults, and wait for one ideal ring of all living brokers."""
         slow = self.options.kind == "start"
         self._become_ideal(list(self.world.brokers) if slow else [one.address for one in self.world.living()])
 
@@ -143,7 +143,7 @@ class RingScenario(Scenario):
             self.world.after(self.world.random.uniform(0.0, 5.0), host.start)
 
     def _halves(self) -> None:
-        """Each side becomes an ideal ring of its own."""
+        """Cut the ring in two, and wait until each side is an ideal ring."""
         world = self.world
         addresses = list(world.brokers)
         sides = (addresses[::2], addresses[1::2])
@@ -195,17 +195,17 @@ class RingScenario(Scenario):
             checker.step(host, happened, effects)
 
     def counts(self) -> dict[str, int]:
-        """What happened."""
+        """The counters of the world and of the nemesis."""
         letters = {"letters": self.world.letters, "lost": self.world.lost_letters}
         return super().counts() | {"steps": self.world.steps_done} | letters
 
     def last_lines(self) -> Iterable[str]:
-        """The ring in the end."""
+        """The pointers of all members at the end."""
         return (f"{self.world.snapshot()}",)
 
 
 def _drawn(random: Random, options: RingOptions) -> tuple[ChordConfig, RingNetworkOptions]:
-    """A network, and waits that are surely longer than a round trip in it: A2 holds unless something else breaks it."""
+    """Draw a network, and timeouts that exceed a round trip in it, so that only faults break A2."""
     slowest = random.choice((0.005, 0.05, 0.1))
     config = ChordConfig(
         list_length=options.list_length,

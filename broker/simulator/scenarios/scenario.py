@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 PROGRAM = "python -m headgate.broker.simulator"
 _SOUND_EVERY = 64
-"""Asking a Node whether it is sound takes longer than most steps; these are enough to find it early."""
+"""Steps between two validations of a Node, since validating takes longer than most steps."""
 
 
 def option(default: _T, text: str, read: Callable[[str], Any] = str, flag: str = "", **more: Any) -> _T:
@@ -64,28 +64,28 @@ def within(low: float, high: float, number: Callable[[str], Any] = int) -> Calla
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What decides a run, besides the code."""
+    """Options of a run: with the code they decide everything in it."""
 
     words: ClassVar[tuple[str, ...]] = ()
-    """What says on the command line that this kind is meant."""
+    """The words that select this kind on the command line."""
     about: ClassVar[str] = ""
 
     seed: int = option(1, "everything in a run follows from it (1)", int)
 
     def scenario(self, write: Write | None) -> Scenario:
-        """A fresh scenario of this kind."""
+        """Make a scenario of this kind."""
         raise NotImplementedError
 
 
 def flags(kind: type[Options] | Options) -> Iterator[tuple[str, Any]]:
-    """(flag, field) of everything that the command line can say about a kind."""
+    """The (flag, field) pairs of a kind's command line."""
     for one in fields(kind):
         if "help" in one.metadata:
             yield one.metadata["flag"] or f"--{one.name.replace('_', '-')}", one
 
 
 def command_of(options: Options) -> str:
-    """What to type to see this run again."""
+    """The command that repeats this run."""
     words = [PROGRAM, *options.words]
     for flag, one in flags(options):
         value = getattr(options, one.name)
@@ -114,7 +114,7 @@ class Verdict:
     counts: dict[str, int]
 
     def lines(self) -> list[str]:
-        """For people."""
+        """The report as lines."""
         return [
             command_of(self.options),
             f"swarm    {self.swarm}",
@@ -129,7 +129,7 @@ class Scenario:
     """The parts of one run. A preset makes them in its `__init__` and says in `phases` what is played with them."""
 
     endings: ClassVar[tuple[ErrorCode, ...]] = tuple(ErrorCode)
-    """Codes with which a session may end without any end having found fault with the other."""
+    """Codes with which a session may end although neither end broke the protocol."""
 
     world: World
     checkers: Sequence[Checker] = ()
@@ -142,20 +142,20 @@ class Scenario:
         self.trace.line(f"{options}")
 
     def phases(self) -> Sequence[Callable[[], None]]:
-        """What is played, in order."""
+        """The phases, in order."""
         raise NotImplementedError
 
     def play(self) -> None:
-        """All phases. Raises Violation."""
+        """Play all phases. Raises Violation."""
         for phase in self.phases():
             phase()
 
     def counts(self) -> dict[str, int]:
-        """What happened, for the report: a campaign that never cut a connection proves nothing about cuts."""
+        """Counters for the report: a campaign that never cut a connection proves nothing about cuts."""
         return {"steps": self.world.steps} | (dict(self.nemesis.done) if self.nemesis is not None else {})
 
     def last_lines(self) -> Iterable[str]:
-        """What the run came to: the last lines of its trace. Asking for them changes nothing."""
+        """The last lines of the trace: the results of the run. Calling this changes nothing."""
         return ()
 
     # --- For the world of a preset -----------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class Scenario:
             self.look_closely(host)
 
     def look_closely(self, host: Host) -> None:
-        """Ask a Node whether it is sound."""
+        """Validate a Node. Raises Violation."""
         try:
             host.node.validate()
         except AssertionError as error:
@@ -178,7 +178,7 @@ class Scenario:
             raise Violation("SoundNode", f"{host.node.config.name}: {where} {error}") from error
 
     def session_failed(self, side: str, failure: HeadgateError) -> None:
-        """No end may ever find fault with what the other one says; an ERROR that was received is judged elsewhere."""
+        """A session failed. Raises Violation when an end refused what the other sent; checkers judge ERRORs."""
         code = failure.code if isinstance(failure, ProtocolViolation) else ErrorCode.PROTOCOL
         if code not in self.endings:
             raise Violation("CleanProtocol", f"the {side} refused what it was sent: {failure}")
@@ -192,7 +192,7 @@ def play(options: Options, write: Write | None = None) -> Verdict:
         scenario.play()
     except Violation as violation:
         failure, details = str(violation), "".join(traceback.format_exception(violation))
-    except Exception as error:  # a crash of the product is what a simulator is there to find
+    except Exception as error:  # the simulator reports any crash of the product
         failure = f"Crash: {type(error).__name__}: {error}"
         details = "".join(traceback.format_exception(error))
     for line in scenario.last_lines():

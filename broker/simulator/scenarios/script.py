@@ -11,7 +11,7 @@ A file is blocks of commands, one a line, each block with what was heard while i
     ann < welcome
     broker-1: broker link ended broker='broker-3' life=1 reason='silent for 2 seconds, two heartbeats'
 
-Heard are the notes of brokers that are not routine, and what clients are told. An empty line ends a trace. The clock
+The trace has the notes of brokers that are not routine, and what clients receive. An empty line ends a trace. The clock
 stands still between commands; each takes STEP_SECONDS, and `advance` takes as long as it says. There is no chance in
 links and disks here: each takes the same time for everything, so a trace changes only when brokers say something else.
 `rewritten` is the same text with the trace that it leaves now, to be looked at before it is believed.
@@ -92,7 +92,7 @@ _RULE = "----"
 
 
 def rewritten(text: str) -> str:
-    """The same script with the trace that it leaves."""
+    """Play a script; returns it with the trace of this run."""
     script, lines, out = Script(), iter(text.splitlines()), []
     for line in lines:
         if line == _RULE:
@@ -108,7 +108,7 @@ def rewritten(text: str) -> str:
 
 
 class Script:
-    """A cluster, its clients, and what was heard of them."""
+    """A cluster and its clients, moved by commands, and the trace of what they report."""
 
     def __init__(self) -> None:
         self._heard: list[str] = []
@@ -118,7 +118,7 @@ class Script:
         self.world = self._world(2)
 
     def do(self, line: str) -> None:
-        """One command. Raises ValueError."""
+        """Execute one command. Raises ValueError."""
         verb, *words = shlex.split(line)
         plain = [word for word in words if "=" not in word or " " in word]
         named = dict(word.split("=", 1) for word in words if "=" in word and " " not in word)
@@ -129,7 +129,7 @@ class Script:
         self.world.run_for(STEP_SECONDS)
 
     def heard(self) -> list[str]:
-        """What was heard since this was asked for the last time."""
+        """The trace since the last call."""
         heard, self._heard = self._heard, []
         return heard
 
@@ -257,14 +257,14 @@ class Script:
                 self._heard.append(f"{host.node.config.name}: {effect.event}{facts}")
 
     def _failed(self, side: str, failure: HeadgateError) -> None:
-        """Whoever is concerned says so."""
+        """Ignore it: the broker or client concerned reports it in the trace."""
 
     def _heard_by(self, client: str, text: str) -> None:
         self._heard.append(f"{client} < {text}")
 
 
 class _Client:
-    """Says what it is told to say, and tells what it hears."""
+    """A client that sends what commands say, and records what it receives."""
 
     def __init__(self, name: str, tell: Callable[[str, str], None]) -> None:
         self.name = name
@@ -278,35 +278,35 @@ class _Client:
         self._refused: dict[int, None] = {}
 
     def next_request(self) -> int:
-        """A number for a request."""
+        """The number of the next request."""
         self._requests += 1
         return self._requests
 
     def say(self, message: Any) -> None:
-        """Something to the broker, if there is a connection."""
+        """Send a message to the broker, if there is a connection."""
         if self.connection is not None:
             self.connection.client_send(message)
 
     def publish(self, mode: Mode, batch: Batch) -> None:
-        """One batch, with a stamp if this is a producer."""
+        """Publish one batch, with a stamp if this is a producer."""
         stamp = Stamp(self.name, 1, self._events, b"digest") if self._open and mode == Mode.STORED else None
         self._events += batch.count if mode == Mode.STORED else 0
         self._send(Publish(0, mode, batch, stamp))
 
     def send_again(self) -> None:
-        """Everything that has no answer, under new sequences."""
+        """Send everything without an answer again, under new sequences."""
         unanswered, self._unanswered = self._unanswered, []
         self._refused.clear()
         for _, publish in unanswered:
             self._send(publish)
 
     def on_messages(self, connection: Connection, messages: list[Message]) -> None:
-        """One read."""
+        """Handle the messages of one read."""
         for message in messages if connection is self.connection else ():
             self._hear(message)
 
     def on_lost(self, connection: Connection, failure: HeadgateError | None) -> None:
-        """The connection is over."""
+        """The connection ended."""
         if connection is self.connection:
             self.connection = None
             self._tell(self.name, "connection lost")

@@ -1,4 +1,4 @@
-"""What happens in a run when nothing goes wrong: who subscribes and publishes what, and what is remembered of it.
+"""The workloads of a run: clients that subscribe and publish, and the history of what they did.
 
 drawn      Workload draws subscriptions and batches of STREAMS, Traits say what kind of client one is; event_name is
            what an event calls itself

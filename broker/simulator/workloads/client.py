@@ -52,7 +52,7 @@ _SAID_TWICE = (ErrorCode.DUPLICATE, ErrorCode.NOT_FOUND)
 
 @dataclass(slots=True)
 class Delivery:
-    """One event for one subscription, as it came."""
+    """One event as one subscription received it."""
 
     number: int
     name: str
@@ -62,19 +62,19 @@ class Delivery:
 
 
 class ClientWatcher(Protocol):
-    """Who is told what clients get."""
+    """Observer of what clients receive."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """One event for one subscription; no log: the client knows no such subscription."""
+        """An event came for a subscription; `log` is None when the client knows no such subscription."""
 
     def portion(self, client: Client, portion: Portion) -> None:
         """A DELIVER came, before its events are counted."""
 
     def gap(self, client: Client, log: SubscriptionLog | None, gap: Gap) -> None:
-        """A GAP came; no log and number 0: the session as a whole."""
+        """A GAP came; `log` is None and the number 0 when it concerns the whole session."""
 
     def refused(self, client: Client, request: Message | None, error: Error) -> None:
-        """A request was refused; none: the client asked nothing of that number."""
+        """A request was refused; None when the client asked nothing of that number."""
 
     def acknowledged(self, client: Client, sequence: int) -> None:
         """A PUBACK came."""
@@ -84,7 +84,7 @@ class ClientWatcher(Protocol):
 
 
 class Client:
-    """One client; `act` is one thing it does of its own accord."""
+    """One client: it acts at random times, and answers what the broker sends."""
 
     def __init__(
         self,
@@ -136,13 +136,13 @@ class Client:
             Answer: self._answer,
             Error: self._error,
             Goodbye: self._ended,
-            Ping: lambda ping: None,  # its connection has answered
+            Ping: lambda ping: None,  # WELCOME came on this connection
         }
 
     # --- What it does ------------------------------------------------------------------------------------------------
 
     def dial(self) -> None:
-        """Connect, asking to go on with the session if there is one."""
+        """Connect, and resume the session if there is one."""
         if self.connection is None and not self.away and self._host is not None:
             self.connection = self._network.dial(self._host, self)
             self.allowed = self.received + self.traits.credit
@@ -156,13 +156,13 @@ class Client:
             self.connection.client_send(hello)
 
     def think(self) -> None:
-        """Act now and then, as long as the run is not to become quiet."""
+        """Act at random times, until the quiet phase."""
         if self.active:
             self.act()
             self._world.after(self._world.random.expovariate(1.0 / self.traits.think_seconds), self.think)
 
     def act(self) -> None:
-        """One random thing."""
+        """Do one random thing."""
         if not self.open:
             return
         draw, wanted = self._world.random.random(), len(self.subscriptions)
@@ -176,13 +176,13 @@ class Client:
             self.publish()
 
     def subscribe(self) -> None:
-        """Ask for something; numbers are used again as soon as they are free."""
+        """Subscribe. A number is used again as soon as it is free."""
         pattern, condition, exact, _ = self._workload.subscription(self.traits.bad_probability)
         number = next(one for one in range(1, len(self.subscriptions) + 2) if one not in self.subscriptions)
         self._subscribe_to(number, pattern, condition, exact)
 
     def unsubscribe(self) -> None:
-        """Give up one that is in force."""
+        """Unsubscribe from a subscription that is in force."""
         ready = [log for log in self.subscriptions.values() if log.acknowledged and not log.over]
         if ready:
             log = self._world.random.choice(ready)
@@ -190,7 +190,7 @@ class Client:
             self._ask(Unsubscribe(self._next_request(), log.number))
 
     def publish(self) -> None:
-        """Publish a batch, mostly acknowledged, sometimes spoiled."""
+        """Publish a batch, mostly with acknowledgement; some are spoiled."""
         random = self._world.random
         self._batches += 1
         batch = self._workload.batch(f"{self.name}:{self._batches}", self.traits, self.interest)
@@ -207,7 +207,7 @@ class Client:
             self._publish(batch)
 
     def leave(self) -> None:
-        """Say goodbye for good."""
+        """Send GOODBYE, and do not come back."""
         self.active = False
         self.away = True
         self._say(Goodbye(ErrorCode.GOODBYE, ""))
@@ -215,13 +215,13 @@ class Client:
     # --- What it hears -----------------------------------------------------------------------------------------------
 
     def on_messages(self, connection: Connection, messages: list[Message]) -> None:
-        """One read."""
+        """Handle the messages of one read."""
         if connection is self.connection:
             for message in messages:
                 self._table[type(message)](message)
 
     def on_lost(self, connection: Connection, failure: HeadgateError | None) -> None:
-        """The connection is over: come back soon, or after the grace."""
+        """The connection ended: reconnect soon, or after the grace."""
         if connection is not self.connection:
             return
         self.connection = None
@@ -249,7 +249,7 @@ class Client:
             self._say(message)
 
     def _begin(self, key: bytes) -> None:
-        """A new session: nobody knows what became of what was under way, and everything is asked for anew."""
+        """A new session began: what became of batches under way is unknown; every subscription is asked for again."""
         self.key = key
         self.received = 0
         self.allowed = self.traits.credit
@@ -336,7 +336,7 @@ class Client:
         resent = error.reference in self.resent
         request = self._answered(error.reference)
         if request is None and error.reference in self.asked_twice and error.code in _SAID_TWICE:
-            return  # the answer to the first asking crossed the second one
+            return  # the answer to the first request crossed the second
         if isinstance(request, Subscribe) and resent and error.code == ErrorCode.DUPLICATE:
             self.subscriptions[request.subscription].acknowledged = True  # the SUBACK was lost, not the SUBSCRIBE
         elif isinstance(request, Unsubscribe) and resent and error.code == ErrorCode.NOT_FOUND:
@@ -401,11 +401,11 @@ _AGAIN_SECONDS = 0.5
 _SCHEMA_PROBABILITY = 0.02
 
 _COUNTED = {"symbol": {"type": "string"}, "live": {"type": "bool"}, "body.order.qty": {"type": "float"}}
-"""Declared for streams whose subscriptions are counted, beside the attributes with bounds."""
+"""Attributes that a schema declares for streams with the placement counting, beside those with bounds."""
 
 
 class ClusterClient(Client):
-    """Connects to any broker of a cluster, and now and then declares the attributes of a stream."""
+    """A client that connects to any broker of a cluster, and sometimes declares the attributes of a stream."""
 
     def __init__(
         self,
@@ -434,7 +434,7 @@ class ClusterClient(Client):
             super().act()
 
     def declare(self, stream: str = "") -> None:
-        """Write a schema, of any stream or of this one, with one of several domains."""
+        """Write the schema of this stream, or of any, with one of several domains."""
         random = self._world.random
         stream = stream or random.choice(STREAMS)
         low, high = random.choice(((-1, 10), (0, 9), (8, 9)))
@@ -449,7 +449,7 @@ class ClusterClient(Client):
         self._ask(Ask(self._next_request(), "schema.put", {"stream": stream, "schema": schema}))
 
     def dial(self) -> None:
-        """Connect to the broker it was connected to, or to any other one that runs."""
+        """Connect to the same broker as before, or to any other that runs."""
         if self.connection is not None or self.away:
             return
         random, living = self._cluster.random, [one for one in self._cluster.living() if not one.leaving]

@@ -27,7 +27,7 @@ _BAD_TOPICS = ("", "quotes/", "quotes/*", "quotes/\x00", "/quotes")
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What kind of client this is."""
+    """Traits of one client: how it behaves."""
 
     credit: int = 65_536
     grant_seconds: float = 0.0
@@ -42,7 +42,7 @@ class Traits:
 
     @classmethod
     def drawn(cls, random: Random, slow_probability: float) -> Traits:
-        """One client's."""
+        """Draw the traits of one client."""
         slow = random.random() < slow_probability
         return cls(
             credit=random.choice((1, 3, 10, 40)) if slow else random.choice((20, 200, 65_536)),
@@ -57,7 +57,7 @@ class Traits:
 
 
 def event_name(body: bytes) -> str:
-    """What an event calls itself: the first word of its body. `client:batch:row`."""
+    """The name of an event, `client:batch:row`: the first word of its body."""
     return body.partition(b" ")[0].decode("utf-8", "replace")
 
 
@@ -68,7 +68,7 @@ class Workload:
         self._random = random
 
     def pattern(self) -> tuple[str, bool]:
-        """(pattern, exact)."""
+        """Draw a pattern: (pattern, exact)."""
         random = self._random
         levels = [random.choice(STREAMS)]
         for names in _LEVELS[: random.randint(0, len(_LEVELS))]:
@@ -76,13 +76,13 @@ class Workload:
         return "/".join(levels), random.random() < 0.2
 
     def topic(self) -> str:
-        """The topic of an event."""
+        """Draw the topic of an event."""
         random = self._random
         depth = random.choice((0, 1, 2, 2, 2))
         return self._topic_in(random.choice(STREAMS), depth)
 
     def condition(self, depth: int = 2) -> str:
-        """A condition that parses."""
+        """Draw a condition that parses."""
         random = self._random
         kind = random.randrange(9 if depth else 6)
         name = random.choice(_ATTRIBUTES)
@@ -105,7 +105,7 @@ class Workload:
         return f"({self.condition(depth - 1)}{word}{self.condition(depth - 1)})"
 
     def subscription(self, bad_probability: float) -> tuple[str, str, bool, bool]:
-        """(pattern, condition, exact, whether the broker must refuse it)."""
+        """Draw a subscription: (pattern, condition, exact, whether the broker must refuse it)."""
         random = self._random
         pattern, exact = self.pattern()
         condition = self.condition() if random.random() < 0.7 else ""
@@ -116,7 +116,7 @@ class Workload:
         return pattern, condition, exact, False
 
     def batch(self, name: str, traits: Traits, interest: dict[str, list[str] | None]) -> Batch:
-        """A batch of events named `name:0`, `name:1`, … of one stream, with some or all match columns."""
+        """Draw a batch of events named `name:0`, `name:1`, … of one stream, with some or all match columns."""
         random = self._random
         stream, count = random.choice(STREAMS), random.randint(1, traits.batch_events_max)
         if random.random() < 0.5:
@@ -153,7 +153,7 @@ class Workload:
         return random.choice(_NUMBERS)
 
     def _sent_columns(self, interest: Sequence[str] | None, present: Sequence[str]) -> list[str] | None:
-        """What the broker asked for, everything, or less than it asked for, so that it has to look for itself."""
+        """The match columns to send: those in use, all, or too few, so that the broker must derive the rest."""
         random = self._random
         choice = random.randrange(4)
         if choice == 0 or interest is None:

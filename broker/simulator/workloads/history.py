@@ -61,7 +61,7 @@ class Event:
 
 @dataclass(slots=True, eq=False)
 class SubscriptionLog:
-    """One subscription of one client, from the request to the last delivery."""
+    """Record of one subscription of one client, from its request to its last delivery."""
 
     client: str
     request: int
@@ -81,7 +81,7 @@ class SubscriptionLog:
     at: int = 0
 
     def wants(self, event: Event) -> bool:
-        """The plain meaning."""
+        """Whether this subscription wants the event, by the plain meaning of its condition."""
         assert self.pattern is not None
         if not self.pattern.matches(event.topic):
             return False
@@ -90,7 +90,7 @@ class SubscriptionLog:
 
 @dataclass(slots=True, eq=False)
 class SessionLog:
-    """One session as the broker's side of the history has it."""
+    """Record of one session, as the broker's side of the history has it."""
 
     client: str
     accepted: int = 0
@@ -103,7 +103,7 @@ class SessionLog:
 
 
 class History:
-    """Everything that the checkers compare."""
+    """Record of a run with one broker: everything that the checkers compare."""
 
     def __init__(self) -> None:
         self.events: dict[str, Event] = {}
@@ -119,7 +119,7 @@ class History:
     # --- Told by clients ---------------------------------------------------------------------------------------------
 
     def published(self, publisher: str, batch: Batch, spoiled: bool) -> None:
-        """A client made this batch."""
+        """A client is about to publish this batch."""
         topics = batch.topic_list()
         for row, record in enumerate(batch.pieces()):
             attributes, body, _ = decode_record(record)
@@ -131,7 +131,7 @@ class History:
                 self.spoiled[publisher, name] = None
 
     def subscribing(self, client: str, message: Subscribe) -> SubscriptionLog:
-        """A client asks for this."""
+        """A client is about to subscribe."""
         exact = message.options.get("exact", False)
         log = SubscriptionLog(client, message.request, message.subscription, message.pattern, message.condition, exact)
         try:
@@ -145,7 +145,7 @@ class History:
     # --- Seen at the broker ------------------------------------------------------------------------------------------
 
     def __call__(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """One step of a Host."""
+        """A Host handled one input."""
         now = host.world.now
         if isinstance(happened, Received):
             sent = [effect for effect in effects if isinstance(effect, Send) and effect.link == happened.link]
@@ -217,13 +217,13 @@ class History:
 
 
 def _kept_answers(host: Host, session: SessionLog) -> list[Error]:
-    """What the broker will say when this session comes back; nothing while it can be said at once."""
+    """The ERRORs that the broker keeps for this session until it comes back; none while it is connected."""
     known = None if session.link is None else host.node.subscribers.by_link.get(session.link)
     return list(known.refusals.values()) if known is not None and known.closing else []
 
 
 def session_subscriptions(sessions: dict[bytes, SessionLog]) -> list[SubscriptionLog]:
-    """Every subscription in force, of every session that is not over."""
+    """The subscriptions in force, of all sessions that have not ended."""
     return [log for session in sessions.values() if not session.over for log in session.subscriptions.values()]
 
 
@@ -244,23 +244,23 @@ class Incidents:
         self._all: list[_Incident] = []
         self.apart_until = float("-inf")
         self.any = False
-        """Whether anything ever happened."""
+        """Whether any fault ever happened."""
 
     def crashed(self, since: float, now: float) -> None:
-        """A broker died that had something in its hands since then."""
+        """A broker died; the oldest event that it still had to hand on or deliver was accepted then."""
         self._all.append(_Incident(since, now))
 
     def parted(self) -> None:
-        """From now on, and until `apart` says since when and until when, nothing is promised."""
+        """Brokers were cut off from each other: nothing is promised until `apart` says for which time."""
         self.apart_until = float("inf")
 
     def apart(self, since: float, until: float) -> None:
-        """Brokers could not talk to each other; nothing is promised of that time."""
+        """Brokers could not reach each other in that time: nothing is promised for it."""
         self.apart_until = until
         self._all.append(_Incident(since, until))
 
     def is_apart(self, now: float) -> bool:
-        """Whether brokers cannot talk to each other, or could not a while ago."""
+        """Whether brokers cannot reach each other, or could not a while ago."""
         return now < self.apart_until
 
     def excuse(self, event: Event) -> bool:
@@ -269,7 +269,7 @@ class Incidents:
 
 
 def _oldest_in_hand(host: Host) -> float:
-    """When the oldest event was accepted, about, that this broker did not get rid of yet."""
+    """About when the oldest event was accepted that this broker has not yet handed on or delivered."""
     node, now = host.node, host.world.now
     stuck = any(info.forwards for info in node.peers.by_identifier.values())
     if stuck or any(session.outbox for session in node.peers.sessions.values()):
@@ -279,24 +279,24 @@ def _oldest_in_hand(host: Host) -> float:
 
 
 class ClusterHistory(History):
-    """What was accepted where and when in a cluster, and which subscriptions were in force then."""
+    """Record of a run with a cluster: what was accepted where and when, and which subscriptions were in force then."""
 
     def __init__(self) -> None:
         super().__init__()
         self.incidents = Incidents()
         self.schemas: dict[str, None] = {}
-        """Streams that were ever given one."""
+        """Streams for which a schema was ever written."""
         self.asked: dict[tuple[str, int, int], SubscriptionLog] = {}
         self.in_force: dict[SubscriptionLog, None] = {}
 
     def subscribing(self, client: str, message: Subscribe) -> SubscriptionLog:
-        """A client asks for this."""
+        """A client is about to subscribe."""
         log = super().subscribing(client, message)
         self.asked[client, message.request, message.subscription] = log
         return log
 
     def __call__(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """One step of a Host."""
+        """A Host handled one input."""
         if isinstance(happened, Received):
             answers = [one.message for one in effects if isinstance(one, Send) and one.link == happened.link]
             for message in happened.messages:
@@ -311,12 +311,12 @@ class ClusterHistory(History):
                 self._placed(self._by_link[effect.link], effect.message, host.world.now)
 
     def died(self, host: Host) -> None:
-        """All sessions of this Host are over."""
+        """This Host died, and its sessions with it."""
         self.left(host)
         self.incidents.crashed(_oldest_in_hand(host), host.world.now)
 
     def left(self, host: Host) -> None:
-        """It is about to stop in order: its sessions end, what it took in is handed on first."""
+        """This Host is about to stop in order: it hands on what it accepted, then its sessions end."""
         name, life = host.node.config.name, host.node.config.incarnation
         for session in self.sessions.values():
             if (session.broker, session.life) == (name, life):
@@ -327,7 +327,7 @@ class ClusterHistory(History):
         here = (host.node.config.name, host.node.config.incarnation)
         super()._hello(host, link, hello, answers)
         if before is not None and (before.broker, before.life) != here:
-            self.broken_resumes.clear()  # it is known elsewhere
+            self.broken_resumes.clear()  # another broker has the session
         for session in self.sessions.values():
             if session.over and session.subscriptions:
                 self._over(session)
@@ -386,12 +386,12 @@ class ClusterHistory(History):
 
 @dataclass(slots=True)
 class LogHistory:
-    """Events are known by their names, which are never used twice."""
+    """Record of a run with logs. Events are known by their names, which are never used twice."""
 
     published: dict[str, float] = field(default_factory=dict)
     acknowledged: dict[str, float] = field(default_factory=dict)
     harmed: dict[str, float] = field(default_factory=dict)
-    """Brokers whose disks lost something that they had said they have, and when."""
+    """Broker -> when its disk last lost something that it had confirmed."""
     refused: int = 0
     opened: int = 0
     resent: int = 0

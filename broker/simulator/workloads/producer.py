@@ -1,7 +1,7 @@
 """A simulated producer: it publishes in mode stored, with stamps, and sends again whatever has no answer.
 
-It keeps the rules that a client library keeps: it opens itself in every new session, goes on where the answer says, and
-takes the answer's word that all before is safe. What it may not see is the cluster forgetting what was acknowledged.
+It keeps the rules that a client library keeps: it opens its producer in every new session, continues where the answer
+says, and takes all before as stored. It raises Violation when the cluster forgot what was acknowledged.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Batch:
 
 
 class Producer:
-    """Publishes in mode stored, with stamps, and sends again whatever has no answer."""
+    """A producer that publishes stamped batches in mode stored, and sends again what has no answer."""
 
     def __init__(self, name: str, world: ClusterWorld, history: LogHistory, think_seconds: float) -> None:
         self.name = name
@@ -71,7 +71,7 @@ class Producer:
     # --- what it does ------------------------------------------------------------------------------------------------
 
     def dial(self) -> None:
-        """Connect, mostly to where it was before."""
+        """Connect, mostly to the same broker as before."""
         random = self._world.random
         serving = self._world.serving()
         if self._connection is not None:
@@ -86,14 +86,14 @@ class Producer:
         self._connection.client_send(Hello(name=self.name, session=self._key, heartbeat_seconds=_HEARTBEAT_SECONDS))
 
     def think(self) -> None:
-        """Publish now and then."""
+        """Publish at random times."""
         if self.active:
             if len(self.unanswered) < UNACKNOWLEDGED_MAX:
                 self.publish()
             self._world.after(self._world.random.expovariate(1.0 / self._think_seconds), self.think)
 
     def publish(self) -> None:
-        """One batch more."""
+        """Publish one more batch."""
         count = self._world.random.choice((1, 1, 2, 5))
         names = [f"{self.name}:{number}" for number in range(self.numbers, self.numbers + count)]
         batch = _Batch(self.numbers, make_batch([f"{STREAM}/x"], {}, [name.encode() for name in names]), names)
@@ -105,13 +105,13 @@ class Producer:
     # --- what it hears -----------------------------------------------------------------------------------------------
 
     def on_messages(self, connection: Connection, messages: list[Message]) -> None:
-        """One read."""
+        """Handle the messages of one read."""
         if connection is self._connection:
             for message in messages:
                 self._hear(message)
 
     def on_lost(self, connection: Connection, failure: HeadgateError | None) -> None:
-        """The connection is over."""
+        """The connection ended."""
         if connection is self._connection:
             self._connection = None
             self._open = False
@@ -121,12 +121,12 @@ class Producer:
         if isinstance(message, Welcome):
             self._welcomed(message)
         elif isinstance(message, Answer):
-            if message.request == self._request:  # an older one tells of less than was acknowledged since
+            if message.request == self._request:  # an older answer may be behind later acknowledgements
                 self._opened(message.value["next"])
         elif isinstance(message, Puback):
             self._acknowledged(message.sequence)
         elif isinstance(message, Error) and message.scope == Scope.PUBLISH and message.reference not in self._sent:
-            return  # it was opened anew since then
+            return  # the producer was opened again since then
         elif isinstance(message, Error) and message.scope == Scope.PUBLISH:
             self._refused[message.reference] = None
             self._history.refused += 1
@@ -140,7 +140,7 @@ class Producer:
             self._open_later()
         elif isinstance(message, Error | Goodbye):
             self._open = False
-            if message.code == ErrorCode.SEQUENCE_GAP:  # what it had given up was lost on the way: that session is over
+            if message.code == ErrorCode.SEQUENCE_GAP:  # a batch that it gave up was lost: start a new session
                 self._key = b""
 
     def _welcomed(self, welcome: Welcome) -> None:
@@ -184,7 +184,7 @@ class Producer:
         self._world.after(_AGAIN_SECONDS, lambda: self._ask() if self._connection is connection else None)
 
     def _send_again_later(self) -> None:
-        """What was refused for want of disks may be there all the same: with its stamp it may be sent again at once."""
+        """A batch that was refused for want of disks may be stored all the same: its stamp allows sending it again."""
         connection = self._connection
 
         def send_again() -> None:
@@ -204,7 +204,7 @@ class Producer:
             self._connection.client_send(question)
 
     def _opened(self, following: int) -> None:
-        """All before that number is safe; what is behind it is sent again."""
+        """All events before that number are stored; those after it are sent again."""
         if self._open:
             return
         self._history.opened += 1
