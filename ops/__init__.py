@@ -1,4 +1,4 @@
-"""For the hand: what people operate and measure with. Everything here may import everything; nobody imports it.
+"""Tools with which people operate and measure Headgate. Everything here may import everything; nobody imports it.
 
     cli          the command `headgate`: its verbs, its exit codes
     commands/    one file per verb or family of verbs

@@ -24,7 +24,7 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
 def parse_attributes(words: Iterable[str]) -> dict[str, Scalar]:
-    """The attributes of `k=v` words; of a name given twice the last counts. Raises UsageError."""
+    """Parse `k=v` words into attributes; of a name given twice the last counts. Raises UsageError."""
     attributes: dict[str, Scalar] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -35,7 +35,7 @@ def parse_attributes(words: Iterable[str]) -> dict[str, Scalar]:
 
 
 def parse_value(name: str, text: str) -> Scalar:
-    """The value that a text stands for. Raises UsageError for a number that no attribute can hold."""
+    """Parse the value of an attribute. Raises UsageError for a number that no attribute can hold."""
     if len(text) >= 2 and text[0] == text[-1] == '"':
         return text[1:-1]
     if text in _WORDS:

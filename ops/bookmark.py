@@ -14,20 +14,20 @@ __all__ = ["Bookmark"]
 
 
 class Bookmark:
-    """The last event of each life of a broker, of those that were printed."""
+    """Remembers the last printed event of each origin, which is one incarnation of a broker."""
 
     def __init__(self) -> None:
         self._last: dict[str, Event] = {}
 
     def passed(self, events: Sequence[Event]) -> None:
-        """These were printed, one after the other."""
+        """Note that these events were printed, in this order."""
         for origin, event in {event.origin: event for event in events}.items():
             known = self._last.get(origin)
             if known is None or known.sequence < event.sequence:
                 self._last[origin] = event
 
     def text(self, begins: Mapping[str, int]) -> str:
-        """Where to go on; `begins` says where each log was begun. Empty when that is where it began."""
+        """The place to continue from, for `--from`; `begins` says where each log was begun. Empty if it is the same."""
         places, ids = dict(begins), []
         for event in self._last.values():
             partition, _, number = event.position.rpartition(":")

@@ -1,4 +1,4 @@
-"""One question to every broker of the cluster, over one connection: what each answered, and which are missing.
+"""Questions to every broker of the cluster over one connection: the answer of each, and which are missing.
 
 The broker that is connected to names the others (`ring`) and asks them on (`at`). One that is down, or does not answer
 in time, is missing: the others' answers are shown all the same, and a note on standard error names it.
@@ -32,17 +32,17 @@ class Everywhere:
 
     @property
     def broker(self) -> str:
-        """The one that was connected to."""
+        """The name of the broker that is connected to."""
         return str(self.ring["broker"])
 
     def tell_missing(self, verb: str) -> None:
-        """A line on standard error for each broker that did not answer."""
+        """Print a line on standard error for each broker that did not answer."""
         for broker, reason in self.missing.items():
             print(f"headgate {verb}: {broker} is missing: {reason}", file=sys.stderr, flush=True)
 
 
 def add_broker_argument(parser: argparse.ArgumentParser) -> None:
-    """`--broker NAME`."""
+    """Add the argument `--broker NAME`."""
     parser.add_argument("--broker", metavar="NAME", help="ask this broker alone, and not every broker of the cluster")
 
 

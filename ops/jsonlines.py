@@ -42,7 +42,7 @@ _UNWRITTEN = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 @dataclass(slots=True)
 class Line:
-    """An event as a line tells it, its attributes by their dotted names."""
+    """An event parsed from a line, its attributes by their dotted names."""
 
     topic: str
     attributes: dict[str, Any]
@@ -136,7 +136,7 @@ def _usual_type(form: str, body: bytes) -> str:
 
 
 def _body_bytes(form: str, value: Any) -> bytes:
-    """A body that is given in this form."""
+    """The body that a member of the line gives in this form."""
     if form == "json":
         return _json_bytes(value)
     if not isinstance(value, str):

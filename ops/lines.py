@@ -50,12 +50,12 @@ async def read_lines(descriptor: int) -> AsyncIterator[list[bytes]]:
 
 
 class Output:
-    """Text on its way to a descriptor. What was not yet written survives a cancelled `write`."""
+    """Writes text to a descriptor. What a cancelled `write` left over is kept."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._pending = b""
-        self._written = 0  # how much of it is out
+        self._written = 0  # how much of it was written
 
     async def write(self, text: str) -> None:
         """Write all of it; raises BrokenPipeError when nobody reads any more."""
@@ -65,7 +65,7 @@ class Output:
         await self.flush()
 
     async def flush(self) -> None:
-        """Write what is pending."""
+        """Write what an interrupted call left over."""
         loop = asyncio.get_running_loop()
         while self._written < len(self._pending):
             await _ready(self._descriptor, loop.add_writer, loop.remove_writer, write=True)

@@ -1,4 +1,4 @@
-"""Patience: says why something takes long while it does, a reason once, so that nobody waits without knowing."""
+"""Patience: tells the user why something takes long while it does, each reason once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Patience", "unanswered", "unconnected"]
 
 
 class _Client(Protocol):
-    """What is asked of a client here."""
+    """The part of a client that is used here."""
 
     @property
     def connected(self) -> bool: ...
@@ -51,7 +51,7 @@ class Patience:
             self._timer.cancel()
 
     def look(self, now: float) -> None:
-        """Tell what is new and has lasted."""
+        """Tell a reason that is new and has lasted long enough."""
         reason = self._why()
         if reason != self._reason:
             self._reason, self._since = reason, now

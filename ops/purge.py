@@ -1,4 +1,4 @@
-"""Purge: what the logs of a stream hold goes, and the schema with it.
+"""Purge: removes the rows of a stream's logs, and then its schema.
 
 Retention is what removes rows, on every broker that has some, so it is told to keep a second's worth. When the logs
 are empty the schema is removed, and what is known of the producers that wrote there is forgotten: a job that is run
@@ -40,7 +40,7 @@ async def purge(
             while left and clock() < deadline:
                 await sleep(round_seconds)
                 left = await _entries(client, stream)
-        finally:  # told to stop as well: nobody wants a stream that forgets all after a second
+        finally:  # also when interrupted: the stream must not keep a retention of one second
             await client.ask("schema.rm", stream=stream)
     else:
         await client.ask("schema.rm", stream=stream)
@@ -50,6 +50,6 @@ async def purge(
 
 
 async def _entries(client: Any, stream: str) -> int:
-    """Events, deliveries and words about subscriptions."""
+    """Entries in all logs of the stream: events, deliveries and subscriptions."""
     logs = [info for kind in LogKind for info in await client.logs(stream, kind)]
     return sum(info.next - info.first for info in logs)

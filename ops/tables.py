@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["WIDTH_ELSEWHERE", "brief", "console_for", "plain", "print_json", "print_map", "print_table", "table_of"]
 
 WIDTH_ELSEWHERE = 200
-"""Columns of what is no terminal."""
+"""Width in columns where the output is no terminal."""
 
 _BRIEF = 300
 

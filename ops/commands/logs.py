@@ -72,7 +72,7 @@ def _cells(log: LogInfo, now: float) -> list[Any]:
 
 
 def _holders(log: LogInfo, held: _Held) -> str:
-    """Who has it; whose copy ends elsewhere says where."""
+    """The brokers that have the log; a copy with another end is shown with it."""
     ends = {broker: row["next"] for broker, row in _of(log, held).items()}
     return ", ".join(name if ends[name] == log.next else f"{name} (to {ends[name]})" for name in log.holders)
 

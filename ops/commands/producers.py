@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """What a broker told of a producer, with what its mark says."""
+    """The row of a producer as a broker told it, with the content of its mark."""
     mark: Mark | None = mark_of(row["digest"])
     return {
         "producer": row["name"],

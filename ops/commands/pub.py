@@ -103,7 +103,7 @@ async def _publish_lines(arguments: argparse.Namespace, attributes: dict[str, Sc
 
 
 class Publisher(Protocol):
-    """What is asked of a client here."""
+    """The part of a client that is used here."""
 
     @property
     def failure_count(self) -> int: ...
@@ -119,7 +119,7 @@ class Publisher(Protocol):
 
 
 class Publishing:
-    """Lines on their way to the broker. It stops at the first bad line, unless told to pass over them."""
+    """Publishes lines. It stops at the first bad line, unless told to skip them."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class Publishing:
                 if line and not line.isspace():
                     await self._client.ready()
                     self._publish_line(line)
-            # The connection has its turn, however fast the lines come.
+            # Let the connection have its turn, however fast lines come.
             await asyncio.sleep(0)
             if self._client.failure_count > self._told:
                 if not self.keep_going:
@@ -158,7 +158,7 @@ class Publishing:
                 self._tell_failures()
 
     def summary(self) -> str:
-        """What became of the lines, in one line."""
+        """One line that says how many events were published, and how many lines skipped."""
         count = max(0, self.sent - self._client.failure_count)
         text = f"published {count} event{'s' * (count != 1)}"
         return f"{text}, skipped {self.skipped} bad line{'s' * (self.skipped != 1)}" if self.skipped else text
@@ -184,7 +184,7 @@ class Publishing:
 
 
 def _hindrances(client: Any) -> Patience:
-    """Tells why what is to be stored is not yet."""
+    """Tells the user why stored events are not acknowledged yet."""
     return Patience("pub", lambda: str(client.hindrance or ""), PATIENCE_SECONDS)
 
 

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def summary_of(answer: dict[str, Any]) -> str:
-    """The first line: how many, of what form, and whether it is well."""
+    """The first line: the number of brokers, mesh or ring, and whether it is settled."""
     brokers: Sequence[dict[str, Any]] = answer["brokers"]
     away = [str(broker["name"] or broker["address"]) for broker in answer.get("away", ())]
     if len(brokers) == 1:

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask every broker, and print a row for each stream of each: a stream is something else at each of them."""
+    """Ask every broker, and print a row for each of its streams, since each broker counts for itself."""
     details = {} if arguments.stream is None else {"stream": arguments.stream}
     rows = rows_everywhere(arguments, "streams", "stream", **details)
     rows.sort(key=lambda row: (row["stream"], row["broker"]))

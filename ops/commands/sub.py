@@ -132,7 +132,7 @@ async def _print_from(client: Client, printer: Printer, arguments: argparse.Name
 
 
 async def _has_past(client: Client, arguments: argparse.Namespace) -> bool:
-    """Whether the stream is kept; a word to whoever wants what was never kept."""
+    """Whether the stream is stored; warns the user who asks for the past of one that is not."""
     stream = arguments.pattern.partition("/")[0]
     try:
         stored = is_stored(await client.ask("schema.get", stream=stream))
@@ -157,7 +157,7 @@ async def _places_at(client: Client, stream: str, since: float) -> str:
 
 
 async def _drain(printer: Printer, subscription: Any) -> None:
-    """Told to stop: what has come is still printed, if the reader takes it."""
+    """Print what has already come after a stop, if the reader takes it."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
             await printer.flush()
@@ -197,7 +197,7 @@ class Printer:
                 return
 
     async def flush(self) -> None:
-        """Write what a stop has interrupted."""
+        """Write what a stop interrupted."""
         await self._output.flush()
         self.bookmark.passed(self._printing)
 

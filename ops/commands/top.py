@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look, wait, look again, and show the difference, until somebody has seen enough."""
+    """Show the difference between two looks, again and again, until it is interrupted."""
     try:
         converse(arguments, lambda client: _watch(client, arguments))
     except KeyboardInterrupt:
@@ -107,7 +107,7 @@ async def _look(client: Any, broker: str | None) -> Everywhere:
 
 
 def tick_of(before: Everywhere, now: Everywhere, seconds: float) -> dict[str, Any]:
-    """What one look shows, given the one before it."""
+    """The rows that one look shows, compared with the look before."""
     brokers, slow = [], []
     for name, (status, slowest) in now.answers.items():
         earlier = before.answers.get(name, ({}, ()))[0]

@@ -1,4 +1,4 @@
-"""`headgate demo`: three brokers, a feed of quotes, subscribers who each want something else, an accident, the proof.
+"""`headgate demo`: three brokers, a feed of quotes, subscribers with different conditions, a kill, and the proof.
 
     limits    how many, how fast, how long
     feed      quotes by random walk from a seed: the same seed, the same quotes

@@ -1,4 +1,4 @@
-"""The accident: a broker is killed half way. What was under way then, what was told, and so what may be missing.
+"""The accident: a broker is killed half way. It computes which quotes may be missing because of it.
 
 Nothing is excused by the accident itself, only by what somebody was told of:
 
@@ -27,7 +27,7 @@ class Excuse:
     gaps: tuple[range, ...] = ()
     unknown: tuple[range, ...] = ()
     in_force: bool = True
-    """Whoever had to move was told, and its subscription came back."""
+    """Whether the subscriber, if it had to move, got a GAP and its subscription came back."""
     around: range = range(0)
     """Where order is not promised: the feed and the keys moved to other brokers while quotes were on their way."""
 
@@ -45,7 +45,7 @@ NOTHING_EXCUSED = Excuse()
 
 @dataclass(slots=True)
 class Accident:
-    """A broker's end by SIGKILL. Times as the play counts them; numbers are those of quotes."""
+    """The end of a broker by SIGKILL. Times are those of the play, numbers those of quotes."""
 
     broker: str
     at: float

@@ -1,4 +1,4 @@
-"""The demo's subscribers: what each wants, and what each has received so far."""
+"""The demo's subscribers: the subscription of each, and what each has received so far."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Told:
 
 @dataclass(slots=True)
 class Listener:
-    """One subscriber's notes: how often each quote came, in what order, how late, and what it was told."""
+    """Record of one subscriber: how often each quote came, in what order, how late, and its gaps."""
 
     wish: Wish
     home: str = ""

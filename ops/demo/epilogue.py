@@ -94,7 +94,7 @@ async def _quiet(counts: list[int], seconds: float) -> None:
 
 
 async def _audit(servers: str) -> dict[str, Any]:
-    """`headgate audit` as anybody would run it; what it said of the stream."""
+    """Run `headgate audit` as a process; returns its report of the stream."""
     # One machine has one clock, so nothing is blurred: what was published after SUBACK is owed.
     bounds = ("--settle", str(AUDIT_SETTLE_SECONDS), "--boundary", "0")
     words = ("audit", "--server", servers, "--stream", STREAM, *bounds, "--json")

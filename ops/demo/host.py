@@ -45,7 +45,7 @@ async def running_brokers(count: int) -> AsyncIterator[list[BrokerProcess]]:
 
 
 class BrokerProcess:
-    """`python -m headgate.broker` and what it says. `peer` is its own address among `peers`."""
+    """The process `python -m headgate.broker` and its log. `peer` is its own address among `peers`."""
 
     def __init__(self, name: str, peer: str, peers: Sequence[str]) -> None:
         self.name = name
@@ -83,7 +83,7 @@ class BrokerProcess:
         self._tasks.start(self._listen_on(self._process.stderr), "the demo's broker log")
 
     def kill(self) -> None:
-        """SIGKILL: it says goodbye to nobody."""
+        """Kill it with SIGKILL."""
         assert self._process is not None, "it was started"
         self._process.send_signal(signal.SIGKILL)
 
@@ -127,7 +127,7 @@ class BrokerProcess:
         raise CannotConnect("the demo's broker", "it ended at once: " + " / ".join(self.last_words))
 
     async def _listen_on(self, errors: asyncio.StreamReader) -> None:
-        """Nobody may write into a full pipe for ever."""
+        """Read its log until it ends, so that the pipe never fills."""
         async for line in errors:
             self.last_words.append(line.decode("utf-8", "replace").strip())
 
@@ -151,7 +151,7 @@ def _is_whole(ring: dict[str, Any], count: int) -> bool:
 
 
 def _free_addresses(count: int) -> list[str]:
-    """Addresses that nobody has now. They are known before anybody listens, so that all brokers can be told all."""
+    """Free addresses, chosen before any broker listens, so that each broker can be given all of them."""
     with ExitStack() as stack:
         listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners]

@@ -73,7 +73,7 @@ EXAMPLES_MAX = 5
 """Quote numbers named in a verdict that is not `exact`."""
 
 LOG_LINES_KEPT = 20
-"""The broker's last words, shown when it fails."""
+"""How many of the last lines of a broker's log are kept, to be shown when it fails."""
 
 ARRIVAL_TICK_SECONDS = 0.5
 """How often it is looked for what is still missing; each look compares every quote."""
@@ -89,7 +89,7 @@ ORDERED_BROKERS_MAX = 3
 the parts of one subscription may lie on several brokers, whose deliveries overtake one another."""
 
 KILL_SHARE = 0.5
-"""Half way: the second half shows that life goes on."""
+"""Half way: the second half shows that the cluster goes on."""
 
 IN_FLIGHT_SECONDS = 1.0
 """Quotes published so long before the kill may still have been on their way. On one machine it is milliseconds; but

@@ -23,7 +23,7 @@ __all__ = ["Verdict", "expected_numbers", "judge", "wanted_by"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of one wish. The examples are numbers of quotes."""
+    """The verdict on one subscription. The examples are numbers of quotes."""
 
     wish: Wish
     expected: int

@@ -40,7 +40,7 @@ __all__ = ["Plot", "Scene", "play"]
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """How it is to be played. With one broker nobody is killed."""
+    """Options of the demo. With one broker none is killed."""
 
     seconds: float
     rate: int
@@ -48,7 +48,7 @@ class Plot:
     brokers: int
     kill: bool
     audit: bool = False
-    """Spark has the last word, where it can run."""
+    """Run an audit with Spark at the end, where Spark can run."""
     arrival_seconds: float = ARRIVAL_SECONDS
     retry_seconds: float = RETRY_SECONDS
 
@@ -85,7 +85,7 @@ async def _play(plot: Plot, plain: bool, as_json: bool) -> int:
 
 
 class Scene:
-    """The feed, the listeners, what was published when, and what became of the broker that was killed."""
+    """Runs the demo: the feed, the listeners, the times of publishing, and the killed broker."""
 
     def __init__(self, plot: Plot, view: View) -> None:
         self.stop = asyncio.Event()
@@ -148,7 +148,7 @@ class Scene:
         return client
 
     async def _listen(self, addresses: Sequence[str], place: int, listener: Listener) -> None:
-        """Each subscriber is a client of its own, as in life."""
+        """Connect one subscriber with a client of its own, and subscribe."""
         client = await self._connect(addresses, place, listener.wish.name)
         listener.home = client.broker
         subscription = await client.subscribe(
@@ -212,7 +212,7 @@ class Scene:
             accident.feed_back_at = time.perf_counter()
 
     async def _kill_half_way(self, brokers: Sequence[BrokerProcess], publisher: Client) -> None:
-        """The broker of the feed is killed: nobody is spared."""
+        """Kill the broker that the feed is connected to."""
         await _wait_for(self.stop, self._plot.seconds * KILL_SHARE)
         if self.stop.is_set():
             return

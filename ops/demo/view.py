@@ -54,11 +54,11 @@ class View:
         self._stop()
 
     def say(self, text: str) -> None:
-        """A line of its own."""
+        """Print a line."""
         self._console.print(text)
 
     def brokers(self, brokers: Sequence[BrokerProcess]) -> None:
-        """Who is there."""
+        """Show the brokers."""
         if len(brokers) == 1:
             (broker,) = brokers
             self.say(f"a broker listens on {broker.address}, its metrics are at http://{broker.admin}/metrics")
@@ -68,7 +68,7 @@ class View:
             self.say(f"  {broker.name} listens on {broker.address}, its metrics are at http://{broker.admin}/metrics")
 
     def killed(self, victim: BrokerProcess, accident: Accident, listeners: Sequence[Listener], seconds: float) -> None:
-        """What is about to happen."""
+        """Say that a broker is killed, and which clients are connected to it."""
         hit = [listener.wish.name for listener in listeners if accident.hit(listener)]
         self.say(
             f"{seconds:5.1f} s  {victim.name} (process {victim.pid}) is killed with SIGKILL, on purpose: the feed and "
@@ -76,7 +76,7 @@ class View:
         )
 
     def aftermath(self, accident: Accident, listeners: Sequence[Listener], verdicts: Sequence[Verdict]) -> None:
-        """What came of it."""
+        """Show what the kill did to the feed and to each subscriber."""
         self.say(f"{accident.broker} was killed after {accident.published:,} quotes:")
         back = _seconds(None if accident.feed_back_at is None else accident.feed_back_at - accident.at)
         count = accident.unknown_count
@@ -93,7 +93,7 @@ class View:
         )
 
     def show(self, picture: Picture) -> None:
-        """Show a picture when its time has come."""
+        """Show a picture when it is due."""
         if picture.seconds < self._next:
             return
         self._next = picture.seconds + self._pause
@@ -112,7 +112,7 @@ class View:
             self._console.print(_table(picture))
 
     def audit(self, told: Mapping[str, Any]) -> None:
-        """What Spark found in the logs."""
+        """Show the report of the audit."""
         for line in told["lines"]:
             wanted = f"{line['pattern']} WHERE {line['condition']}" if line["condition"] else line["pattern"]
             faults = ", ".join([f"{line[kind]:,} {kind}" for kind in ("lost", "duplicate", "wrong") if line[kind]])
@@ -154,7 +154,7 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _fate(accident: Accident, listener: Listener, verdict: Verdict) -> str:
-    """What the accident meant to one subscriber."""
+    """The effect of the accident on one subscriber."""
     where = f"moved to {listener.broker}" if accident.hit(listener) else f"stayed with {listener.broker}"
     if not listener.told:
         return f"{where}, and was told of no gap"
@@ -190,7 +190,7 @@ def _table(picture: Picture) -> Table:
 
 
 def summary(picture: Picture, verdicts: Sequence[Verdict], accident: Accident | None = None) -> dict[str, Any]:
-    """The end of the play for a program."""
+    """The result of the demo as JSON."""
     subscribers = []
     for listener, verdict in zip(picture.listeners, verdicts, strict=True):
         subscribers.append(

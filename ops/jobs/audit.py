@@ -143,7 +143,7 @@ def surveys_of(source: LogSource, streams: Sequence[str] | None, since: int) -> 
 
 
 def _with_something(found: dict[str, Found], something: dict[str, bool]) -> dict[str, Found]:
-    """Those of which there is something to judge. Of the others it is said that they are left out."""
+    """The streams that can be judged; prints which are left out."""
     empty = [stream for stream in found if not something[stream]]
     text = f"nothing was published to {', '.join(empty)} in this window, so nothing can be said of it"
     if len(empty) == len(found):

@@ -1,4 +1,4 @@
-"""One stream in one closed window: the frames of three logs in, a report out.
+"""Audit of one stream in one closed window: from the frames of three logs to a report.
 
 The frames have the columns of the data source (`protocol/spark/schemas.py`), wherever they come from: read from the
 brokers, or from the copies that a continuous audit keeps. What they hold is read once and kept for the time of the
@@ -40,9 +40,9 @@ class Question:
     late_seconds: float = LATE_SECONDS
     bounds: Bounds = field(default_factory=Bounds)
     gone: Collection[str] = ()
-    """Brokers that nobody can reach, as origins begin."""
+    """Brokers that cannot be reached, by the beginning of their origins."""
     evidence: Mapping[str, int] = field(default_factory=dict)
-    """What was last seen of each life of a broker before this window."""
+    """Origin -> when it was last seen before this window."""
     parquet: Path | None = None
 
 
@@ -141,7 +141,7 @@ def _evidence(events: Any, deliveries: Any, question: Question) -> dict[str, int
 
 
 def _history(deliveries: Any, changes: Sequence[Change], evidence: Mapping[str, int], question: Question) -> History:
-    """Everybody who was owed something in the window, and whoever something was delivered to."""
+    """The history of subscriptions that were owed something in the window, or to which something was delivered."""
     history = read_history(changes, evidence, question.bounds, question.gone)
     reached = {row[0] for row in deliveries.select("subscription_id").distinct().collect()}
     known = {one.subscription for one in history.wanted}
@@ -171,7 +171,7 @@ def _named(spark: Any, findings: Any, wanted: Sequence[Wanted]) -> Any:
 
 
 def _examples(findings: Any) -> list[Finding]:
-    """A few of each kind, the oldest first."""
+    """Some findings of each kind, the oldest first."""
     from pyspark.sql import functions as sql
     from pyspark.sql.window import Window as Partition
 
@@ -184,7 +184,7 @@ def _examples(findings: Any) -> list[Finding]:
 
 
 def _latencies(report: StreamReport, pairs: Any) -> None:
-    """Of all deliveries of the stream together."""
+    """Compute percentiles of the latency over all deliveries of the stream."""
     from pyspark.sql import functions as sql
 
     latency = sql.greatest(sql.col("delivered_at") - sql.col("time"), sql.lit(0))

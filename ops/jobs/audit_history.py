@@ -1,4 +1,4 @@
-"""Who wanted what, and when: the log of subscriptions as spans of time.
+"""The history of subscriptions: the log of subscriptions as spans of time in which each was in force.
 
 Times are microseconds, each by the clock of the broker that wrote it. A subscription has spans, and a span has two
 rings:
@@ -93,7 +93,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """A broker died, or was restarted: what was published in that time may be missing with anybody."""
+    """A broker died or was restarted: any subscriber may miss what was published in that time."""
 
     origin: str
     since: int
@@ -102,7 +102,7 @@ class Disturbance:
 
 @dataclass(slots=True)
 class Wanted:
-    """A subscription with its whole story. `trouble` says why it cannot be audited."""
+    """A subscription with all its spans and gaps. `trouble` says why it cannot be audited."""
 
     subscription: str
     subscriber: str = ""

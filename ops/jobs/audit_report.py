@@ -1,4 +1,4 @@
-"""What an audit says: a line for each subscription, a sum for each stream, a table, one line of JSON, an exit code."""
+"""The report of an audit: a line for each subscription, a sum for each stream, a table, JSON, an exit code."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What is said and does not fail: losses that were told to their subscribers, and what nobody acknowledged."""
+    """Findings that do not fail an audit: announced losses, and deliveries without acknowledgement."""
 
     announced: bool = False
     unacknowledged: bool = False
@@ -85,7 +85,7 @@ class StreamReport:
     events: int = 0
     lines: list[Line] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    """Some of each kind; the Parquet files have all."""
+    """Some findings of each kind; the Parquet files have all."""
     disturbances: list[Disturbance] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     """Subscriptions, or parts of logs, that could not be audited, each with the reason."""
@@ -128,7 +128,7 @@ class Report:
         return REFUSED if faults else DONE
 
     def verdict(self, accepted: Accepted = _NOTHING) -> str:
-        """In a sentence, what the exit code says."""
+        """The result in a sentence, which agrees with the exit code."""
         failed = self.exit_code(accepted) != DONE
         words = [f"{self.total(kind):,} {kind}" for kind in ("lost", "duplicate", "wrong") if self.total(kind)]
         words += [f"{self.total('announced'):,} of the lost were announced"] if self.total("announced") else []
@@ -149,7 +149,7 @@ class Report:
         return f"{text if failed else 'of what could be judged, ' + text}; not judged: {'; '.join(unjudged)}"
 
     def as_json(self) -> dict[str, Any]:
-        """For programs; the line of a subscription is left out where nothing was owed to it and nothing came."""
+        """The report as JSON; the line of a subscription is left out where nothing was owed to it and nothing came."""
         streams = []
         for one in self.streams:
             lines = [asdict(line) for line in one.lines if line.expected or line.delivered or line.boundary]
@@ -258,6 +258,6 @@ def _milliseconds(seconds: float | None) -> str:
 
 
 def json_line(report: Report, accepted: Accepted = _NOTHING) -> str:
-    """One line."""
+    """The report as one line of JSON."""
     said = {"verdict": report.verdict(accepted), "exit_code": report.exit_code(accepted)}
     return json.dumps({**report.as_json(), **said}, separators=(",", ":"))

@@ -65,7 +65,7 @@ def kept_output(shown: bool) -> Iterator[int | None]:
     with tempfile.TemporaryFile() as kept:
         try:
             yield kept.fileno()
-        except (HeadgateError, UsageError):  # which say what is wrong
+        except (HeadgateError, UsageError):  # they say what is wrong
             raise
         except Exception:
             kept.seek(0)

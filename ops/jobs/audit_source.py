@@ -24,14 +24,14 @@ _KINDS = ("events", "deliveries", "subscriptions")
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What there is of one stream. Times in microseconds."""
+    """Which parts of a stream's logs can be read. Times in microseconds."""
 
     since: int
     """From then on nothing is missing from the logs of events and deliveries; 0: they are whole."""
     newest: int
     """When the newest event was accepted; 0 when there is none."""
     gone: tuple[str, ...] = ()
-    """Brokers that cannot be reached, as origins begin."""
+    """Brokers that cannot be reached, by the beginning of their origins."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -79,7 +79,7 @@ class LogSource:
         return found if isinstance(found, dict) else None
 
     def survey(self, stream: str) -> Survey:
-        """What there is of a stream."""
+        """Find out which parts of a stream's logs can be read."""
         return survey_of({kind: self._client.logs(stream, kind) for kind in _KINDS})
 
     def frames(self, stream: str, since: int = 0) -> Frames:
@@ -107,7 +107,7 @@ class LogSource:
 
 
 def survey_of(logs: dict[str, list[LogInfo]]) -> Survey:
-    """What these logs, by kind, cover."""
+    """The survey that these logs, by kind, give."""
     cut = [info for kind in ("events", "deliveries") for info in logs[kind] if info.first > 0]
     since = max((info.first_time for info in cut), default=0)
     notes = [f"{info.partition} begins at position {info.first}: retention took what was before" for info in cut]

@@ -46,7 +46,7 @@ _REMOVED: Final = ("events", "deliveries")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked for, the same in every round."""
+    """The options of a continuous audit, the same in every round."""
 
     work: Path
     window_seconds: float
@@ -110,7 +110,7 @@ class Windows:
             if (number + 1) * self._length > self._plan.since:
                 if not self._verdict(number).exists():
                     yield self._judge(number, survey.gone, folders)
-                elif not folders <= self._judged(number):  # else we were killed before they were removed
+                elif not folders <= self._judged(number):  # else the process was killed before it removed them
                     yield self._too_late(number)
             for folder in folders:
                 shutil.rmtree(self._copies / folder)
@@ -120,7 +120,7 @@ class Windows:
         return sorted({int(folder.rpartition("=")[2]) for folder in self._folders("*")})
 
     def _folders(self, number: int | str) -> set[str]:
-        """The copies of a window that go when it was judged."""
+        """The copies of a window that are deleted after its verdict."""
         found = [folder for kind in _REMOVED for folder in (self._copies / kind).glob(f"batch=*/window={number}")]
         return {str(folder.relative_to(self._copies)) for folder in found}
 
@@ -180,7 +180,7 @@ class Windows:
 
 
 def _write(file: Path, text: str) -> None:
-    """All of it or nothing, whenever we are killed."""
+    """Write the file as a whole or not at all, whenever the process is killed."""
     unfinished = file.with_suffix(".part")
     unfinished.write_text(text + "\n", encoding="utf-8")
     unfinished.replace(file)

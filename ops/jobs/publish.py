@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def mapping_of(arguments: argparse.Namespace) -> Columns:
-    """What becomes of the columns. Raises UsageError."""
+    """How columns become parts of events. Raises UsageError."""
     if bool(arguments.topic) == bool(arguments.topic_expr):
         raise UsageError("say --topic TOPIC, the same for every row, or --topic-expr SQL, and not both")
     if arguments.rate is not None and not arguments.rate > 0:
@@ -119,7 +119,7 @@ def run_publish(arguments: argparse.Namespace, servers: str) -> int:
     if missing:
         print(f"publish: cannot run here. It needs {missing}.", file=sys.stderr)
         return REFUSED
-    # Before Java starts: nobody there is soon said.
+    # before Java starts, so that a missing broker is told soon
     with connect_blocking(servers, name="headgate publish", retry_seconds=RETRY_SECONDS_ENDING) as client:
         session = start_session("headgate-publish")
         session.conf.unset("spark.sql.codegen.wholeStage")  # off is for audits
@@ -146,7 +146,7 @@ def run_publish(arguments: argparse.Namespace, servers: str) -> int:
 
 
 def write_frame(frame: Any, servers: str, arguments: argparse.Namespace) -> None:
-    """The write itself."""
+    """Write the rows with the data source."""
     options = {"headgate.bootstrap.servers": servers, "producerId": arguments.producer_id}
     if arguments.topic:
         options["topic"] = arguments.topic

@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["pace", "paced"]
 
 _PORTIONS_PER_SECOND = 10
-"""Even enough for whoever watches, and each still a batch."""
+"""Portions a second: small enough for an even rate, large enough for batches."""
 
 
 def pace(
@@ -18,7 +18,7 @@ def pace(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[Any]:
-    """The same rows, no faster than that. What was late is not made up for: a rate is a promise to the broker."""
+    """Yield the same rows, no faster than that. Lost time is not made up for: the rate is a promise to the broker."""
     portion = max(1, int(rows_per_second / _PORTIONS_PER_SECOND))
     due = clock()
     for batch in batches:
@@ -32,7 +32,7 @@ def pace(
 
 
 def paced(frame: Any, rows_per_second: float) -> Any:
-    """The frame, its tasks together no faster than that."""
+    """The frame, whose tasks together are no faster than that."""
     tasks = min(frame.rdd.getNumPartitions(), frame.sparkSession.sparkContext.defaultParallelism)
     share = rows_per_second / max(tasks, 1)
 

@@ -1,4 +1,4 @@
-"""What the publish job says on the way: events in the cluster's logs since it began, and how many tasks are done.
+"""Progress of the publish job: events in the cluster's logs since it began, and how many tasks are done.
 
 A Python source of Spark has no counter that the driver could read while a job runs. The logs can be asked, though: how
 much they grew says how far the job is, with a word less certainty when others publish at the same time. Of a job with a
@@ -19,13 +19,13 @@ __all__ = ["Logs", "Progress"]
 
 
 class Logs(Protocol):
-    """A client, as far as it is needed."""
+    """The part of a client that is used here."""
 
     def ask(self, verb: str, **arguments: Any) -> Any:
-        """A question to a broker."""
+        """Ask a broker."""
 
     def logs(self, stream: str | None = None, kind: str | int = "events") -> list[Any]:
-        """The logs there are."""
+        """List the logs."""
 
 
 class Progress:
@@ -69,13 +69,13 @@ class Progress:
             self._grown = self._known() - self._there
 
     def summary(self) -> str:
-        """What was done."""
+        """The summary at the end."""
         rate = self._grown / max(self._seconds, 1e-3)
         there = f", {self._there:,} were there" if self._job else ""
         return f"{self._grown:,} new{there}: events in the log after {self._seconds:.1f} s, {rate:,.0f} a second"
 
     def line(self) -> str:
-        """Where the job is now."""
+        """The progress line of this moment."""
         tasks = [self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()]
         known = [info for info in tasks if info is not None]
         done, total = sum(info.numCompletedTasks for info in known), sum(info.numTasks for info in known)

@@ -1,4 +1,4 @@
-"""Files -> the columns of events: read by Spark, structs flattened, the expressions of the command line applied."""
+"""Reads files with Spark into the columns of events: flattens structs, applies the command line's expressions."""
 
 from __future__ import annotations
 

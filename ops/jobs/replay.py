@@ -35,7 +35,7 @@ from headgate.protocol.errors import HeadgateError
 __all__ = ["IDENTITY", "add_arguments", "main", "merge_statement", "run_replay", "window"]
 
 IDENTITY = "coalesce(concat(producer_id, '#', sequence), event_id)"
-"""What makes two rows of logs one event."""
+"""The SQL expression that identifies an event that is in several logs."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def run_replay(arguments: argparse.Namespace, servers: str) -> int:
 
 
 def _write(session: Any, frame: Any, arguments: argparse.Namespace, servers: str) -> str:
-    """Bring the events where they belong; what to say about it."""
+    """Write the events to their target; returns what to print about it."""
     if arguments.to_parquet:
         mode = "overwrite" if arguments.overwrite else "errorifexists"
         frame.drop("identity").write.mode(mode).parquet(arguments.to_parquet)

@@ -1,12 +1,12 @@
-"""Checkers of the log: one promise each, told of every step, every row on a disk and every end.
+"""Checkers of the log: one for each promise. They get every step, every row on a disk, and the end of the run.
 
     OnEnoughDisks     P1: when PUBACK of a batch in mode stored goes out, as many synced disks have it as were promised
-    OnlyOnce          P2: a resend never makes a second position that anybody can read
+    OnlyOnce          P2: a resend never makes a second position that readers can get
     PositionsStand    P3: positions are dense, given out once and never rewritten; copies of one log agree
-    ComesBackWhole    S1: a broker comes back with every row that its disk had said it has, or says that some is missing
-    StoredElsewhere   A1: one full disk hinders nobody but the clients of its own broker
+    ComesBackWhole    S1: a broker restarts with every row that its disk confirmed, or reports that some are missing
+    StoredElsewhere   A1: one full disk hinders only the clients of its own broker
 
-They ask Disks what is on the disks, event by event; nothing of it is known to the brokers.
+They ask Disks what is on the disks, event by event, and ask brokers nothing about it.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """Checkers of the ring: the invariant at every change of any member's pointers, and what follows from it.
 
-Of the bare ring there is one class a promise: `step` sees each step of a broker and what it
-asks for, `settled` the world after every change. Its nemesis asks before each fault whether the assumptions allow it.
+A bare ring has one class for each promise: `step` gets each step of a broker with its effects, `settled` is called
+after every change of the world. The nemesis of a bare ring checks before each fault whether the assumptions allow it.
 
-A cluster's nemesis does not ask, so RingKept looks at what it did, and is in one of two moods:
+The nemesis of a cluster does not check, so RingKept looks at what it did, and is in one of two modes:
 
-    strict    the invariant holds after every step of every broker that changes pointers or sends an answer, and no
-              member starts over; what follows from the invariant is looked at every LOOK_SECONDS
-    lenient   the assumptions were exceeded, and nothing is asked of the ring until it has mended itself, has been as it
-              should for CALM_SECONDS, and nothing old is under way any more: nobody stands still, no partition is fresh
+    strict    the invariant holds after every step that changes pointers or sends an answer, and no member starts over;
+              what follows from the invariant is checked every LOOK_SECONDS
+    lenient   the assumptions were exceeded. Nothing is checked until the ring was as it should be for CALM_SECONDS and
+              nothing old is under way: no broker is paused, and no partition is recent
 
-Exceeded are the assumptions of the proof (`membership/machine.py`): A2, when somebody holds a member for dead that
-lives; A3 and A4, when the invariant fails as soon as a dead broker is left out of what was there just before it died.
-At rest the ring is ideal, or the brokers are a full mesh, whatever happened before.
+The assumptions are those of the proof (`membership/machine.py`). A2 is exceeded when a member holds a living one for
+dead; A3 and A4 when the invariant fails for the snapshot before a death as soon as the dead broker is removed from it.
+At the end the ring is ideal, or the brokers are a full mesh, whatever happened before.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class StateChecker(Checker):
 def scope_of(node: Node, now: float) -> Scope:
     """The keys for which a broker may answer now; asking changes nothing."""
     parts = [*node.cluster.kv.leases.scope(now), *node.cluster.kv.replicas.scope(now)]
-    return Scope((stretch for stretch, _ in parts), 0.0, 0)
+    return Scope((arc for arc, _ in parts), 0.0, 0)
 
 
 def placed(node: Node) -> Iterator[Item]:
@@ -51,7 +51,7 @@ def placed(node: Node) -> Iterator[Item]:
 
 def touches(scope: Scope, item: Item) -> bool:
     """Whether some key of an item is in a scope."""
-    return any(stretch.touches(item.low, item.high) for stretch in scope.stretches)
+    return any(arc.touches(item.low, item.high) for arc in scope.stretches)
 
 
 class FreshScopes(StateChecker):
@@ -85,10 +85,10 @@ class OneOwner(StateChecker):
             ready = kv.ownership.ready
             if ready is not None and kv.leases.holds(ready, now) and kv.ownership.confirm_from(ready) <= now:
                 owned.append((node.config.name, ready))
-        for place, (name, stretch) in enumerate(owned):
+        for place, (name, arc) in enumerate(owned):
             for other, another in owned[place + 1 :]:
-                if stretch.overlaps(another):
-                    self.fail(f"{name} and {other} both own keys: {stretch} and {another}")
+                if arc.overlaps(another):
+                    self.fail(f"{name} and {other} both own keys: {arc} and {another}")
 
 
 class Replicated(StateChecker):

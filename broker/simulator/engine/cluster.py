@@ -1,6 +1,6 @@
-"""The cluster's world: brokers that live, die, stand still, join and leave, and the links among them.
+"""The cluster's world: brokers that start, crash, pause, join and leave, and the links between them.
 
-Server          one broker over all its lives: its name and address, its records and its log, its Host while it lives
+Server          one broker over all its incarnations: name, address, records and log, and its Host while it runs
 ClusterWorld    all of them, on one heap, with one network for clients and one for brokers
 """
 

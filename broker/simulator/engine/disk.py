@@ -1,13 +1,13 @@
-"""The disk of a simulated broker: what it keeps, how it fails, and the thread that writes to it in virtual time.
+"""The disk of a simulated broker: its content, its faults, and the thread that writes to it in virtual time.
 
-    Disk        what outlives its broker. It may be full, fail, lose what it said it had, or let a row rot
-    ListStore   the six calls of `core/store.py` over a Disk, in the plainest way
-    LogHost     the twin of the daemon's log writer: what waits is one transaction and takes its time to reach the disk
+    Disk        storage that outlives its broker. It may be full, fail, lose what it confirmed, or damage a row
+    ListStore   the six calls of `core/store.py` over a Disk, without optimisation
+    LogHost     the counterpart of the daemon's log writer: all that waits is one transaction, which takes its time
 
-What is lost or has rotted is noticed when the store is opened, as the real one does: rows have checks, and the number
-of commits is known from elsewhere. A crash in the middle of a transaction leaves it on the disk or not, as chance will
-have it; nobody was told of it either way. That the disk is full takes its time to be heard as well, and what the Node
-asks for meanwhile is passed over, up to its WriteOn.
+Lost and damaged rows are noticed when the store is opened, as in the real one: rows have checksums, and the number of
+commits is stored elsewhere. A crash in the middle of a transaction leaves it on the disk or not, at random; it was not
+confirmed in either case. The news that the disk is full takes time too, and what the Node asks for until its WriteOn is
+skipped.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Links between the brokers of a world: bytes each way through real Sessions, broken in every way a TCP link is.
+"""Links between the brokers of a world: bytes in both directions through real Sessions, with all faults of a TCP link.
 
-dial          PeerUp at both ends after a while, or DialFailed when nobody listens, or no way leads there
-latency       each read brings a random part of what is under way, in order
-stalled       one direction carries nothing (a partition, perhaps of one direction only): bytes wait, and the
+dial          PeerUp at both ends after a delay, or DialFailed when no broker listens or the way is blocked
+latency       each read returns a random part of the data under way, in order
+stalled       nothing arrives in one direction (a partition, perhaps of one direction only): bytes wait, and the
               sessions' heartbeats find the link dead
-cut           the link breaks: what is under way is lost, and each side finds out in its own time
+cut           the link breaks: data under way is lost, and each side finds out after a delay of its own
 hung up       one side closed: what it wrote still arrives, then the other side learns of the end
-host died     as hung up (a process that was killed), or in silence (a machine that lost its power)
-still         a host that stands still reads nothing and wakes nothing; its sockets keep what comes
+host died     like hung up (a process that was killed), or without any sign (a machine that lost its power)
+still         a paused host reads nothing and fires no timer; its sockets keep what comes
 """
 
 from __future__ import annotations

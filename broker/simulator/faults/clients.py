@@ -1,10 +1,10 @@
 """Faults of clients and their connections.
 
-    cuts     connections break; both sides find out in their own time; sometimes the client stays away past its grace
-    pauses   clients stop reading for a while, so that pipes fill and the Host hears LinkPaused
+    cuts     connections break, and each side finds out after a delay; some clients stay away past their grace
+    pauses   clients stop reading for a while, so that pipes fill and the Host gets LinkPaused
     slow     clients with little credit that give more of it late, and brokers with small outboxes
 
-Every run draws its own rates: a swarm finds more than one average would.
+Every run draws its own rates: runs with different rates find more than runs with one average.
 """
 
 from __future__ import annotations

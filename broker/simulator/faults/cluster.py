@@ -1,18 +1,18 @@
 """Faults of a cluster and its brokers.
 
-    crash      a broker dies, killed or without power, and comes back later in a new life with what it had stored
-    pause      a broker stands still, for a moment or longer than it takes to be given up
-    leave      a broker stops in order, and comes back later, or never
-    join       a newcomer
+    crash      a broker is killed or loses power, and starts again later in a new incarnation with its stored records
+    pause      a broker is paused, for a moment or longer than it takes until it is declared dead
+    leave      a broker stops in order, and starts again later, or never
+    join       a new broker joins
     link       a link between two brokers breaks
-    partition  one broker or some are cut off from the others, in both directions or in one
+    partition  one or several brokers are cut off from the others, in both directions or in one
     cut        a client's connection breaks
-    disaster   several brokers die at once, perhaps all of them; of what they held nothing is promised, but that the
-               cluster lives afterwards
+    disaster   several brokers die at once, perhaps all. Nothing is promised for what they held; the cluster must
+               recover
     slow       clients with little credit that give more of it late, and brokers with small outboxes
 
-Not more brokers are in trouble at a time than the cluster promises to survive: one that was in trouble counts for a
-while longer, until its neighbours have made good what it held. Every run draws its own rates.
+No more brokers are in trouble at a time than the cluster promises to survive. A broker counts as in trouble for a while
+longer, until its neighbours have restored what it held. Every run draws its own rates.
 """
 
 from __future__ import annotations

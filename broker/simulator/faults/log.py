@@ -1,21 +1,22 @@
 """Faults of a cluster that keeps logs: brokers, links, producers' connections and disks.
 
-    crash     a broker dies, in the middle of a transaction or not, and comes back with what its disk has synced
-    pause     a broker stands still
+    crash     a broker dies, perhaps in the middle of a transaction, and starts again with what its disk has synced
+    pause     a broker is paused
     link      a link between two brokers breaks
     cut       a producer's connection breaks
     apart     one broker is cut off from the others for a while
     slow      a disk takes a hundred times as long as usual
-    full      a disk takes nothing for a while
-    failing   a disk fails in a way that leaves open what it holds: its broker stops, and another process finds it well
-    brim      a disk that is all but full takes some writes for a while, and has no room for others
-    follower  one disk at a time is full for long. This and brim happen where they are asked for by name: so seeds from
-              before there were these tell the same story
-    harm      once: a disk is lost, its newest rows are, one of its rows rots, or a backup is put in its place
+    full      a disk takes no writes for a while
+    failing   a write to a disk fails and its result is unknown: its broker stops, and its next incarnation finds the
+              disk in order
+    brim      a disk that is nearly full takes some writes and refuses others for a while
+    follower  one disk at a time is full for long. This and brim happen only when they are named, so that older seeds
+              keep their course
+    harm      once: a disk is lost, its newest rows are lost, one row is damaged, or a backup takes its place
 
-One broker at a time dies, stands still or is cut off. A disk is harmed while nobody is in trouble, and one in a run:
-with two copies one may be lost and not two. Until the copies on it are made good nothing else goes wrong. A broker that
-was never in company has the only copy, so its disk is left alone.
+One broker at a time dies, is paused or is cut off. A disk is harmed while no broker is in trouble, and one disk in a
+run: of two copies one may be lost. No other fault happens until its copies are restored. A broker that never had
+another broker beside it has the only copy, so its disk is not harmed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Faults of the ring world.
 
-    churn        brokers crash, come back in a new incarnation, and new ones join. Before a crash the snapshot is asked:
-                 what would break assumptions A3 or A4 is refused and counted, so the invariant must hold at all times
-    storm        the same without asking, and pauses, lost letters and partitions, symmetric or one-way: afterwards all
-                 heals, and one ring must come of it
+    churn        brokers crash, start again in a new incarnation, and new ones join. Before a crash the nemesis looks at
+                 the snapshot: a crash that would break assumptions A3 or A4 is refused and counted, so the invariant
+                 must hold at all times
+    storm        the same without looking, and pauses, lost messages and partitions, in both directions or in one. After
+                 it one ring must form
 
 Every run draws its own rates.
 """

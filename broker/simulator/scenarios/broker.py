@@ -1,11 +1,11 @@
 """One broker with its clients.
 
-safety     clients act, the nemesis strikes; nothing may ever be wrong
-quiet      no more faults, nobody acts: everything must be answered, delivered or announced
+safety     clients act, the nemesis strikes; checkers look at every step
+quiet      no faults, and clients do not act: everything must be answered, delivered or announced
 farewell   all clients leave: the broker must be as empty as it was at the start
 
-In one run of four the broker is shut down in full flight instead of the quiet phase: whoever hears its goodbye has
-got everything, or has heard a GAP.
+One run of four shuts the broker down under load instead of the quiet phase: a client that gets its GOODBYE must have
+got everything before, or a GAP.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A cluster of brokers that come and go, with clients that are connected to any of them.
 
-start     brokers come up, and clients connect to any of them
-safety    clients act, the nemesis strikes; nothing may ever be wrong
-quiet     all that was broken is whole again and every broker runs; nobody acts: everything is answered
+start     brokers start, and clients connect to any of them
+safety    clients act, the nemesis strikes; checkers look at every step
+quiet     all faults end, every broker runs and clients do not act: everything is answered
 probe     every client publishes, and gets exactly what it subscribed to
 """
 

@@ -1,8 +1,8 @@
-"""A cluster that keeps logs: producers publish in mode stored, brokers and disks fail, nothing may be wrong.
+"""A cluster that keeps logs: producers publish in mode stored, while brokers and disks fail.
 
-start     brokers come up and find each other
-safety    producers publish, the nemesis strikes; the checkers look at every step, and at every row on every disk
-quiet     all that was broken is whole again: everything is answered, and what was acknowledged is there
+start     brokers start and find each other
+safety    producers publish, the nemesis strikes; checkers look at every step, and at every row on every disk
+quiet     all faults end: everything is answered, and what was acknowledged is on disks
 """
 
 from __future__ import annotations

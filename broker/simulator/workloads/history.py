@@ -1,15 +1,15 @@
-"""The history of a run: what was published, what was asked for, what brokers took in, what every client got.
+"""The history of a run: what was published, subscribed to, accepted by brokers and delivered to clients.
 
-The broker's side is written by a dumb twin that reads the inputs of Hosts and only those effects that are answers, and
-works out by the plain meaning alone what each subscription must be sent:
+The broker's side is written by a simple model that reads the inputs of Hosts and only those effects that are answers.
+It computes by the plain meaning alone what each subscription must be sent:
 
     History          one broker: a subscription is in force from the place of its SUBSCRIBE in the input, if SUBACK
-                     followed; a batch counts if its sequence is the next one and no ERROR names it. (Who was sent away
-                     hears nothing any more of what it had said by then: of that the twin asks which ERRORs the broker
-                     keeps for when the session comes back.)
-    ClusterHistory   a cluster: a subscription is in force from the step in which its SUBACK went out, until its
-                     UNSUBSCRIBE comes in or its session ends; whatever a broker accepts in between, anywhere, is
-                     expected. What no broker can know to be lost is excused, and counted: see Incidents
+                     followed; a batch counts if its sequence is the next one and no ERROR names it. (The broker keeps
+                     the ERRORs for a client that is disconnected until its session is resumed; the model asks the
+                     broker for these.)
+    ClusterHistory   a cluster: a subscription is in force from the step in which its SUBACK went out until its
+                     UNSUBSCRIBE comes in or its session ends. Whatever any broker accepts in between is expected.
+                     Losses that no broker can know of are excused and counted: see Incidents
     LogHistory       a log: what was published, what of it was acknowledged, and which disks were harmed
 """
 
@@ -234,10 +234,10 @@ class _Incident:
 
 
 class Incidents:
-    """When what was accepted may be lost without a word, because who could have counted it is dead.
+    """Times in which accepted events may be lost without a GAP, because the broker that could have counted them died.
 
-    A broker that dies takes with it what it had accepted and not yet handed on, and what it had matched and not yet
-    delivered. Everything else is delivered or announced.
+    When a broker dies, events may be lost that it had accepted and not yet handed on, or matched and not yet delivered.
+    All others are delivered or announced.
     """
 
     def __init__(self) -> None:

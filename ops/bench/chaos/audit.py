@@ -1,4 +1,4 @@
-"""The audit of a chaos: Spark tells the same story from the brokers' logs, and must agree with the ledger.
+"""The audit of a chaos run: Spark computes the result from the brokers' logs, and must agree with the ledger.
 
 The ledger knows what clients saw; the audit knows nothing but three logs. They agree when
 
@@ -35,7 +35,7 @@ _COUNTS = ("events", "expected", "delivered", "lost", "announced", "duplicate", 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What the audit says of all streams together: of everything, and of the calm at the end."""
+    """The audit's sums over all streams: of the whole run, and of the calm phase at its end."""
 
     events: int
     expected: int
@@ -54,7 +54,7 @@ class Ruling:
 
 
 def disagreements(ruling: Ruling, account: Account) -> list[str]:
-    """Where audit and ledger differ; empty when they tell the same story."""
+    """Where audit and ledger differ; empty when they agree."""
     found = [f"the audit could not see all: {trouble}" for trouble in ruling.troubles]
     silent = ruling.lost - ruling.announced
     for text, count in (("lost in silence", silent), ("wrong", ruling.wrong), ("delivered twice", ruling.duplicate)):
@@ -71,7 +71,7 @@ def disagreements(ruling: Ruling, account: Account) -> list[str]:
 
 
 async def rule(servers: str, calm_from: float) -> Ruling:
-    """Run the audit in a process of its own, for Java and the event loop have nothing to say to each other."""
+    """Run the audit in a process of its own, since Java and the event loop do not mix."""
     words = ("-m", "headgate.ops.bench.chaos.audit", servers, str(calm_from))
     process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=asyncio.subprocess.PIPE)
     try:
@@ -87,7 +87,7 @@ async def rule(servers: str, calm_from: float) -> Ruling:
 
 
 def main(servers: str, calm_from: float) -> int:
-    """Both audits over one session."""
+    """Run both audits in one Spark session."""
     missing = missing_parts()
     if missing:
         raise UsageError(f"the audit needs {missing}")

@@ -1,4 +1,4 @@
-"""Chaos: a cluster of real processes whose brokers are killed and stopped while everybody publishes and subscribes.
+"""Chaos: a cluster of real processes whose brokers are killed and paused while clients publish and subscribe.
 
     make chaos ARGS="--seconds 180 --seed 1"        or python -m headgate.ops.bench.chaos.chaos
 
@@ -42,14 +42,14 @@ __all__ = ["Plan", "Report", "Spread", "add_arguments", "run", "storm"]
 
 _TICK_SECONDS = 0.02
 _HEARTBEATS_SECONDS = (1.0, 5.0, 15.0)
-"""Patience of clients, in turn: some leave a stopped broker at once, some do not notice."""
+"""Heartbeats of clients, in turn: some leave a paused broker at once, some do not notice."""
 _SUBSCRIPTIONS_PER_READER = 10
 _CAUSES = ("kill", "stop", "nothing")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is going to happen."""
+    """Options of a run."""
 
     seconds: float
     seed: int
@@ -66,7 +66,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How long something took, so many times."""
+    """Durations of one kind of event."""
 
     count: int
     median_seconds: float
@@ -83,7 +83,7 @@ class Spread:
 
 @dataclass(slots=True)
 class Report:
-    """What came of it."""
+    """The results of a run."""
 
     plan: Plan
     account: Account = field(default_factory=Account)
@@ -95,7 +95,7 @@ class Report:
     gave_up: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     moves: dict[str, Spread] = field(default_factory=dict)
-    """After what a subscription moved (nothing: nothing was done to its broker), and how long that took."""
+    """Cause -> how long subscriptions took to move; the cause is `nothing` when no fault hit their broker."""
     ruling: Ruling | None = None
 
     @property
@@ -105,16 +105,16 @@ class Report:
 
     @property
     def disagreements(self) -> list[str]:
-        """Where the audit, if there was one, tells another story than the ledger."""
+        """Where the audit, if there was one, differs from the ledger."""
         return [] if self.ruling is None else disagreements(self.ruling, self.account)
 
     def as_json(self) -> dict[str, Any]:
-        """For scripts."""
+        """The report as JSON."""
         return {"bench": "chaos", "kept": self.kept, **asdict(self)}
 
 
 class _Storm:
-    """The run: who is there, and what is done to them."""
+    """Runs chaos: the cluster, its clients, and the faults."""
 
     def __init__(self, plan: Plan, cluster: Fleet) -> None:
         self.plan = plan
@@ -147,7 +147,7 @@ class _Storm:
         return [watch for reader in self.readers for watch in reader.watches]
 
     async def begin(self) -> None:
-        """Everybody comes, and begins to publish."""
+        """Connect all clients, and begin to publish."""
         async with await connect(self.cluster.addresses_from(0)) as client:
             for stream, schema in schemas(self.plan.audit).items():
                 await client.ask("schema.put", stream=stream, schema=schema)
@@ -198,7 +198,7 @@ class _Storm:
         return calm_from, settle_seconds
 
     async def end(self) -> None:
-        """Whatever happened."""
+        """Stop publishing and all tasks, whatever happened."""
         self._publishing = False
         await self._tasks.stop()
 
@@ -226,7 +226,7 @@ class _Storm:
         self._tasks.start(self._bring_home(victim), f"homecoming to {victim.name}")
 
     async def _bring_home(self, member: Member) -> None:
-        """Half of those who lost this broker return to it, one by one, once it may be spoken to."""
+        """Bring half of the clients that lost this broker back to it, one by one."""
         for client in [*self.readers, *self.publishers]:
             if client.home == member.name and client.away and self._random.random() < 0.5:
                 await client.come_home()
@@ -287,7 +287,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Rage, and print what came of it; 0 when every promise was kept."""
+    """Run, and print the report; 0 when every promise was kept."""
     if arguments.brokers < 3:
         print("--brokers is 3 or more: with fewer, nobody has a copy of what a killed broker held", file=sys.stderr)
         return 2

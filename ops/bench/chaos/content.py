@@ -1,4 +1,4 @@
-"""What happens and what is asked for during chaos: numbered events and mixed conditions, each drawn from one seed.
+"""Events and subscriptions of a chaos run: numbered events and mixed conditions, each drawn from one seed.
 
 An event is made from its number alone, so that what should have been delivered can be computed afterwards, by brute
 force and with nothing of the broker's index.

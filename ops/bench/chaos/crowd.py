@@ -1,4 +1,4 @@
-"""The people in the chaos: readers with their subscriptions, publishers with their numbers. Real clients, as shipped.
+"""Clients of a chaos run: readers with their subscriptions, publishers with numbered events. Real clients, as shipped.
 
 Each has a broker that it calls home, and knows all of them. Who has lost its home goes to another broker by itself;
 when home is back, `come_home` takes it there again, so that the load stays on all of them.
@@ -25,7 +25,7 @@ _NOTICE_SECONDS = 0.05
 
 
 class Books:
-    """What everybody writes into: the events, and what went wrong with clients."""
+    """Record that all clients share: the events, and the errors of clients."""
 
     def __init__(self, seed: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.seed = seed
@@ -39,7 +39,7 @@ class Books:
         """After what, "kill", "stop" or "nothing", and how long it lasted: from the fault to being in force again."""
 
     def fault(self, broker: str, kind: str) -> None:
-        """A broker is killed now, or stopped."""
+        """Note that a broker is killed or paused now."""
         self.faults[broker] = self.clock(), kind
 
     def lost_at(self, broker: str, since: float, noticed_at: float) -> tuple[float, str]:
@@ -73,7 +73,7 @@ class Reader:
 
     @property
     def away(self) -> bool:
-        """Connected, and not to its home."""
+        """Whether it is connected to another broker than its home."""
         client = self.client
         return not self._busy and client is not None and client.connected and client.broker != self.home
 
@@ -99,14 +99,14 @@ class Reader:
         )
 
     async def come_home(self) -> None:
-        """Leave, and begin again at home."""
+        """Disconnect, and connect to its home again."""
         self._busy = True
         await self.end()
         await self.begin()
         self._busy = False
 
     async def end(self) -> None:
-        """Nothing is owed from now on."""
+        """Disconnect: no event is owed to its subscriptions from now on."""
         self._leaving = True
         now = self._books.clock()
         for watch in self.watches:
@@ -117,7 +117,7 @@ class Reader:
             self.client = None
 
     async def _subscribe(self, client: Client, wish: Wish, watch: Watch) -> None:
-        """Until it is in force, however often the cluster says: not now."""
+        """Subscribe until it is in force, however often the cluster refuses for now."""
         while not self._leaving:
             follower: list[Subscription] = []
             try:
@@ -138,7 +138,7 @@ class Reader:
                 for event in events:
                     seen[event.attributes["number"]] += 1  # type: ignore[index]  # the publishers number their events
         except Refused:
-            # Made again with another broker, it was told: not now. Then it is for us to ask again.
+            # the client subscribed again at another broker, which refused for now: ask again
             self._books.refused_subscriptions += 1
             await self._subscribe(client, wish, watch)
         except HeadgateError as error:
@@ -196,7 +196,7 @@ class Publisher:
 
     @property
     def away(self) -> bool:
-        """Connected, and not to its home."""
+        """Whether it is connected to another broker than its home."""
         client = self.client
         return not self._busy and client is not None and client.connected and client.broker != self.home
 
@@ -212,7 +212,7 @@ class Publisher:
         )
 
     async def come_home(self) -> None:
-        """Wait for what is under way, leave, and begin again at home."""
+        """Wait for what is under way, disconnect, and connect to its home again."""
         self._busy = True
         former, self.client = self.client, None
         if former is not None:
@@ -221,14 +221,14 @@ class Publisher:
         self._busy = False
 
     async def end(self) -> None:
-        """Wait for what is under way, and leave."""
+        """Wait for what is under way, and disconnect."""
         while self.waiting:
             await asyncio.sleep(0.05)
         if self.client is not None:
             await _close(self.client)
 
     def publish(self) -> None:
-        """The next event, without waiting."""
+        """Publish the next event, without waiting for its answer."""
         if self.client is None:
             return
         number = len(self._books.events)
@@ -257,5 +257,5 @@ async def _close(client: Client) -> None:
     try:
         await client.close()
     except HeadgateError:
-        # Whoever published these has been told itself.
+        # the publisher of these gets the error itself
         return

@@ -1,4 +1,4 @@
-"""The books of chaos: what was published, what came, what was told; and so what is missing without a word.
+"""The ledger of a chaos run: what was published, delivered and announced, and so what was lost without a GAP.
 
 A subscription is owed an event when it was in force from before the event was published until after the event was
 accepted and on its way. Of what it is owed and did not get, each event must be accounted for:
@@ -29,7 +29,7 @@ EXAMPLES_MAX = 5
 
 
 class Fate(Enum):
-    """What became of one event's publishing."""
+    """The outcome of publishing one event."""
 
     OPEN = "open"
     ACCEPTED = "accepted"
@@ -83,7 +83,7 @@ class Watch:
             self.since, self.broker = now, broker
 
     def ends(self, at: float) -> None:
-        """It is in force no more, since then."""
+        """It is not in force since then."""
         if self.since is not None:
             self.in_force.append((self.since, max(at, self.since), self.broker))
             self.since = None
@@ -126,7 +126,7 @@ class Account:
         return not (self.repeated or self.unwanted or self.silent or self.calm_missing)
 
     def example(self, kind: str, watch: Watch, number: int, event: Published) -> None:
-        """Keep a few of each kind, to look into."""
+        """Keep some examples of each kind of fault."""
         kept = self.examples.setdefault(kind, [])
         if len(kept) < EXAMPLES_MAX:
             text = f"{watch.name} event {number}, {event.fate.value} by {event.broker} at {event.sent_at:.2f}"
@@ -140,7 +140,7 @@ def judge(
     deaths: Sequence[Death],
     calm_from: int,
 ) -> Account:
-    """Balance the books. Events from number `calm_from` on were published after the cluster had settled."""
+    """Balance the ledger. Events from number `calm_from` on were published after the cluster had settled."""
     account = Account()
     for watch, numbers in zip(watches, wanted, strict=True):
         _count_deliveries(account, watch, set(numbers), events)

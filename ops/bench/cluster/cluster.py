@@ -98,7 +98,7 @@ class Cost:
 
 
 class _Spread(Headgate):
-    """Subscribers are shared out among the brokers by lot: the same number to each, alike ones not to the same."""
+    """Headgate with its subscribers spread over brokers at random, the same number on each."""
 
     def __init__(self, ports: Sequence[int], count: int) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ def _wait_for_files(files: Sequence[Path]) -> None:
 
 
 async def _counts(cluster: Fleet) -> Counter[str]:
-    """What all brokers have counted so far."""
+    """The counters of all brokers now."""
     names = ("events_received", *_BETWEEN)
     total: Counter[str] = Counter()
     for member in cluster.members:

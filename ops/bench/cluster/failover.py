@@ -71,7 +71,7 @@ async def owned_by(client: Client, name: str, count: int, first: int = 0) -> lis
 
 
 class _Round:
-    """One kill, with who is watching it."""
+    """One kill, with the clients that watch it."""
 
     def __init__(self, cluster: Fleet, victim: Member) -> None:
         others = [member for member in cluster.members if member is not victim]
@@ -119,7 +119,7 @@ class _Round:
         return Times(*(moment - self.killed_at for moment in found))
 
     async def _publish(self, client: Client, number: int) -> None:
-        """An event now and then; its attribute says when."""
+        """Publish events at intervals; an attribute of each says when."""
         while not self._done:
             try:
                 client.publish_soon(_STREAM, {"n": number, "at": time.monotonic()})
@@ -129,7 +129,7 @@ class _Round:
             await asyncio.sleep(_PUBLISH_EVERY_SECONDS)
 
     async def _look(self, client: Client, true: Callable[[str], bool]) -> float:
-        """Until the witness says so of the victim; its state is empty when it is not in the ring."""
+        """Wait until the witness reports this state of the victim; empty when it is not in the ring."""
         while True:
             asked_at = time.monotonic()
             ring = await client.ask("ring")
@@ -152,7 +152,7 @@ class _Round:
             try:
                 await client.subscribe(_STREAM, f"n = {number}")
             except HeadgateError:
-                # It was told: not now. So it asks again.
+                # it was refused for now: ask again
                 await asyncio.sleep(_LOOK_EVERY_SECONDS)
                 continue
             return time.monotonic()

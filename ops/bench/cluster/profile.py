@@ -1,4 +1,4 @@
-"""Where a broker's CPU time goes, by layer: a broker that looks at itself now and then, and the reading of that.
+"""A profile of a broker's CPU time by layer: the sampling inside the broker, and the reading of the samples.
 
     python -m headgate.ops.bench.cluster.profile FILE -m headgate.ops.cli serve ...
 

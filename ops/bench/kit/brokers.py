@@ -1,4 +1,4 @@
-"""A cluster of real processes: `headgate serve` on the loopback, killed, stopped, woken and started again.
+"""A cluster of real processes: `headgate serve` on the loopback, which can be killed, paused, resumed and restarted.
 
 Every broker keeps its name, its three ports and its data folder through all its lives, so that clients and the other
 brokers find it where it was. Its log of each life is a file of its own.
@@ -36,7 +36,7 @@ _PORTS = range(20_000, 32_000)
 
 
 class Member:
-    """One broker of the cluster, through all its lives."""
+    """One broker of the cluster: its ports and folder over all its incarnations, and its process while it runs."""
 
     def __init__(self, name: str, ports: Sequence[int], folder: Path, seeds: Sequence[str]) -> None:
         clients, peers, admin = (f"127.0.0.1:{port}" for port in ports)
@@ -52,17 +52,17 @@ class Member:
 
     @property
     def pid(self) -> int:
-        """Of its process in this life."""
+        """The process id of this incarnation."""
         assert self._process is not None, "it was started"
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether its process runs, or is stopped and would."""
+        """Whether its process exists, paused or not."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, *wrapper: str) -> None:
-        """Begin a life. `wrapper` are words before the module, such as those that profile it."""
+        """Start the process. `wrapper` are words before the module, such as those that profile it."""
         self.lives += 1
         command = [sys.executable, *wrapper, "-m", "headgate.ops.cli", "serve", "--name", self.name]
         command += ["--listen", self.address, "--peer-listen", self.peer_address, "--admin", self.admin]
@@ -83,11 +83,11 @@ class Member:
         self.stopped = False
 
     def log(self, life: int) -> Path:
-        """What it said in that life; the first is 1."""
+        """The log of an incarnation; the first is 1."""
         return self._folder / f"{self.name}-{life}.log"
 
     def lines(self) -> list[dict[str, Any]]:
-        """All that it has logged, in all its lives."""
+        """The logs of all incarnations."""
         texts = [self.log(life).read_text(encoding="utf-8", errors="replace") for life in range(1, self.lives + 1)]
         whole = [line for text in texts for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
         return [json.loads(line) for line in whole]
@@ -97,23 +97,23 @@ class Member:
         return [json.dumps(line) for line in self.lines() if line.get("level") in ("error", "critical")]
 
     def kill(self) -> None:
-        """SIGKILL: it says goodbye to nobody. Returns when the process is gone."""
+        """Kill it with SIGKILL; returns when the process is gone."""
         assert self._process is not None, "it was started"
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """SIGSTOP: it lives, and does nothing."""
+        """Pause it with SIGSTOP."""
         os.kill(self.pid, signal.SIGSTOP)
         self.stopped = True
 
     def wake(self) -> None:
-        """SIGCONT: it goes on as if nothing had been."""
+        """Resume it with SIGCONT."""
         os.kill(self.pid, signal.SIGCONT)
         self.stopped = False
 
     def end(self) -> None:
-        """Ask it to end, and insist when it does not."""
+        """Stop it with SIGTERM, and with SIGKILL when that is not enough."""
         if self._process is None or not self.alive:
             return
         if self.stopped:
@@ -125,7 +125,7 @@ class Member:
             self.kill()
 
     async def listening(self) -> None:
-        """Until it listens. Raises MeasurementFailed with its last words when it ends instead."""
+        """Wait until it listens. Raises MeasurementFailed with the end of its log when it ends instead."""
         deadline = time.monotonic() + START_SECONDS_MAX
         while '"listening"' not in self.log(self.lives).read_text(encoding="utf-8", errors="replace"):
             if not self.alive or time.monotonic() > deadline:
@@ -144,7 +144,7 @@ class Fleet:
 
     @property
     def addresses(self) -> list[str]:
-        """Where clients connect, in the order of the names."""
+        """The addresses for clients, in the order of the names."""
         return [member.address for member in self.members]
 
     def named(self, name: str) -> Member:
@@ -152,7 +152,7 @@ class Fleet:
         return next(member for member in self.members if member.name == name)
 
     def addresses_from(self, first: int) -> str:
-        """For a client: all brokers, beginning with this one."""
+        """The addresses of all brokers for a client, beginning with this one."""
         addresses = self.addresses
         return ",".join(addresses[first % len(addresses) :] + addresses[: first % len(addresses)])
 
@@ -168,7 +168,7 @@ class Fleet:
         await self.settled()
 
     async def settled(self, seconds: float = SETTLE_SECONDS_MAX) -> float:
-        """Until every broker sees all that live, and answers for its keys; how long that took."""
+        """Wait until every broker sees all living ones and answers for its keys; returns the seconds."""
         began = time.monotonic()
         alive = [member for member in self.members if member.alive and not member.stopped]
         rings: list[dict[str, Any] | None] = [None] * len(alive)
@@ -181,7 +181,7 @@ class Fleet:
         raise MeasurementFailed("the cluster", f"did not settle within {seconds:g} seconds: {'; '.join(views)}")
 
     def end(self) -> None:
-        """End all."""
+        """Stop all brokers."""
         for member in self.members:
             if member.alive and member.stopped:
                 member.wake()
@@ -190,7 +190,7 @@ class Fleet:
 
 
 def _free_ports(count: int, among: range) -> list[int]:
-    """Ports that nobody has, and that no connection is given either while a broker is dead and its own wait for it."""
+    """Free ports below those of outgoing connections, so that they stay free while their broker is dead."""
     ports: list[int] = []
     with ExitStack() as stack:
         for port in Random().sample(among, len(among)):
@@ -205,7 +205,7 @@ def _free_ports(count: int, among: range) -> list[int]:
 
 
 def _words(member: Member, ring: dict[str, Any] | None) -> str:
-    """How one broker sees the cluster."""
+    """One broker's view of the cluster as a text."""
     if ring is None:
         return f"{member.name} does not say"
     others = ", ".join(f"{broker['name']} {broker['state']}" for broker in ring["brokers"])

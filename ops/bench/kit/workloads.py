@@ -1,4 +1,4 @@
-"""The workloads as plain data: who wants what, which events happen, and how many deliveries are right.
+"""The workloads as plain data: subscriptions, events, and how many deliveries are right.
 
 A workload knows no server. `wants` says, connection by connection, what its subscribers ask for; `events` is the ring
 that the generator sends over and over. Two counts follow for each event: `useful`, how many subscribers asked for it,

@@ -72,7 +72,7 @@ CASES = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What came of one case with one size of batches."""
+    """The result of one case with one size of batches."""
 
     title: str
     batch_events: int
@@ -106,7 +106,7 @@ class _Publisher:
         return time.perf_counter() - began
 
     async def alone(self, seconds: float) -> list[float]:
-        """One at a time: how long each took."""
+        """Publish one batch at a time; returns the seconds of each."""
         until = time.perf_counter() + seconds
         taken = [await self.once()]
         while time.perf_counter() < until:
@@ -114,13 +114,13 @@ class _Publisher:
         return taken
 
     async def together(self, seconds: float) -> float:
-        """So many at a time: events a second."""
+        """Publish with so many batches under way; returns events a second."""
         before, began = self.events, time.perf_counter()
         await asyncio.gather(*(self.alone(seconds) for _ in range(batches_under_way(len(self._bodies)))))
         return (self.events - before) / (time.perf_counter() - began)
 
     async def settled(self) -> None:
-        """Until the log has all of them. Raises MeasurementFailed when it does not come to that."""
+        """Wait until the log has all of them. Raises MeasurementFailed when that takes too long."""
         deadline = time.monotonic() + DURABILITY_DRAIN_SECONDS_MAX
         while (logged := sum(log.next for log in await self._client.logs(self._stream))) != self.events:
             if time.monotonic() > deadline:

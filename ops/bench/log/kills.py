@@ -76,7 +76,7 @@ class _Publisher:
         return self._client.broker
 
     async def progress(self, batches: int = 1) -> None:
-        """Until so many more batches are acknowledged. Raises MeasurementFailed when that does not come."""
+        """Wait until so many more batches are acknowledged. Raises MeasurementFailed when that takes too long."""
         before, deadline = len(self.acknowledged), time.monotonic() + KILLS_SILENCE_SECONDS_MAX
         while len(self.acknowledged) < before + batches:
             if self.gave_up or time.monotonic() > deadline:
@@ -95,7 +95,7 @@ class _Publisher:
             raise MeasurementFailed("the publisher", self.gave_up)
 
     async def end(self) -> None:
-        """Whatever happened."""
+        """Stop publishing, whatever happened."""
         self._going = False
         await self._tasks.stop()
 
@@ -117,7 +117,7 @@ class _Publisher:
 
 
 class _Run:
-    """Kills, deletes, starts again."""
+    """Kills brokers, deletes disks, and starts brokers again."""
 
     def __init__(self, plan: Plan, folder: Path, cluster: Fleet, publisher: _Publisher) -> None:
         self.report = Report(plan)
@@ -127,7 +127,7 @@ class _Run:
         self._random = Random(plan.seed)
 
     async def rage(self) -> None:
-        """As often as planned. Raises MeasurementFailed when a broker or the publisher does not come back."""
+        """Kill as often as planned. Raises MeasurementFailed when a broker or the publisher does not come back."""
         plan, random = self.report.plan, self._random
         while self.report.kills < plan.kills:
             await self._publisher.progress()
@@ -151,7 +151,7 @@ class _Run:
         self.report.kills += 1
 
     async def _victim(self) -> tuple[Member, bool]:
-        """Who is next, and whether its disk goes as well."""
+        """Choose the next broker, and whether its disk is deleted too."""
         members, random = self._cluster.members, self._random
         if len(members) > 1 and random.random() < self.report.plan.deleted_share:
             spare = await self._spare_disks()
@@ -200,7 +200,7 @@ async def _read(client: Client, published: int) -> Findings:
 
 
 async def _replayed(client: Client, findings: Findings, acknowledged: Sequence[range]) -> list[str]:
-    """What is wrong with what somebody sees who subscribes from the start: each event that there is, once."""
+    """The faults in a replay from the start, which must show each event once."""
     seen, there = bytearray(len(findings.places)), findings.distinct
     count = 0
     try:

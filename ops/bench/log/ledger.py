@@ -23,7 +23,7 @@ _EXAMPLES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is going to happen."""
+    """Options of a run."""
 
     kills: int
     seed: int
@@ -55,7 +55,7 @@ class Findings:
 
 @dataclass(slots=True)
 class Report:
-    """What came of it. `missing` and so on are counts; `wrong` says in words what is not only a count."""
+    """The results of a run. `missing` and so on are counts; `wrong` says in words what is not only a count."""
 
     plan: Plan
     kills: int = 0
@@ -106,7 +106,7 @@ def spared(held: Mapping[str, Mapping[LogName, int]], wanted: Mapping[LogName, i
 
 
 def look(findings: Findings, info: LogInfo, rows: Iterable[Row]) -> None:
-    """Take in a log, all of its rows."""
+    """Add all rows of a log."""
     findings.epochs[info.name.broker] += 1
     findings.logs_seen += 1
     position = 0

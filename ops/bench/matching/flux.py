@@ -36,7 +36,7 @@ class Flux:
 
 @dataclass(slots=True, eq=False)
 class _Changed:
-    """An index with what is in it, and the subscriptions that will come."""
+    """An index, its subscriptions, and those that will be added."""
 
     index: Index
     present: list[int]
@@ -45,7 +45,7 @@ class _Changed:
     seconds: float = 0.0
 
     def change(self, rng: Random) -> None:
-        """One goes and one comes."""
+        """Remove one subscription and add another."""
         place = rng.randrange(len(self.present))
         number = len(self.present) + self.added
         pattern, tree = self.coming[self.added % len(self.coming)]

@@ -180,7 +180,7 @@ def _flux(arguments: argparse.Namespace) -> Table:
 
 
 def _statistics(arguments: argparse.Namespace) -> Table:
-    """What an index says of itself, beside what was measured."""
+    """The statistics of an index, beside the measured figures."""
     table = _table(
         "statistics: what the index says after matching; measured is by tracemalloc",
         "workload", "subscriptions", "conditions", "places", "scanned", "candidates each", "true of them", "matches",

@@ -34,7 +34,7 @@ Subscriptions = Sequence[tuple[Pattern, Tree | None]]
 
 @contextmanager
 def frozen() -> Iterator[None]:
-    """What was built is not looked at by the garbage collector while the clock runs, and it runs as in the daemon."""
+    """Freeze what was built, so that the garbage collector skips it while the clock runs, as in the daemon."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()

@@ -43,7 +43,7 @@ class DeliveryCost:
 def delivery_cost(
     members: Sequence[int], tables: Mapping[int, RoutingTable], wanted: int, random: Random, sets: int = _SETS
 ) -> DeliveryCost:
-    """Of trees over these tables, to sets of so many brokers."""
+    """Mean costs of trees over these tables, to sets of so many brokers."""
     messages = own = hops = deepest = 0
     for _ in range(sets):
         origin, *destinations = random.sample(members, wanted + 1)
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """One table."""
+    """Print the table."""
     table = Table(title="STATE 4.2: an event to those that want it", title_justify="left")
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")

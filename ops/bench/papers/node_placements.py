@@ -41,7 +41,7 @@ _QUIET_SECONDS = 3.0
 
 @dataclass(slots=True)
 class NodeCosts:
-    """What was said, in all, and who got what."""
+    """Messages of a run, and the deliveries."""
 
     words: Counter[str] = field(default_factory=Counter)
     subscribed: int = 0
@@ -66,11 +66,11 @@ class _Clients:
         self.sequences: Counter[int] = Counter()
 
     def of(self, broker: int) -> NodeClient:
-        """At the broker of this identifier."""
+        """The client at the broker with this identifier."""
         return self.all[self.place_of[broker]]
 
     def wait_for(self, kind: type[Any], count: int) -> None:
-        """So many answers of this kind."""
+        """Wait for so many answers of this kind."""
         end = self.ring.now + _WAIT_SECONDS_MAX
         while sum(isinstance(message, kind) for client in self.all for message in client.got) < count:
             assert self.ring.now < end, f"no {kind.__name__} within {_WAIT_SECONDS_MAX:g} seconds"
@@ -78,12 +78,12 @@ class _Clients:
         self.take()
 
     def take(self) -> None:
-        """What came is of no interest."""
+        """Drop what came."""
         for client in self.all:
             client.take()
 
     def publish(self, broker: int, batch: Batch) -> None:
-        """With the sequence that comes next there."""
+        """Publish with the next sequence of that client."""
         place = self.place_of[broker]
         self.sequences[place] += 1
         self.all[place].say(Publish(self.sequences[place], Mode.ACCEPTED, batch))

@@ -1,8 +1,8 @@
-"""A ring of Nodes in one process, whose every word to each other is counted: what brokers say, not what a model says.
+"""A ring of Nodes in one process that counts every message between them: the figures of the product, not of a model.
 
-Each broker is the Node of the product. Links are a heap of words that arrive a millisecond later, in order, through the
-codec; there are no sockets, nothing fails, and time passes as fast as the words are worked off. A word is counted where
-it is sent, so that a message which goes on over three brokers counts three times:
+Each broker is the Node of the product. Links are a heap of messages that arrive a millisecond later, in order, through
+the codec; there are no sockets, nothing fails, and time passes as fast as the messages are handled. Each is counted
+where it is sent, so that a message which goes on over three brokers counts three times:
 
     store     PUT of subscriptions, anchored or counted: to the owner of a key, and on along the arc
     copy      the same to the owner's siblings (COPY)
@@ -47,7 +47,7 @@ _LIST_WORDS = {CONTROLS.kind_of(AskLists): "ask", CONTROLS.kind_of(Lists): "list
 
 
 def word_of(message: Message) -> str:
-    """Under what a word counts; nothing when it does not."""
+    """The kind under which a message counts; empty when it does not count."""
     if isinstance(message, Forward):
         return "forward"
     if isinstance(message, Deliver):
@@ -94,7 +94,7 @@ class NodeClient:
         self._ring, self._link = ring, link
 
     def say(self, *messages: Message) -> None:
-        """One read of its broker."""
+        """Send these messages, which its broker gets in one read."""
         self._ring.feed(self.broker, Received(self._link, list(messages)))
 
     def take(self) -> list[Message]:
@@ -121,7 +121,7 @@ class NodeRing(World):
 
     @property
     def nodes(self) -> list[Node]:
-        """All of them."""
+        """All Nodes."""
         return [broker.node for broker in self._by_address.values()]
 
     def connect(self, place: int) -> NodeClient:
@@ -133,11 +133,11 @@ class NodeRing(World):
         return client
 
     def run(self, seconds: float) -> None:
-        """Time goes on."""
+        """Run for so many seconds."""
         self.run_for(seconds)
 
     def feed(self, broker: _Broker, happened: Input) -> None:
-        """One input of one Node, and all that comes of it."""
+        """Handle one input of one Node, and carry out its effects."""
         for effect in broker.node.handle(happened, self.now):
             self._carry_out(broker, effect)
         self._arm(broker)

@@ -94,19 +94,19 @@ class Subscription:
 
 @dataclass(slots=True)
 class Workload:
-    """Who asks for what where, and what is published where."""
+    """Subscriptions and events of a run, each with its broker."""
 
     subscriptions: list[Subscription]
     events: list[tuple[int, Event]]
 
     def wanted(self, event: Event) -> list[SubscriptionId]:
-        """The plain meaning: evaluate everything."""
+        """The subscriptions that want this event, by evaluating every condition."""
         return sorted(one.identity for one in self.subscriptions if evaluate(one.condition, event) is True)
 
 
 @dataclass(slots=True)
 class Costs:
-    """What one workload cost, in all."""
+    """The costs of one workload."""
 
     subscribing: int = 0
     """Messages to store."""
@@ -123,7 +123,7 @@ class Costs:
     dimensions: int = 0
     """Dimensions in use."""
     delivered: list[list[SubscriptionId]] = field(default_factory=list)
-    """For each event who got it."""
+    """For each event, in order, the subscriptions that got it."""
 
 
 # --- Random workloads -------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 All brokers of the paper's network, each with the keyed store that a real one has, on a ring that is told to them; their
 messages are carried at once, one after the other, and time stands still, so that nothing is late. Each subscription
-rests at a key anywhere, with its owner and his next r siblings.
+rests at a key anywhere, with its owner and its next r siblings.
 
     static     every broker fails with probability p, all at the same moment, as in the paper
     repaired   as many fail, but some at a time, and the others repair what is left before the next ones do
@@ -54,7 +54,7 @@ class StillRing:
         self.keys: dict[int, int] = {}
 
     def subscribe(self, count: int, seed: int) -> None:
-        """Place so many, at keys anywhere."""
+        """Place so many subscriptions at random keys."""
         random = Random(f"{seed} subscriptions")
         for number in range(count):
             key = self.keys[number] = random.randrange(RING_SIZE)
@@ -64,14 +64,14 @@ class StillRing:
             self._carry_all()
 
     def fail(self, victims: list[int]) -> None:
-        """These are gone, at the same moment; the others have not noticed."""
+        """Remove these brokers at the same moment; the others do not notice yet."""
         for one in victims:
             del self.stores[one]
             del self._told[one]
         self.members = sorted(self.stores)
 
     def repair(self) -> None:
-        """The others notice, and do what they do."""
+        """Let the others notice, and repair."""
         for one in self.members:
             store = self.stores[one]
             for gone in [peer for peer in store.linked if peer not in self.stores]:
@@ -131,7 +131,7 @@ def _victims(ring: StillRing, failing: float, seed: int) -> list[int]:
 
 
 def share_static(count: int, replicas: int, failing: float, subscriptions: int, seed: int) -> float:
-    """All at the same moment."""
+    """The share still reached when the failing brokers fail at the same moment."""
     ring = StillRing(count, replicas, seed)
     ring.subscribe(subscriptions, seed)
     ring.fail(_victims(ring, failing, seed))
@@ -141,7 +141,7 @@ def share_static(count: int, replicas: int, failing: float, subscriptions: int, 
 def share_repaired(
     count: int, replicas: int, failing: float, subscriptions: int, seed: int, batches: int = BATCHES
 ) -> float:
-    """Some at a time, with repair in between."""
+    """The share still reached when some brokers fail at a time, with repair in between."""
     ring = StillRing(count, replicas, seed)
     ring.subscribe(subscriptions, seed)
     victims = _victims(ring, failing, seed)

@@ -251,14 +251,14 @@ def _print_broadcast(target: Console, sizes: Sequence[int], seed: int) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Of routing."""
+    """The options of `routing`."""
     parser.add_argument("--seed", type=int, default=4, help="of members, keys and origins (default 4)")
     parser.add_argument("--messages", type=int, default=4000, help="messages a row (default 4,000)")
     parser.add_argument("--brokers-max", type=int, default=4096, help="leave out larger rings (default 4,096)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """All tables; 0 always, because the figures speak for themselves."""
+    """Print all tables; always 0."""
     target, seed = console(), arguments.seed
     target.print(f"seed {seed}, {arguments.messages} messages a row\n")
     fitting = {sizes: [one for one in sizes if one <= arguments.brokers_max] for sizes in (RANGE_SIZES, STATE_SIZES)}

@@ -1,4 +1,4 @@
-"""What a measured server has to offer: how it is started, and its bytes. No client library, so none is measured.
+"""The interface of a measured server: how it is started, and its bytes. No client library is used, so none is measured.
 
 Three small roles. A `Peer` starts its server and encodes events; a `Publisher` writes chunks that were encoded before
 the clock started; a `Subscriber` counts what comes in. A peer whose deliveries all have the same length is counted by
@@ -51,7 +51,7 @@ class Publisher:
         self.connection.sendall(chunk.data)
 
     def settle(self) -> None:
-        """Take in what the server has answered; never waits."""
+        """Read what the server has answered; never waits."""
 
     def finish(self) -> None:
         """Wait for the last answer, then close."""

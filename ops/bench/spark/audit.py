@@ -61,7 +61,7 @@ _FATES: dict[str, tuple[int, ...]] = {
     "lost on the way": (_SENT, _LOST_ON_THE_WAY),
     "late": (_SENT, _ACKNOWLEDGED),
 }
-"""What may become of a planted pair: the outcomes that the log has of it."""
+"""Fate of a planted pair -> the outcomes that the log has of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Wish:
 
 
 def _wishes(n: int) -> tuple[Wish, ...]:
-    """Four of the forty."""
+    """Four of the forty subscriptions, with constants of this number."""
 
     def above(events: Any) -> Any:
         return events.price > 10 * n
@@ -109,7 +109,7 @@ def _columns(random: Random) -> tuple[list[str], dict[str, list[Any]]]:
 
 
 async def _traffic(cluster: Fleet, pairs: int, random: Random) -> None:
-    """Publish until so many deliveries came."""
+    """Publish until there were so many deliveries."""
     came = 0
     async with await connect(cluster.addresses[0]) as reader, await connect(cluster.addresses[0]) as writer:
         await writer.ask("schema.put", stream=STREAM, schema={"attributes": {}, "audit": True})
@@ -148,7 +148,7 @@ class _Log:
         self._tickets = 0
 
     def rows(self, kind: LogKind) -> list[Row]:
-        """All of a kind."""
+        """All rows of a kind of log."""
         log, found = self._name(kind), list[Row]()
         while found[-1:] == [] or found[-1].first + found[-1].count < self._logs[log].next:
             position = found[-1].first + found[-1].count if found else 0
@@ -159,7 +159,7 @@ class _Log:
         return found
 
     def append(self, kind: LogKind, row: Row) -> None:
-        """One more."""
+        """Append a row."""
         log = self._name(kind)
         first = self._logs[log].next
         self._tickets += 1
@@ -168,7 +168,7 @@ class _Log:
         self._logs[log] = replace(self._logs[log], next=first + row.count)
 
     def close(self) -> None:
-        """Let the broker have it."""
+        """Close the store, so that the broker can open it."""
         self._store.close()
 
     def _name(self, kind: LogKind) -> LogName:
@@ -338,13 +338,13 @@ async def _measure(pairs: int, seed: int, folder: Path) -> tuple[int, list[str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How many pairs, and where chance begins."""
+    """The options: how many pairs, and the seed."""
     parser.add_argument("--pairs", type=int, default=200_000, metavar="N", help="about so many pairs (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="where chance begins (%(default)s)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plant, audit, compute, compare."""
+    """Plant faults, run the audit, compute the same with pandas, and compare."""
     if missing := missing_parts():
         print(f"not measured: install {missing}", file=sys.stderr)
         return 1

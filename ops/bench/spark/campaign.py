@@ -87,7 +87,7 @@ class Run:
 
 
 def broken(run: Run, rows: int) -> list[str]:
-    """What is not as it has to be."""
+    """The faults that were found."""
     wrong = []
     for one in run.submissions:
         if not 0 <= one.before <= one.after <= rows:
@@ -108,7 +108,7 @@ def broken(run: Run, rows: int) -> list[str]:
 
 
 class _Driver:
-    """The process of `driver`, and whoever follows it after a kill."""
+    """The process of `driver`, which is started again after a kill."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -151,7 +151,7 @@ class _Driver:
         return "Python worker" if chosen is python else "executor"
 
     async def end(self) -> None:
-        """For good."""
+        """Stop it and do not start it again."""
         self.kill()
         await self._gone()
 
@@ -212,7 +212,7 @@ class _Campaign:
         self.faults: Counter[str] = Counter()
 
     async def end(self) -> None:
-        """Whatever happened."""
+        """Stop all tasks, whatever happened."""
         await self._tasks.stop()
 
     async def one(self, mode: str, number: int, fault: str) -> Run:
@@ -256,12 +256,12 @@ class _Campaign:
         return one
 
     async def _harm(self, run: Run, fault: str, work: asyncio.Future[Any], before: int) -> bool:
-        """Do it somewhere in the middle; whether there was still something to do it to."""
+        """Inject the fault in the middle of the job; returns whether it came in time."""
         if fault in ("", "task"):
             return fault == "task"
         if before < self.rows:
             mark = self._random.randrange(before, before + max(1, (self.rows - before) * 3 // 4))
-            deadline = time.monotonic() + self._random.uniform(0.3, self._pace)  # somebody who is refused sends nothing
+            deadline = time.monotonic() + self._random.uniform(0.3, self._pace)  # a job that was refused sends nothing
             while not work.done() and time.monotonic() < deadline and await self._stored(run) <= mark:
                 await asyncio.wait({work}, timeout=_LOOK_SECONDS)
         else:

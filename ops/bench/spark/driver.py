@@ -1,7 +1,7 @@
 """A Spark driver that is told what to publish: one line of JSON for each job, one of JSON in answer.
 
-It is a process of its own, so that whoever plays with it can kill it (`campaign.py`). Jobs run on two executors
-that are processes too (`local-cluster`), which can be killed as well.
+It is a process of its own, so that `campaign.py` can kill it. Jobs run on two executors that are processes too
+(`local-cluster`), which can be killed as well.
 
     {"do": "save", "rows": 20000, "partitions": 4, "dying": 9000, "options": {...}}    {"answer": "ok"}
     {"do": "count", "options": {...}}                                                  {"answer": [20000, 20000]}
@@ -41,7 +41,7 @@ def dying(rows: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
 
 def answer_of(error: Exception) -> str:
-    """What a failed job said, in a word."""
+    """The code of a failed job's error, or its class and text."""
     code = re.search(r"\[HEADGATE_([A-Z_]+)\]", str(error))
     if code is not None:
         return code[1]

@@ -137,7 +137,7 @@ def measure_headgate(session: Any, folder: Path, rows: int, rounds: int) -> list
 
 
 def _send_texts(port: int) -> Callable[[Iterator[Any]], None]:
-    """For foreachPartition: every text a message."""
+    """A function for foreachPartition that sends every text as a message."""
 
     def send(rows: Iterator[Any]) -> None:
         import paho.mqtt.client as mqtt
@@ -161,7 +161,7 @@ def _send_texts(port: int) -> Callable[[Iterator[Any]], None]:
 
 
 def measure_mqtt(session: Any, folder: Path, rows: int) -> Rate:
-    """The first so many rows through the loop that people write."""
+    """Publish so many rows with the usual hand-written MQTT loop."""
     frame = session.read.parquet(str(folder)).limit(rows).repartition(_FILES)
     texts = frame.selectExpr("to_json(struct(* EXCEPT (value), base64(value) AS body)) AS text").cache()
     texts.count()

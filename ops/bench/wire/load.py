@@ -134,7 +134,7 @@ def measure(peer: Peer, workload: Workload, seconds: float, cores: Cores, stalle
 
 
 def wait_until_ready(sink: Child[int], cells: Cells) -> None:
-    """Until every subscription is in force."""
+    """Wait until every subscription is in force."""
     give_up = time.monotonic() + limits.CHILD_SECONDS_MAX
     while not cells[READY]:
         if cells[STOP]:
@@ -183,7 +183,7 @@ def _count(subscribers: list[Subscriber], cells: Cells) -> None:
 
 
 class Totals:
-    """What the generator has sent, and the brake."""
+    """Counts what the generator has sent, and limits what is under way."""
 
     def __init__(self, cells: Cells, chunks: list[Chunk], share: float, arrivals_max: int) -> None:
         self.events = self.arrivals = self.useful = 0

@@ -46,7 +46,7 @@ class IdentifierLayout:
     attribute_bits: int = 9  # a schema declares at most 256
 
     def pack(self, identity: SubscriptionId) -> int:
-        """The three parts side by side, c1 first."""
+        """Pack the three parts into one number, c1 first."""
         assert 0 <= identity.broker < 1 << self.broker_bits
         assert 0 <= identity.number < 1 << self.number_bits
         assert 0 < identity.attributes < 1 << self.attribute_bits

@@ -237,7 +237,7 @@ def _cut(stretches: Sequence[tuple[int, int]], arcs: Iterable[Arc]) -> list[tupl
 
 @dataclass(slots=True)
 class Spread:
-    """How a multicast went: who got it how often and how deep, and what it cost."""
+    """The course of a multicast: which brokers got it how often and after how many hops, and its cost."""
 
     times: dict[int, int] = field(default_factory=dict)
     """Broker -> how often it was told that the message is for it; right is 1."""
