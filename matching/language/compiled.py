@@ -45,7 +45,7 @@ from headgate.matching.tree import (
 )
 from headgate.matching.values import EXACT_MAX
 
-__all__ = ["Compiled", "compile_condition", "shapes_kept"]
+__all__ = ["Compiled", "Shapes", "compile_condition", "shapes_kept"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,39 +97,53 @@ _GLOBALS: Final[dict[str, Any]] = {
     },
 }
 
-_shapes: dict[tuple[str, tuple[str, ...]], tuple[Callable[..., Callable[..., bool]], tuple[str, ...]]] = {}
+_Shape = tuple[Callable[..., Callable[..., bool]], tuple[str, ...]]
+
+
+class Shapes:
+    """A bounded cache of compiled shapes. The oldest is dropped; conditions made from it keep its code."""
+
+    def __init__(self, shapes_max: int = SHAPES_MAX) -> None:
+        self._shapes_max = shapes_max
+        self._kept: dict[tuple[str, tuple[str, ...]], _Shape] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, expression: str, names: tuple[str, ...], constants: int) -> _Shape:
+        """The shape of an expression over these attributes, with so many constants; made if need be."""
+        shape = self._kept.get((expression, names))
+        if shape is None:
+            shape = _make_shape(expression, names, constants)
+            if len(self._kept) >= self._shapes_max:
+                del self._kept[next(iter(self._kept))]
+            self._kept[expression, names] = shape
+        return shape
+
+
+_SHAPES: Final = Shapes()
 
 
 def shapes_kept() -> int:
-    """How many shapes the cache holds; for statistics and tests."""
-    return len(_shapes)
+    """How many shapes the cache of this process holds; for statistics."""
+    return len(_SHAPES)
 
 
-def compile_condition(tree: Tree) -> Compiled:
+def compile_condition(tree: Tree, shapes: Shapes = _SHAPES) -> Compiled:
     """The fast form of a condition. Its static part, that is: XPATH and DELTA count as TRUE."""
     writer = _Writer()
     expression = writer.condition(tree, True)
-    names = tuple(writer.names)
-    shape = _shapes.get((expression, names))
-    if shape is None:
-        shape = _make_shape(expression, names, len(writer.constants))
-    make, kept_names = shape
-    return Compiled(kept_names, make(*writer.constants))
+    make, names = shapes.find(expression, tuple(writer.names), len(writer.constants))
+    return Compiled(names, make(*writer.constants))
 
 
-def _make_shape(
-    expression: str, names: tuple[str, ...], constants: int
-) -> tuple[Callable[..., Callable[..., bool]], tuple[str, ...]]:
+def _make_shape(expression: str, names: tuple[str, ...], constants: int) -> _Shape:
     constant_names = [f"c{i}" for i in range(constants)]
     arguments = [f"v{i}" for i in range(len(names))] + [f"{name}={name}" for name in constant_names]
     source = f"def make({', '.join(constant_names)}):\n return lambda {', '.join(arguments)}: {expression}\n"
     scope: dict[str, Any] = dict(_GLOBALS)
     exec(compile(source, "<condition>", "exec"), scope)
-    if len(_shapes) >= SHAPES_MAX:
-        del _shapes[next(iter(_shapes))]
-    shape = scope["make"], names
-    _shapes[expression, names] = shape
-    return shape
+    return scope["make"], names
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from headgate.matching.language import compile_condition, compiled, parse_condition, shapes_kept
-from headgate.matching.limits import CONDITION_DEPTH_MAX, SHAPES_MAX
+from headgate.matching.language import Shapes, compile_condition, parse_condition, shapes_kept
+from headgate.matching.limits import CONDITION_DEPTH_MAX
 from headgate.matching.meaning import evaluate
 from headgate.matching.tree import Attribute, Compare, Literal
 
@@ -97,13 +97,13 @@ def test_conditions_of_one_shape_share_their_code_and_their_names() -> None:
     assert two.test("B", 3.75) and not two.test("A", 3.75) and one.test("A", 1.5)
 
 
-def test_the_cache_of_shapes_is_bounded_and_old_conditions_go_on_working(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert SHAPES_MAX >= 100
-    monkeypatch.setattr(compiled, "_shapes", {})
-    monkeypatch.setattr(compiled, "SHAPES_MAX", 3)
-    made = [compile_condition(parse_condition(" AND ".join(["a > 1"] * count))) for count in range(2, 12)]
-    assert shapes_kept() == 3
+def test_the_cache_of_shapes_is_bounded_and_old_conditions_go_on_working() -> None:
+    shapes, trees = Shapes(3), [parse_condition(" AND ".join(["a > 1"] * count)) for count in range(2, 12)]
+    made = [compile_condition(tree, shapes) for tree in trees]
+    assert len(shapes) == 3
     assert all(condition.test(2) and not condition.test(1) for condition in made)
+    before = shapes_kept()
+    assert compile_condition(trees[0], shapes).test(2) and shapes_kept() == before
 
 
 def test_no_text_of_a_client_gets_into_the_code() -> None:
