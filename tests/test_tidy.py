@@ -25,7 +25,7 @@ TASK_OWNERS = {"protocol/aio/tasks.py"}
 
 STANDARD = frozenset(sys.stdlib_module_names)
 PURE = frozenset(
-    {"__future__", "bisect", "collections", "dataclasses", "enum", "fractions", "functools", "hashlib", "heapq"}
+    {"__future__", "abc", "bisect", "collections", "dataclasses", "enum", "fractions", "functools", "hashlib", "heapq"}
     | {"itertools", "math", "operator", "re", "struct", "typing"}
 )
 WORLDS = frozenset({"headgate.protocol.aio", "headgate.protocol.blocking", "headgate.protocol.spark"})

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from headgate.broker.core.config import NodeConfig
+from headgate.broker.core.delivery import ClientSession, Subscription
 from headgate.broker.core.keyspace import Dimension, key_of, successor
 from headgate.broker.core.placement import Anchor, Counted, SubscriptionId, plan
 from headgate.broker.core.placement import met as counted_met
-from headgate.broker.core.placement.counting_home import CountingHome, counted_items
+from headgate.broker.core.placement.counting_home import COUNTED, Counting
 from headgate.broker.core.placement.counting_plan import plan_counting
+from headgate.broker.core.placement.registry import items_of
 from headgate.matching import Tree, Value, evaluate, parse_condition, parse_pattern
 from headgate.ops.bench.papers.models import constraints_of, counting_scheme, spread_segment
 from headgate.ops.bench.papers.placements import PLACEMENT_SIZES, WORKLOADS, compare
@@ -56,12 +59,14 @@ def test_figures_1_2_and_5_by_the_lists_of_a_broker() -> None:
     """What the Node does for `placement = "counting"`, with one broker for all keys."""
     text = {"type": "string"}
     schema = {"attributes": {**SCHEMA["attributes"], "Exchange": text, "Symbol": text}, "placement": "counting"}
-    home = CountingHome(4, 1)
+    config = NodeConfig("b1", 1)
+    home = Counting(config)
     for number, condition in enumerate((SUBSCRIPTION_1, SUBSCRIPTION_2), 1):
         counted = plan_counting(QUOTES, condition, schema)
         assert isinstance(counted, Counted) and len(counted.parts) == 3
         home.enter(number, QUOTES, condition)
-        for item in counted_items(counted, 4, 1, number, 1):
+        subscription = Subscription(number, number, ClientSession(b"c", "c", None, 0, 0), "quotes", QUOTES, "")
+        for item in items_of((COUNTED, config.identifier, 1, number), 1, counted.pieces(subscription, False, "")):
             home.add(item)
     dimensions = {
         dimension for condition in (SUBSCRIPTION_1, SUBSCRIPTION_2) for dimension in dimensions_of(condition, schema)
@@ -71,7 +76,7 @@ def test_figures_1_2_and_5_by_the_lists_of_a_broker() -> None:
         key = key_of("quotes", dimension, "quotes", EVENT_1)
         assert key is not None
         lists[dimension.attribute] = home.lists.at("quotes", dimension, key)
-    one, two = (SubscriptionId(4, number, 3, 1) for number in (1, 2))
+    one, two = (SubscriptionId(config.identifier, number, 3, 1) for number in (1, 2))
     assert lists["Exchange"] == lists["Price"] == [one] and lists["Symbol"] == [one, two]
     assert lists["Low"] == [], "8.22 is not below 8.05; the paper's example counts it, and comes to the same"
     assert counted_met(lists.values()) == [one]

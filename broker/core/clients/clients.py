@@ -251,7 +251,7 @@ class Clients:
                 raise Refused(ErrorCode.UNSUPPORTED, text)
         if self._streams.find(pattern.stream) is None:
             raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
-        identity = self._registry.next_identity()
+        identity = next(self._subscribers.identities)
         text = to_text(condition) if condition is not None else ""
         return Subscription(identity, message.subscription, session, pattern.stream, pattern, text), condition
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headgate.matching import Pattern, Tree, Value, to_text
-from headgate.matching.tree import Literal
+from headgate.matching import Pattern, Tree
 
-from ..keyspace import EQUAL, RING_SIZE, TOPIC, Arc, Domain, Segment, distance
-from ..placement import Anchor, Counted, CountedPart, Resting
+from ..keyspace import RING_SIZE, Arc, Segment, distance
+from ..placement import Resting
 
 if TYPE_CHECKING:
     from ..node import Node
@@ -21,86 +19,22 @@ __all__ = [
     "ring_of",
 ]
 
-# An anchor, or lists, in words: where a subscription lives and why, as `headgate explain` shows it.
 
-
-def explain_resting(resting: Resting, owner_of: Callable[[int], str], uncounted: str = "") -> dict[str, Any]:
-    """Where a subscription lives and why, as `headgate explain` shows it; `owner_of` names the broker of a key, and
-    `uncounted` says why it is anchored although the stream's placement is counting."""
+def explain_resting(resting: Resting, owner_of: Callable[[int], str]) -> dict[str, Any]:
+    """Where a subscription lives and why, as `headgate explain` shows it; `owner_of` names the broker of a key."""
     owners = [owner_of(key) for segment in resting.segments for key in (segment.low, segment.high)]
-    because = _because_counted(resting) if isinstance(resting, Counted) else _because(resting)
-    if uncounted:
-        because += f"; the placement of {resting.stream} is counting, which it cannot be: {uncounted}"
     return {
         "shelf": resting.dimensions[0].kind,
         "shelf_in_words": ", ".join(map(str, resting.dimensions)),
         "keys": [_keys_text(segment) for segment in resting.segments],
         "owners": list(dict.fromkeys(owners)),
-        "because": because,
+        "because": resting.because(),
     }
 
 
 def _keys_text(segment: Segment) -> str:
     low, high = f"{segment.low:016x}", f"{segment.high:016x}"
     return low if low == high else f"{low}..{high}"
-
-
-def _because_counted(counted: Counted) -> str:
-    lists = " and ".join(_asked(counted.stream, part) for part in counted.parts)
-    often = "on this list" if len(counted.parts) == 1 else f"on {len(counted.parts)} of these lists"
-    return (
-        f"the placement of {counted.stream} is counting, so it is on the lists of {lists}; an event that meets it "
-        f"{often} is brought to its home, which looks at the topic and all of the condition"
-    )
-
-
-def _asked(stream: str, part: CountedPart) -> str:
-    """What one attribute has to be."""
-    name = f"{stream}.{part.dimension.attribute}"
-    if part.dimension.is_arc:
-        return _stretches_text(name, part.dimension.domain(stream), part.about)
-    values = [_value_text(value) for value in part.about]
-    return f"{name} = {values[0]}" if len(values) == 1 else f"{name} IN ({', '.join(values)})"
-
-
-def _because(anchor: Anchor) -> str:
-    dimension, name = anchor.dimension, f"{anchor.stream}.{anchor.dimension.attribute}"
-    if dimension.kind == TOPIC:
-        return f"{anchor.because}, so it rests where the topics at and below {anchor.about[0]} meet"
-    if dimension.kind == EQUAL:
-        values = [_value_text(value) for value in anchor.about]
-        if len(values) == 1:
-            return f"it asks {dimension.attribute} = {values[0]}, so it rests where {name} = {values[0]} meets"
-        listed = ", ".join(values)
-        return f"it asks {dimension.attribute} IN ({listed}), so it rests where each of these values of {name} meets"
-    domain = dimension.domain(anchor.stream)
-    share = sum(last - first + 1 for first, last in _stretches(anchor.about)) / domain.cells
-    asked = _stretches_text(dimension.attribute, domain, anchor.about)
-    return f"it asks {asked}, so it rests along that part of the arc of {name}: {share:.2%} of the ring"
-
-
-def _stretches(about: tuple[Value, ...]) -> list[tuple[int, int]]:
-    ends = [int(cell or 0) for cell in about]
-    return list(zip(ends[::2], ends[1::2], strict=True))
-
-
-def _stretches_text(name: str, domain: Domain, about: tuple[Value, ...]) -> str:
-    return " or ".join(f"{name} {_stretch_text(domain, first, last)}" for first, last in _stretches(about))
-
-
-def _value_text(value: Value) -> str:
-    return repr(value) if isinstance(value, float) else to_text(Literal(value))
-
-
-def _stretch_text(domain: Domain, first: int, last: int) -> str:
-    """The numbers of some cells, as round as the precision is."""
-    digits = max(0, 1 - math.floor(math.log10(domain.precision)))
-    low, high = (f"{round(domain.minimum + cell * domain.precision, digits):.12g}" for cell in (first, last))
-    if first == last:
-        return f"about {low}"
-    if first == 0:
-        return f"up to {high}"
-    return f"from {low} up" if last == domain.cells - 1 else f"from {low} to {high}"
 
 
 def ring_of(node: Node, now: float) -> dict[str, Any]:
@@ -172,7 +106,7 @@ def _mine(node: Node, now: float) -> dict[str, Any]:
 def lives_on(node: Node, pattern: Pattern, condition: Tree | None) -> dict[str, Any]:
     """Where such a subscription rests, and why."""
     cluster = node.cluster
-    resting, uncounted = node.registry.plan(pattern, condition, False)
+    resting = node.registry.plan(pattern, condition, False)
     names = {one.identifier: one.name for one in cluster.peers.by_identifier.values()} | {cluster.me: node.config.name}
     ring = sorted((cluster.me, *cluster.table.known), key=lambda one: distance(resting.segments[0].low, one))
     owners = [
@@ -180,17 +114,14 @@ def lives_on(node: Node, pattern: Pattern, condition: Tree | None) -> dict[str, 
         for before, one in zip([ring[-1], *ring], ring, strict=False)
         if any(Arc(before, one).touches(segment.low, segment.high) for segment in resting.segments)
     ]
-    words = explain_resting(resting, lambda key: names.get(cluster.owner_of(key), node.config.name), uncounted)
+    words = explain_resting(resting, lambda key: names.get(cluster.owner_of(key), node.config.name))
     because = words["because"]
     if cluster.alone:
         because += "; this broker is alone, so it holds every subscription itself"
+    subid = node.registry.subid(resting)  # without a number, which it has when it is made
     return {
         "lives_on": [names.get(one, f"{one:016x}") for one in owners],  # a range has more than its two ends
         "because": because,
         "shelf": words["shelf_in_words"],
         "keys": words["keys"],
-    } | (
-        {"subid": {"c1": f"{cluster.me:016x}", "c2": None, "c3": len(resting.parts)}}  # c2 it has when it is made
-        if isinstance(resting, Counted)
-        else {}
-    )
+    } | ({} if subid is None else {"subid": subid})

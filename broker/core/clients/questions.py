@@ -222,8 +222,7 @@ def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "stream": stream.name,
             "events": stream.events,
             "deliveries": stream.deliveries,
-            "subscriptions": stream.index.statistics().subscriptions
-            + node.registry.counting.lists.subscriptions(stream.name),
+            "subscriptions": node.registry.resting(stream.name),
             "publishers": len(stream.publishers),
             "attributes": list(stream.index.attributes()),
             "schema": stream.name in node.streams.schemas,
@@ -259,7 +258,7 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "connected": subscription.session.link is not None,
             "dropped": subscription.dropped,
             **_pace_of(subscription.session, subscription.number),
-            "subid": _subid(node, identity),
+            "subid": node.registry.subid_of(identity),
         }
         for identity, subscription in node.subscribers.by_identity.items()
         if identity > after
@@ -294,12 +293,6 @@ def _slowest(node: Node, arguments: dict[str, Any], now: float) -> Any:
         }
         for session in nlargest(SLOWEST_MAX, sessions, key=lambda one: (one.outbox_bytes, one.drops))
     ]
-
-
-def _subid(node: Node, identity: int) -> dict[str, Any] | None:
-    """The three parts of a counted subscription's subID; None of one that rests at one anchor."""
-    attributes = node.registry.attributes_counted(identity)
-    return {"c1": f"{node.cluster.me:016x}", "c2": identity, "c3": attributes} if attributes else None
 
 
 def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:

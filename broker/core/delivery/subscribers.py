@@ -27,6 +27,7 @@ and event counts are the sums over what it holds.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
@@ -264,6 +265,8 @@ class Subscribers:
         self.by_key: dict[bytes, ClientSession] = {}
         self.by_link: dict[int, ClientSession] = {}
         self.by_identity: dict[int, Subscription] = {}
+        self.identities = itertools.count(1)
+        """The next one is a number that no subscription of this broker had before."""
         self.grace: dict[bytes, ClientSession] = {}
         self.draining: dict[bytes, ClientSession] = {}
         self.outbox_bytes = 0

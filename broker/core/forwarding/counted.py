@@ -9,7 +9,7 @@ For a stream with counted subscriptions, beside what `forwarding.py` does for th
     count    all lists are here: a subscription on as many of a row's lists as it has attributes is a candidate
              (`counting.met`)
     go out   in the order in which the batches of the stream were accepted: our own clients' candidates are checked
-             here (`placement/counting_check.py`), the others go to their homes as DELIVERs, which check theirs
+             here (`placement/counting_home.py`), the others go to their homes as DELIVERs, which check theirs
 
 Why an event published after SUBACK is seen: the subscription's items were confirmed on all of their keys by then, and a
 list comes only from a broker whose scope covers the key when it answers, which knows them (`kv/store.py`). Lists are
@@ -37,7 +37,7 @@ from ..effects import Effect, Note
 from ..keyspace import Dimension
 from ..limits import FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
-from ..placement import ASK_AGAIN_SECONDS, Registry, SubscriptionId, met, true_of
+from ..placement import ASK_AGAIN_SECONDS, Registry, SubscriptionId, met
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .backlog import Task
@@ -137,7 +137,7 @@ class Gathering:
 
     def concerns(self, stream: str, now: float) -> bool:
         """Whether batches of this stream are to be counted, as far as is known here."""
-        counted = stream in self._registry.usage.counting or stream in self._lines
+        counted = stream in self._registry.usage.beside_index or stream in self._lines
         return counted or not self._cluster.scope(now).stretches
 
     def over(self, batch: Batch) -> bool:
@@ -147,7 +147,10 @@ class Gathering:
         return bool(self._lines) and (events > limits.waiting_events or size > limits.waiting_bytes)
 
     def begin(self, task: Task, now: float) -> None:
-        """A batch that this broker accepted, and has checked."""
+        """A batch that this broker accepted, and has checked; of a stream of which nothing is counted there is nothing
+        to do."""
+        if not self.concerns(task.stream.name, now):
+            return
         self._numbers += 1
         gather = _Gather(self._numbers, task)
         self._by_number[gather.number] = gather
@@ -298,7 +301,7 @@ class Gathering:
             if session is not None:
                 numbers_of[session] = numbers
         plan = self._dissemination.plan_of_sessions(numbers_of)
-        own = true_of(registry.counting.checks, batch, row, mine)
+        own = registry.counting.true_of(batch, row, mine)
         return plan + self._dissemination.plan_of_clients(own) if own else plan
 
     def validate(self) -> None:

@@ -41,7 +41,7 @@ from ..effects import Effect, Note
 from ..keyspace import Dimension, parse_dimension
 from ..limits import FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
-from ..placement import Registry, true_of
+from ..placement import Registry
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .backlog import Task, Waiting
@@ -156,8 +156,8 @@ class Forwarding:
 
     def publish(self, stream: Stream, batch: Batch, time_us: int, now: float) -> None:
         """A batch that this broker accepted. Raises TopicError, ProtocolViolation or Refused, having done nothing."""
-        counting = self._registry.usage.counting
-        if not self._waiting.events and not self._sent_under and stream.name not in counting and self._everything(now):
+        beside = self._registry.usage.beside_index
+        if not self._waiting.events and not self._sent_under and stream.name not in beside and self._everything(now):
             self._dissemination.carry(stream, batch, time_us)
             return
         self.check(stream, batch)
@@ -175,8 +175,7 @@ class Forwarding:
         stream.events += batch.count
         task = Task(stream, batch, self._origin, base, range(batch.count), time_us, None, 0, now)
         self._offer(task, now)
-        if self.gathering.concerns(stream.name, now):
-            self.gathering.begin(task, now)
+        self.gathering.begin(task, now)
 
     def _summary_attributes(self, stream: Stream) -> Sequence[str]:
         summary = self._registry.usage.summaries.get(stream.name)
@@ -245,19 +244,15 @@ class Forwarding:
         self._cluster.peers.acknowledge(info, portion.count, now)
 
     def _plans_at_home(self, message: Deliver, batch: Batch) -> list[Any] | None:
-        """Who gets each event; what was only counted is looked at first. None when it cannot be read."""
-        plan_of, checks = self._dissemination.plan_of_clients, self._registry.counting.checks
+        """Who gets each event; None when the batch cannot be read."""
+        plan_of = self._dissemination.plan_of_clients
         plans: list[Any] = []
-        for numbers, count in message.runs():
-            if not checks or checks.keys().isdisjoint(numbers):
+        try:
+            for numbers, count in self._registry.confirmed(batch, message.runs()):
                 plans += [plan_of(tuple(numbers))] * count
-                continue
-            try:
-                rows = range(len(plans), len(plans) + count)
-                plans += [plan_of(true_of(checks, batch, row, numbers)) for row in rows]
-            except ProtocolViolation as error:
-                self._effects.append(Note("counted batch not understood", {"reason": str(error)}))
-                return None
+        except ProtocolViolation as error:
+            self._effects.append(Note("counted batch not understood", {"reason": str(error)}))
+            return None
         return plans
 
     def gap(self, info: PeerInfo, message: Gap, now: float) -> None:
@@ -322,7 +317,7 @@ class Forwarding:
         if not late and task.wanted is None and self._overtakes(task.stream.name):
             return False
         summary = self._registry.usage.summaries.get(task.stream.name)
-        allowed = Allowed(self._registry.dimension_of, self._memory, self._cluster.config.limits.allowed)
+        allowed = Allowed(self._registry.anchored.dimension_of, self._memory, self._cluster.config.limits.allowed)
         elsewhere: dict[int, list[list[Any]]] = {}
         lost: set[int] = set()
         if everything and task.wanted is None:

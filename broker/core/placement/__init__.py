@@ -12,32 +12,32 @@ The *interest* of a stream is the sum of the dimensions and attributes that any 
 (`interest`). Schemas and settings are kept the same way (`schemas`).
 
 **Counting** (RANGE 3) is another way to place: a subscription rests on one list for each attribute that it constrains,
-and an event that is met on as many lists as it has attributes is a candidate, which its home checks. `Resting` is
-either an `Anchor` or `Counted`, with a `CountedPart` for each attribute; `SubscriptionId` names a counted subscription;
-`Check` is the test of a candidate at its home, `true_of` says whether it holds for a row, and `met` whether it was met
-often enough. Bounds of the gathering: `ASK_AGAIN_SECONDS`, `KEYS_PER_MESSAGE_MAX`,
-`IDENTITIES_PER_MESSAGE_MAX`.
+and an event that is met on as many lists as it has attributes is a candidate, which its home checks. Both ways are a
+`Placement`, with which the registry places, checks and counts what rests here without asking which one it is; what one
+plans is a `Resting`: an `Anchor`, or `Counted` with a `CountedPart` for each attribute. `SubscriptionId` names a
+counted subscription, and `met` says whether it was met often enough. Bounds of the gathering: `ASK_AGAIN_SECONDS`,
+`KEYS_PER_MESSAGE_MAX`, `IDENTITIES_PER_MESSAGE_MAX`.
 
-Order of reading: `registry`, `planner`, `interest`, `schemas`; for counting `counting_plan`, `counting_home`,
-`counting_lists`, `counting_check`, `counting`, `counting_limits`.
+Order of reading: `registry`, `placement`, `anchored`, `planner`, `interest`, `schemas`; for counting `counting_plan`,
+`counting_home`, `counting_lists`, `counting`, `counting_limits`; `words` is for people.
 """
 
 from .counting import SubscriptionId, met
-from .counting_check import Check, true_of
 from .counting_limits import ASK_AGAIN_SECONDS, IDENTITIES_PER_MESSAGE_MAX, KEYS_PER_MESSAGE_MAX
-from .counting_plan import Counted, CountedPart, Resting
+from .counting_plan import Counted, CountedPart
+from .placement import Placement, Resting
 from .planner import Anchor, declared, needs_of, plan, precision_of
 from .registry import REGISTRY, InForce, Registry
 
 __all__ = [
     "ASK_AGAIN_SECONDS",
     "Anchor",
-    "Check",
     "Counted",
     "CountedPart",
     "IDENTITIES_PER_MESSAGE_MAX",
     "InForce",
     "KEYS_PER_MESSAGE_MAX",
+    "Placement",
     "REGISTRY",
     "Registry",
     "Resting",
@@ -47,5 +47,4 @@ __all__ = [
     "needs_of",
     "plan",
     "precision_of",
-    "true_of",
 ]

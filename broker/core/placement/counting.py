@@ -28,7 +28,7 @@ paper's recipe would first fill the gap between them. An update that changes c3 
 How the Node uses it, stream by stream (`placement` in the schema). `counting_plan.py` makes dimensions and keys of what
 a condition needs; a stretch of cells is stored as one item, which the keyed store walks along the arc (Figure 7), and
 `counting_lists.py` makes the lists of it. The broker that accepted an event asks for them, counts (`met`), and sends
-what it found to the homes (`forwarding/counted.py`), where the whole condition decides (`counting_check.py`). The
+what it found to the homes (`forwarding/counted.py`), where the whole condition decides (`counting_home.py`). The
 paper's scheme written out, an entry a value, is `ops/bench/papers/models/counting.py`: what the Node does is tested
 against it.
 """

@@ -1,41 +1,35 @@
-"""Counted subscriptions at one broker: as their home, which checks candidates, and as a place where lists rest.
+"""Counting placement: a subscription is on lists, and its home checks the events that meet it on enough of them.
 
-`registry.py` sees to it that they are placed, announced, refreshed and withdrawn, as all subscriptions are. This is
-what is different about them: the items that they are put away as, the lists that come of items which the keyed store
-holds here, and what our own ones ask for as a whole.
+At the owner of a key, and wherever a copy is held, a counted subscription is on the list of that key
+(`counting_lists.py`), and in no index. Who accepted an event asks for its lists and counts (`forwarding/counted.py`):
+that makes *candidates*. A candidate has its attributes in the right cells. Whether the topic fits the pattern, and
+whether all of the condition is true (the rest of it, and a value between two multiples of the precision), its home
+finds out, for the rows it is a candidate of: one evaluation, wherever the event was published.
 """
 
 from __future__ import annotations
 
-from headgate.matching import Pattern, Tree
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
+from headgate.matching import Compiled, Pattern, Tree, compile_condition
+from headgate.protocol.data import Batch
+
+from ..config import NodeConfig
 from ..keyspace import Dimension, parse_dimension
 from ..kv import Item
+from ..safeguards import Safeguard
 from .counting import SubscriptionId
-from .counting_check import Check
 from .counting_lists import CountingLists
-from .counting_plan import Counted
+from .counting_plan import Counted, plan_counted
+from .placement import Placement, Runs, Wish
+from .planner import Anchor
 
-__all__ = ["COUNTED", "CountingHome", "counted_items", "read_counted"]
+__all__ = ["COUNTED", "Counting", "read_counted"]
 
 COUNTED = "count"
 """First part of the name of an item."""
-
-
-def counted_items(counted: Counted, home: int, life: int, number: int, edition: int) -> tuple[Item, ...]:
-    """What a counted subscription is put away as: an item for each stretch of keys on each of its dimensions."""
-    attributes = len(counted.parts)
-    parts = [(part.dimension, segment) for part in counted.parts for segment in part.segments]
-    return tuple(
-        Item(
-            (COUNTED, home, life, number, place),
-            segment.low,
-            segment.high,
-            edition,
-            [counted.stream, dimension.wire(), attributes],
-        )
-        for place, (dimension, segment) in enumerate(parts)
-    )
 
 
 def read_counted(item: Item) -> tuple[str, Dimension, SubscriptionId]:
@@ -49,30 +43,90 @@ def read_counted(item: Item) -> tuple[str, Dimension, SubscriptionId]:
     raise TypeError("a counted subscription is three numbers, a stream, a dimension and how many attributes it has")
 
 
-class CountingHome:
-    """Stores the counted subscriptions of this broker's clients on their lists, and takes them off."""
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """What a counted subscription asks for."""
 
-    def __init__(self, home: int, life: int) -> None:
-        self._me, self._life = home, life
+    pattern: Pattern
+    condition: Compiled
+
+    def holds(self, batch: Batch, row: int) -> bool:
+        """Whether a row of a batch is what was asked for. Raises ProtocolViolation when the batch cannot be read."""
+        topics = batch.topic_list()
+        if not self.pattern.matches(topics[0] if len(topics) == 1 else topics[row]):
+            return False
+        columns = [batch.column(name) for name in self.condition.attributes]
+        return self.condition.test(*[None if column is None else column[row] for column in columns])
+
+
+class Counting(Placement):
+    """Keeps the lists of this broker's keys, and what our clients' counted subscriptions ask for."""
+
+    name = "counting"
+    kind = COUNTED
+
+    def __init__(self, config: NodeConfig) -> None:
+        super().__init__(config)
+        self._is_checked = Safeguard.CANDIDATES_CHECKED in config.safeguards
         self.lists = CountingLists()
-        self.checks: dict[int, Check] = {}
+        self.checks: dict[int, _Check] = {}
         """Our clients' subscriptions that are counted."""
 
-    def enter(self, number: int, pattern: Pattern, condition: Tree, is_checked: bool = True) -> None:
-        """One of our clients' subscriptions; a candidate for it is checked, or taken for a match."""
-        self.checks[number] = Check.of(pattern, condition, is_checked)
+    def plan(self, wish: Wish) -> Counted | Anchor:
+        """Its lists; what cannot be counted is anchored."""
+        return plan_counted(wish)
+
+    def enter(self, number: int, pattern: Pattern, condition: Tree | None) -> None:
+        """What it asks for as a whole is kept here."""
+        assert condition is not None, "without a condition nothing is counted"
+        self.checks[number] = _Check(pattern, compile_condition(condition))
 
     def leave(self, number: int) -> None:
-        """It is no more, if it ever was counted."""
+        """A candidate for it is wanted no more."""
         self.checks.pop(number, None)
 
     def add(self, item: Item) -> None:
-        """An item came to rest here; one of ours that is of a former life, or withdrawn meanwhile, goes on no list."""
+        """On its lists; one of ours that is of a former life, or withdrawn meanwhile, goes on none."""
         stream, dimension, identity = read_counted(item)
         if identity.broker != self._me or (identity.life == self._life and identity.number in self.checks):
             self.lists.add(stream, dimension, item.low, item.high, identity)
 
     def remove(self, item: Item) -> None:
-        """It rests here no more."""
+        """Off its lists."""
         stream, dimension, identity = read_counted(item)
         self.lists.remove(stream, dimension, item.low, item.high, identity)
+
+    def confirmed(self, batch: Batch, runs: Runs) -> Runs:
+        """Candidates are checked, row by row; what was matched where it rests needs no check."""
+        if not self.checks:
+            return runs
+        return self._confirmed(batch, runs)
+
+    def _confirmed(self, batch: Batch, runs: Runs) -> Runs:
+        row = 0
+        for numbers, count in runs:
+            if self.checks.keys().isdisjoint(numbers):
+                yield numbers, count
+            else:
+                for one in range(row, row + count):
+                    yield self.true_of(batch, one, numbers), 1
+            row += count
+
+    def true_of(self, batch: Batch, row: int, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Those of our clients' subscriptions that want this row. Raises ProtocolViolation."""
+        if not self._is_checked:
+            return tuple(numbers)
+        checks = self.checks
+        return tuple(one for one in numbers if one not in checks or checks[one].holds(batch, row))
+
+    def resting(self, stream: str) -> int:
+        """Those on any of its lists."""
+        return self.lists.subscriptions(stream)
+
+    def subid(self, number: int | None, attributes: int) -> dict[str, Any]:
+        """The broker (c1), the number there (c2), how many attributes (c3)."""
+        return {"c1": f"{self._me:016x}", "c2": number, "c3": attributes}
+
+    def validate(self) -> None:
+        """Asserts that no list is empty."""
+        self.lists.validate()

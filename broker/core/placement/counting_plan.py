@@ -16,17 +16,19 @@ c3, the number of lists on which an event must meet the subscription, is the num
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from headgate.matching import Pattern, Tree, Value
 
+from ..delivery import Subscription
 from ..keyspace import Dimension, Domain, Segment, count_dimension, equality_key
-from ..limits import DEFAULT_LIMITS
-from .planner import IN_KEYS_MAX, RANGE_SHARE_MAX, Anchor, Need, closed, declared, needs_of, plan
+from .placement import Wish
+from .planner import IN_KEYS_MAX, RANGE_SHARE_MAX, Anchor, Need, closed, declared, needs_of, plan_anchored
+from .words import stretches_text, value_text
 
-__all__ = ["Counted", "CountedPart", "Resting", "plan_counting", "plan_resting"]
+__all__ = ["Counted", "CountedPart", "plan_counted", "plan_counting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,14 @@ class CountedPart:
     segments: tuple[Segment, ...]
     about: tuple[Value, ...]
 
+    def asked(self, stream: str) -> str:
+        """What the attribute has to be, in words."""
+        name = f"{stream}.{self.dimension.attribute}"
+        if self.dimension.is_arc:
+            return stretches_text(name, self.dimension.domain(stream), self.about)
+        values = [value_text(value) for value in self.about]
+        return f"{name} = {values[0]}" if len(values) == 1 else f"{name} IN ({', '.join(values)})"
+
 
 @dataclass(frozen=True, slots=True)
 class Counted:
@@ -44,6 +54,8 @@ class Counted:
 
     stream: str
     parts: tuple[CountedPart, ...]
+
+    placement: ClassVar[str] = "counting"
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -55,37 +67,32 @@ class Counted:
         """All keys."""
         return tuple(segment for part in self.parts for segment in part.segments)
 
+    def pieces(self, subscription: Subscription, exact: bool, text: str) -> Iterator[tuple[Segment, list[Any]]]:
+        """Which list, and on how many lists an event must meet it; what it asks for as a whole its home keeps."""
+        return (
+            (segment, [self.stream, part.dimension.wire(), len(self.parts)])
+            for part in self.parts
+            for segment in part.segments
+        )
 
-Resting: TypeAlias = Anchor | Counted
-"""Where a subscription rests: at one anchor, or on lists."""
+    def because(self) -> str:
+        """Why it rests there, for people."""
+        lists = " and ".join(part.asked(self.stream) for part in self.parts)
+        often = "on this list" if len(self.parts) == 1 else f"on {len(self.parts)} of these lists"
+        return (
+            f"the placement of {self.stream} is counting, so it is on the lists of {lists}; an event that meets it "
+            f"{often} is brought to its home, which looks at the topic and all of the condition"
+        )
 
 
-def plan_resting(
-    pattern: Pattern,
-    condition: Tree | None,
-    schema: Mapping[str, Any] | None,
-    used: Collection[Dimension],
-    counting: bool,
-    ordered: bool,
-    dimensions_max: int = DEFAULT_LIMITS.dimensions,
-) -> tuple[Resting, str]:
-    """Where a subscription rests, and what keeps it from being counted where that is wanted.
-
-    `used` are the dimensions that this broker's clients use of the stream, of which there is a bound.
-    """
-    uncounted = ""
-    if counting:
-        counted = plan_counting(pattern, condition, schema)
-        if not isinstance(counted, Counted):
-            uncounted = counted
-        elif len({*used, *counted.dimensions}) <= dimensions_max:
-            return counted, ""
-        else:
-            uncounted = f"clients of its broker use {dimensions_max} dimensions of the stream already"
-    anchor = plan(pattern, condition, schema, single_key=ordered)
-    if len(used) >= dimensions_max and anchor.dimension not in used:
-        anchor = plan(pattern, None, None)
-    return anchor, uncounted
+def plan_counted(wish: Wish) -> Counted | Anchor:
+    """The lists of a subscription; an anchor when it cannot be counted, or would use too many dimensions."""
+    counted = plan_counting(wish.pattern, wish.condition, wish.schema)
+    if isinstance(counted, Counted):
+        if len({*wish.used, *counted.dimensions}) <= wish.dimensions_max:
+            return counted
+        counted = f"clients of its broker use {wish.dimensions_max} dimensions of the stream already"
+    return replace(plan_anchored(wish), uncounted=counted)
 
 
 def plan_counting(pattern: Pattern, condition: Tree | None, schema: Mapping[str, Any] | None) -> Counted | str:

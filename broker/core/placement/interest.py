@@ -73,8 +73,8 @@ class Usage:
         self._tickets: dict[int, str] = {}
         """Put under way -> stream."""
         self.summaries: dict[str, Summary] = {}
-        self.counting: dict[str, None] = {}
-        """Streams of which some subscriptions are counted, anywhere in the cluster."""
+        self.beside_index: dict[str, None] = {}
+        """Streams of which an index of all keys does not find all who want an event: some are counted, anywhere."""
         self._memory = KeyMemory()
         self._uses: dict[str, _Use] = {}
         self._touched: dict[str, None] = {}
@@ -192,9 +192,9 @@ class Usage:
             if not summary.uses:
                 del self.summaries[name]
             if summary.counted:
-                self.counting[name] = None
+                self.beside_index[name] = None
             else:
-                self.counting.pop(name, None)
+                self.beside_index.pop(name, None)
             stream = self._streams.find(name)
             if stream is not None and stream.show_interest(summary.attributes):
                 changed.append(stream)
@@ -205,7 +205,7 @@ class Usage:
         assert not self._touched
         for name, summary in self.summaries.items():
             assert summary.uses and summary.stream == name
-            assert bool(summary.counted) == (name in self.counting)
-        assert self.counting.keys() <= self.summaries.keys()
+            assert bool(summary.counted) == (name in self.beside_index)
+        assert self.beside_index.keys() <= self.summaries.keys()
         assert self._tickets == {use.ticket: stream for stream, use in self._uses.items() if use.ticket}
         assert all(use.ticket or not use.waiting for use in self._uses.values())

@@ -30,16 +30,19 @@ value or the topic will do, for events that go through one broker stay in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeGuard
+from typing import Any, ClassVar, Final, TypeAlias, TypeGuard
 
 from headgate.matching import Pattern, Tree, Value, static_part
 from headgate.matching.index import parts_of
 from headgate.matching.tree import And, Attribute, Between, Compare, In, Literal, Not, Or
 from headgate.matching.values import is_null
 
+from ..delivery import Subscription
 from ..keyspace import (
+    EQUAL,
+    TOPIC,
     Dimension,
     Domain,
     Segment,
@@ -52,6 +55,8 @@ from ..keyspace import (
     range_dimension,
     topic_dimension,
 )
+from .placement import Wish
+from .words import stretches, stretches_text, value_text
 
 __all__ = [
     "CLASSES",
@@ -63,6 +68,7 @@ __all__ = [
     "declared",
     "needs_of",
     "plan",
+    "plan_anchored",
     "precision_of",
 ]
 
@@ -83,8 +89,12 @@ class Anchor:
     segments: tuple[Segment, ...]
     stream: str
     about: tuple[Value, ...]
-    because: str = ""
+    why_topic: str = ""
     """Why it is only the topic; empty for the other dimensions."""
+    uncounted: str = ""
+    """Why it is not counted, where that is the placement of its stream."""
+
+    placement: ClassVar[str] = "anchored"
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -95,6 +105,36 @@ class Anchor:
         """Whether an event with this key on the dimension meets the subscription."""
         return key is not None and any(segment.covers(key) for segment in self.segments)
 
+    def pieces(self, subscription: Subscription, exact: bool, text: str) -> Iterator[tuple[Segment, list[Any]]]:
+        """At each of its keys all that is to know of the subscription."""
+        value = [subscription.stream, str(subscription.pattern), exact, text, self.dimension.wire()]
+        return ((segment, value) for segment in self.segments)
+
+    def because(self) -> str:
+        """Why it rests there, for people."""
+        if self.uncounted:
+            return (
+                f"{self._because()}; the placement of {self.stream} is counting, which it cannot be: {self.uncounted}"
+            )
+        return self._because()
+
+    def _because(self) -> str:
+        dimension, name = self.dimension, f"{self.stream}.{self.dimension.attribute}"
+        if dimension.kind == TOPIC:
+            return f"{self.why_topic}, so it rests where the topics at and below {self.about[0]} meet"
+        if dimension.kind == EQUAL:
+            values = [value_text(value) for value in self.about]
+            if len(values) == 1:
+                return f"it asks {dimension.attribute} = {values[0]}, so it rests where {name} = {values[0]} meets"
+            listed = ", ".join(values)
+            return (
+                f"it asks {dimension.attribute} IN ({listed}), so it rests where each of these values of {name} meets"
+            )
+        domain = dimension.domain(self.stream)
+        share = sum(last - first + 1 for first, last in stretches(self.about)) / domain.cells
+        asked = stretches_text(dimension.attribute, domain, self.about)
+        return f"it asks {asked}, so it rests along that part of the arc of {name}: {share:.2%} of the ring"
+
 
 def plan(
     pattern: Pattern, condition: Tree | None, schema: Mapping[str, Any] | None = None, *, single_key: bool = False
@@ -102,6 +142,14 @@ def plan(
     """The anchor of a subscription. `schema` is the stream's, as `schema put` took it, or None."""
     question = _Question(pattern, condition, schema, single_key)
     return next(anchor for choose in CLASSES.values() if (anchor := choose(question)) is not None)
+
+
+def plan_anchored(wish: Wish) -> Anchor:
+    """The anchor of a subscription, by its topic when it would be one dimension too many beside the used ones."""
+    anchor = plan(wish.pattern, wish.condition, wish.schema, single_key=wish.ordered)
+    if len(wish.used) >= wish.dimensions_max and anchor.dimension not in wish.used:
+        return plan(wish.pattern, None, None)
+    return anchor
 
 
 def needs_of(pattern: Pattern, condition: Tree | None, schema: Mapping[str, Any] | None = None) -> Needs:

@@ -2,8 +2,8 @@
 
 For a subscription of one of our clients (we are its *home*):
 
-    plan      the planner names its one anchor: a dimension, and the keys on it
-    place     an item with pattern and condition is put at these keys (`kv/store.py`: owners, siblings, confirmation)
+    plan      the placement of its stream says where it rests: dimensions, and the keys on them (`placement.py`)
+    place     items that say so are put at these keys (`kv/store.py`: owners, siblings, confirmation)
     announce  if it is the first of this home on that dimension of the stream, or to read some attribute, an item
               that says so is put on the whole ring: it is *in use* now
     in force  when all of that is confirmed SUBACK is sent: what is published after that, anywhere, is seen
@@ -12,11 +12,8 @@ Every broker adds up what is in use, stream by stream: that is the **interest su
 which keys an event has to visit, and publishers which attributes to send as columns. It only needs to be large enough:
 what is no longer used is taken out when the item is next refreshed.
 
-For a subscription that rests here, whichever its home: it is in the stream's index, under an identity of ours. If its
-home is another broker, its session is that broker's link, and its number is the home's identity for it.
-
-In a stream whose placement is counting, a subscription that can be counted has no anchor: it is put on lists, one for
-each value of each attribute (`counting.py`), and is in no index. All the rest holds for it as well.
+What rests here, whichever its home, is its placement's: in the stream's index (`anchored.py`), or on lists
+(`counting_home.py`).
 
 Nothing is trusted to stay: a home puts its items again every REFRESH_SECONDS, unchanged, so that whatever a disaster
 took is back by then (and soon after any broker came, because two rings may have met, of which one owns keys now that
@@ -29,16 +26,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from headgate.matching import MatchingError, Pattern, Tree, attributes, parse_condition, parse_pattern
+from headgate.matching import MatchingError, Pattern, Tree, attributes
 from headgate.matching.limits import CONDITION_BYTES_MAX
+from headgate.protocol.data import Batch
 from headgate.protocol.errors import ProtocolViolation
 
 from ..cluster import Cluster, ClusterEvent
 from ..config import NodeConfig
 from ..delivery import ClientSession, Streams, Subscribers, Subscription
 from ..effects import Effect, Note
-from ..keyspace import Dimension, parse_dimension
+from ..keyspace import Segment
 from ..kv import Added, Item, Placed, Removed, Unplaced
 from ..limits import (
     ANEW_SECONDS,
@@ -50,31 +50,18 @@ from ..limits import (
 )
 from ..safeguards import Safeguard
 from ..timers import Timers
-from .counting_home import COUNTED, CountingHome, counted_items
-from .counting_plan import Counted, Resting, plan_resting
+from .anchored import Anchored
+from .counting_home import Counting
 from .interest import Usage
+from .placement import Mine, Placement, Resting, Runs, Wish
 from .schemas import Schemas
 
-__all__ = ["REGISTRY", "InForce", "Registry"]
+__all__ = ["REGISTRY", "InForce", "Registry", "items_of"]
 
 REGISTRY = "registry"
 """The timer of this room: when to put again what is ours, and to let go of what has no home."""
 
 _UNKNOWN: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Mine:
-    """A subscription of one of our clients, and where it rests."""
-
-    subscription: Subscription
-    items: tuple[Item, ...]
-    dimensions: tuple[Dimension, ...]  # several when it is counted
-    attributes: tuple[str, ...]
-    meaning: tuple[Pattern, Tree | None] | None  # until it is in force, so that it need not be parsed twice
-    long_bytes: int = 0
-    waits: int = 0
-    """For so many of: its items to be placed, and all brokers to know what is in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +72,8 @@ class InForce:
     done: bool
 
 
-@dataclass(slots=True)
-class _Held:
-    """A subscription that rests here, under how many of its keys."""
-
-    identity: int
-    parts: int
-    dimension: Dimension
-    stream: str
-
-
 class Registry:
-    """Keeps where subscriptions rest: our clients' wherever that is, and all that rest here."""
+    """Sees our clients' subscriptions through their life, and knows which brokers are home to what rests here."""
 
     def __init__(
         self,
@@ -113,19 +90,17 @@ class Registry:
         self._me, self._life = config.identifier, config.incarnation
         self._effects = effects
         self._streams = streams
-        self._subscribers = subscribers
         self._cluster = cluster
         self.usage = Usage(self._me, self._life, streams, cluster)
         self.schemas = Schemas(effects, streams, cluster.kv, config.limits)
         self.events: list[InForce] = []
         """What came of placing; the Node takes them out."""
-        self.dimension_of: dict[int, Dimension] = {}
-        self.counting = CountingHome(self._me, self._life)
-        self.identity = 0
         self.long_bytes = 0
         """Of conditions above what they may have without IN lists."""
-        self._mine: dict[int, _Mine] = {}
-        self._held: dict[tuple[int, int, int], _Held] = {}
+        self._mine: dict[int, Mine] = {}
+        self.anchored = Anchored(config, streams, subscribers, cluster, self._mine)
+        self.counting = Counting(config)
+        self._placements: dict[str, Placement] = {one.name: one for one in (self.anchored, self.counting)}
         self._tickets: dict[int, int] = {}
         """Put under way -> the subscription that waits for it."""
         self._homes: dict[tuple[int, int], float] = {}
@@ -135,25 +110,20 @@ class Registry:
         self._sweep_at = now + ORPHAN_SECONDS / 4
         self._edition = 1
         self._was_apart = self._anew = False
-        self._adders = {"sub": self._add_subscription, "use": self._add_use, "schema": self.schemas.add}
-        self._adders[COUNTED] = self._add_counted
-        self._removers = {"sub": self._remove_subscription, "use": self.usage.remove, "schema": self.schemas.remove}
-        self._removers[COUNTED] = lambda item, now: self.counting.remove(item)
+        self._adders = {"use": self._add_use, "schema": self.schemas.add}
+        self._removers = {"use": self.usage.remove, "schema": self.schemas.remove}
+        for one in self._placements.values():
+            self._adders[one.kind] = partial(self._add_resting, one)
+            self._removers[one.kind] = partial(self._remove_resting, one)
 
     # --- our clients' subscriptions ------------------------------------------------------------------------------
 
-    def next_identity(self) -> int:
-        """A number that no subscription of this broker had before."""
-        self.identity += 1
-        return self.identity
-
-    def plan(self, pattern: Pattern, condition: Tree | None, ordered: bool) -> tuple[Resting, str]:
-        """Where a subscription is going to rest; and why it is not counted, where that is the stream's placement."""
+    def plan(self, pattern: Pattern, condition: Tree | None, ordered: bool) -> Resting:
+        """Where a subscription is going to rest."""
         stream = pattern.stream
-        counting = self._streams.settings_of(stream).placement == "counting"
-        used = self.usage.dimensions_used(stream)
-        schema, most = self._streams.schemas.get(stream), self._limits.dimensions
-        return plan_resting(pattern, condition, schema, used, counting, ordered, most)
+        placement = self._placements[self._streams.settings_of(stream).placement]
+        used, schema = self.usage.dimensions_used(stream), self._streams.schemas.get(stream)
+        return placement.plan(Wish(pattern, condition, schema, used, ordered, self._limits.dimensions))
 
     def place(
         self,
@@ -169,15 +139,17 @@ class Registry:
         `text` is the condition as the client wrote it: that has a bound, and what is printed of it may be far longer.
         """
         pattern, number = subscription.pattern, subscription.identity
-        resting, _ = self.plan(pattern, condition, ordered)
-        items = self._items(subscription, resting, exact, text if condition is not None else "")
+        resting = self.plan(pattern, condition, ordered)
+        placement = self._placements[resting.placement]
+        said = text if condition is not None else ""
+        name = placement.kind, self._me, self._life, number
+        items = items_of(name, self._edition, resting.pieces(subscription, exact, said))
         names = attributes(condition) if condition is not None else _UNKNOWN
         meaning = (pattern, condition)
-        mine = self._mine[number] = _Mine(subscription, items, resting.dimensions, names, meaning, _long(text))
+        mine = Mine(subscription, placement, items, resting.dimensions, names, meaning, _long(text))
+        self._mine[number] = mine
         self.long_bytes += _long(text)
-        if isinstance(resting, Counted) and condition is not None:
-            is_checked = Safeguard.CANDIDATES_CHECKED in self._cluster.safeguards
-            self.counting.enter(number, pattern, condition, is_checked)
+        placement.enter(number, pattern, condition)
         known = self.usage.use(pattern.stream, resting.dimensions, names, number, now)
         mine.waits = 0 if known or Safeguard.USE_KNOWN_BEFORE_SUBACK not in self._cluster.safeguards else 1
         if items:  # else nothing can ever match it
@@ -198,35 +170,25 @@ class Registry:
             mine.meaning = None
             self.events.append(InForce(mine.subscription, done))
 
-    def attributes_counted(self, number: int) -> int:
-        """On the lists of how many attributes a subscription of ours is: its c3; 0 when it is not counted."""
-        return len(self._mine[number].dimensions) if number in self.counting.checks and number in self._mine else 0
+    def subid(self, resting: Resting) -> dict[str, Any] | None:
+        """The subID that a subscription of ours that rests so would have, as far as it is known before it is made."""
+        return self._placements[resting.placement].subid(None, len(resting.dimensions))
 
-    def _items(self, subscription: Subscription, resting: Resting, exact: bool, text: str) -> tuple[Item, ...]:
-        """What is put where its events pass."""
-        number = subscription.identity
-        if isinstance(resting, Counted):
-            return counted_items(resting, self._me, self._life, number, self._edition)
-        value = [subscription.stream, str(subscription.pattern), exact, text, resting.dimension.wire()]
-        return tuple(
-            Item(("sub", self._me, self._life, number, part), segment.low, segment.high, self._edition, value)
-            for part, segment in enumerate(resting.segments)
-        )
+    def subid_of(self, number: int) -> dict[str, Any] | None:
+        """The subID of a subscription of ours; None of one that is anchored."""
+        mine = self._mine.get(number)
+        return None if mine is None else mine.placement.subid(number, len(mine.dimensions))
 
     def withdraw(self, subscriptions: Iterable[Subscription], now: float) -> None:
         """They are no more."""
         ended: list[Item] = []
         for subscription in subscriptions:
             mine = self._mine.pop(subscription.identity, None)
-            self.counting.leave(subscription.identity)
             if mine is not None:
                 self.long_bytes -= mine.long_bytes
                 ended += [item._replace(version=item.version + 1, value=None) for item in mine.items]
                 self.usage.release(subscription.stream, mine.dimensions, mine.attributes)
-                if Safeguard.WITHDRAWN_AT_ONCE in self._cluster.safeguards:
-                    self._rest_no_more(
-                        self._me, self._life, subscription.identity
-                    )  # now, before the owners of its keys hear of it
+                mine.placement.leave(subscription.identity)
         if ended:
             self._cluster.kv.put(ended, now)
         self.usage.shrink(now)
@@ -270,69 +232,30 @@ class Registry:
         if remove is not None:
             remove(item, now)
 
-    def _add_subscription(self, item: Item, now: float) -> None:
-        _, home, life, number, _ = item.name
-        assert isinstance(home, int) and isinstance(life, int) and isinstance(number, int)
-        held = self._held.get((home, life, number))
-        if held is not None:
-            held.parts += 1
-            return
-        assert item.value is not None
-        stream_name, pattern_text, exact, condition_text, dimension_wire = item.value
-        dimension = parse_dimension(dimension_wire)
-        ours = home == self._me
-        mine = self._mine.get(number) if ours and life == self._life else None
-        if ours and mine is None:
-            return  # of a former life, or withdrawn meanwhile
-        if mine is not None and mine.meaning is not None:
-            pattern, condition = mine.meaning
-        else:
-            pattern = parse_pattern(pattern_text, exact=exact)
-            condition = parse_condition(condition_text) if condition_text else None
-        stream = self._streams.find(stream_name)
-        if stream is None:
-            raise ValueError("this broker has as many streams as it can hold")
-        identity = number
-        if mine is None:
-            identity = self.next_identity()
-            session = self._home(home, life, now)
-            held_here = Subscription(identity, number, session, stream_name, pattern, condition_text)
-            self._subscribers.by_identity[identity] = session.subscriptions[number] = held_here
-        stream.index.add(identity, pattern, condition)
-        self.dimension_of[identity] = dimension
-        self._held[home, life, number] = _Held(identity, 1, dimension, stream_name)
-        stream.subscriptions_changed()
-
-    def _remove_subscription(self, item: Item, now: float) -> None:
-        _, home, life, number, _ = item.name
-        assert isinstance(home, int) and isinstance(life, int) and isinstance(number, int)
-        held = self._held.get((home, life, number))
-        if held is None:
-            return
-        held.parts -= 1
-        if not held.parts:
-            self._rest_no_more(home, life, number)
-
-    def _rest_no_more(self, home: int, life: int, number: int) -> None:
-        held = self._held.pop((home, life, number), None)
-        if held is None:
-            return
-        del self.dimension_of[held.identity]
-        stream = self._streams.by_name[held.stream]
-        stream.index.remove(held.identity)
-        if home != self._me:
-            subscription = self._subscribers.by_identity.pop(held.identity)
-            subscription.session.subscriptions.pop(number, None)
-        stream.subscriptions_changed()
-
-    def _add_counted(self, item: Item, now: float) -> None:
-        self.counting.add(item)
+    def _add_resting(self, placement: Placement, item: Item, now: float) -> None:
+        placement.add(item)
         self._home_seen(item, now)
 
+    def _remove_resting(self, placement: Placement, item: Item, now: float) -> None:
+        placement.remove(item)
+
+    def resting(self, stream: str) -> int:
+        """How many subscriptions of a stream rest here."""
+        return sum(one.resting(stream) for one in self._placements.values())
+
+    def confirmed(self, batch: Batch, runs: Runs) -> Runs:
+        """Of what other brokers found for our clients, what they want. Raises ProtocolViolation when read."""
+        for one in self._placements.values():
+            runs = one.confirmed(batch, runs)
+        return runs
+
     def session_of(self, home: int, life: int, now: float) -> ClientSession | None:
-        """The session of the home of counted subscriptions; None when that life of it is over."""
+        """The session of a home; None when that life of it is over."""
         info = self._cluster.peers.by_identifier.get(home)
-        return None if info is not None and info.life > life else self._home(home, life, now)
+        if info is not None and info.life > life:
+            return None
+        self._home_at_work(home, life, now)
+        return self._cluster.peers.session_of(home, life)
 
     def _add_use(self, item: Item, now: float) -> None:
         home, life = self._home_seen(item, now)
@@ -350,10 +273,6 @@ class Registry:
         if (home, life) not in self._homes:
             self._homes[home, life] = now
             self._set_timer()
-
-    def _home(self, home: int, life: int, now: float) -> ClientSession:
-        self._home_at_work(home, life, now)
-        return self._cluster.peers.session_of(home, life)
 
     # --- time ----------------------------------------------------------------------------------------------------
 
@@ -429,16 +348,21 @@ class Registry:
             self._refresh_at = now + self._refresh_seconds
 
     def validate(self) -> None:
-        """Asserts that each subscription that rests here is in its index, in its dimension, and has a session."""
-        assert {held.identity for held in self._held.values()} == self.dimension_of.keys()
-        indexed = sum(len(stream.index) for stream in self._streams.by_name.values())
-        assert indexed == len(self.dimension_of)
+        """Asserts that what rests here, what is in use and what our clients asked for is sound."""
+        for one in self._placements.values():
+            one.validate()
         self.usage.validate()
-        self.counting.lists.validate()
         assert self.counting.checks.keys() <= self._mine.keys()
         assert self.long_bytes == sum(mine.long_bytes for mine in self._mine.values())
-        for identity in self.dimension_of:
-            assert identity in self._subscribers.by_identity
+
+
+def items_of(
+    name: tuple[str | int, ...], edition: int, pieces: Iterable[tuple[Segment, list[Any]]]
+) -> tuple[Item, ...]:
+    """What a subscription is put away as: an item for each piece, at its keys."""
+    return tuple(
+        Item((*name, part), segment.low, segment.high, edition, value) for part, (segment, value) in enumerate(pieces)
+    )
 
 
 def _long(condition: str) -> int:

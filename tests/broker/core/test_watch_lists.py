@@ -34,7 +34,7 @@ def test_a_list_of_ten_thousand_is_one_item_at_owner_and_siblings() -> None:
     assert delivered(cluster, publisher, subscriber, x=f"{10_000:012}") == []
     for node in cluster.nodes:
         stream = node.streams.by_name.get("quotes")
-        for identity in node.registry.dimension_of if stream is not None else ():
+        for identity in node.registry.anchored.dimension_of if stream is not None else ():
             assert stream is not None and "x is one of 10000 -> match" in stream.index.explain(identity)[0]
         node.registry.validate()
 
@@ -51,7 +51,7 @@ def test_the_longest_condition_is_taken_and_fits_every_frame() -> None:
     cluster.until(lambda: bool(client.of(Suback)), 1.0)
     cluster.run(REFRESH_SECONDS + 5.0)
     assert not client.of(Error)
-    assert all(len(node.registry.dimension_of) == 1 for node in cluster.nodes)
+    assert all(len(node.registry.anchored.dimension_of) == 1 for node in cluster.nodes)
 
 
 def test_what_a_broker_has_for_long_lists_is_bounded_and_given_back() -> None:

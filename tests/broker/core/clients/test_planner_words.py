@@ -9,7 +9,8 @@ import pytest
 from headgate.broker.core.clients.explain import explain_resting
 from headgate.broker.core.keyspace import equality_key
 from headgate.broker.core.placement import Counted, plan
-from headgate.broker.core.placement.counting_plan import plan_counting
+from headgate.broker.core.placement.counting_plan import plan_counted, plan_counting
+from headgate.broker.core.placement.placement import Wish
 from headgate.matching import parse_condition, parse_pattern
 
 SCHEMA = {"attributes": {"price": {"type": "float", "min": 0, "max": 20, "precision": 0.01}}}
@@ -111,6 +112,6 @@ def test_the_sentence_of_a_counted_one(condition: str, lists: str) -> None:
 
 
 def test_why_it_is_anchored_where_others_are_counted() -> None:
-    anchor = plan(parse_pattern("quotes"), None, None)
-    because = explain_resting(anchor, lambda key: "b", "it has no condition")["because"]
+    resting = plan_counted(Wish(parse_pattern("quotes"), None, None, [], False))
+    because = explain_resting(resting, lambda key: "b")["because"]
     assert because.endswith("; the placement of quotes is counting, which it cannot be: it has no condition")

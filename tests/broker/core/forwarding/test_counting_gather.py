@@ -150,7 +150,7 @@ def test_after_unsuback_nothing_comes_although_lists_still_say_so() -> None:
     cluster.release()
     cluster.run(1.0)
     assert all(not len(node.registry.counting.lists) for node in cluster.nodes)
-    assert all(node.registry.usage.counting == {} for node in cluster.nodes)
+    assert all(node.registry.usage.beside_index == {} for node in cluster.nodes)
 
 
 def test_batches_go_out_in_the_order_in_which_they_were_accepted() -> None:
@@ -240,7 +240,7 @@ def test_pieces_of_an_answer_that_broke_off_are_not_counted_with_those_of_the_ne
     publisher.publish(quote_batch(bodies=["a"], symbol=["OTE"], venue=["y"]))
     question = parse_ask(list(next(what for _, to, what in controls(cluster, ASK, before) if to == owner).body))
     me = cluster.node(origin)
-    half = [me.cluster.me, me.registry.identity, 2, me.config.incarnation]
+    half = [me.cluster.me, max(me.registry._mine), 2, me.config.incarnation]
     wire = [question.number, [[half[0], half[3]]]]
     piece = [SYMBOL.wire(), key("symbol", "OTE")]
     for place, last in ((0, False), (0, False), (1, False), (7, True)):

@@ -223,7 +223,9 @@ def test_matches_of_many_topics_are_of_one_stream() -> None:
 def test_a_number_that_is_another_brokers_subscription_here_is_not_ours_to_deliver() -> None:
     stage = Stage()
     node = stage.cluster.node(stage.owner)
-    (held,) = [one for one in node.registry.dimension_of if node.subscribers.by_identity[one].stream == "quotes"]
+    (held,) = [
+        one for one in node.registry.anchored.dimension_of if node.subscribers.by_identity[one].stream == "quotes"
+    ]
     said = stage.cluster.tell(stage.source, stage.owner, deliver(held, "a"))
     stage.cluster.run(0.1)
     assert not any(isinstance(message, Deliver) for message in said) and stage.bodies == []

@@ -18,7 +18,9 @@ from headgate.broker.core.keyspace import (
     topic_dimension,
 )
 from headgate.broker.core.placement import Anchor, Counted
-from headgate.broker.core.placement.counting_plan import plan_counting, plan_resting
+from headgate.broker.core.placement.counting_plan import plan_counted, plan_counting
+from headgate.broker.core.placement.placement import Wish
+from headgate.broker.core.placement.planner import plan_anchored
 from headgate.matching import Value, evaluate, parse_condition, parse_pattern
 
 SCHEMA: dict[str, Any] = {
@@ -119,12 +121,12 @@ def test_values_that_are_equal_are_on_one_list() -> None:
 
 def test_where_a_subscription_rests() -> None:
     condition = parse_condition("symbol = 'OTE' AND price < 1")
-    resting, uncounted = plan_resting(QUOTES, condition, SCHEMA, [], True, True)
-    assert isinstance(resting, Counted) and resting.dimensions == (SYMBOL, PRICES) and not uncounted
-    resting, uncounted = plan_resting(QUOTES, condition, SCHEMA, [], False, False)
-    assert isinstance(resting, Anchor) and resting.dimensions == (equal_dimension("symbol"),) and not uncounted
-    resting, uncounted = plan_resting(QUOTES, parse_condition("price > 1"), SCHEMA, [], True, False)
-    assert isinstance(resting, Anchor) and "too much" in uncounted
+    resting = plan_counted(Wish(QUOTES, condition, SCHEMA, [], True))
+    assert isinstance(resting, Counted) and resting.dimensions == (SYMBOL, PRICES)
+    anchor = plan_anchored(Wish(QUOTES, condition, SCHEMA, [], False))
+    assert anchor.dimensions == (equal_dimension("symbol"),) and not anchor.uncounted
+    resting = plan_counted(Wish(QUOTES, parse_condition("price > 1"), SCHEMA, [], False))
+    assert isinstance(resting, Anchor) and "too much" in resting.uncounted
 
 
 def test_the_bound_of_dimensions_holds_for_lists_too() -> None:
@@ -134,10 +136,11 @@ def test_the_bound_of_dimensions_holds_for_lists_too() -> None:
         ([PRICES, SYMBOL, VOLUMES], True),
         ([VOLUMES, topic_dimension(1)], False),
     ):
-        resting, uncounted = plan_resting(QUOTES, condition, SCHEMA, used, True, False, 3)
-        assert isinstance(resting, Counted) is counted and bool(uncounted) is not counted
+        resting = plan_counted(Wish(QUOTES, condition, SCHEMA, used, False, 3))
+        assert isinstance(resting, Counted) if counted else isinstance(resting, Anchor) and resting.uncounted
     full = [VOLUMES, topic_dimension(1), topic_dimension(2)]
-    assert plan_resting(QUOTES, condition, SCHEMA, full, True, False, 3)[0].dimensions == (topic_dimension(1),)
+    assert plan_counted(Wish(QUOTES, condition, SCHEMA, full, False, 3)).dimensions == (topic_dimension(1),)
+    assert plan_anchored(Wish(QUOTES, condition, SCHEMA, full, False, 3)).dimensions == (topic_dimension(1),)
 
 
 CONDITIONS = [

@@ -69,7 +69,7 @@ def test_without_a_condition_the_longest_literal_prefix_is_the_anchor(pattern: s
         found = plan(parse_pattern(pattern, exact), None, SCHEMA)
         key = prefix_key(prefix)
         assert found == Anchor(
-            topic_dimension(depth), (Segment(key, key),), pattern.split("/")[0], (prefix,), found.because
+            topic_dimension(depth), (Segment(key, key),), pattern.split("/")[0], (prefix,), found.why_topic
         )
 
 
@@ -99,7 +99,7 @@ def test_without_a_condition_the_longest_literal_prefix_is_the_anchor(pattern: s
 def test_what_gives_no_key_rests_at_the_topic(condition: str, why: str) -> None:
     found = anchor(condition)
     assert found.dimension == topic_dimension(1)
-    assert why in found.because
+    assert why in found.why_topic
 
 
 # --- Values -----------------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_values_that_must_be_are_keys(condition: str, attribute: str, values: tu
     found = anchor(condition)
     assert (found.dimension, found.segments) == (equal_dimension(attribute), points(attribute, *values))
     assert points(attribute, *found.about) == found.segments
-    assert found.because == ""
+    assert found.why_topic == ""
 
 
 def test_a_list_of_as_many_values_as_there_may_be_keys() -> None:

@@ -30,7 +30,7 @@ def places(cluster: NodeCluster, key: int = KEY) -> list[str]:
 
 def resting(cluster: NodeCluster) -> set[str]:
     """Where any subscription rests."""
-    return {name for name in cluster.hosts if cluster.node(name).registry.dimension_of}
+    return {name for name in cluster.hosts if cluster.node(name).registry.anchored.dimension_of}
 
 
 def acknowledged(client: Client) -> list[int]:
@@ -57,7 +57,7 @@ def test_a_subscription_rests_at_the_owner_of_its_key_and_his_siblings_and_nowhe
     cluster.until(lambda: acknowledged(client) == [1], 0.1)
     assert resting(cluster) == {owner, second, third}
     node = cluster.node(owner)
-    (identity,) = node.registry.dimension_of
+    (identity,) = node.registry.anchored.dimension_of
     held = node.subscribers.by_identity[identity]
     assert (str(held.pattern), held.pattern.exact, held.session.name) == ("quotes/a/*", True, home)
     assert list(node.streams.by_name["quotes"].index.match(["quotes/a/b"], 1, {"x": [1]})) == [((identity,), [0])]
@@ -158,7 +158,7 @@ def test_beyond_so_many_dimensions_a_subscription_rests_at_its_topic() -> None:
     client = cluster.connect("b0")
     for number, condition in enumerate(["a = 1", "b = 1", "c = 1", "a = 2"], 1):
         client.subscribe(number, "quotes", condition)
-    dimensions = list(cluster.node("b0").registry.dimension_of.values())
+    dimensions = list(cluster.node("b0").registry.anchored.dimension_of.values())
     assert dimensions == [equal_dimension("a"), equal_dimension("b"), topic_dimension(1), equal_dimension("a")]
     assert delivered(cluster, client, client, c=1) == [(3, "event")]
 
@@ -348,11 +348,11 @@ def test_a_subscription_at_several_keys_is_held_once_until_the_last_is_gone() ->
     registry, index = cluster.node("b0").registry, cluster.node("b0").streams
     for part in range(3):
         registry.added(item(part=part), cluster.now)
-    assert len(registry.dimension_of) == len(index.by_name["quotes"].index) == 1
+    assert len(registry.anchored.dimension_of) == len(index.by_name["quotes"].index) == 1
     for part in range(3):
-        assert len(registry.dimension_of) == 1
+        assert len(registry.anchored.dimension_of) == 1
         registry.removed(item(part=part), cluster.now)
-    assert len(registry.dimension_of) == len(index.by_name["quotes"].index) == 0
+    assert len(registry.anchored.dimension_of) == len(index.by_name["quotes"].index) == 0
     registry.removed(item(), cluster.now)
     registry.validate()
 
@@ -361,7 +361,7 @@ def test_of_our_own_only_what_this_life_still_has_is_held() -> None:
     cluster = NodeCluster(1)
     node = cluster.node("b0")
     node.registry.added(item(home=node.cluster.me), cluster.now)
-    assert node.registry.dimension_of == {}
+    assert node.registry.anchored.dimension_of == {}
     node.registry.removed(item(home=node.cluster.me), cluster.now)
     node.validate()
 
@@ -383,7 +383,7 @@ def test_what_is_not_understood_is_noted_and_left_alone(wrong: Item) -> None:
     node.cluster.kv.put([wrong], cluster.now)
     node.carry_on(cluster.now)
     assert [effect.event for effect in node.effects if hasattr(effect, "event")][-1] == "item not understood"
-    assert node.registry.dimension_of == {}
+    assert node.registry.anchored.dimension_of == {}
     node.effects.clear()
     node.validate()
 

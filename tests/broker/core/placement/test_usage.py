@@ -298,7 +298,7 @@ def test_lists_are_kept_apart_from_dimensions_where_events_are_matched() -> None
     desk.settle()
     summary = desk.usage.summaries["quotes"]
     assert list(summary.dimensions) == [SYMBOL] and list(summary.counted) == list(LISTS)
-    assert desk.usage.counting == {"quotes": None}
+    assert desk.usage.beside_index == {"quotes": None}
     keys = summary.counted[LISTS[0]]
     assert keys.of(["quotes"], 1, {"symbol": ["OTE"]}) and desk.usage._memory.spent
     desk.usage.add(word(1, [SYMBOL, LISTS[0]], ["symbol"]), 0.0)
@@ -306,12 +306,12 @@ def test_lists_are_kept_apart_from_dimensions_where_events_are_matched() -> None
     assert summary.counted == {LISTS[0]: keys}
     desk.usage.add(word(1, [SYMBOL], ["symbol"]), 0.0)
     desk.settle()
-    assert summary.counted == {} == desk.usage.counting and not desk.usage._memory.spent
+    assert summary.counted == {} == desk.usage.beside_index and not desk.usage._memory.spent
     desk.usage.add(word(1, list(LISTS), ["symbol"]), 0.0)
     desk.settle()
     desk.usage.remove(word(1, list(LISTS), ["symbol"]), 0.0)
     desk.settle()
-    assert desk.usage.counting == {}
+    assert desk.usage.beside_index == {}
     desk.usage.validate()
 
 
