@@ -232,7 +232,7 @@ def run(arguments: argparse.Namespace) -> int:
     _print(stored, mqtt)
     if absent:
         print(f"not measured: the MQTT loop, which needs {absent}")
-    kept, text = verdict(stored, mqtt)
+    kept, text = verdict(stored, mqtt, arguments.rows_per_second_min, arguments.mqtt_ratio_min)
     print(text)
     return 0 if kept else 1
 

@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
         session.stop()
         shutil.rmtree(folder)
     _print(measured)
-    kept, text = verdict(measured)
+    kept, text = verdict(measured, arguments.ratio_max)
     print(text)
     return 0 if kept else 1
 
