@@ -47,6 +47,7 @@ __all__ = [
     "Subscribe",
     "Unsuback",
     "Unsubscribe",
+    "PEER_VERSION",
     "VERSION",
     "Welcome",
     "wire_name",
@@ -192,6 +193,10 @@ class Copy:
 
 
 VERSION = 1
+"""Of what clients and brokers say to each other."""
+
+PEER_VERSION = 2
+"""Of what brokers say to each other: PEER and all that follows it, the messages inside CONTROL too."""
 
 
 class Scope(IntEnum):

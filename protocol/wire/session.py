@@ -39,6 +39,7 @@ from ..limits import (
     PEER_HEARTBEAT_SECONDS,
 )
 from ..messages import (
+    PEER_VERSION,
     VERSION,
     Answer,
     Ask,
@@ -315,8 +316,11 @@ class Session:
         if self._was_greeted:
             raise ProtocolViolation("PEER is said once")
         self._was_greeted = True
-        if peer.version != VERSION:
-            text = f"this broker speaks version {VERSION}, the other one {peer.version}: upgrade the older one"
+        if peer.version != PEER_VERSION:
+            text = (
+                f"to other brokers this one speaks version {PEER_VERSION}, and {peer.name} at {peer.address} speaks "
+                f"version {peer.version}: brokers of a cluster are of one version, upgrade the older one"
+            )
             raise ProtocolViolation(text, ErrorCode.VERSION)
         if self._greeted:
             self._open(self.heartbeat_seconds)

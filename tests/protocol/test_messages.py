@@ -7,7 +7,7 @@ import typing
 
 import pytest
 
-from headgate.protocol.messages import MESSAGE_TYPES, VERSION, Hello, Message, Mode, Scope, Subscribe
+from headgate.protocol.messages import MESSAGE_TYPES, PEER_VERSION, VERSION, Hello, Message, Mode, Scope, Subscribe
 from headgate.protocol.wire import decode, encode
 from tests.support.samples import MESSAGES
 
@@ -17,7 +17,7 @@ def test_type_numbers_never_change() -> None:
     names += " Gap Interest Ask Answer Publish ReadLog LogChunk Hold Peer Letter Control Forward Copy"
     assert [kind.__name__ for kind in MESSAGE_TYPES.values()] == names.split()
     assert list(MESSAGE_TYPES) == [*range(1, 23), *range(32, 37)]
-    assert VERSION == 1
+    assert (VERSION, PEER_VERSION) == (1, 2)
 
 
 def test_the_union_names_every_type() -> None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
-from headgate.protocol.messages import VERSION, Hello, Message, Peer, Welcome
+from headgate.protocol.messages import PEER_VERSION, VERSION, Hello, Message, Peer, Welcome
 from headgate.protocol.wire import Role, Session, State
 
 __all__ = ["OTHER", "PEER", "Pair", "PeerPair", "Split", "byte_by_byte", "opened", "pair_of", "random_chunks", "whole"]
 
 Split = Callable[[bytes], Iterator[bytes]]
 OTHER = {Role.CLIENT: Role.BROKER, Role.BROKER: Role.CLIENT, Role.PEER: Role.PEER}
-PEER = Peer(VERSION, "bob", 2, "bob:7401", "bob:7400", "headgate", False, {"replicas": 2})
+PEER = Peer(PEER_VERSION, "bob", 2, "bob:7401", "bob:7400", "headgate", False, {"replicas": 2})
 _BOTH = (Role.CLIENT, Role.BROKER)
 
 

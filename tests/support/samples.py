@@ -110,7 +110,7 @@ MESSAGES: list[Message] = [
     ReadLog(10, "ann", 1_763_492_000, 0, "quotes", 120, 500, "quotes/*/OTE", "price > 8.3"),
     LogChunk(10, 7, 122, 200, {"ann": 42}, [encode_row(row())]),
     Hold(1, True),
-    Peer(1, "ann", 3, "ann:7401", "ann:7400", "headgate", False, {"replicas": 2}),
+    Peer(2, "ann", 3, "ann:7401", "ann:7400", "headgate", False, {"replicas": 2}),
     Letter([2**64 - 1, 196_608, 0, "ann:7401"], [5, 65_536, 0, "bob:7401"], 1, [7, None, [[5, 65_536, 1, ""]]]),
     Control(1, [3, "quotes", {"low": 0}]),
     forward(),

@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.protocol.errors import ErrorCode, ProtocolViolation
-from headgate.protocol.messages import VERSION, Credit, Error, Gap, Goodbye, Message, Peer, Scope
+from headgate.protocol.messages import PEER_VERSION, Credit, Error, Gap, Goodbye, Message, Peer, Scope
 
 from ..config import NodeConfig
 from ..delivery import ClientSession, Subscribers
@@ -77,7 +77,7 @@ class PeerLinks:
     ) -> None:
         self._timers = timers
         fingerprint = dict(config.fingerprint)
-        self.mine = Peer(VERSION, config.name, config.incarnation, "", "", config.cluster, False, fingerprint)
+        self.mine = Peer(PEER_VERSION, config.name, config.incarnation, "", "", config.cluster, False, fingerprint)
         self.refusals: dict[str, Refusal] = {}  # by address
         self._seeds = config.seeds
         self._idle_seconds = config.limits.idle_link_seconds

@@ -33,7 +33,7 @@ from headgate.broker.daemon.peers import PeerServer
 from headgate.broker.daemon.records import Records
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import PAGE_LENGTH_MAX
-from headgate.protocol.messages import VERSION, Control, Error, Hello, Peer
+from headgate.protocol.messages import PEER_VERSION, Control, Error, Hello, Peer
 from tests.support.live_broker import live_broker
 from tests.support.peer_events import forward
 from tests.support.raw_client import RawClient
@@ -270,7 +270,7 @@ async def test_a_client_at_the_brokers_port_and_a_broker_at_the_clients_port_are
         await client.say(Hello())
         assert "clients connect to --listen" in (await client.refusal()).text
         peer = await RawClient.connect(broker.address)
-        await peer.say(Peer(VERSION, "eve", 1, "eve:1", "", "headgate", False, {}))
+        await peer.say(Peer(PEER_VERSION, "eve", 1, "eve:1", "", "headgate", False, {}))
         assert "brokers connect to --peer-listen" in (await peer.refusal()).text
         for one in (client, peer):
             await one.close()

@@ -167,7 +167,7 @@ def test_a_fingerprint_is_a_small_map_of_scalars(settings: Any) -> None:
 
 def test_a_greeting_fits_the_frame_of_a_handshake() -> None:
     settings = {str(number): "x" * 200 for number in range(SETTINGS_MAX)}
-    greeting = encode(Peer(1, "ann", 1, "a:1", "a:2", "c", False, settings))
+    greeting = encode(Peer(2, "ann", 1, "a:1", "a:2", "c", False, settings))
     assert len(greeting) > HANDSHAKE_FRAME_LENGTH_MAX
     assert refused(greeting).code is ErrorCode.TOO_LARGE
 

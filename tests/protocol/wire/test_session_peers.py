@@ -46,8 +46,10 @@ def test_peer_is_said_once_by_each_side() -> None:
 
 def test_brokers_that_speak_different_versions_part() -> None:
     for session in (Session(Role.PEER, 0.0), greeting(Role.PEER)):
-        assert session.receive(framed(dataclasses.replace(PEER, version=2)), 0.0) == []
-        assert last_error(session).code == ErrorCode.VERSION
+        assert session.receive(framed(dataclasses.replace(PEER, version=1)), 0.0) == []
+        error = last_error(session)
+        assert error.code == ErrorCode.VERSION
+        assert "this one speaks version 2, and bob at bob:7401 speaks version 1: " in error.text
 
 
 def test_who_comes_to_the_wrong_port_is_told_the_other_one() -> None:

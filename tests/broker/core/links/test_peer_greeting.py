@@ -13,9 +13,9 @@ from headgate.broker.core.links import PeerInfo
 from headgate.broker.core.links import greeting as module
 from headgate.broker.core.links.greeting import is_same_broker, objection, objection_to_founder
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import VERSION, Peer, Scope
+from headgate.protocol.messages import PEER_VERSION, Peer, Scope
 
-MINE = Peer(VERSION, "ann", 3, "ann:1", "ann:2", "headgate", False, {"replicas": 2, "list_length": 4})
+MINE = Peer(PEER_VERSION, "ann", 3, "ann:1", "ann:2", "headgate", False, {"replicas": 2, "list_length": 4})
 THEIRS = replace(MINE, name="bob", life=7, address="bob:1", client_address="bob:2")
 
 

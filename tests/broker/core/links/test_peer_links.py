@@ -9,7 +9,7 @@ import pytest
 from headgate.broker.core.links.limits import FORGET_SECONDS, HALF_OPEN_SECONDS_MAX
 from headgate.broker.core.membership import ChordConfig
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import VERSION, Control, Credit, Message, Peer
+from headgate.protocol.messages import PEER_VERSION, Control, Credit, Message, Peer
 from headgate.protocol.wire import encode_chunks, frame
 from tests.support.peer_events import forward
 from tests.support.peer_net import PeerNet, Station, Wire
@@ -237,7 +237,7 @@ def accepted(net: PeerNet, ann: Station, name: str = "eve") -> Wire:
 
 def peer(name: str = "eve", life: int = 1, **fingerprint: int) -> Peer:
     shared = {"replicas": 2, "list_length": 4, "attempts": 3, "log_copies": 2} | fingerprint
-    return Peer(VERSION, name, life, f"{name}:1", "", "headgate", False, dict(shared))
+    return Peer(PEER_VERSION, name, life, f"{name}:1", "", "headgate", False, dict(shared))
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_nobody_without_a_name_of_its_own_is_let_in(name: str) -> None:
     net = PeerNet()
     ann = net.add("ann")
     wire = accepted(net, ann)
-    say(wire, 0, Peer(VERSION, name, 1, "eve:1", "", "headgate", False, {}))
+    say(wire, 0, Peer(PEER_VERSION, name, 1, "eve:1", "", "headgate", False, {}))
     assert wire.sessions[1].closed and ann.peers.by_identifier == {}
 
 
