@@ -232,7 +232,7 @@ def _start(text: str | None) -> str | int | None:
     try:
         parse_start(text)
     except LocalError as error:
-        raise UsageError(f"--from {text}: {error}") from error
+        raise UsageError(f"--from {text}: {error}; or a time, as in -10m or 2026-11-19T06:00") from error
     return text
 
 

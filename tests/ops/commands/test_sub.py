@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -156,6 +157,12 @@ def test_usage(monkeypatch: Patch, words: list[str], capfd: Capture) -> None:
     assert main(["sub", "a", *words]) == 2
     assert words[0] in capfd.readouterr().err
     assert client.subscribed == []
+
+
+def test_no_place_to_begin_says_how_to_write_one_and_a_time(monkeypatch: Patch, capfd: Capture) -> None:
+    use_client(monkeypatch, FakeClient())
+    assert main(["sub", "a", "--from", "yesterday"]) == 2
+    assert re.search("start, now, .*ann@1763492000:120 .*or a time, as in -10m or 2026", capfd.readouterr().err)
 
 
 def test_a_refusal_is_not_subscribed(monkeypatch: Patch, capfd: Capture) -> None:
