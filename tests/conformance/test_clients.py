@@ -250,6 +250,8 @@ def test_a_subscription_that_is_not_taken_from_holds_up_no_other(
         assert [event.attributes["number"] for event in taken(read, 1)] == [number]
     assert unread.full and unread.stalls == 1 and not read.full
     assert "subscription 1 to hold/unread is full: " in caplog.text
+    rows = client.ask("subs", stream="hold")
+    assert [row["pace"] for row in rows] == ["full", "ok"]
     assert [event.attributes["number"] for event in taken(unread, 3000)] == list(range(3000))
     assert not unread.full and unread.lost == read.lost == 0
     client.close()
