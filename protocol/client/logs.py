@@ -325,6 +325,11 @@ class Logs:
                 raise CannotConnect(broker, "no broker of that name is known")
             self._client.check_usable()  # nobody would close a connection that is made after this client was closed
             client = yield Dial(self._client, self._others, broker, self._addresses[broker])
+            try:
+                self._client.check_usable()
+            except HeadgateError:
+                yield from self._forget(broker)  # the client was closed meanwhile, and has left all others already
+                raise
         return client
 
     def _forget(self, broker: str) -> Work[None]:
