@@ -354,8 +354,8 @@ class Chord:
 
     def _enter(self, predecessor: Member, successors: SuccessorList, now: float) -> None:
         self.mesh = self.joining = None
-        self.ring = ring = Ring(self.identity, predecessor, successors, now)
-        self.healing = Healing(self.identity, lambda: ring.successors, now)
+        self.ring = Ring(self.identity, predecessor, successors, now)
+        self.healing = Healing(self.identity, self.ring, now)
         self.identity.effects.append(Note("joined a ring", {"broker": self.me.address, "after": predecessor.address}))
 
     def _start_over(self, ring: Ring, reason: str, contact: str | None, now: float) -> None:

@@ -20,8 +20,9 @@ from collections.abc import Callable
 
 from .identity import Identity
 from .lookup import Lookup
-from .members import RING_TOP, Member, SuccessorList
+from .members import RING_TOP, Member
 from .messages import Letter, Meet, Seen
+from .ring import Ring
 
 __all__ = ["Healing"]
 
@@ -32,9 +33,9 @@ _FINDINGS_TO_MOVE = 2
 class Healing:
     """Probes, one at a time. `move_to` is the address to join through, once moving is decided."""
 
-    def __init__(self, identity: Identity, own_list: Callable[[], SuccessorList], now: float) -> None:
+    def __init__(self, identity: Identity, ring: Ring, now: float) -> None:
         self._identity = identity
-        self._own_list = own_list
+        self._ring = ring
         self._lookup: Lookup | None = None
         self._after: Callable[[Lookup, float], None] = self._found_own_place
         self._contact = ""
@@ -86,7 +87,7 @@ class Healing:
     def _look(self, place: Member, start: Member | str, after: Callable[[Lookup, float], None], now: float) -> None:
         self._after = after
         around = after in (self._went_round_there, self._went_round_here)
-        self._lookup = Lookup(self._identity, place, start, self._own_list(), now, takes_hints=not around)
+        self._lookup = Lookup(self._identity, place, start, self._ring.successors, now, takes_hints=not around)
         self._advance(now)
 
     def _advance(self, now: float) -> None:
@@ -116,7 +117,7 @@ class Healing:
 
     def _went_round_there(self, walk: Lookup, now: float) -> None:
         self._shown = walk.shown()
-        self._look(self._identity.me, self._own_list()[0], self._went_round_here, now)
+        self._look(self._identity.me, self._ring.successors[0], self._went_round_here, now)
 
     def _went_round_here(self, walk: Lookup, now: float) -> None:
         assert self._neighbour is not None

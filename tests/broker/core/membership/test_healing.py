@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.broker.core.membership import Heard, Post
+from headgate.broker.core.membership import Heard, Post, Ring
 from headgate.broker.core.membership.merge import Healing
 from headgate.broker.core.membership.messages import Fenced, Look, Meet, Seen
 from headgate.broker.simulator.scenarios import RingOptions, play
@@ -11,7 +11,7 @@ from tests.support.chord_parts import at, letter, machine_at, new_identity, said
 
 def test_without_a_contact_nothing_is_asked() -> None:
     identity = new_identity(10)
-    healing = Healing(identity, lambda: (at(20), at(30)), 0.0)
+    healing = Healing(identity, Ring(identity, at(40), (at(20), at(30)), 0.0), 0.0)
     before = healing.next_deadline()
     healing.wake(before)
     assert said(identity) == [] and healing.next_deadline() > before
@@ -19,7 +19,7 @@ def test_without_a_contact_nothing_is_asked() -> None:
 
 def test_a_seed_that_has_us_in_its_ring_is_left_in_peace() -> None:
     identity = new_identity(10, "b40")
-    healing = Healing(identity, lambda: (at(20), at(30)), 0.0)
+    healing = Healing(identity, Ring(identity, at(40), (at(20), at(30)), 0.0), 0.0)
     healing.wake(healing.next_deadline())
     ((address, look),) = said(identity)
     assert address == "b40" and isinstance(look, Look)
