@@ -18,7 +18,7 @@ from headgate.broker.core.effects import Close, Dial, Effect, Note, Send, Store
 from headgate.broker.core.inputs import DialFailed, Drain, Input, LinkDown, Loaded, PeerUp, Reachable, Received, Wake
 from headgate.broker.simulator.engine import World
 from headgate.protocol.data import Batch
-from headgate.protocol.messages import Deliver, Hello, Message
+from headgate.protocol.messages import Deliver, Error, Hello, Message, Peer
 from headgate.protocol.wire import decode, encode
 from tests.support.builders import deliveries_of, make_publish, make_subscribe
 
@@ -117,6 +117,8 @@ class NodeCluster(World):
         self._ends: dict[int, _End] = {}
         self._clients: dict[int, Client] = {}
         self._held: dict[frozenset[str], list[tuple[_End, Message]]] = {}
+        self.turned_away: dict[str, Error] = {}
+        """Place -> how the host there, and not its Node, answers who greets it: the wire itself refuses some."""
         for number in range(brokers):
             self.start(f"b{number}", ["b0"] if number else [])
         if brokers:
@@ -285,7 +287,11 @@ class NodeCluster(World):
             return
 
         def arrive() -> None:
-            if end.other.open:
+            place = end.other.host.name
+            if isinstance(message, Peer) and place in self.turned_away:
+                self.feed(end.host, Received(end.link, [self.turned_away[place]]))
+                self._closed(end.other.host, end.other.link)
+            elif end.other.open:
                 self.feed(end.other.host, Received(end.other.link, [message]))
 
         self.after(LATENCY_SECONDS, arrive)

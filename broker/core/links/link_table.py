@@ -43,7 +43,7 @@ from .limits import COMPLAINTS_MAX, FORGET_SECONDS, HALF_OPEN_SECONDS_MAX, PAUSE
 
 __all__ = ["Opening", "PeerLinks"]
 
-_REFUSALS = (ErrorCode.DUPLICATE, ErrorCode.MISMATCH, ErrorCode.OTHER_CLUSTER)
+_REFUSALS = (ErrorCode.DUPLICATE, ErrorCode.MISMATCH, ErrorCode.OTHER_CLUSTER, ErrorCode.VERSION)
 """What is said to a broker that may not be linked, and will not be until its settings change."""
 
 

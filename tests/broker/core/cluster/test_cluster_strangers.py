@@ -13,6 +13,8 @@ import pytest
 from headgate.broker.core.effects import Note
 from headgate.broker.core.limits import ALONE_SECONDS
 from headgate.broker.core.links.limits import REFUSAL_SECONDS
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Error, Scope
 from tests.support.node_cluster import Host, NodeCluster
 
 pytestmark = pytest.mark.slow
@@ -89,6 +91,17 @@ def test_who_is_set_up_in_another_way_is_not_let_in_and_both_say_in_what(setting
     for text in (refusal(cluster, "b9"), *reasons(host), *reasons(cluster.hosts["b0"])):
         assert f"the same {setting}" in text and "b0 has 2" in text and "b9 has 3" in text
     assert len(reasons(cluster.hosts["b0"])) == 1
+
+
+def test_who_speaks_another_version_is_never_ready_until_the_cluster_speaks_it_too() -> None:
+    cluster = NodeCluster(1)
+    text = "to other brokers this one speaks version 1, and b9 speaks version 2: upgrade the older one"
+    cluster.turned_away["b0"] = Error(ErrorCode.VERSION, Scope.CONNECTION, 0, text)
+    cluster.start("b9", ["b0"])
+    cluster.run(LONG)
+    assert not settled(cluster, "b9") and refusal(cluster, "b9") == text
+    cluster.turned_away.clear()
+    cluster.until(lambda: settled(cluster, "b9") and cluster.linked("b0", "b9"), REFUSAL_SECONDS + 5.0)
 
 
 def test_clusters_of_different_names_never_link_and_both_say_so() -> None:
