@@ -32,7 +32,7 @@ BUDGETS = {
     "SUBSCRIBE": Budget(40, 0),
     "SUBSCRIBE-again": Budget(35, 0),
     "SUBSCRIBE-cluster": Budget(40, 12, messages=6, links=4),  # those of matching's range blocks alone
-    "COPIED": Budget(8, 0),
+    "COPIED": Budget(19, 0),  # with the delivery of what is safe by it
     "CREDIT": Budget(4, 0),
     "stored-PUBLISH": Budget(25, 0, messages=2, links=3),
     "replay": Budget(7, 0, links=0.5),

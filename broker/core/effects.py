@@ -25,6 +25,7 @@ __all__ = [
     "FindTime",
     "Halt",
     "KeepProducer",
+    "KeepWatermarks",
     "LogEffect",
     "LogWrite",
     "Note",
@@ -155,6 +156,16 @@ class TrimLog:
 
 
 @dataclass(slots=True)
+class KeepWatermarks:
+    """Remember how far logs of our own are on enough disks: Opened tells it to the next life. Nothing answers.
+
+    It is never more than the disk has. When it is lost, the next life has to ask others.
+    """
+
+    logs: dict[LogName, int]
+
+
+@dataclass(slots=True)
 class FindTime:
     """The first position whose row is of this time (microseconds since 1970) or later: Found answers, with a number."""
 
@@ -194,7 +205,7 @@ class Halt:
 LogWrite = Append | KeepProducer | CutLog
 """What Stored and NotStored answer."""
 
-LogEffect = Append | KeepProducer | CutLog | WriteOn | ReadRows | TrimLog | FindTime | FindSize | FindIds
+LogEffect = LogWrite | WriteOn | ReadRows | TrimLog | KeepWatermarks | FindTime | FindSize | FindIds
 """What a host hands on to its store; those of one kind that change it are carried out in order."""
 
 Effect = Send | Close | Dial | Store | Note | Halt | LogEffect

@@ -20,6 +20,7 @@ __all__ = [
     "ASKS_PER_SESSION_MAX",
     "AUDIT_ACK_SECONDS",
     "AUDIT_SECONDS",
+    "CHECKPOINT_SECONDS",
     "CONTACTS_KEPT_MAX",
     "COPY_RETRY_SECONDS",
     "COPY_STUCK_SECONDS",
@@ -241,6 +242,10 @@ CLAIMS_KEPT_MAX = 2000
 CLOCKS_APART_SECONDS = 60.0
 """How far the clocks of brokers may be apart: a batch that was sent again is looked for from that long before it."""
 
+CHECKPOINT_SECONDS = 5.0
+"""High watermarks that have moved are written down so much later: one commit a while, and little that the next life has
+to ask others about."""
+
 VOUCH_SECONDS_MAX = 3.0
 """How long a broker that was started again asks its followers whether they know more of its log than it does, before it
 writes on; and how long, when brokers meet again, rows that no other disk has wait for those that cannot be reached yet.
@@ -292,7 +297,8 @@ class Limits:
     audit_rows_kept: int = 1_000
     """Rows of the audit that are kept while the disk takes none: up to four million deliveries, and some hundred MB."""
     log_pending_bytes: int = 64 * 1024 * 1024
-    """What waits for the disk: a second of a good one. More would only make clients wait longer for a refusal."""
+    """What waits for the disk: a second of a good one. More would only make clients wait longer for a refusal. What
+    waits for followers' disks to be delivered counts as well: when they stay away, mode accepted is refused too."""
     log_waiters: int = 100_000
     """Batches that wait for their acknowledgement: 20,000 a second for the longest that one may wait. Readers and
     questions that wait for the same have limits of their own, by session."""

@@ -13,7 +13,8 @@ __all__ = ["LogState", "ProducerState"]
 class LogState:
     """One log: it holds the events at `first` to `next - 1`, in so many bytes of rows.
 
-    Times are those of its oldest and newest row, in microseconds since 1970; 0 when it holds none.
+    Times are those of its oldest and newest row, in microseconds since 1970; 0 when it holds none. `safe` is the high
+    watermark that was written down last, 0 when none was.
     """
 
     name: LogName
@@ -22,6 +23,7 @@ class LogState:
     bytes: int
     first_time: int
     last_time: int
+    safe: int = 0
 
 
 @dataclass(slots=True)

@@ -63,6 +63,7 @@ from .inputs import (
 from .limits import STORE_SECONDS_MAX
 from .links import PeerHooks, PeerInfo, Peers
 from .log import (
+    CHECKPOINT,
     LISTINGS,
     OPENINGS,
     RECONCILE,
@@ -207,6 +208,7 @@ class Node:
             RECONCILE: self.reconciler.go_on,
             REPLICATION: self.leader.ask_again,
             RETENTION: self.retention.trim,
+            CHECKPOINT: self.log.checkpoint,
             AUDIT_LINES: self.audit.flush,
             AUDIT_ACKS: self.audit.ask_back,
             INQUIRIES: self.inquiries.give_up_late,
@@ -468,6 +470,8 @@ class Node:
         """What waited for the disk may have gone on."""
         if self.log.landed:
             self.leader.landed(self.log.take_landed(), now)
+        if self.log.committed:
+            self.publishers.deliver(self.log.take_committed(), now)
         if self.dissemination.gathered.count:
             self.dissemination.settle()
         self.publishers.settle()
@@ -489,6 +493,7 @@ class Node:
     def _leave(self, now: float) -> None:
         self._leaves = False
         self.timers.at(LEAVE, NEVER)
+        self.log.checkpoint(now)
         self.registry.leave(now)
         self.carry_on(now)
         self.cluster.leave(now)

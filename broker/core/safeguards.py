@@ -122,6 +122,8 @@ class Safeguard(StrEnum):
     """A batch is acknowledged before any disk has it."""
     COPIES_BEFORE_ACK = "copies-before-ack"
     """Our own disk is enough."""
+    DELIVER_AT_HIGH_WATERMARK = "deliver-at-high-watermark"
+    """Events are delivered when our own disk has them."""
     EPOCH_CHECK = "epoch-check"
     """A broker that comes back asks no other, and does not mind that a copy is longer than its log."""
     DEDUPE_STORED = "dedupe-stored"

@@ -1,10 +1,11 @@
-"""The store of a host, as the core thinks of it: six calls, of one caller at a time, and two ways to fail.
+"""The store of a host, as the core thinks of it: seven calls, of one caller at a time, and two ways to fail.
 
     open      what is there, damage found and put aside; before anything else
     append    all of these, in one transaction that is on the disk when this returns; or none of them, and it raises.
               One of them may end a log of our own: what was behind is put aside, and never thrown away
     read      rows of a log; one that cannot be read any more is told, not skipped in silence
     trim      let go of the oldest rows
+    mark      remember how far logs are on enough disks; the next `open` tells it
     find      a position by time or by size, a producer's rows that have ids
     close     in order, so that the next open has nothing to repair
 
@@ -13,7 +14,7 @@ A daemon has a file behind them and a thread of its own that calls them; the sim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from headgate.protocol.data import LogName
@@ -55,6 +56,9 @@ class LogStore(Protocol):
 
     def trim(self, log: LogName, below: int) -> LogState:
         """The log, without the rows that end at or before `below`. Raises StoreFull or StoreFailed."""
+
+    def mark(self, ends: Mapping[LogName, int]) -> None:
+        """Remember these high watermarks. Raises StoreFull or StoreFailed."""
 
     def find(self, question: FindTime | FindSize | FindIds) -> Any:
         """The value of the Found that answers."""

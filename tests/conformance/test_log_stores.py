@@ -1,4 +1,4 @@
-"""Both stores, the daemon's and the simulator's, mean the same by their six calls: what a list would."""
+"""Both stores, the daemon's and the simulator's, mean the same by their seven calls: what a list would."""
 
 from __future__ import annotations
 
@@ -169,6 +169,12 @@ class AgainstLists(RuleBasedStateMachine):
     @rule(log=which_log, below=positions)
     def trim(self, log: LogName, below: int) -> None:
         assert self.store.trim(log, below) == self.twin.trim(log, below)
+
+    @rule(marks=st.dictionaries(which_log, positions))
+    def mark(self, marks: dict[LogName, int]) -> None:
+        known = {log: end for log, end in marks.items() if log in self.twin.rows}
+        self.store.mark(known)
+        self.twin.safe |= known
 
     @rule(log=which_log, position=positions, size=st.integers(0, 100))
     def read(self, log: LogName, position: int, size: int) -> None:

@@ -19,6 +19,7 @@ from headgate.broker.core.effects import (
     FindSize,
     FindTime,
     KeepProducer,
+    KeepWatermarks,
     LogWrite,
     ReadRows,
     TrimLog,
@@ -31,7 +32,7 @@ __all__ = ["Disk"]
 
 EPOCH = 1_000
 
-_ASKED = (Append, KeepProducer, CutLog, ReadRows, TrimLog, FindTime, FindSize, FindIds)
+_ASKED = (Append, KeepProducer, CutLog, ReadRows, TrimLog, KeepWatermarks, FindTime, FindSize, FindIds)
 
 
 @dataclass
@@ -41,6 +42,7 @@ class _Rows:
     rows: list[Append] = field(default_factory=list)
     first: int = 0
     next: int = 0
+    safe: int = 0
 
 
 class Disk:
@@ -82,6 +84,9 @@ class Disk:
                 if said and isinstance(said[-1], Stored):
                     said.pop()
                 said.append(Stored(effect.ticket))
+            elif isinstance(effect, KeepWatermarks):
+                for name, end in effect.logs.items():
+                    self.logs[name].safe = end
             else:
                 said.append(self._look(effect))
         return said
@@ -98,7 +103,7 @@ class Disk:
     def copy(self) -> Disk:
         """A backup: what is on it now."""
         other = Disk(self.broker, self.epoch)
-        other.logs = {name: _Rows(list(log.rows), log.first, log.next) for name, log in self.logs.items()}
+        other.logs = {name: _Rows(list(log.rows), log.first, log.next, log.safe) for name, log in self.logs.items()}
         other.producers = dict(self.producers)
         return other
 
@@ -107,7 +112,7 @@ class Disk:
         log = self.logs[name]
         times = [append.time for append in log.rows] or [0]
         size = sum(len(append.row) for append in log.rows)
-        return LogState(name, log.first, log.next, size, times[0], times[-1])
+        return LogState(name, log.first, log.next, size, times[0], times[-1], min(log.safe, log.next))
 
     def _write(self, effect: LogWrite) -> None:
         if isinstance(effect, CutLog):

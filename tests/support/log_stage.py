@@ -34,10 +34,22 @@ class LogStage:
         return LogName(self.servers[owner].name, epoch, int(kind), "ledger")
 
     def write(self, server: int, first: int, *names: str, **more: Any) -> Entry:
-        """A row on that server's disk, of the log of `owner`; `producer` and `epoch` of the log may be given."""
+        """A row on that server's disk, of the log of `owner`; `epoch` of the log, `producer`, `origin` may be given."""
         log = self.name(more.get("owner", 0), more.get("epoch", 1))
         batch = make_batch(["ledger/x"], {}, [name.encode() for name in names])
-        row = Row(first, len(names), WALL, "o", first, b"", batch.topics, batch.lengths, {}, False, batch.records)
+        row = Row(
+            first,
+            len(names),
+            WALL,
+            more.get("origin", "o"),
+            first,
+            b"",
+            batch.topics,
+            batch.lengths,
+            {},
+            False,
+            batch.records,
+        )
         row.producer, row.epoch = more.get("producer", "p"), 1
         entry = Entry(first, len(names), WALL, encode_row(row))
         self.disk(server).setdefault(log, LogList(log)).entries.append(entry)

@@ -18,6 +18,7 @@ class StoreTwin:
         self.rows: dict[LogName, list[Append]] = {}
         self.ends: dict[LogName, int] = {}
         self.producers: dict[str, ProducerState] = {}
+        self.safe: dict[LogName, int] = {}
 
     def append(self, entries: Sequence[LogWrite]) -> None:
         """Without a disk there is nothing to fail."""
@@ -48,10 +49,11 @@ class StoreTwin:
     def state(self, log: LogName) -> LogState:
         """As the core is told. Times never go back in a log, whatever the rows say."""
         rows, end = self.rows[log], self.ends[log]
+        safe = min(self.safe.get(log, 0), end)
         if not rows:
-            return LogState(log, end, end, 0, 0, 0)
+            return LogState(log, end, end, 0, 0, 0, safe)
         size = sum(len(row.row) for row in rows)
-        return LogState(log, rows[0].first, end, size, rows[0].time, rows[-1].time)
+        return LogState(log, rows[0].first, end, size, rows[0].time, rows[-1].time, safe)
 
     def read(self, log: LogName, position: int, bytes_max: int) -> tuple[list[bytes], int]:
         found: list[bytes] = []

@@ -4,7 +4,8 @@ A session numbers its batches; PUBACK says up to where all have their answer. A 
 answer at once. One in mode `stored` has it when enough disks have it, so it stands in `session.unstored` until then,
 and PUBACK stays before it, whatever came behind. A refused batch is answered too: ERROR names it, then PUBACK passes.
 
-A batch of a stored stream is refused before it has a place in the log, or not at all: what the log has is carried.
+A batch of a stored stream is refused before it has a place in the log, or not at all. It is delivered (`deliver`) when
+as many disks have it as a batch in mode `stored` waits for, whatever its mode.
 
 A broker that was told of a cluster and has no place in it yet does not know its streams: it may have lost its disk, and
 one of them be a stored one. Until it knows (`knows_streams`), batches of streams without a schema wait in `_early`.
@@ -28,7 +29,7 @@ from ..delivery import ClientSession, Dissemination, Stream, Streams
 from ..effects import Effect, Send
 from ..forwarding import Forwarding
 from ..limits import ERROR_TEXT_LENGTH_MAX, PUBLISHED_STREAMS_MAX, REMEMBERED_TEXT_LENGTH_MAX, Limits
-from ..log import HeldLog, Log, Producers
+from ..log import Committed, HeldLog, Log, Producers
 from ..log_state import ProducerState
 from ..safeguards import Safeguard
 
@@ -243,13 +244,16 @@ class Publishers:
         def on_disk(reason: str, now: float) -> None:
             if producer is not None:
                 self._producers.stored(producer, reason)
-            if not reason:  # a stream that is gone from the table has no subscriptions here
-                self._forwarding.carry(self._streams.by_name.get(stream.name, stream), batch, base, time_us, now)
 
-        end = self._log.append(held, row, producer, on_disk)
+        end = self._log.append(held, row, producer, on_disk, Committed(stream, batch, base, time_us))
         if stamp is not None:
             self._producers.ends_at(stamp, held, end)
         return held, end
+
+    def deliver(self, committed: Iterable[Committed], now: float) -> None:
+        """Match and forward what is before the high watermark."""
+        for stream, batch, base, time_us in committed:  # one that is gone from the table has no subscriptions here
+            self._forwarding.carry(self._streams.by_name.get(stream.name, stream), batch, base, time_us, now)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 

@@ -16,20 +16,22 @@ broker: a producer moves, and its events go to another log.
     LogReading     READ_LOG of a client
     Retention      trims the beginning of a log, by its stream's settings
 
-**Contract.** Nothing is delivered or copied before our own disk has it. PUBACK of a batch in mode stored goes out when
-k disks have it. A row that may be taken back is not read (`HeldLog.readable`). The disk is asked by effects (`Append`,
-`CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets. `NotStored` says that everything pending
-has failed; after a failure that leaves open what the disk holds the broker stops (`Halt`). Rows of our own logs that
-our disk has are taken out with `Log.take_landed`; `Node._after_log` hands them to `Leader.landed`. `shortage` says in
-words which disks are missing.
+**Contract.** Nothing is copied before our own disk has it. Nothing is delivered or read, and no batch in mode stored is
+acknowledged, before k disks have it (`HeldLog.readable`): so nobody sees what may be taken back. The disk is asked by
+effects (`Append`, `CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets. `NotStored` says that
+everything pending has failed; after a failure that leaves open what the disk holds the broker stops (`Halt`). Rows of
+our own logs that our disk has are taken out with `Log.take_landed`, batches that k disks have (`Committed`) with
+`Log.take_committed`; `Node._after_log` hands the first to `Leader.landed` and the second to `Publishers.deliver`.
+`shortage` says in words which disks are missing.
 
 **Timers.** `WAITERS`, `OPENINGS` and `LISTINGS` end waits that took too long, `REPLICATION` and `RECONCILE` ask again
-the brokers that did not answer, `RETENTION` looks for rows that are too old or too many.
+the brokers that did not answer, `CHECKPOINT` has high watermarks written down, `RETENTION` looks for rows that are too
+old or too many.
 
 **Vocabulary.** The places of a log, in ascending order, by their names in the code and in the glossary:
 
     `first`       log start         the first row that is still there
-    `safe`        high watermark    rows before it are on k disks
+    `safe`        high watermark    rows before it are on k disks: they may be delivered and read
     `next`        durable end       rows before it are on our disk
     `assigned`    log end           rows before it have a number
 
@@ -44,7 +46,7 @@ Order of reading: `log`, `leader`, `follower`, `producers`, `reconcile` (the har
 from . import producers
 from .follower import Follower
 from .leader import REPLICATION, Leader
-from .log import WAITERS, HeldLog, Log
+from .log import CHECKPOINT, WAITERS, Committed, HeldLog, Log
 from .messages import CannotCopy
 from .producer_lists import LISTINGS, ProducerLists
 from .producers import OPENINGS, Producers, shortage
@@ -53,8 +55,10 @@ from .reconcile import RECONCILE, Claims, Reconciler
 from .retention import RETENTION, Retention
 
 __all__ = [
+    "CHECKPOINT",
     "CannotCopy",
     "Claims",
+    "Committed",
     "Leader",
     "HeldLog",
     "Follower",

@@ -171,7 +171,7 @@ class Leader:
         told.update((name, (stored, end)) for name, stored, end in held)
         if is_all:
             self._vouchers[info.identifier] = None
-            self._all_told(info, self._told.pop(info.identifier))
+            self._all_told(info, self._told.pop(info.identifier), now)
         everybody = len(self._vouchers) >= self._producers.brokers(now) - 1
         if everybody:
             self._producers.heard_all()
@@ -181,7 +181,7 @@ class Leader:
         elif everybody or (any(name.epoch == self._log.epoch for name, *_ in held) and not self._reconciler.has_any()):
             self._go_on(now)
 
-    def _all_told(self, info: PeerInfo, told: dict[LogName, tuple[int, int]]) -> None:
+    def _all_told(self, info: PeerInfo, told: dict[LogName, tuple[int, int]], now: float) -> None:
         """That is all it has of our logs."""
         elsewhere = self._log.elsewhere
         for name in [name for one, name in elsewhere if one == info.identifier]:
@@ -192,6 +192,7 @@ class Leader:
             if ours is not None and self._others == 1:
                 same = max(ours.opened, self._ever_sent.get((info.identifier, name), 0))
                 ours.became_safe(min(stored, same, ours.next))
+                self._log.settle(ours, now)
 
     def _go_on(self, now: float) -> None:
         patient, self._vouch_at = now < self._vouch_at, float("inf")

@@ -4,13 +4,20 @@ for it.
 A batch of a stored stream goes through these stages, and never back:
 
     appended    it has a place: position (broker, epoch, stream, number) and event ids; the disk was asked to keep it
-    on disk     our own disk has it, synced: now it is matched and delivered, and siblings get it (`leader.py`)
-    safe        k disks have it: our own and those of k - 1 siblings
+    on disk     our own disk has it, synced: now followers get it (`leader.py`)
+    safe        k disks have it, our own and those of k - 1 followers: now it is matched and delivered
 
 PUBACK of a batch in mode `stored` goes out when it is safe; in mode `accepted` at once. So
 
-    whatever was delivered is in our log        nothing is delivered before our disk has it
+    whatever was delivered stays in the log     nothing is delivered, or read, that could still be taken back
     whatever was acknowledged survives          any k - 1 of the disks that have it may be lost
+
+What waits to be safe stands in the order of its log (`HeldLog.uncommitted`), and that is the order of delivery. It is
+memory, so it counts as pending; when followers stay away for long, `check_room` refuses what comes. What an earlier
+life left here is not delivered when it becomes safe: whoever wants it reads it.
+
+The high watermark is written down now and then (`checkpoint`), so that the next life may have its rows read before any
+follower is heard. It may stay behind and is never ahead: it is taken from `safe`.
 
 There is one writer for each log, this broker, and positions are given out here, in the order of acceptance, without a
 hole. The disk answers in that order too (`Stored(upto)`), so what is pending is a queue. When the disk is full all that
@@ -33,10 +40,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from headgate.protocol.data import LogKind, LogName, Row, encode_row
+from headgate.protocol.data import Batch, LogKind, LogName, Row, encode_row
 from headgate.protocol.errors import ErrorCode, Refused
 
 from ..cause import Cause
+from ..delivery import Stream
 from ..effects import (
     Append,
     CutLog,
@@ -46,18 +54,21 @@ from ..effects import (
     FindTime,
     Halt,
     KeepProducer,
+    KeepWatermarks,
     Note,
     ReadRows,
     TrimLog,
     WriteOn,
 )
 from ..inputs import NotStored, Opened, RowsRead, Stored, Trimmed
-from ..limits import DEFAULT_LIMITS, STORE_SECONDS_MAX, Limits
+from ..limits import CHECKPOINT_SECONDS, DEFAULT_LIMITS, STORE_SECONDS_MAX, Limits
 from ..log_state import LogState, ProducerState
 from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import NEVER, Timers
 
 __all__ = [
+    "CHECKPOINT",
+    "Committed",
     "HeldLog",
     "Log",
     "PENDING_OVERHEAD_BYTES",
@@ -69,6 +80,28 @@ __all__ = [
 WAITERS = "waiters"
 """Key of the timer: a request that waits for disks has waited long enough."""
 
+CHECKPOINT = "checkpoint"
+"""Key of the timer: high watermarks are written down."""
+
+
+class Committed(NamedTuple):
+    """A batch of ours, to be delivered when its row is before the high watermark."""
+
+    stream: Stream
+    batch: Batch
+    base: int
+    time: int
+
+
+class _Uncommitted(NamedTuple):
+    """A row that our disk has, and that waits for the high watermark: where it ends, and what becomes of it then."""
+
+    end: int
+    size: int
+    cause: str
+    batch: Committed
+
+
 # A log that is held here: what the disk has of it, how much of that is safe, and how much of it may be read.
 #
 #     first ......... safe ......... next ......... assigned
@@ -76,8 +109,7 @@ WAITERS = "waiters"
 #
 # Of a log of events of our own the rows behind `safe` may be taken back: a producer that did not hear that they are
 # safe may have sent them again to another broker, and then those are the ones that count (`reconcile.py`). So they are
-# not read before they are safe. Only rows with a stamp can be taken back, and what stands behind them; what stands
-# before the first of these may be read like the rest. `safe` says what was safe once: that does not end when a sibling
+# neither delivered nor read before they are safe. `safe` says what was safe once: that does not end when a sibling
 # goes.
 
 
@@ -96,8 +128,8 @@ class HeldLog:
     opened: int = 0  # where it ended when this life began
     safe: int = 0
     doubted: bool = False  # whether it is being found out which of its rows are taken back: none goes to siblings
-    unknown: int = 0  # up to here it is not known yet which rows have stamps
-    stamped: deque[int] = field(default_factory=deque, repr=False)  # rows behind `safe` that have one
+    kept: int = 0  # the high watermark that the disk was asked to remember
+    uncommitted: deque[_Uncommitted] = field(default_factory=deque, repr=False)  # rows of this life behind `safe`
     waiters: deque[Any] = field(default_factory=deque, repr=False)
     confirmed: dict[int, int] = field(default_factory=dict, repr=False)
     """Sibling -> up to where its disk has this log of ours, as far as it has said so on the link that there is."""
@@ -107,23 +139,19 @@ class HeldLog:
         self.first, self.next, self.bytes = state.first, state.next, state.bytes
         self.first_time, self.last_time = state.first_time, state.last_time
         self.assigned = max(self.assigned, self.next)
-        self.became_safe(self.first)  # what is gone is not taken back
+        self.kept = max(self.kept, state.safe)
+        self.became_safe(max(self.first, state.safe))  # what is gone is not taken back
 
-    def grew(self, first: int, count: int, size: int, time: int, stamped: bool) -> None:
+    def grew(self, first: int, count: int, size: int, time: int) -> None:
         """The disk has one row more."""
         self.next = first + count
         self.bytes += size
         self.first_time = self.first_time or time
         self.last_time = time
-        if stamped and self.revocable:
-            self.stamped.append(first)
 
     def became_safe(self, end: int) -> None:
         """Enough disks have it up to there."""
-        if end > self.safe:
-            self.safe = end
-            while self.stamped and self.stamped[0] < end:
-                self.stamped.popleft()
+        self.safe = max(self.safe, end)
 
     def ended_at(self, position: int, size: int) -> None:
         """What was behind, so many bytes, is put aside. Some of it may be gone by then, and that is not given back."""
@@ -131,9 +159,6 @@ class HeldLog:
         self.bytes -= size
         if self.next == self.first:
             self.bytes = self.first_time = self.last_time = 0
-        while self.stamped and self.stamped[-1] >= position:
-            self.stamped.pop()
-        self.unknown = min(self.unknown, position)
 
     @property
     def revocable(self) -> bool:
@@ -143,11 +168,7 @@ class HeldLog:
     @property
     def readable(self) -> int:
         """Up to where it may be read."""
-        if not self.revocable:
-            return self.next
-        if self.safe < self.unknown:
-            return self.safe
-        return self.stamped[0] if self.stamped else self.next
+        return min(self.safe, self.next) if self.revocable else self.next
 
 
 # What the disk was asked to keep and has not answered for: in the order of the tickets, and so of the answers.
@@ -171,6 +192,7 @@ class Pending:
     count: int = 0
     time: int = 0
     producer: ProducerState | None = None
+    batch: Committed | None = None
     others: list[Then] | None = None
     cause: str = ""
 
@@ -233,6 +255,7 @@ class Log:
         self._broker = broker
         self._synced = Safeguard.SYNC_BEFORE_ACK in safeguards
         self._copied = Safeguard.COPIES_BEFORE_ACK in safeguards
+        self._delivers_late = Safeguard.DELIVER_AT_HIGH_WATERMARK in safeguards
         self._effects = effects
         self._timers = timers
         self._cause = cause
@@ -255,6 +278,8 @@ class Log:
         """(broker, log of ours) -> up to where it may have it, whether it can be asked now or not."""
         self.landed: list[Landed] = []
         """Rows of our own logs that our disk has, and that were not told to any other part yet."""
+        self.committed: list[Committed] = []
+        """Batches before the high watermark that were not delivered yet."""
         self._pending: deque[Pending] = deque()
         self._waiters: deque[_Waiter] = deque()
         self._batches = 0  # waiters that are
@@ -271,7 +296,7 @@ class Log:
         self.epoch = happened.epoch
         for state in happened.logs:
             held = self.hold(state.name, state)
-            held.opened = held.unknown = state.next
+            held.opened = state.next
         self.damage = happened.damage
         for text in happened.damage:
             self._effects.append(Note("log damaged", {"damage": text}, alarming=True))
@@ -305,7 +330,7 @@ class Log:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def check_room(self, size: int) -> None:
-        """Raises Refused when so many bytes more may not wait for the disk."""
+        """Raises Refused when so many bytes more may not wait for the disks."""
         if not self.available:
             text = "this broker keeps no log: publish to a stream whose durability is memory, or to another broker"
             raise Refused(ErrorCode.UNSUPPORTED, text)
@@ -335,20 +360,33 @@ class Log:
             self.pending_bytes -= size
             write(now)
 
-    def append(self, held: HeldLog, row: Row, producer: ProducerState | None = None, then: Then | None = None) -> int:
-        """Put a row at the end of a log of ours; returns where it ends."""
+    def append(
+        self,
+        held: HeldLog,
+        row: Row,
+        producer: ProducerState | None = None,
+        then: Then | None = None,
+        batch: Committed | None = None,
+    ) -> int:
+        """Put a row at the end of a log of ours; returns where it ends. `batch` is to be delivered when it is safe."""
         row.first = held.assigned
-        self.append_bytes(held, encode_row(row), row, producer, then)
+        self.append_bytes(held, encode_row(row), row, producer, then, batch)
         return held.assigned
 
     def append_bytes(
-        self, held: HeldLog, data: bytes, row: Row, producer: ProducerState | None = None, then: Then | None = None
+        self,
+        held: HeldLog,
+        data: bytes,
+        row: Row,
+        producer: ProducerState | None = None,
+        then: Then | None = None,
+        batch: Committed | None = None,
     ) -> None:
         """Put a row that is encoded already at the end of a log, which is where it belongs."""
         assert row.first == held.assigned
         held.assigned += row.count
         self.appended += row.count
-        pending = Pending(self._next_ticket(), then, held, data, row.first, row.count, row.time, producer)
+        pending = Pending(self._next_ticket(), then, held, data, row.first, row.count, row.time, producer, batch)
         self._ask(pending)
         self._effects.append(
             Append(pending.ticket, held.name, data, row.first, row.count, row.time, producer, bool(row.ids))
@@ -368,13 +406,25 @@ class Log:
         self._ask(Pending(cut.ticket, then))
         self._effects.append(cut)
 
-    def moved(self, held: HeldLog, at: int, size: int, to: HeldLog, rows: list[Append], now: float) -> None:
-        """It is cut. A client that waits for what was behind is told to send it again: with its stamp that is safe."""
+    def moved(self, held: HeldLog, at: int, size: int, to: HeldLog, rows: dict[int, Append], now: float) -> None:
+        """It is cut. These rows, by where they ended in it, go on in another log; the others are never delivered.
+
+        A client that waits for what was behind is told to send it again: with its stamp that is safe.
+        """
         held.ended_at(at, size)
-        for row in rows:
+        for row in rows.values():
             to.assigned = row.first + row.count
-            to.grew(row.first, row.count, len(row.row), row.time, row.producer is not None)
+            to.grew(row.first, row.count, len(row.row), row.time)
             self.landed.append(Landed(to, row.first, to.assigned, row.row))
+        waiting, held.uncommitted = held.uncommitted, deque()
+        for one in waiting:
+            if one.end <= at:
+                held.uncommitted.append(one)
+            elif one.end in rows:
+                row = rows[one.end]
+                to.uncommitted.append(one._replace(end=row.first + row.count))
+            else:
+                self.pending_bytes -= one.size
         for waiter in list(self._waiters):
             if not waiter.done and any(one is held and end > at for one, end in waiter.needs):
                 text = "the log was put in order after brokers had lost sight of each other: send it again"
@@ -439,13 +489,16 @@ class Log:
         while self._pending and self._pending[0].ticket <= happened.upto:
             pending = self._pending.popleft()
             self._cause.also(pending.cause)
-            self.pending_bytes -= pending.size
             held = pending.held
             if held is not None:
                 grown[held.name] = held
-                held.grew(pending.first, pending.count, len(pending.row), pending.time, pending.producer is not None)
+                held.grew(pending.first, pending.count, len(pending.row), pending.time)
                 if held.own:
                     self.landed.append(Landed(held, pending.first, held.next, pending.row))
+            if held is not None and pending.batch is not None:
+                held.uncommitted.append(_Uncommitted(held.next, pending.size, pending.cause, pending.batch))
+            else:
+                self.pending_bytes -= pending.size
             pending.tell("", now)
         for held in grown.values():
             self.settle(held, now)
@@ -454,6 +507,20 @@ class Log:
         """Takes them out; the caller tells the other parts."""
         landed, self.landed = self.landed, []
         return landed
+
+    def take_committed(self) -> list[Committed]:
+        """Takes them out, those of one log in its order; the caller has them delivered."""
+        committed, self.committed = self.committed, []
+        return committed
+
+    def checkpoint(self, now: float) -> None:
+        """Have the disk remember the high watermarks that have moved."""
+        self._timers.at(CHECKPOINT, NEVER)
+        moved = [held for held in self.own_logs() if held.revocable and held.kept < held.readable]
+        for held in moved:
+            held.kept = held.readable
+        if moved and self.available:
+            self._effects.append(KeepWatermarks({held.name: held.kept for held in moved}))
 
     def not_stored(self, happened: NotStored, now: float) -> None:
         """Nothing of what is pending is in the logs."""
@@ -468,7 +535,7 @@ class Log:
         self.full = happened.reason
         self._effects.append(WriteOn())  # before anything that is asked for because of this
         failed, self._pending = list(self._pending), deque()
-        self.pending_bytes = sum(size for size, _ in self._held_back)
+        self.pending_bytes -= sum(pending.size for pending in failed)
         self._effects.append(Note("not stored", {"rows": len(failed), "reason": happened.reason}, alarming=True))
         for pending in failed:
             self._cause.also(pending.cause)
@@ -510,11 +577,24 @@ class Log:
         """More of it may be safe than was."""
         safe = self.safe_end(held)
         held.became_safe(safe)
+        if held.own:
+            self._commit(held, now)
         waiters = held.waiters
         while waiters and (waiters[0].done or waiters[0].needs[0][1] <= safe):
             waiter = waiters.popleft()
             if not waiter.done:
                 self._go_on(waiter, now)
+
+    def _commit(self, held: HeldLog, now: float) -> None:
+        """What is before the high watermark may be delivered."""
+        end, waiting = held.safe if self._delivers_late else held.next, held.uncommitted
+        while waiting and waiting[0].end <= end:
+            _, size, cause, batch = waiting.popleft()
+            self.pending_bytes -= size
+            self._cause.also(cause)
+            self.committed.append(batch)
+        if held.kept < held.safe:
+            self._timers.by(CHECKPOINT, now + CHECKPOINT_SECONDS)
 
     def is_safe(self, needs: Iterable[tuple[HeldLog, int]]) -> bool:
         """Whether these logs are safe up to these ends."""
@@ -550,13 +630,15 @@ class Log:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is asked of the disk, and nothing waits for it."""
-        return not self._pending and not self._waiters and not self._held_back
+        """Whether nothing is asked of the disk, and nothing waits for it or for those of followers."""
+        return not self.pending_bytes and not self._waiters
 
     def validate(self) -> None:
         """Positions have no hole, and what waits for the disk adds up."""
         held_back = sum(size for size, _ in self._held_back)
-        assert self.pending_bytes == held_back + sum(pending.size for pending in self._pending)
+        uncommitted = sum(one.size for held in self.logs.values() for one in held.uncommitted)
+        assert self.pending_bytes == held_back + uncommitted + sum(pending.size for pending in self._pending)
+        assert not self.committed
         assert not (self.recovered and self._held_back)
         ends: dict[LogName, int] = {}
         for pending in self._pending:
@@ -567,6 +649,8 @@ class Log:
         for name, held in self.logs.items():
             assert held.name == name and held.own == (name.broker == self._broker)
             assert held.first <= held.next <= held.assigned == ends.get(name, held.next)
+            places = [one.end for one in held.uncommitted]
+            assert places == sorted(places) and (not places or places[-1] <= held.next)
         assert not self._waiters or not self._waiters[0].done
         assert self._batches == sum(waiter.batch for waiter in self._waiters if not waiter.done)
         assert not self._waiters or self._timers.when(WAITERS) <= self._waiters[0].deadline

@@ -10,7 +10,7 @@ go. When both are alone, the older one goes: its producer had left.
 
 The rule for a row with a stamp of ours behind `safe`, when brokers see each other again:
 
-    doubted      nothing of its log goes to siblings, and nothing behind `safe` is read, until this is settled
+    doubted      nothing of its log goes to siblings until this is settled
     asked        every broker that there is a link to says whether another log has events of it (`Claims` below), and
                  closes the producer: from then on it cannot go on there before we were asked as well
     taken back   one has: the log ends before this row. It is put aside on the disk, with all that its producer sent
@@ -25,8 +25,7 @@ most k - 1 brokers are missing when a producer is opened elsewhere, and its owne
 a broker that is not there may have been sent a copy of it; what that one has behind the new end is closed when it is
 back.
 
-So no event is in two logs where a client can read it. Subscribers may have been sent both, under two ids, for what is
-delivered at once is not held back for this.
+Nothing behind `safe` is read or delivered, so no client ever sees an event under two ids.
 
 Links come back one by one, so a broker that cannot be reached is waited for, VOUCH_SECONDS_MAX and no longer. It may
 have the other row; when it is back, it asks about its own tail. A tail of more than `tail_bytes` is not looked into:
@@ -383,7 +382,7 @@ class _Cut:
     at: int = -1
     size: int = 0
     count: int = 0
-    rows: list[Row] = field(default_factory=list)
+    rows: dict[int, Row] = field(default_factory=dict)  # those that go on in another log, by where they ended in this
     taken: dict[str, int] = field(default_factory=dict)  # producer -> the first of its numbers that are taken back
 
 
@@ -459,24 +458,15 @@ class Reconciler:
         if not reconciler:
             self._ask(now)
             return
-        held, known = reconciler[0], max(reconciler[0].unknown, reconciler[0].safe)
-        stamped: list[int] = []
+        held = reconciler[0]
 
         def each(row: Row, data: bytes) -> bool:
             if row.producer:
                 self._want(held.name.stream, row)
                 self._producers.in_tail(row)
-                if row.first < known:
-                    stamped.append(row.first)
             return True
 
-        def read(now: float) -> None:
-            if held.unknown:
-                held.stamped.extendleft(reversed([one for one in stamped if one >= held.safe]))
-                held.unknown = 0
-            self._look(reconciler[1:], now)
-
-        self._read(held, held.safe, each, read)
+        self._read(held, held.safe, each, lambda now: self._look(reconciler[1:], now))
 
     def _want(self, stream: str, row: Row) -> None:
         assert self._round is not None
@@ -598,7 +588,7 @@ class Reconciler:
                 cut.taken.setdefault(row.producer, row.number)
                 cut.count += row.count
             else:
-                cut.rows.append(row)
+                cut.rows[row.first + row.count] = row
             return True
 
         def read(now: float) -> None:
@@ -613,13 +603,13 @@ class Reconciler:
             going.epoch = max(self._log.epoch + 1, self._producers.clock.us(now) // 1_000_000)
         epoch = going.epoch or self._log.epoch
         to = self._log.hold(held.name._replace(epoch=epoch)) if cut.rows else held
-        rows: list[Append] = []
-        end = to.assigned
-        for row in cut.rows:
+        rows: dict[int, Append] = {}
+        begin = end = to.assigned
+        for ended, row in cut.rows.items():
             row.first = end
             state = ProducerState(row.producer, row.epoch, row.number + row.count, row.digest, row.time)
             producer = state if row.producer else None
-            rows.append(Append(0, to.name, encode_row(row), end, row.count, row.time, producer, bool(row.ids)))
+            rows[ended] = Append(0, to.name, encode_row(row), end, row.count, row.time, producer, bool(row.ids))
             end += row.count
         states = [
             self._producers.taken_back(name, number, self._here(held, name), now) for name, number in cut.taken.items()
@@ -632,13 +622,13 @@ class Reconciler:
             if epoch > self._log.epoch:
                 self._log.begin_epoch(epoch)
             self._log.moved(held, cut.at, cut.size, to, rows, now)
-            self._producers.moved(held, cut.at, to, rows)
+            self._producers.moved(held, cut.at, to, rows.values())
             self.taken_back += cut.count
             facts = {"log": held.name.partition, "stream": held.name.stream, "from": cut.at, "events": cut.count}
-            self._effects.append(Note("log rows taken back", facts | {"moved": end - (rows[0].first if rows else end)}))
+            self._effects.append(Note("log rows taken back", facts | {"moved": end - begin}))
             self._cut(doubted[1:], now)
 
-        self._log.cut(CutLog(0, held.name, max(cut.at, held.first), epoch, rows, states), written)
+        self._log.cut(CutLog(0, held.name, max(cut.at, held.first), epoch, list(rows.values()), states), written)
 
     def _spans(self, held: HeldLog) -> Spans:
         assert self._round is not None
@@ -664,5 +654,4 @@ def _has_tail(held: HeldLog, bytes_max: int) -> bool:
     """Whether rows of it may have to be taken back."""
     if not held.revocable or held.safe >= held.next:
         return False
-    size = held.bytes * (held.next - held.safe) // (held.next - held.first)
-    return size <= bytes_max and bool(held.stamped or held.safe < held.unknown)
+    return held.bytes * (held.next - held.safe) // (held.next - held.first) <= bytes_max

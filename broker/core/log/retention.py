@@ -3,8 +3,7 @@
 Every holder of a log looks after its own copy: settings are known everywhere, and a reader who asks for what is gone
 sees from `first` that it is. The newest row always stays under a bound in bytes, for no row is larger than the bound.
 
-While it is being found out which rows of a log of ours are taken back, nothing behind `safe` is let go of: these are
-the rows that are looked at.
+Nothing behind the high watermark is let go of: it may still have to be taken back, or delivered.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ class Retention:
 
     def _cut(self, held: HeldLog, found: Any) -> None:
         del self._asked[held]
-        if held.doubted and found is not None:
-            found = min(found, held.safe)
+        if found is not None:
+            found = min(found, held.readable)
         if found is not None and held.first < found <= held.next:
             self.trimmed += found - held.first
             self._log.trim(held.name, found)

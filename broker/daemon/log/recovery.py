@@ -27,7 +27,17 @@ from .errors import ForeignLog, ForeignWal, LogUnusable, LogUnwritable
 from .limits import DEFAULT_LIMITS, LogLimits
 from .mark import Mark
 from .salvage import Recovered, salvage
-from .tables import READ_ERRORS, VERSION, Meta, connect, load_logs, load_meta, load_producers, save_meta
+from .tables import (
+    READ_ERRORS,
+    VERSION,
+    Meta,
+    connect,
+    load_logs,
+    load_meta,
+    load_producers,
+    load_watermarks,
+    save_meta,
+)
 
 __all__ = ["recover"]
 
@@ -126,6 +136,9 @@ def _described(path: Path, connection: sqlite3.Connection, limits: LogLimits) ->
     producers, bad_producers, _ = load_producers(connection, meta.seed)
     if bad_logs or bad_producers:
         raise _Broken(f"{bad_logs} logs and {bad_producers} producers in it do not pass their check")
+    safe = load_watermarks(connection, meta.seed)
+    for log in logs:
+        log.safe = safe.get(log.number, 0)
     return Recovered(connection, meta, logs, producers)
 
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +64,7 @@ from .tables import (
     save_logs,
     save_meta,
     save_producers,
+    save_watermarks,
 )
 
 __all__ = ["SqliteLogStore"]
@@ -185,6 +186,15 @@ class SqliteLogStore:
             self._logs[log] = trimmed
             self._sweeps[trimmed.number] = place_of(trimmed.number, trimmed.first)
         return trimmed.state()
+
+    def mark(self, ends: Mapping[LogName, int]) -> None:
+        """Remember these high watermarks. Raises StoreFull or StoreFailed."""
+        self._ready()
+        marked = [(self._logs[name], end) for name, end in ends.items() if name in self._logs]
+        seed, safe = self._meta.seed, {log.number: end for log, end in marked}
+        self._commit(lambda connection: save_watermarks(connection, seed, safe), self._meta.epoch)
+        for log, end in marked:
+            log.safe = end
 
     def find(self, question: FindTime | FindSize | FindIds) -> Any:
         """The value of the Found that answers; None as well when damage keeps us from knowing."""

@@ -5,6 +5,7 @@
     entry      one row a row of a log; its key is the log's number and the row's first position in one integer, so that
                a log lies in order and is read in order
     producer   how far each producer has come
+    watermark  up to where a log of our own was on enough disks; a file of before there was this table gets one
     aside      entries that were found damaged, and those behind them; and what the log does not go on with because its
                producer sent it again elsewhere: no longer part of a log, and never thrown away
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,11 +46,13 @@ __all__ = [
     "load_logs",
     "load_meta",
     "load_producers",
+    "load_watermarks",
     "place_of",
     "save_entries",
     "save_logs",
     "save_meta",
     "save_producers",
+    "save_watermarks",
 ]
 
 VERSION = 1
@@ -62,6 +65,8 @@ _POSITION_BITS = POSITIONS_MAX.bit_length() - 1
 
 ENTRY_COLUMNS = "place, count, time, total, ids_of, number, crc, body"
 
+_WATERMARK = "CREATE TABLE IF NOT EXISTS watermark (number INTEGER PRIMARY KEY, safe, crc)"
+
 _TABLES = f"""
 CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), version, identity, broker, epoch, commits, crc);
 CREATE TABLE log (number INTEGER PRIMARY KEY, broker, epoch, kind, stream, first, next, before, total,
@@ -69,6 +74,7 @@ CREATE TABLE log (number INTEGER PRIMARY KEY, broker, epoch, kind, stream, first
 CREATE TABLE entry (place INTEGER PRIMARY KEY, count, time, total, ids_of, number, crc, body);
 CREATE TABLE producer (name TEXT PRIMARY KEY, epoch, next, digest, time, crc) WITHOUT ROWID;
 CREATE TABLE aside (found INTEGER PRIMARY KEY, {ENTRY_COLUMNS});
+{_WATERMARK};
 CREATE INDEX ids ON entry (ids_of, number) WHERE ids_of IS NOT NULL;
 """
 
@@ -95,7 +101,10 @@ class Meta(NamedTuple):
 
 @dataclass(slots=True)
 class LogRow:
-    """One log: as LogState, and how many bytes had ever been written when it began (`before`) and ended (`total`)."""
+    """One log: as LogState, and how many bytes had ever been written when it began (`before`) and ended (`total`).
+
+    `safe` is in a table of its own.
+    """
 
     number: int
     name: LogName
@@ -105,10 +114,12 @@ class LogRow:
     total: int
     first_time: int
     last_time: int
+    safe: int = 0
 
     def state(self) -> LogState:
         """What the core is told."""
-        return LogState(self.name, self.first, self.next, self.total - self.before, self.first_time, self.last_time)
+        size, safe = self.total - self.before, min(self.safe, self.next)
+        return LogState(self.name, self.first, self.next, size, self.first_time, self.last_time, safe)
 
     def fields(self) -> tuple[Any, ...]:
         """In the order of the table."""
@@ -232,6 +243,21 @@ def save_producers(connection: sqlite3.Connection, seed: int, producers: list[Pr
     states = [(one.name, one.epoch, one.next, one.digest, one.time) for one in producers]
     rows = [(*fields, _fields_check(seed, fields)) for fields in states]
     connection.executemany("INSERT OR REPLACE INTO producer VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def load_watermarks(connection: sqlite3.Connection, seed: int) -> dict[int, int]:
+    """Number of a log -> its high watermark; those that do not pass are left out. Raises sqlite3.Error."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'watermark'").fetchone():
+        return {}
+    rows = connection.execute("SELECT number, safe, crc FROM watermark").fetchall()
+    return {number: safe for number, safe, crc in rows if crc == _fields_check(seed, (number, safe))}
+
+
+def save_watermarks(connection: sqlite3.Connection, seed: int, safe: Mapping[int, int]) -> None:
+    """Within the transaction that is open."""
+    connection.execute(_WATERMARK)
+    rows = [(*one, _fields_check(seed, one)) for one in safe.items()]
+    connection.executemany("INSERT OR REPLACE INTO watermark VALUES (?, ?, ?)", rows)
 
 
 def _rows(connection: sqlite3.Connection, query: str, salvage: bool) -> tuple[list[Any], str]:

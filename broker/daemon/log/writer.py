@@ -37,6 +37,7 @@ from headgate.broker.core.effects import (
     FindSize,
     FindTime,
     KeepProducer,
+    KeepWatermarks,
     LogEffect,
     LogWrite,
     ReadRows,
@@ -79,7 +80,7 @@ class LogWriter:
         self._feed = feed
         self._post = post
         self._queue: SimpleQueue[object] = SimpleQueue()
-        self._writes: deque[LogWrite | TrimLog] = deque()
+        self._writes: deque[LogWrite | TrimLog | KeepWatermarks] = deque()
         self._lookups: deque[ReadRows | FindTime | FindSize | FindIds] = deque()
         self._refusing = False
         self._crammed = False
@@ -145,7 +146,9 @@ class LogWriter:
             self._refusing = False
         elif isinstance(asked, ReadRows | FindTime | FindSize | FindIds):
             self._lookups.append(asked)
-        elif isinstance(asked, TrimLog) or (isinstance(asked, Append | KeepProducer | CutLog) and not self._refusing):
+        elif isinstance(asked, TrimLog | KeepWatermarks) or (
+            isinstance(asked, Append | KeepProducer | CutLog) and not self._refusing
+        ):
             self._writes.append(asked)
 
     def _write(self) -> None:
@@ -157,8 +160,12 @@ class LogWriter:
                 self._crammed = False
                 self._untidied += 1
                 self._tell(Stored(entries[-1].ticket))
-            elif self._writes and isinstance(trim := self._writes.popleft(), TrimLog):
-                self._tell(Trimmed(self._store.trim(trim.log, trim.below)))
+            elif self._writes:
+                write = self._writes.popleft()
+                if isinstance(write, TrimLog):
+                    self._tell(Trimmed(self._store.trim(write.log, write.below)))
+                elif isinstance(write, KeepWatermarks):
+                    self._store.mark(write.logs)
         except StoreFull as full:
             if entries:
                 self._refuse(full.reason)
@@ -168,7 +175,7 @@ class LogWriter:
         left = self._limits.commit_bytes
         while self._writes and left > 0 and len(entries) < self._limits.commit_rows:
             write = self._writes[0]
-            if isinstance(write, TrimLog):
+            if isinstance(write, TrimLog | KeepWatermarks):
                 break
             if isinstance(write, Append):
                 left -= len(write.row)
@@ -191,7 +198,7 @@ class LogWriter:
     def _refuse(self, reason: str) -> None:
         """Nothing more until the Node has heard."""
         self._refusing = True
-        self._writes = deque(write for write in self._writes if isinstance(write, TrimLog))
+        self._writes = deque(write for write in self._writes if isinstance(write, TrimLog | KeepWatermarks))
         self._tell(NotStored(reason))
 
     def _failed(self, error: Exception) -> None:

@@ -9,8 +9,8 @@
                SameSummaries, NothingWaits; scope_of is what a broker may answer for
     ring       the ring's invariant, RING_CHECKERS and STORM_CHECKERS (RingChecker): InvariantHolds, Consequences,
                OneQuery, ServesWhenAdopted, NobodyStartsOver; RingKept in a whole cluster
-    log        what disks keep (LogChecker): OnEnoughDisks, OnlyOnce, PositionsStand, ComesBackWhole, StoredElsewhere;
-               Disks is what is on them, names_of the events in a row
+    log        what disks keep (LogChecker): OnEnoughDisks, OnlyOnce, SeenWhenSafe, PositionsStand, ComesBackWhole,
+               StoredElsewhere; Disks is what is on them, names_of the events in a row
 
 A checker compares with the history and the world, never with the broker's own idea of what is right.
 """
@@ -44,6 +44,7 @@ from .log import (
     OnEnoughDisks,
     OnlyOnce,
     PositionsStand,
+    SeenWhenSafe,
     StoredElsewhere,
     names_of,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "RingChecker",
     "RingKept",
     "SameSummaries",
+    "SeenWhenSafe",
     "ServesWhenAdopted",
     "SoundNode",
     "StateChecker",

@@ -1,7 +1,8 @@
 """Checkers of the log: one for each promise. They get every step, every row on a disk, and the end of the run.
 
     OnEnoughDisks     P1: when PUBACK of a batch in mode stored goes out, as many synced disks have it as were promised
-    OnlyOnce          P2: a resend never makes a second position that readers can get
+    OnlyOnce          P2: a resend never makes a second position in a log
+    SeenWhenSafe      P4: what is delivered or can be read is on as many disks as were promised, and has one id
     PositionsStand    P3: positions are dense, given out once and never rewritten; copies of one log agree
     ComesBackWhole    S1: a broker restarts with every row that its disk confirmed, or reports that some are missing
     StoredElsewhere   A1: one full disk hinders only the clients of its own broker
@@ -16,8 +17,8 @@ from dataclasses import dataclass, field
 
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input, Opened, Received, Stored
-from headgate.protocol.data import Batch, LogKind, LogName, Row, decode_record, decode_row, row_batch
-from headgate.protocol.messages import Answer, Error, Mode, Puback, Publish, Scope
+from headgate.protocol.data import Batch, LogKind, LogName, Portion, Row, decode_record, decode_row, row_batch
+from headgate.protocol.messages import Answer, Deliver, Error, Mode, Puback, Publish, Scope
 
 from ..engine import WALL_CLOCK_OFFSET_SECONDS, ClusterWorld, Entry, Host, LogList, Server
 from ..workloads import Client, LogHistory
@@ -30,6 +31,7 @@ __all__ = [
     "OnEnoughDisks",
     "OnlyOnce",
     "PositionsStand",
+    "SeenWhenSafe",
     "StoredElsewhere",
     "names_of",
 ]
@@ -183,18 +185,14 @@ def _names(batch: Batch) -> list[str]:
 class OnlyOnce(LogChecker):
     """P2: an event with a stamp is in one log once, whatever was sent again.
 
-    A row of another broker's log may have it as well, on that broker's disk alone; it is never read, and taken back
-    when brokers meet again. So whatever was readable at any moment, in any log at any broker, is readable in one place
-    only; and what was acknowledged is not appended again.
+    A row of another broker's log may have it as well, on that broker's disk alone; no client sees it, and it is taken
+    back when brokers meet again. What was acknowledged is not appended again.
     """
 
     def __init__(self, *parts: object) -> None:
         super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
         self._places: dict[str, list[tuple[LogName, int]]] = {}
-        self._readable: dict[str, tuple[LogName, int]] = {}
-        self._read_to: dict[tuple[str, LogName], int] = {}
         self.moved = 0
-        self.read = 0
 
     def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
         """Each event of the row is at its former place, or has none."""
@@ -222,28 +220,79 @@ class OnlyOnce(LogChecker):
             return other == log
         return other in server.disk.content.logs and server.disk.content.logs[other].next > number
 
-    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
-        """No row that readers may get from now on is in another log too."""
-        node = host.node
-        disk = self.world.servers[node.config.name].disk.content
-        for name, held in node.log.logs.items():
-            key = (node.config.name, name)
-            if name.kind != LogKind.EVENTS or held.readable <= self._read_to.get(key, 0) or name not in disk.logs:
-                continue
-            for entry in disk.logs[name].entries:
-                if self._read_to.get(key, 0) <= entry.first and entry.next <= held.readable:
-                    self._reads(node.config.name, name, decode_row(entry.row))
-            self._read_to[key] = held.readable
 
-    def _reads(self, broker: str, log: LogName, row: Row) -> None:
-        if not row.producer:
+class SeenWhenSafe(LogChecker):
+    """P4: what a client can see, delivered or read, is on as many disks as were promised, and stands in one place.
+
+    So no event is ever seen under two ids, and none is seen that may still be taken back. Deliveries are looked at
+    where they leave a broker, rows as soon as any broker lets them be read.
+    """
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
+        self._disks: dict[tuple[str, int], dict[str, None]] = {}
+        """Id of an event -> brokers whose disks ever had it under that id."""
+        self._ids: dict[str, tuple[str, int]] = {}
+        """Event -> the id under which it was seen."""
+        self._readable: dict[str, tuple[LogName, int]] = {}
+        self._read_to: dict[tuple[str, LogName], int] = {}
+        self.delivered_events = self.read = 0
+
+    def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
+        """One disk more has these."""
+        if log.kind == LogKind.EVENTS:
+            for number in range(row.base, row.base + row.count):
+                self._disks.setdefault((row.origin, number), {})[server.name] = None
+
+    def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
+        """What goes out to subscribers, and what readers may have from now on."""
+        by_link = host.node.subscribers.by_link
+        for effect in effects:
+            if isinstance(effect, Send) and isinstance(effect.message, Deliver) and effect.link in by_link:
+                self._delivers(host, effect.message.portion)
+        name = host.node.config.name
+        for log, held in host.node.log.logs.items():
+            if log.kind == LogKind.EVENTS and held.readable > self._read_to.get((name, log), 0):
+                self._can_be_read(host, log, held.readable)
+
+    def _delivers(self, host: Host, portion: Portion) -> None:
+        self.disks.look()
+        pieces = Batch(portion.topics, portion.count, portion.lengths, portion.records).pieces()
+        for piece, row in zip(pieces, portion.rows(), strict=True):
+            number, name = portion.base + row, decode_record(piece)[1].decode()
+            self.delivered_events += 1
+            self._is_safe(host, name, (portion.origin, number), "is delivered")
+
+    def _can_be_read(self, host: Host, log: LogName, end: int) -> None:
+        broker = host.node.config.name
+        disk = self.world.servers[broker].disk.content.logs
+        if log not in disk:
             return
+        self.disks.look()
+        since = self._read_to.get((broker, log), 0)
+        for entry in disk[log].entries:
+            if since <= entry.first and entry.next <= end:
+                self._reads(host, log, decode_row(entry.row))
+        self._read_to[broker, log] = end
+
+    def _reads(self, host: Host, log: LogName, row: Row) -> None:
         for place, name in enumerate(names_of(row)):
             self.read += 1
+            self._is_safe(host, name, (row.origin, row.base + place), "can be read")
             position = (log, row.first + place)
             known = self._readable.setdefault(name, position)
             if known != position:
+                broker = host.node.config.name
                 self.fail(f"{name} can be read at {log} {position[1]} of {broker}, and at {known[0]} {known[1]}")
+
+    def _is_safe(self, host: Host, name: str, event_id: tuple[str, int], seen: str) -> None:
+        broker, promised = host.node.config.name, 1 + host.node.leader.needed
+        had = len(self._disks.get(event_id, {}))
+        if had < promised:
+            self.fail(f"{name} {seen} at {broker}, and {had} of {promised} disks have it")
+        known = self._ids.setdefault(name, event_id)
+        if known != event_id:
+            self.fail(f"{name} {seen} at {broker} as {event_id}, and was seen as {known}")
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """The disk of a simulated broker: its content, its faults, and the thread that writes to it in virtual time.
 
     Disk        storage that outlives its broker. It may be full, fail, lose what it confirmed, or damage a row
-    ListStore   the six calls of `core/store.py` over a Disk, without optimisation
+    ListStore   the seven calls of `core/store.py` over a Disk, without optimisation
     LogHost     the counterpart of the daemon's log writer: all that waits is one transaction, which takes its time
 
 Lost and damaged rows are noticed when the store is opened, as in the real one: rows have checksums, and the number of
@@ -12,7 +12,7 @@ skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -26,6 +26,7 @@ from headgate.broker.core.effects import (
     FindSize,
     FindTime,
     KeepProducer,
+    KeepWatermarks,
     LogEffect,
     LogWrite,
     ReadRows,
@@ -68,6 +69,7 @@ class LogList:
     entries: list[Entry] = field(default_factory=list)
     empty_at: int = 0
     """The next position while the log has no entries."""
+    safe: int = 0
 
     @property
     def first(self) -> int:
@@ -82,7 +84,8 @@ class LogList:
     def state(self) -> LogState:
         """The same as the core gets it."""
         times = (self.entries[0].time, self.entries[-1].time) if self.entries else (0, 0)
-        return LogState(self.name, self.first, self.next, sum(len(entry.row) for entry in self.entries), *times)
+        size = sum(len(entry.row) for entry in self.entries)
+        return LogState(self.name, self.first, self.next, size, *times, min(self.safe, self.next))
 
 
 @dataclass(slots=True)
@@ -204,6 +207,13 @@ class ListStore:
         self._committed()
         return found.state()
 
+    def mark(self, ends: Mapping[LogName, int]) -> None:
+        """Remember these high watermarks. Raises StoreFull or StoreFailed."""
+        self._may_write()
+        for name, end in ends.items():
+            self._disk.content.logs[name].safe = end
+        self._committed()
+
     def find(self, question: FindTime | FindSize | FindIds) -> Any:
         """The value of the Found that answers."""
         logs = self._disk.content.logs
@@ -293,7 +303,7 @@ class LogHost:
         self._random = random
         self._told = Random(0)  # of its own: the delay of a failure must not change what others draw
         self._stands_still = stands_still
-        self._writes: list[LogWrite | TrimLog] = []
+        self._writes: list[LogWrite | TrimLog | KeepWatermarks] = []
         self._under_way: list[LogWrite] = []
         self._busy = False
         self._refusing = False
@@ -305,8 +315,8 @@ class LogHost:
         """Ask for one operation of the store."""
         if isinstance(effect, WriteOn):
             self._refusing = False
-        elif isinstance(effect, Append | KeepProducer | CutLog | TrimLog):
-            if isinstance(effect, TrimLog) or not self._refusing:
+        elif isinstance(effect, Append | KeepProducer | CutLog | TrimLog | KeepWatermarks):
+            if isinstance(effect, TrimLog | KeepWatermarks) or not self._refusing:
                 self._writes.append(effect)
             self._go_on()
         else:
@@ -326,14 +336,14 @@ class LogHost:
         if self._busy or self._ended or not self._writes:
             return
         self._busy = True
-        trim = self._writes[0]
-        if isinstance(trim, TrimLog):
+        first = self._writes[0]
+        if isinstance(first, TrimLog | KeepWatermarks):
             del self._writes[0]
-            self._later(lambda: self._trim(trim))
+            self._later(lambda: self._tidy(first))
             return
         entries: list[LogWrite] = []
         for write in self._writes[:DISK_ROWS_MAX]:
-            if isinstance(write, TrimLog):
+            if isinstance(write, TrimLog | KeepWatermarks):
                 break
             entries.append(write)
         del self._writes[: len(entries)]
@@ -353,11 +363,14 @@ class LogHost:
             self._feed(Stored(entries[-1].ticket))
         self._go_on()
 
-    def _trim(self, trim: TrimLog) -> None:
+    def _tidy(self, asked: TrimLog | KeepWatermarks) -> None:
         self._busy = False
         try:
-            with suppress(StoreFull):  # the rows stay, and the Node asks again
-                self._feed(Trimmed(self._store.trim(trim.log, trim.below)))
+            with suppress(StoreFull):  # it stays as it was, and the Node asks again
+                if isinstance(asked, TrimLog):
+                    self._feed(Trimmed(self._store.trim(asked.log, asked.below)))
+                else:
+                    self._store.mark(asked.logs)
         except StoreFailed as failed:
             self._fail(failed.reason)
         self._go_on()
@@ -365,7 +378,7 @@ class LogHost:
     def _refuse(self, reason: str) -> None:
         """Drop what waits, which builds on the failed write. So does what the Node asks for until it hears of this."""
         self._refusing = not self.hasty
-        self._writes = [write for write in self._writes if isinstance(write, TrimLog)]
+        self._writes = [write for write in self._writes if isinstance(write, TrimLog | KeepWatermarks)]
         seconds = self._told.uniform(DISK_SECONDS_MIN, DISK_SECONDS_MAX)
         self._after(seconds, lambda: self._due(lambda: self._feed(NotStored(reason))))
 
@@ -376,7 +389,7 @@ class LogHost:
     def _look_up(self, effect: LogEffect) -> None:
         if isinstance(effect, ReadRows):
             self._feed(RowsRead(effect.ticket, *self._store.read(effect.log, effect.position, effect.bytes_max)))
-        elif not isinstance(effect, Append | KeepProducer | CutLog | TrimLog | WriteOn):
+        elif isinstance(effect, FindTime | FindSize | FindIds):
             self._feed(Found(effect.ticket, self._store.find(effect)))
 
     def _later(self, act: Callable[[], None]) -> None:

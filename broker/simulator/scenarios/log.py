@@ -14,19 +14,30 @@ from random import Random
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.protocol.data import LogName, Row
 
-from ..checkers import ComesBackWhole, Disks, LogChecker, OnEnoughDisks, OnlyOnce, PositionsStand, StoredElsewhere
+from ..checkers import (
+    ComesBackWhole,
+    Disks,
+    LogChecker,
+    OnEnoughDisks,
+    OnlyOnce,
+    PositionsStand,
+    SeenWhenSafe,
+    StoredElsewhere,
+)
 from ..engine import ClusterWorld, Entry, Host, Server, Topology, Violation
 from ..faults import LOG_FAULTS, NAMED_FAULTS, LogFaults, LogNemesis, kinds_of
 from ..limits import CLIENTS_MAX, LOG_SETTLE_SECONDS, NODES_MAX, START_SECONDS
-from ..workloads import STREAM, LogHistory, Producer
+from ..workloads import STREAM, Listener, LogHistory, Producer
 from .scenario import Options, Scenario, Write, option, within
 
 __all__ = ["LOG_ABLATIONS", "LogOptions", "LogScenario"]
 
+_LISTENERS = 2
 _HASTY = "heard-before-writing"
 LOG_ABLATIONS = (
     Safeguard.COPIES_BEFORE_ACK,
     Safeguard.DEDUPE_STORED,
+    Safeguard.DELIVER_AT_HIGH_WATERMARK,
     Safeguard.EPOCH_CHECK,
     Safeguard.FENCES,
     Safeguard.OTHER_FOLLOWER,
@@ -79,7 +90,8 @@ class LogScenario(Scenario):
         parts = (self.world, self.history, self.disks)
         self.stored, self.once = OnEnoughDisks(*parts), OnlyOnce(*parts)
         self.positions, self.recovery = PositionsStand(*parts), ComesBackWhole(*parts)
-        self.checkers: Sequence[LogChecker] = (self.stored, self.once, self.positions, self.recovery)
+        self.seen = SeenWhenSafe(*parts)
+        self.checkers: Sequence[LogChecker] = (self.stored, self.once, self.seen, self.positions, self.recovery)
         if options.faults == ("follower",):
             self.checkers = (*self.checkers, StoredElsewhere(*parts))
         self.disks.found.append(self._found)
@@ -87,6 +99,7 @@ class LogScenario(Scenario):
             Producer(f"producer-{number}", self.world, self.history, self.world.random.choice((0.02, 0.1, 0.4)))
             for number in range(options.producers)
         ]
+        self.listeners = [Listener(f"listener-{number}", self.world) for number in range(_LISTENERS)]
         self.swarm = str(self.faults)
 
     def phases(self) -> Sequence[Callable[[], None]]:
@@ -100,8 +113,10 @@ class LogScenario(Scenario):
         self.world.run_for(START_SECONDS)
 
     def safety(self) -> None:
-        """Let producers publish and the nemesis strike."""
+        """Let producers publish, subscribers listen and the nemesis strike."""
         world, random = self.world, self.world.random
+        for listener in self.listeners:
+            world.after(random.uniform(0.0, 1.0), listener.dial)
         for producer in self.producers:
             world.after(random.uniform(0.0, 1.0), producer.dial)
             world.after(random.uniform(0.0, 1.0), producer.think)
@@ -136,6 +151,8 @@ class LogScenario(Scenario):
             "rows on disks": self.disks.rows,
             "rows compared": self.positions.compared,
             "openings of disks": self.recovery.openings,
+            "events delivered": self.seen.delivered_events,
+            "events readable": self.seen.read,
             "batches sent again": self.history.resent,
             "refused": self.history.refused,
             "in two brokers' logs": self.once.moved,

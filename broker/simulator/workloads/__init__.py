@@ -3,6 +3,7 @@
 drawn      Workload draws subscriptions and batches of STREAMS, Traits say what kind of client one is; event_name is
            what an event calls itself
 client     Client, ClusterClient: subscribe, publish, lose their connections, come back. Delivery: one event
+listener   Listener: subscribes to all of STREAM, and again whenever it is cut off
 producer   Producer: publishes to the stored stream STREAM, and sends again whatever has no answer
 history    History, ClusterHistory, LogHistory: what was published and accepted (Event), and what each subscription
            must be sent (SubscriptionLog), by the plain meaning. Incidents: what may be lost without a word
@@ -11,6 +12,7 @@ history    History, ClusterHistory, LogHistory: what was published and accepted 
 from .client import Client, ClusterClient, Delivery
 from .drawn import STREAMS, Traits, Workload, event_name
 from .history import ClusterHistory, Event, History, Incidents, LogHistory, SubscriptionLog
+from .listener import Listener
 from .producer import STREAM, Producer
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "Event",
     "History",
     "Incidents",
+    "Listener",
     "LogHistory",
     "Producer",
     "SubscriptionLog",

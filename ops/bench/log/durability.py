@@ -5,8 +5,9 @@ one without waiting for the disk (mode `accepted`), and to a stored one waiting 
 need more than one broker, and three brokers share the cores that one had to itself; so the stream in memory is
 measured with three as well, and whoever wants the price of the second disk alone compares with that.
 
-Events a second are with many batches under way; the acknowledgement's p50 and p99 are of one batch at a time. Nobody
-subscribes, and no process is bound to a core. At the end of each case the log must have every event. The first line
+Events a second are with many batches under way, and nobody subscribes; the acknowledgement's p50 and p99 are of one
+batch at a time, and so is the delivery's p50: from publishing until a subscriber of the same broker has all of the
+batch. No process is bound to a core. At the end of each case the log must have every event. The first line
 printed is what one synchronisation takes on a bare file of that disk, which is most of what a lone batch waits for;
 virtual disks, and those that others use, vary by ten times from second to second.
 """
@@ -25,8 +26,8 @@ from tempfile import TemporaryDirectory
 
 from rich.table import Table
 
-from headgate.protocol.aio import Client, connect
-from headgate.protocol.errors import HeadgateError
+from headgate.protocol.aio import Client, Subscription, connect
+from headgate.protocol.errors import ErrorCode, HeadgateError, Refused
 
 from ..kit import MeasurementFailed, fleet
 from ..limits import (
@@ -65,6 +66,7 @@ CASES = (
     Case("stored, accepted", 1, "stored", "accepted"),
     Case("stored, stored, k = 1", 1, "stored", "stored"),
     Case("memory, accepted, three brokers", 3, "memory", "accepted"),
+    Case("stored, accepted, three brokers", 3, "stored", "accepted"),
     Case("stored, stored, k = 2, three brokers", 3, "stored", "stored"),
 )
 """The first is what all ratios are to."""
@@ -81,6 +83,7 @@ class Cost:
     p99_seconds: float
     acknowledgements: int
     """What the percentiles are of."""
+    delivered_p50_seconds: float
 
 
 def batches_under_way(size: int) -> int:
@@ -101,7 +104,14 @@ class _Publisher:
     async def once(self) -> float:
         """Seconds until one batch is acknowledged."""
         began = time.perf_counter()
-        await self._client.publish_batch(self._stream, None, self._bodies, mode=self._mode)
+        while True:
+            try:
+                await self._client.publish_batch(self._stream, None, self._bodies, mode=self._mode)
+                break
+            except Refused as refused:  # as much as may waits for disks
+                if refused.code != ErrorCode.NOT_STORED:
+                    raise
+                await asyncio.sleep(_POLL_SECONDS)
         self.events += len(self._bodies)
         return time.perf_counter() - began
 
@@ -112,6 +122,22 @@ class _Publisher:
         while time.perf_counter() < until:
             taken.append(await self.once())
         return taken
+
+    async def delivered(self, listener: Client, seconds: float) -> list[float]:
+        """One at a time: how long each took until a subscriber had all of it."""
+        taken: list[float] = []
+        async with await listener.subscribe(self._stream) as subscription:
+            until = time.perf_counter() + seconds
+            while not taken or time.perf_counter() < until:
+                began = time.perf_counter()
+                _, ended = await asyncio.gather(self.once(), self._all_came(subscription))
+                taken.append(ended - began)
+        return taken
+
+    async def _all_came(self, subscription: Subscription) -> float:
+        for _ in self._bodies:
+            await anext(subscription)
+        return time.perf_counter()
 
     async def together(self, seconds: float) -> float:
         """Publish with so many batches under way; returns events a second."""
@@ -136,10 +162,15 @@ async def _measure(address: str, case: Case, size: int, seconds: float) -> Cost:
         publisher = _Publisher(client, case, size)
         await publisher.together(min(WARM_UP_SECONDS, seconds))
         taken = await publisher.alone(seconds)
+        if case.durability == "stored":
+            await publisher.settled()
+        async with await connect(address) as listener:
+            delivered = await publisher.delivered(listener, seconds)
         rate = await publisher.together(seconds)
         if case.durability == "stored":
             await publisher.settled()
-    return Cost(case.title, size, rate, percentile(taken, 0.5), percentile(taken, 0.99), len(taken))
+    p50, p99 = percentile(taken, 0.5), percentile(taken, 0.99)
+    return Cost(case.title, size, rate, p50, p99, len(taken), percentile(delivered, 0.5))
 
 
 async def measure(cases: Sequence[Case], sizes: Sequence[int], seconds: float, directory: Path) -> list[Cost]:
@@ -192,7 +223,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _print(costs: Sequence[Cost]) -> None:
     table = Table(title=f"events of {len(BODY)} bytes; ratios are to the first case", title_justify="left")
     table.add_column("stream, mode")
-    for heading in ("batch", "events/s", "x memory", "p50 ms", "p99 ms", "p50 x memory"):
+    for heading in ("batch", "events/s", "x memory", "p50 ms", "p99 ms", "p50 x memory", "delivered ms"):
         table.add_column(heading, justify="right")
     for cost in costs:
         rates, waits = ratio(cost, costs)
@@ -204,6 +235,7 @@ def _print(costs: Sequence[Cost]) -> None:
             f"{1000 * cost.p50_seconds:.2f}",
             f"{1000 * cost.p99_seconds:.2f}",
             f"{waits:.1f}",
+            f"{1000 * cost.delivered_p50_seconds:.2f}",
             end_section=cost.batch_events == max(_SIZES),
         )
     console().print(table)

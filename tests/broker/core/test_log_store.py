@@ -1,4 +1,4 @@
-"""The store's errors say why, and both hosts' stores have the six calls."""
+"""The store's errors say why, and both hosts' stores have the seven calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headgate.broker.core.store import LogStore, LogStoreError, StoreFailed, Sto
 from headgate.broker.daemon.log import SqliteLogStore
 from headgate.broker.simulator.engine import ListStore
 
-CALLS = ("open", "append", "read", "trim", "find", "close")
+CALLS = ("open", "append", "read", "trim", "mark", "find", "close")
 
 
 @pytest.mark.parametrize("kind", [StoreFull, StoreFailed])

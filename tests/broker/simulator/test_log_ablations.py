@@ -11,14 +11,15 @@ from headgate.broker.simulator.scenarios import LOG_ABLATIONS, LogOptions, play
 SEEDS: dict[str, tuple[int, str]] = {
     "copies-before-ack": (1, "OnEnoughDisks"),
     "dedupe-stored": (11, "OnlyOnce"),
+    "deliver-at-high-watermark": (1, "SeenWhenSafe"),
     "epoch-check": (1, "PositionsStand"),
     "heard-before-writing": (1, "Crash: AssertionError"),
-    "fences": (120, "OnlyOnce"),
+    "fences": (280, "SeenWhenSafe"),
     "rollback": (1, "OnEnoughDisks"),
     "other-follower": (1, "StoredElsewhere"),
     "safe-before-open": (3, "OnEnoughDisks"),
     "sync-before-ack": (1, "OnEnoughDisks"),
-    "reconcile": (3, "OnlyOnce"),
+    "reconcile": (2, "SeenWhenSafe"),
 }
 """Ablation -> where to begin to look for a seed that fails with it, and the promise that is broken."""
 
@@ -38,7 +39,7 @@ def options_of(name: str) -> LogOptions:
     if name == "reconcile":
         return LogOptions(seed, nodes=2)
     if name == "fences":
-        return LogOptions(seed, nodes=3, faults=("apart", "link", "slow", "cut", "pause"))
+        return LogOptions(seed, nodes=3, faults=("apart", "link", "slow", "cut"))
     if name == "other-follower":
         return LogOptions(seed, faults=("follower",))
     if name == "heard-before-writing":

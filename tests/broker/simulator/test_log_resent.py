@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from headgate.broker.simulator.checkers import OnlyOnce
@@ -73,33 +71,3 @@ def test_a_row_that_moved_to_another_log_of_its_broker_is_not_twice() -> None:
     del one.disk(0)[one.name()].entries[0]
     one.write(0, 0, "a", epoch=2)
     one.disks.look()
-
-
-def reads(one: LogStage, server: int, owner: int, readable: int) -> None:
-    """A broker of that name, with as much of that log to read, takes a step."""
-    held = SimpleNamespace(readable=readable)
-    node = SimpleNamespace(
-        config=SimpleNamespace(name=one.server(server).name), log=SimpleNamespace(logs={one.name(owner): held})
-    )
-    one.only_once.step(SimpleNamespace(node=node), None, [])  # type: ignore[attr-defined]
-
-
-def test_what_can_be_read_in_two_places_is_seen() -> None:
-    one = stage()
-    one.write(0, 0, "a", "b")
-    one.write(1, 0, "b", owner=1)
-    one.write(2, 0, "b", owner=1)
-    reads(one, 1, 1, 1)
-    reads(one, 2, 1, 1)
-    reads(one, 0, 0, 0)
-    assert one.only_once.read == 2  # type: ignore[attr-defined]
-    with pytest.raises(Violation, match="b can be read at"):
-        reads(one, 0, 0, 2)
-
-
-def test_what_cannot_be_read_yet_is_in_nobodys_way() -> None:
-    one = stage()
-    one.write(0, 0, "a")
-    one.write(1, 0, "a", owner=1)
-    reads(one, 0, 0, 1)
-    reads(one, 1, 1, 0)

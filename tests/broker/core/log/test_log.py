@@ -144,7 +144,7 @@ def test_who_was_told_once_that_it_is_not_stored_is_not_told_again() -> None:
         bench.log.validate()
     assert heard == ["second"]
     for _ in range(2):
-        bench.log.moved(bench.events, 0, 10, bench.log.own(LogKind.EVENTS, "other"), [], 1.0)
+        bench.log.moved(bench.events, 0, 10, bench.log.own(LogKind.EVENTS, "other"), {}, 1.0)
         bench.log.validate()
     assert heard == ["second", "first"]
 

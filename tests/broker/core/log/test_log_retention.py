@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.effects import FindSize, FindTime, TrimLog
+from headgate.broker.core.effects import FindSize, FindTime, KeepWatermarks, TrimLog
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.limits import RETENTION_BYTES_MIN, RETENTION_PAUSE_SECONDS
 from headgate.broker.core.log_state import LogState
@@ -51,7 +51,7 @@ def test_what_may_stay_stays_and_the_disk_is_not_asked(schema: dict[str, Any]) -
     world = filled(schema, 5)
     world.prompt = False
     world.wake_at(world.now + 3 * RETENTION_PAUSE_SECONDS)
-    assert world.disk.asked == []
+    assert [type(effect) for effect in world.disk.asked] == [KeepWatermarks]
     assert len(world.rows()) == 5
 
 
@@ -65,13 +65,13 @@ def test_every_kind_of_log_and_every_copy_is_looked_after() -> None:
     assert sorted(asked) == sorted(names)
 
 
-def test_rows_that_may_be_taken_back_stay_until_that_is_known() -> None:
+def test_rows_behind_the_high_watermark_stay() -> None:
     world = filled({"retention_seconds": 3}, 10)
     held = world.node.log.logs[world.name()]
-    held.doubted, held.safe = True, 4
+    held.safe = 4
     world.wake_at(world.now + 2 * RETENTION_PAUSE_SECONDS)
     assert [row.first for row in world.rows()] == [4, 5, 6, 7, 8, 9]
-    held.doubted = False
+    held.became_safe(10)
     world.wake_at(world.now + RETENTION_PAUSE_SECONDS)
     assert world.rows() == []
 
@@ -80,6 +80,6 @@ def test_a_disk_that_takes_its_time_is_asked_once() -> None:
     world = filled({"retention_bytes": RETENTION_BYTES_MIN}, 6, size=900_000)
     world.prompt = False
     world.wake_at(world.now + 3 * RETENTION_PAUSE_SECONDS)
-    assert [type(effect) for effect in world.disk.asked] == [FindSize]
+    assert [type(effect) for effect in world.disk.asked] == [FindSize, KeepWatermarks]
     world.tell(world.disk.answer())
     assert [type(effect) for effect in world.disk.asked] == [TrimLog]

@@ -14,7 +14,7 @@ from headgate.broker.core.limits import RETENTION_PAUSE_SECONDS, VOUCH_SECONDS_M
 from headgate.broker.core.log.messages import Claim
 from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Answer, Error, LogChunk, Mode, Puback, ReadLog
+from headgate.protocol.messages import Answer, Error, LogChunk, Puback, ReadLog
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH, _Rows
 from tests.support.log_world import stamped
@@ -219,15 +219,6 @@ def test_the_list_of_logs_waits_until_what_there_is_can_be_read() -> None:
     assert [(one["next"], one["own"]) for one in answer if one["own"]] == [(4, True)]
     assert cluster.node("b0").log.logs[LogName("b0", EPOCH, 0, "quotes")].readable == 4
     assert asker.of(Answer)
-
-
-def test_what_has_no_stamp_is_read_at_once() -> None:
-    cluster = LogCluster(2)
-    client = cluster.connect("b0")
-    apart(cluster, "b0")
-    cluster.store(client, "a", mode=Mode.ACCEPTED)
-    cluster.run(0.01)
-    assert cluster.node("b0").log.logs[LogName("b0", EPOCH, 0, "quotes")].readable == 1
 
 
 def test_a_full_disk_is_asked_again_until_it_takes_it_back() -> None:

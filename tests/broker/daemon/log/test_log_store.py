@@ -309,6 +309,26 @@ def test_what_was_trimmed_and_not_yet_thrown_away_is_so_after_a_restart(bench: B
     bench.store.close()
 
 
+def test_a_file_of_before_there_were_high_watermarks_gets_them(bench: Bench) -> None:
+    for _ in range(5):
+        bench.append()
+    bench.connections[-1].execute("DROP TABLE watermark")
+    assert [state.safe for state in bench.reopened()] == [0]
+    store = SqliteLogStore(bench.folder, "ann", lambda: NOW, bench._connect)
+    store.open()
+    store.mark({LOG: 4, LogName("ann", NOW, LogKind.EVENTS, "never written"): 3})
+    store.close()
+    assert [state.safe for state in bench.reopened()] == [4]
+
+
+def test_a_high_watermark_that_does_not_pass_its_check_is_none(bench: Bench) -> None:
+    for _ in range(5):
+        bench.append()
+    bench.store.mark({LOG: 3})
+    bench.connections[-1].execute("UPDATE watermark SET safe = 5")
+    assert [state.safe for state in bench.reopened()] == [0]
+
+
 @pytest.mark.parametrize("act", ["tidy", "trim"])
 def test_a_log_that_cannot_be_followed_while_it_is_changed_is_the_end(bench: Bench, act: str) -> None:
     for _ in range(3):

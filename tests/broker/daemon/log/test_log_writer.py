@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
-from headgate.broker.core.effects import Append, CutLog, FindTime, KeepProducer, LogWrite, ReadRows, TrimLog, WriteOn
+from headgate.broker.core.effects import (
+    Append,
+    CutLog,
+    FindTime,
+    KeepProducer,
+    KeepWatermarks,
+    LogWrite,
+    ReadRows,
+    TrimLog,
+    WriteOn,
+)
 from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from headgate.broker.core.log_state import LogState, ProducerState
 from headgate.broker.core.store import StoreFailed, StoreFull
@@ -53,6 +63,9 @@ class SlowStore:
     def trim(self, log: LogName, below: int) -> LogState:
         self._called("trim", below)
         return LogState(log, below, below, 0, 0, 0)
+
+    def mark(self, ends: Mapping[LogName, int]) -> None:
+        self._called("mark", dict(ends))
 
     def tidy(self) -> None:
         self.untidy = False
@@ -148,16 +161,17 @@ def test_lookups_take_turns_with_commits() -> None:
     bench.end()
 
 
-def test_a_trim_keeps_its_place_among_appends(bench: Bench) -> None:
+def test_a_trim_and_high_watermarks_keep_their_place_among_appends(bench: Bench) -> None:
     bench.writer.ask(row(1))
     call = bench.store.calls.get(timeout=SECONDS)
-    for effect in (row(2), TrimLog(LOG, 3), row(3)):
+    for effect in (row(2), TrimLog(LOG, 3), KeepWatermarks({LOG: 2}), row(3)):
         bench.writer.ask(effect)
     bench.store.may.put(None)
-    assert [call, *(bench.called() for _ in range(3))] == [
+    assert [call, *(bench.called() for _ in range(4))] == [
         ("append", [1]),
         ("append", [2]),
         ("trim", 3),
+        ("mark", {LOG: 2}),
         ("append", [3]),
     ]
     assert [bench.turn() for _ in range(4)][2] == Trimmed(LogState(LOG, 3, 3, 0, 0, 0))

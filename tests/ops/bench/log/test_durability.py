@@ -21,7 +21,7 @@ MEMORY = Case("memory", 1, "memory", "accepted")
 
 
 def cost(title: str, size: int, rate: float, p50: float) -> Cost:
-    return Cost(title, size, rate, p50, 2 * p50, 100)
+    return Cost(title, size, rate, p50, 2 * p50, 100, 3 * p50)
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -57,6 +57,7 @@ async def test_every_event_that_was_counted_is_in_the_log() -> None:
     for one in costs:
         assert one.batch_events == 10 and one.acknowledgements >= 1
         assert 0 < one.p50_seconds <= one.p99_seconds and one.events_per_second > 0
+        assert one.delivered_p50_seconds > 0
 
 
 class Forgetful:
@@ -94,7 +95,7 @@ def test_a_run_prints_every_case_and_its_ratio(
     printed = capsys.readouterr().out
     assert "one synchronisation of a bare file" in printed and "0.50" in printed and "0.20" in printed
     assert all(case.title in printed for case in CASES)
-    assert len(json.loads(file.read_text())["costs"]) == 15
+    assert len(json.loads(file.read_text())["costs"]) == 18
 
 
 def test_what_was_not_acknowledged_is_a_failure(
