@@ -30,6 +30,10 @@ PINNED = [
     (LogOptions(6133, nodes=5), "a row that others have was kept because somebody who is gone may have it too"),
     (LogOptions(6038, nodes=2), "copies that a full disk had refused were taken for rows on it"),
     (LogOptions(6086, nodes=1), "a simulated producer went on in a session that had a hole"),
+    (
+        LogOptions(282, faults=("apart", "link", "slow", "cut")),
+        "a copy was taken because its owner would tell who opened the producer, and the owner's link broke before that",
+    ),
     (LogOptions(77006, nodes=5, seconds=40.0, producers=8), "a simulated producer believed an answer of before"),
 ]
 

@@ -165,6 +165,7 @@ class Opening:
     deadline: float
     asked: dict[int, None]
     counted: dict[int, None]  # who is waited for, or has answered
+    relied_on: dict[int, None] = field(default_factory=dict)  # another broker takes copies, for these will answer
     answered: int = 0
     heard: int = 0
     next: int = 0
@@ -470,7 +471,10 @@ class Producers:
             text = "brokers have just found each other, and ask about this producer: try again in a moment"
             self._openings.pop(request).deferred.say(Refused(ErrorCode.UNAVAILABLE, text))
         self._set_timer()
-        return end if any(request in self._openings for request in openings) else None
+        waiting = [opening for request, opening in openings.items() if request in self._openings]
+        for opening in waiting:
+            opening.relied_on.update(dict.fromkeys(owners))
+        return end if waiting else None
 
     # --- opening -----------------------------------------------------------------------------------------------------
 
@@ -624,6 +628,11 @@ class Producers:
         for request, opening in list(self._openings.items()):
             if info.identifier in opening.asked:
                 del opening.counted[info.identifier]
+                if info.identifier in opening.relied_on:
+                    text = f"{info.name} was asked about this producer, and its link broke: try again in a moment"
+                    self._openings.pop(request).deferred.say(Refused(ErrorCode.UNAVAILABLE, text))
+                    self._set_timer()
+                    continue
             self._not_waiting_for(request, info.identifier, now)
 
     def give_up_late(self, now: float) -> None:
