@@ -28,7 +28,8 @@ back.
 Nothing behind `safe` is read or delivered, so no client ever sees an event under two ids.
 
 Links come back one by one, so a broker that cannot be reached is waited for, VOUCH_SECONDS_MAX and no longer. It may
-have the other row; when it is back, it asks about its own tail. A tail of more than `tail_bytes` is not looked into:
+have the other row; when it is back, it asks about its own tail. Where no row of the tail has a stamp, nobody is waited
+for. A tail of more than `tail_bytes` is not looked into:
 that is a log whose copies were lost, and not what was under way in a moment.
 """
 
@@ -444,12 +445,14 @@ class Reconciler:
         self._timers.at(RECONCILE, now + COPY_RETRY_SECONDS)
 
     def _gather(self, now: float) -> None:
-        """After a partition links come back one by one, and the first broker may be the one that has seen nothing."""
-        assert self._round is not None
-        if self._cluster.unreached() and now < self._round.waits_until:
-            self._try_again(self._gather, now)
-        else:
-            self._look([held for held in self._log.own_logs() if held.doubted], now)
+        self._look([held for held in self._log.own_logs() if held.doubted], now)
+
+    def _waits(self, going: _Round, now: float) -> bool:
+        """After a partition links come back one by one, and the first broker may be the one that has seen nothing.
+
+        Rows without a stamp are in no other log: where there are no others, nobody is waited for.
+        """
+        return bool(going.wanted and self._cluster.unreached()) and now < going.waits_until
 
     # --- what is there -----------------------------------------------------------------------------------------------
 
@@ -498,6 +501,9 @@ class Reconciler:
         """All brokers, ourselves among them, that may have copies of others' logs."""
         going = self._round
         assert going is not None
+        if self._waits(going, now):
+            self._try_again(self._anew, now)
+            return
         going.open, going.again = 1, False
         self._timers.at(RECONCILE, now + STORE_SECONDS_MAX)
         for stream, all_wanted in going.wanted.items():
@@ -530,7 +536,7 @@ class Reconciler:
         if going is self._round and not going.open:
             going.open = -1
             self._timers.at(RECONCILE, NEVER)
-            if self._cluster.unreached() and now < going.waits_until:
+            if self._waits(going, now):
                 self._anew(now)  # a broker that is gone took its answer along
                 return
             going.spans = {stream: Spans(told) for stream, told in going.told.items() if told}

@@ -291,3 +291,22 @@ def test_whoever_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPat
     cluster.release()
     cluster.run(12.0)
     assert numbers(cluster, "b1", "b0") == [("p", 0), ("p", 1), ("p", 3)]
+
+
+def test_rows_without_a_stamp_wait_for_no_broker_that_is_gone() -> None:
+    cluster = LogCluster(3)
+    client = cluster.connect("b0")
+    cluster.store(client, "a")
+    cluster.run(0.1)
+    (follower,) = [name for name in cluster.holders("b0") if name != "b0"]
+    (other,) = {"b1", "b2"} - {follower}
+    cluster.kill(other)
+    cluster.run(60.0)
+    assert cluster.node("b0").cluster.unreached(), "it may come back"
+    apart(cluster, "b0")
+    cluster.store(client, "b")
+    cluster.run(0.1)
+    cluster.release()
+    cluster.until(lambda: cluster.linked("b0", follower))
+    cluster.run(VOUCH_SECONDS_MAX / 2)
+    assert cluster.acknowledged(client) == 2
