@@ -57,6 +57,8 @@ class Disk:
         self.ticket = 0
         self.damage: list[str] = []
         self.aside: list[bytes] = []
+        self.unreadable: dict[LogName, int] = {}
+        """From which position on a log cannot be read any more."""
 
     def opened(self) -> Opened:
         """What it holds; what was asked and not answered is gone."""
@@ -174,8 +176,11 @@ class Disk:
         log = self.logs.get(effect.log, _Rows())
         rows: list[bytes] = []
         after = max(effect.position, log.first)
+        damaged = self.unreadable.get(effect.log)
         for one in log.rows:
             if one.first + one.count > effect.position:
+                if one.first == damaged:
+                    return RowsRead(effect.ticket, rows, after, "" if rows else f"row {damaged} is damaged")
                 if rows and sum(map(len, rows)) + len(one.row) > effect.bytes_max:
                     break
                 rows.append(one.row)

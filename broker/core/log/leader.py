@@ -252,6 +252,8 @@ class Leader:
         if names and all(self._is_even(self._followers[name]) for name in sorted(names)):
             for name in [name for name in self._followers if name not in names]:
                 self._let_go(name)
+            for held in self._log.own_logs():
+                self._look_for_dead_end(held, now)
 
     def _let_go(self, identifier: int) -> None:
         """It has our copies no more, or perhaps not: what it has does not count."""
@@ -344,6 +346,14 @@ class Leader:
                 progress.closed = True
         if held.name.epoch == self._log.epoch:
             self._log.begin_epoch(max(self._log.epoch + 1, self._producers.clock.us(now) // 1_000_000))
+        self._look_for_dead_end(held, now)
+
+    def _look_for_dead_end(self, held: HeldLog, now: float) -> None:
+        """Whether too few of its followers take more of a log."""
+        known = [follower.logs[held.name] for follower in self._followers.values() if held.name in follower.logs]
+        if sum(progress.closed for progress in known) > len(known) - self.needed >= 0:
+            ends = sorted((one.sent if one.closed else float("inf") for one in known), reverse=True)
+            self._log.give_up(held, max(held.safe, int(ends[self.needed - 1])), now)
 
     def _from(self, info: PeerInfo, place: CopyPlace, now: float) -> None:
         """A follower says from where to go on."""
@@ -363,6 +373,8 @@ class Leader:
         progress.under_way.clear()
         progress.moved_at = now
         self._log.settle(held, now)
+        if progress.closed:
+            self._look_for_dead_end(held, now)
         self._pump(follower, progress, now)
 
     def _contested(self, info: PeerInfo, place: RowContested, now: float) -> None:

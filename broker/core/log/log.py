@@ -129,6 +129,7 @@ class HeldLog:
     safe: int = 0
     doubted: bool = False  # whether it is being found out which of its rows are taken back: none goes to siblings
     kept: int = 0  # the high watermark that the disk was asked to remember
+    dead_end: int | None = None  # its followers take no rows behind it: those are not delivered
     uncommitted: deque[_Uncommitted] = field(default_factory=deque, repr=False)  # rows of this life behind `safe`
     waiters: deque[Any] = field(default_factory=deque, repr=False)
     confirmed: dict[int, int] = field(default_factory=dict, repr=False)
@@ -431,6 +432,22 @@ class Log:
                 self._answer(waiter, Refused(ErrorCode.NOT_STORED, text), now)
         self.settle(to, now)
 
+    def give_up(self, held: HeldLog, end: int, now: float) -> None:
+        """Followers take no rows of it behind `end`: those are not delivered, and nobody waits for them any more."""
+        if held.dead_end is not None and held.dead_end <= end:
+            return
+        held.dead_end, before = end, len(held.uncommitted)
+        while held.uncommitted and held.uncommitted[-1].end > end:
+            self.pending_bytes -= held.uncommitted.pop().size
+        rows = before - len(held.uncommitted)
+        if rows:
+            facts = {"log": held.name.partition, "stream": held.name.stream, "from": end, "rows": rows}
+            self._effects.append(Note("rows not delivered", facts, alarming=True))
+        for waiter in list(self._waiters):
+            if not waiter.done and any(one is held and upto > end for one, upto in waiter.needs):
+                text = "no other disk takes more of this log; it is on that of this broker all the same: send it again"
+                self._answer(waiter, Refused(ErrorCode.NOT_STORED, text), now)
+
     def when_landed(self, then: Then, now: float) -> None:
         """Tell when the disk has, or has not, all that it was asked for until now."""
         if not self._pending:
@@ -495,7 +512,7 @@ class Log:
                 held.grew(pending.first, pending.count, len(pending.row), pending.time)
                 if held.own:
                     self.landed.append(Landed(held, pending.first, held.next, pending.row))
-            if held is not None and pending.batch is not None:
+            if held is not None and pending.batch is not None and (held.dead_end is None or held.next <= held.dead_end):
                 held.uncommitted.append(_Uncommitted(held.next, pending.size, pending.cause, pending.batch))
             else:
                 self.pending_bytes -= pending.size
@@ -651,6 +668,7 @@ class Log:
             assert held.first <= held.next <= held.assigned == ends.get(name, held.next)
             places = [one.end for one in held.uncommitted]
             assert places == sorted(places) and (not places or places[-1] <= held.next)
+            assert not places or held.dead_end is None or places[-1] <= held.dead_end
         assert not self._waiters or not self._waiters[0].done
         assert self._batches == sum(waiter.batch for waiter in self._waiters if not waiter.done)
         assert not self._waiters or self._timers.when(WAITERS) <= self._waiters[0].deadline

@@ -29,8 +29,8 @@ Nothing behind `safe` is read or delivered, so no client ever sees an event unde
 
 Links come back one by one, so a broker that cannot be reached is waited for, VOUCH_SECONDS_MAX and no longer. It may
 have the other row; when it is back, it asks about its own tail. Where no row of the tail has a stamp, nobody is waited
-for. A tail of more than `tail_bytes` is not looked into:
-that is a log whose copies were lost, and not what was under way in a moment.
+for. A tail of more than `tail_bytes` is not looked into: that is a log whose copies were lost, and not what was under
+way in a moment.
 """
 
 from __future__ import annotations

@@ -193,3 +193,55 @@ def test_it_is_never_ahead_of_what_the_disk_has() -> None:
     name = LogName("broker-1", EPOCH, int(LogKind.EVENTS), "quotes")
     world.feed(Opened(EPOCH, [LogState(name, 0, 4, 40, 1, 2, safe=9)]))
     assert world.node.log.logs[name].readable == 4
+
+
+def test_what_damage_keeps_from_being_copied_does_not_wait_for_ever() -> None:
+    cluster = LogCluster(2)
+    subscriber, client = listening(cluster, "b0"), cluster.connect("b0")
+    cluster.store(client, "a")
+    cluster.run(0.1)
+    apart(cluster, "b0")
+    for body in ("b", "c", "d"):
+        cluster.store(client, body, mode=Mode.ACCEPTED)
+    cluster.run(0.1)
+    cluster.disks["b0"].unreadable[LOG] = 2
+    meet(cluster)
+    cluster.store(client, "e", mode=Mode.ACCEPTED)
+    cluster.run(0.1)
+    assert [body for _, body in subscriber.bodies] == ["a", "b", "e"]
+    assert cluster.node("b0").log.pending_bytes == 0
+    (note,) = [note for note in cluster.hosts["b0"].notes if note.event == "rows not delivered"]
+    assert (note.alarming, note.facts["from"], note.facts["rows"]) == (True, 2, 2)
+
+
+@pytest.mark.parametrize("mode", [Mode.ACCEPTED, Mode.STORED])
+def test_what_an_old_backup_went_on_with_does_not_wait_for_ever_when_a_longer_copy_turns_up(mode: Mode) -> None:
+    cluster = LogCluster(2)
+    client = cluster.connect("b0")
+    cluster.store(client, "a")
+    cluster.run(0.1)
+    backup = cluster.disks["b0"].copy()
+    cluster.store(client, "b")
+    cluster.run(0.1)
+    cluster.kill("b1")
+    cluster.kill("b0")
+    cluster.disks["b0"] = backup
+    cluster.start("b0", ["b1"], life=2)
+    cluster.run(VOUCH_SECONDS_MAX + 0.1)
+    subscriber, client = listening(cluster, "b0"), cluster.connect("b0")
+    cluster.store(client, "c", mode=mode)
+    cluster.run(0.1)
+    cluster.slow["b0"] = None
+    cluster.store(client, "d", mode=mode)
+    cluster.start("b1", ["b0"], life=2)
+    cluster.run(1.0)
+    cluster.slow.clear()
+    cluster.answer("b0")
+    cluster.run(1.0)
+    cluster.store(client, "e", mode=mode)
+    cluster.run(2.0)
+    assert [body for _, body in subscriber.bodies] == ["e"]
+    assert cluster.node("b0").log.pending_bytes == 0
+    errors = [error.code for error in client.of(Error)]
+    assert errors == ([] if mode == Mode.ACCEPTED else [ErrorCode.NOT_STORED] * 2)
+    assert cluster.acknowledged(client) == 3
