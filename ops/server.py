@@ -82,11 +82,15 @@ def server_address(arguments: argparse.Namespace) -> str:
 
 
 def _check_environment() -> None:
-    """A variable that nobody reads was meant for one of ours. Raises UsageError."""
+    """A variable that nobody reads was meant for one of ours. Raises UsageError.
+
+    One that goes on behind ours (HEADGATE_SERVER_A, HEADGATE_SERVER2) is somebody's own.
+    """
     for name in sorted(os.environ):
         if name.startswith("HEADGATE_") and name not in _VARIABLES:
             likely = difflib.get_close_matches(name, _VARIABLES, 1, _LIKENESS_MIN)
-            if likely:
+            more = name.removeprefix(likely[0]) if likely else ""
+            if likely and (more == name or more[0].isalpha()):
                 raise UsageError(f"{name} is no setting: is {likely[0]} meant?")
 
 

@@ -45,7 +45,17 @@ def test_a_misspelt_variable_is_told_before_anybody_is_called(name: str) -> None
 
 
 def test_what_brokers_and_kubernetes_call_by_such_a_name_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*Settings.model_fields, "user", "server_port", "server_service_host", "service_port", "port_7400_tcp"):
+    for name in (
+        *Settings.model_fields,
+        "user",
+        "server_port",
+        "server_service_host",
+        "service_port",
+        "port_7400_tcp",
+        "server_a",
+        "server_url",
+        "config_dir",
+    ):
         monkeypatch.setenv(f"HEADGATE_{name.upper()}", "x")
     assert server_address(Namespace(server="10.0.0.1:7400")) == "10.0.0.1:7400"
 
