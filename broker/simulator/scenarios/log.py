@@ -133,6 +133,9 @@ class LogScenario(Scenario):
         for producer in self.producers:
             if producer.unanswered:
                 raise Violation("Answered", f"{producer.name} waits for {len(producer.unanswered)} answers")
+        for node in self.world.nodes():
+            if node.log.pending_bytes:
+                raise Violation("NothingWaits", f"{node.config.name}: {node.log.pending_bytes} bytes wait for disks")
         for checker in self.checkers:
             checker.finish()
 
