@@ -56,12 +56,13 @@ WAY = [
     ("Stored", ["Copy"]),
     ("Copy", ["Append"]),
     ("Stored", ["Control"]),
-    ("Control", ["Puback"]),
+    ("Control", ["Deliver", "Deliver", "Puback"]),
 ]
-"""Of a stored event that was alone: the disk of its broker, that of a follower, and the acknowledgement."""
+"""Of a stored event that was alone: the disk of its broker, that of a follower; then both subscribers and the publisher
+hear of it."""
 
 
-def test_a_stored_event_is_followed_to_its_follower_and_back_to_its_publisher() -> None:
+def test_a_stored_event_is_followed_to_its_follower_and_then_to_subscribers() -> None:
     steps = steps_of(LogOptions(3, seconds=5.0, producers=2, faults=()))
     stories = [story(steps, cause) for cause in published(steps)]
     whole = [one for one in stories if [step.kinds for step in one] == WAY]
