@@ -10,12 +10,13 @@
     failing   a write to a disk fails and its result is unknown: its broker stops, and its next incarnation finds the
               disk in order
     brim      a disk that is nearly full takes some writes and refuses others for a while
-    follower  one disk at a time is full for long. This and brim happen only when they are named, so that older seeds
-              keep their course
+    follower  one disk at a time is full for long
+    pair      two brokers do not reach each other for a while, and both reach all others
     harm      once: a disk is lost, its newest rows are lost, one row is damaged, or a backup takes its place
 
 One broker at a time dies, is paused or is cut off. A disk is harmed while no broker is in trouble, and one disk in a
-run: of two copies one may be lost. No other fault happens until its copies are restored. A broker that never had
+run: of two copies one may be lost. What is in NAMED_FAULTS happens only when it is named, so that older seeds keep
+their course. No other fault happens until its copies are restored. A broker that never had
 another broker beside it has the only copy, so its disk is not harmed.
 """
 
@@ -35,7 +36,7 @@ from .nemesis import Nemesis
 __all__ = ["LOG_FAULTS", "LogFaults", "LogNemesis", "NAMED_FAULTS"]
 
 LOG_FAULTS = ("crash", "pause", "link", "cut", "apart", "slow", "full", "failing", "harm")
-NAMED_FAULTS = ("brim", "follower")
+NAMED_FAULTS = ("brim", "follower", "pair")
 """Faults that happen only when they are named."""
 
 _HARMS = ("all", "newest", "rot", "backup", "backup")
@@ -88,6 +89,7 @@ class LogNemesis(Nemesis):
             "failing": self._failing,
             "brim": self._brim,
             "follower": self._follower,
+            "pair": self._pair,
             "harm": self._harm,
         }
         for kind, rate in faults.rates.items():
@@ -190,6 +192,16 @@ class LogNemesis(Nemesis):
         server = self.random.choice(servers)
         server.disk.full = True
         self._world.after(self.random.uniform(6.0, 12.0), lambda: self._mend(server))
+        return True
+
+    def _pair(self) -> bool:
+        seconds = self.random.uniform(0.5, 8.0)
+        server = self._victim(seconds)
+        others = [name for name in self._world.servers if server is not None and name != server.name]
+        if server is None or not others:
+            return False
+        self._world.peers.isolate(server.name, [self.random.choice(others)])
+        self._world.after(seconds, self._world.peers.heal)
         return True
 
     def _failing(self) -> bool:
