@@ -34,6 +34,16 @@ class LogCluster(NodeCluster):
         self.feed(host, WallClock(1e6))
         host.node.streams.declare("quotes", self.schema)
 
+    def old_backup(self) -> Disk:
+        """The disk of b0 between `a` and `b`, which are stored by it and by its follower."""
+        client = self.connect("b0")
+        self.store(client, "a")
+        self.run(0.1)
+        backup = self.disks["b0"].copy()
+        self.store(client, "b")
+        self.run(0.1)
+        return backup
+
     def answer(self, name: str) -> None:
         """The disk does what it was asked, now."""
         disk, host = self.disks[name], self.hosts.get(name)

@@ -109,7 +109,7 @@ class _Uncommitted(NamedTuple):
 #
 # Of a log of events of our own the rows behind `safe` may be taken back: a producer that did not hear that they are
 # safe may have sent them again to another broker, and then those are the ones that count (`reconcile.py`). So they are
-# neither delivered nor read before they are safe. `safe` says what was safe once: that does not end when a sibling
+# neither delivered nor read before they are safe. `safe` says what was safe once: that does not end when a follower
 # goes.
 
 
@@ -127,7 +127,7 @@ class HeldLog:
     last_time: int = 0
     opened: int = 0  # where it ended when this life began
     safe: int = 0
-    doubted: bool = False  # whether it is being found out which of its rows are taken back: none goes to siblings
+    doubted: bool = False  # whether it is being found out which of its rows are taken back: none goes to followers
     kept: int = 0  # the high watermark that the disk was asked to remember
     dead_end: int | None = None  # its followers take no rows behind it: those are not delivered
     uncommitted: deque[_Uncommitted] = field(default_factory=deque, repr=False)  # rows of this life behind `safe`

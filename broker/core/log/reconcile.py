@@ -10,7 +10,7 @@ go. When both are alone, the older one goes: its producer had left.
 
 The rule for a row with a stamp of ours behind `safe`, when brokers see each other again:
 
-    doubted      nothing of its log goes to siblings until this is settled
+    doubted      nothing of its log goes to followers until this is settled
     asked        every broker that there is a link to says whether another log has events of it (`Claims` below), and
                  closes the producer: from then on it cannot go on there before we were asked as well
     taken back   one has: the log ends before this row. It is put aside on the disk, with all that its producer sent

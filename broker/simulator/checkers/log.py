@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input, Opened, Received, Stored
@@ -123,8 +124,8 @@ class OnEnoughDisks(LogChecker):
     sends everything it waits for, in order: it has given up what came before the first of these.
     """
 
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
         self._open: dict[tuple[bytes, int], list[str]] = {}
         self._refused: dict[tuple[bytes, int], int] = {}
         """(session, sequence) -> the link over which the refusal was sent last."""
@@ -189,8 +190,8 @@ class OnlyOnce(LogChecker):
     back when brokers meet again. What was acknowledged is not appended again.
     """
 
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
         self._places: dict[str, list[tuple[LogName, int]]] = {}
         self.moved = 0
 
@@ -228,8 +229,8 @@ class SeenWhenSafe(LogChecker):
     where they leave a broker, rows as soon as any broker lets them be read.
     """
 
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
         self._disks: dict[tuple[str, int], dict[str, None]] = {}
         """Id of an event -> brokers whose disks ever had it under that id."""
         self._ids: dict[str, tuple[str, int]] = {}
@@ -311,8 +312,8 @@ class PositionsStand(LogChecker):
     is lost: a disk with a backup continues where the backup ends. (When another broker has more, a new epoch begins.)
     """
 
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
         self._rows: dict[tuple[LogName, int], _Known] = {}
         self.compared = 0
 
@@ -344,8 +345,8 @@ class ComesBackWhole(LogChecker):
     goes on under another epoch; nothing that was acknowledged is gone while one disk at a time is harmed.
     """
 
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]  # those of LogChecker
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
         self._said: dict[tuple[str, LogName], int] = {}
         self._epochs: dict[str, int] = {}
         self.openings = 0

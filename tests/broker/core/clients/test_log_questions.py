@@ -63,12 +63,7 @@ def test_logs_are_listed_own_ones_and_copies() -> None:
 
 def test_who_was_given_an_older_disk_does_not_hide_what_others_have_of_its_log() -> None:
     cluster = LogCluster(2)
-    client = cluster.connect("b0")
-    cluster.store(client, "a")
-    cluster.run(0.1)
-    backup = cluster.disks["b0"].copy()
-    cluster.store(client, "b")
-    cluster.run(0.1)
+    backup = cluster.old_backup()
     assert [info.holders for info in catalogue(told(cluster))] == [("b0", "b1")]
     cluster.kill("b0")
     cluster.run(0.5)

@@ -247,12 +247,7 @@ def test_when_nobody_vouches_it_goes_on_after_a_while() -> None:
 
 def test_a_log_that_is_older_than_its_copy_is_closed_and_another_epoch_begins() -> None:
     cluster = LogCluster(2)
-    client = cluster.connect("b0")
-    cluster.store(client, "a")
-    cluster.run(0.1)
-    backup = cluster.disks["b0"].copy()
-    cluster.store(client, "b")
-    cluster.run(0.1)
+    backup = cluster.old_backup()
     cluster.kill("b0")
     cluster.run(0.5)
     cluster.disks["b0"] = backup
@@ -272,12 +267,7 @@ def test_a_log_that_is_older_than_its_copy_is_closed_and_another_epoch_begins() 
 
 def test_a_copy_that_turns_up_late_and_is_longer_ends_the_epoch_too() -> None:
     cluster = LogCluster(2)
-    client = cluster.connect("b0")
-    cluster.store(client, "a")
-    cluster.run(0.1)
-    backup = cluster.disks["b0"].copy()
-    cluster.store(client, "b")
-    cluster.run(0.1)
+    backup = cluster.old_backup()
     cluster.kill("b1")
     cluster.kill("b0")
     cluster.disks["b0"] = backup

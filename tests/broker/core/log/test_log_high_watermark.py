@@ -217,12 +217,7 @@ def test_what_damage_keeps_from_being_copied_does_not_wait_for_ever() -> None:
 @pytest.mark.parametrize("mode", [Mode.ACCEPTED, Mode.STORED])
 def test_what_an_old_backup_went_on_with_does_not_wait_for_ever_when_a_longer_copy_turns_up(mode: Mode) -> None:
     cluster = LogCluster(2)
-    client = cluster.connect("b0")
-    cluster.store(client, "a")
-    cluster.run(0.1)
-    backup = cluster.disks["b0"].copy()
-    cluster.store(client, "b")
-    cluster.run(0.1)
+    backup = cluster.old_backup()
     cluster.kill("b1")
     cluster.kill("b0")
     cluster.disks["b0"] = backup
