@@ -101,7 +101,7 @@ HOUSES = frozenset(
 FLOORS: dict[str, tuple[str, ...]] = {
     "broker/core": (
         *("keyspace", "membership", "delivery", "links", "kv"),
-        *("cluster", "placement", "log", "forwarding", "clients"),
+        *("cluster", "placement", "log", "forwarding", "durable", "clients"),
     ),
     "matching": ("topics", "language", "index"),
     "protocol": ("data", "wire", "client", "aio", "blocking"),
