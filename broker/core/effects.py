@@ -1,7 +1,7 @@
 """Everything a Node can ask of its host. Effects are carried out in order; none has an answer but a later input.
 
-What is asked of the disk carries a ticket. Append, KeepProducer and CutLog share one series, 1, 2, 3 and so on, because
-one number answers them all (Stored); what is looked up has tickets of any numbers, and each gets its own answer.
+What is asked of the disk carries a ticket. What changes it (`LogWrite`) shares one series, 1, 2, 3 and so on, because
+one number answers all of it (Stored); what is looked up has tickets of any numbers, and each gets its own answer.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = [
     "FindSize",
     "FindTime",
     "Halt",
+    "KeepDurable",
     "KeepProducer",
     "KeepWatermarks",
     "LogEffect",
@@ -105,6 +106,18 @@ class KeepProducer:
 
     ticket: int
     producer: ProducerState
+
+
+@dataclass(slots=True)
+class KeepDurable:
+    """Keep the state of a durable subscription in place of the one before; an empty one: forget it.
+
+    Stored or NotStored answers. To the host it is bytes. The name is any text that UTF-8 can write, without NUL.
+    """
+
+    ticket: int
+    name: str
+    state: bytes
 
 
 @dataclass(slots=True)
@@ -202,7 +215,7 @@ class Halt:
     reason: str
 
 
-LogWrite = Append | KeepProducer | CutLog
+LogWrite = Append | KeepProducer | KeepDurable | CutLog
 """What Stored and NotStored answer."""
 
 LogEffect = LogWrite | WriteOn | ReadRows | TrimLog | KeepWatermarks | FindTime | FindSize | FindIds

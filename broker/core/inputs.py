@@ -128,18 +128,20 @@ class Opened(Caused):
     """What the store holds, told once, before Loaded; never told by a host without a disk.
 
     `epoch` is what our own logs are written under from now on: that of before, or a larger one when something was
-    missing. `damage` says in words what was missing or had to be put aside; empty in every ordinary start.
+    missing. `damage` says in words what was missing or had to be put aside; empty in every ordinary start. `durables`
+    are the states of durable subscriptions by name, as KeepDurable gave them.
     """
 
     epoch: int
     logs: list[LogState] = field(default_factory=list)
     producers: list[ProducerState] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
+    durables: dict[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Stored(Caused):
-    """Every Append, KeepProducer and CutLog up to this ticket is on the disk, those told in NotStored aside."""
+    """Every `LogWrite` up to this ticket is on the disk, those told in NotStored aside."""
 
     upto: int
 

@@ -2,7 +2,8 @@
 
     open      what is there, damage found and put aside; before anything else
     append    all of these, in one transaction that is on the disk when this returns; or none of them, and it raises.
-              One of them may end a log of our own: what was behind is put aside, and never thrown away
+              One of them may end a log of our own: what was behind is put aside. Of several states of one durable
+              subscription, or of one producer, the last one counts
     read      rows of a log; one that cannot be read any more is told, not skipped in silence
     trim      let go of the oldest rows
     mark      remember how far logs are on enough disks; the next `open` tells it

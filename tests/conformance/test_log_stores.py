@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepProducer
+from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepDurable, KeepProducer
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.log_state import ProducerState
 from headgate.broker.core.store import LogStore
@@ -32,6 +32,7 @@ NEXT = LogName("ann", NOW, LogKind.EVENTS, "next")
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Memory, where there is such a folder: what a crash of the machine leaves is not asked here."""
 PRODUCERS = ["p/1", "p/2"]
+DURABLES = ["billing", "λογαριασμός", "billing "]
 SMALL = LogLimits(ids_bytes=40)
 """So that there are answers that do not hold everything."""
 which_log = st.sampled_from(LOGS)
@@ -140,6 +141,13 @@ class AgainstLists(RuleBasedStateMachine):
         self.store.append([KeepProducer(self.ticket, state)])
         self.twin.append([KeepProducer(self.ticket, state)])
 
+    @rule(given=st.lists(st.tuples(st.sampled_from(DURABLES), st.binary(max_size=3)), min_size=1, max_size=4))
+    def keep(self, given: list[tuple[str, bytes]]) -> None:
+        self.ticket += 1
+        entries = [KeepDurable(self.ticket + number, *one) for number, one in enumerate(given)]
+        self.store.append(entries)
+        self.twin.append(entries)
+
     @rule(place=st.integers(0, 9), gone=st.integers(0, 5), moved=st.lists(st.integers(1, 5), max_size=3))
     def cut(self, place: int, gone: int, moved: list[int]) -> None:
         """The log of our own that has most ends before one of its rows; some go on in the other epoch.
@@ -205,6 +213,7 @@ class AgainstLists(RuleBasedStateMachine):
         assert (opened.epoch, opened.damage) == (NOW, [])
         assert {one.name: one for one in opened.logs} == {log: self.twin.state(log) for log in self.twin.rows}
         assert {one.name: one for one in opened.producers} == self.twin.producers
+        assert opened.durables == {name: state for name, state in self.twin.durables.items() if state}
 
     @invariant()
     def everything_is_read_as_it_was_written(self) -> None:

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.broker.core.effects import Append, FindIds
+from headgate.broker.core.effects import Append, FindIds, KeepDurable, LogWrite
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.log_state import ProducerState
 from headgate.broker.daemon.log import LogUnusable, SqliteLogStore
@@ -43,6 +43,8 @@ class LogKit:
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(dir=FAST)))
     rows: dict[LogName, list[bytes]] = field(default_factory=dict)
     producers: dict[str, ProducerState] = field(default_factory=dict)
+    durables: dict[str, list[bytes]] = field(default_factory=dict)
+    """Every state that a durable subscription had, the newest last."""
     copies: int = 0
 
     def fill(self, commits: int = 24, checkpoint_at: int = 12) -> LogKit:
@@ -52,7 +54,7 @@ class LogKit:
         store.open()
         ends = dict.fromkeys(_LOGS, 0)
         for number in range(commits):
-            entries = []
+            entries: list[LogWrite] = []
             for log in _LOGS[: 1 + number % 3]:
                 count = 1 + number % 4
                 row, producer = row_of(log, ends[log], count, (50, 700, 9_000)[number % 3])
@@ -60,6 +62,9 @@ class LogKit:
                 self.rows.setdefault(log, []).append(row)
                 self.producers[producer.name] = producer
                 ends[log] += count
+            name, state = f"billing-{number % 3}", bytes([number]) * (40, 3_000)[number % 2]
+            entries.append(KeepDurable(number + 1, name, state))
+            self.durables.setdefault(name, []).append(state)
             store.append(entries)
             if number == checkpoint_at:
                 store._written = 10**9
@@ -104,6 +109,9 @@ class LogKit:
         for producer in opened.producers:
             assert producer == self.producers[producer.name] or opened.damage
             assert store.find(FindIds(1, producer.name, 0)) is not None
+        for name, states in self.durables.items():
+            assert opened.durables.get(name) == states[-1] or opened.damage, f"{name} is not as it was left"
+            assert opened.durables.get(name) in (None, *states)
 
     def _goes_on(self, store: SqliteLogStore, opened: Opened) -> None:
         """It can be written to, and the next start finds nothing to complain of."""

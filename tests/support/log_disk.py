@@ -18,6 +18,7 @@ from headgate.broker.core.effects import (
     FindIds,
     FindSize,
     FindTime,
+    KeepDurable,
     KeepProducer,
     KeepWatermarks,
     LogWrite,
@@ -32,7 +33,7 @@ __all__ = ["Disk"]
 
 EPOCH = 1_000
 
-_ASKED = (Append, KeepProducer, CutLog, ReadRows, TrimLog, KeepWatermarks, FindTime, FindSize, FindIds)
+_ASKED = (Append, KeepProducer, KeepDurable, CutLog, ReadRows, TrimLog, KeepWatermarks, FindTime, FindSize, FindIds)
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Disk:
         self.epoch = epoch
         self.logs: dict[LogName, _Rows] = {}
         self.producers: dict[str, ProducerState] = {}
+        self.durables: dict[str, bytes] = {}
         self.asked: list[Any] = []
         self.ticket = 0
         self.damage: list[str] = []
@@ -65,14 +67,14 @@ class Disk:
         self.asked.clear()
         self.ticket = 0
         states = [self.state(name) for name in self.logs]
-        return Opened(self.epoch, states, list(self.producers.values()), self.damage)
+        return Opened(self.epoch, states, list(self.producers.values()), self.damage, dict(self.durables))
 
     def ask(self, effects: Iterable[Effect]) -> None:
         """Take what is for the disk."""
         for effect in effects:
             if isinstance(effect, _ASKED):
                 self.asked.append(effect)
-                if isinstance(effect, Append | KeepProducer | CutLog):
+                if isinstance(effect, LogWrite):
                     assert effect.ticket == self.ticket + 1, "tickets have no hole"
                     self.ticket = effect.ticket
 
@@ -81,7 +83,7 @@ class Disk:
         asked, self.asked = self.asked, []
         said: list[Input] = []
         for effect in asked:
-            if isinstance(effect, Append | KeepProducer | CutLog):
+            if isinstance(effect, LogWrite):
                 self._write(effect)
                 if said and isinstance(said[-1], Stored):
                     said.pop()
@@ -95,7 +97,7 @@ class Disk:
 
     def refuse(self, reason: str = "the disk is full", fatal: bool = False) -> list[Input]:
         """Nothing of what was asked to be kept is."""
-        self.asked = [effect for effect in self.asked if not isinstance(effect, Append | KeepProducer | CutLog)]
+        self.asked = [effect for effect in self.asked if not isinstance(effect, LogWrite)]
         return [NotStored(reason, fatal)]
 
     def rows(self, name: LogName) -> list[Row]:
@@ -106,7 +108,7 @@ class Disk:
         """A backup: what is on it now."""
         other = Disk(self.broker, self.epoch)
         other.logs = {name: _Rows(list(log.rows), log.first, log.next, log.safe) for name, log in self.logs.items()}
-        other.producers = dict(self.producers)
+        other.producers, other.durables = dict(self.producers), dict(self.durables)
         return other
 
     def state(self, name: LogName) -> LogState:
@@ -119,6 +121,11 @@ class Disk:
     def _write(self, effect: LogWrite) -> None:
         if isinstance(effect, CutLog):
             self._cut(effect)
+            return
+        if isinstance(effect, KeepDurable):
+            self.durables[effect.name] = effect.state
+            if not effect.state:
+                del self.durables[effect.name]
             return
         if effect.producer is not None:
             self.producers[effect.producer.name] = effect.producer

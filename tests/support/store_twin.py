@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
+from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepDurable, LogWrite
 from headgate.broker.core.log_state import LogState, ProducerState
 from headgate.protocol.data import LogName
 
@@ -19,12 +19,16 @@ class StoreTwin:
         self.ends: dict[LogName, int] = {}
         self.producers: dict[str, ProducerState] = {}
         self.safe: dict[LogName, int] = {}
+        self.durables: dict[str, bytes] = {}
 
     def append(self, entries: Sequence[LogWrite]) -> None:
         """Without a disk there is nothing to fail."""
         for entry in entries:
             if isinstance(entry, CutLog):
                 self._cut(entry)
+                continue
+            if isinstance(entry, KeepDurable):
+                self.durables[entry.name] = entry.state
                 continue
             if entry.producer is not None:
                 self.producers[entry.producer.name] = entry.producer

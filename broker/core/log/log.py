@@ -53,6 +53,7 @@ from ..effects import (
     FindSize,
     FindTime,
     Halt,
+    KeepDurable,
     KeepProducer,
     KeepWatermarks,
     Note,
@@ -183,7 +184,10 @@ Then: TypeAlias = Callable[[str, float], None]
 
 @dataclass(slots=True)
 class Pending:
-    """A row of a log, a word about a producer, or the end of a log; `held` is the log that grows by it."""
+    """A row of a log, a word about a producer, the end of a log, or the state of a durable subscription (in `row`).
+
+    `held` is the log that grows by it.
+    """
 
     ticket: int
     then: Then | None
@@ -398,6 +402,13 @@ class Log:
         pending = Pending(self._next_ticket(), then, time=state.time, producer=state)
         self._ask(pending)
         self._effects.append(KeepProducer(pending.ticket, state))
+
+    def keep_durable(self, name: str, state: bytes, then: Then) -> None:
+        """Keep the state of a durable subscription on our disk; forget it when it is empty."""
+        assert "\0" not in name
+        pending = Pending(self._next_ticket(), then, row=state)
+        self._ask(pending)
+        self._effects.append(KeepDurable(pending.ticket, name, state))
 
     def cut(self, cut: CutLog, then: Then) -> None:
         """End a log of ours, its rows going on in another one; the caller has `moved` called when it is so."""

@@ -2,6 +2,7 @@
 
     of another broker, or its write-ahead file is of another log      refused: nothing is touched
     rows that do not pass their check                                 put aside, with all behind them in that log
+    states of durable subscriptions that do not                       put aside, each alone: other brokers have them
     a file that SQLite cannot follow any more                         what can be read is copied into a new one; the
                                                                       old one is kept beside it, under another name
     fewer commits than log.mark knows of                              told; there is nothing to put aside
@@ -32,10 +33,12 @@ from .tables import (
     VERSION,
     Meta,
     connect,
+    load_durables,
     load_logs,
     load_meta,
     load_producers,
     load_watermarks,
+    put_durables_aside,
     save_meta,
 )
 
@@ -139,7 +142,13 @@ def _described(path: Path, connection: sqlite3.Connection, limits: LogLimits) ->
     safe = load_watermarks(connection, meta.seed)
     for log in logs:
         log.safe = safe.get(log.number, 0)
-    return Recovered(connection, meta, logs, producers)
+    durables, bad, _ = load_durables(connection, meta.seed)
+    if bad:
+        _transaction(connection, lambda: put_durables_aside(connection, bad))
+    damage = [
+        f"the state of durable subscription {one.name!r} fails its checksum: put aside in {path.name}" for one in bad
+    ]
+    return Recovered(connection, meta, logs, producers, damage, durables=durables)
 
 
 def _is_checked_whole(path: Path, limits: LogLimits) -> bool:
@@ -151,13 +160,18 @@ def _forget_old_producers(connection: sqlite3.Connection, producers: list[Produc
     old = [(one.name,) for one in producers[producers_max:]]
     del producers[producers_max:]
     if old:
-        try:
-            connection.execute("BEGIN")
-            connection.executemany("DELETE FROM producer WHERE name = ?", old)
-            connection.execute("COMMIT")
-        except sqlite3.OperationalError:  # the disk is full: that must not keep a broker from its start
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+        _transaction(connection, lambda: connection.executemany("DELETE FROM producer WHERE name = ?", old))
+
+
+def _transaction(connection: sqlite3.Connection, write: Callable[[], object]) -> None:
+    """All of it, or nothing when the disk is full: that must not keep a broker from its start."""
+    try:
+        connection.execute("BEGIN")
+        write()
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _compare_with_mark(path: Path, found: Recovered, mark: Mark | None) -> None:

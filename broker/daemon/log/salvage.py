@@ -2,7 +2,7 @@
 
 Each log is copied up to its first row that cannot be read or does not pass: what comes behind a hole would no longer be
 dense, and stays in the old file. How far producers have come is read from their table and, where that has suffered,
-from the rows.
+from the rows. States of durable subscriptions are copied one by one, as far as they pass.
 
 The old file gets a second name before the new one takes its place, so a crash on the way leaves one or the other.
 """
@@ -35,11 +35,13 @@ from .tables import (
     connect_new,
     create,
     entry_check,
+    load_durables,
     load_logs,
     load_meta,
     load_producers,
     new_identity,
     place_of,
+    save_durables,
     save_logs,
     save_meta,
     save_producers,
@@ -58,6 +60,7 @@ class Recovered:
     producers: list[ProducerState]
     damage: list[str] = field(default_factory=list)
     ours: bool = False
+    durables: dict[str, bytes] = field(default_factory=dict)
 
 
 def salvage(
@@ -81,7 +84,7 @@ def salvage(
         raise LogUnusable(path, problem, "make room on that disk, or move the file away to start without it") from error
     told = f"{path.name} was damaged ({why}): it is kept as {aside.name}, and what could be read of it goes on"
     producers = sorted(work.producers.values(), key=lambda one: (-one.time, one.name))
-    return Recovered(connection, work.meta, work.logs, producers, [told, *work.damage], work.ours)
+    return Recovered(connection, work.meta, work.logs, producers, [told, *work.damage], work.ours, work.durables)
 
 
 class _Salvage:
@@ -93,6 +96,7 @@ class _Salvage:
         self.meta = Meta(VERSION, new_identity(), broker, epoch, commits + 1)
         self.logs: list[LogRow] = []
         self.producers: dict[str, ProducerState] = {}
+        self.durables: dict[str, bytes] = {}
         self.damage: list[str] = []
         self.ours = False
         self._old_seed = (known or self.meta._replace(identity=mark.identity if mark else b"")).seed
@@ -110,11 +114,13 @@ class _Salvage:
                 self._read_meta(source)
                 self._copy_logs(source, target)
                 self._copy_producers(source)
+                self._copy_durables(source)
         own = [log.name.epoch for log in self.logs if log.name.broker == self.meta.broker]
         self.meta = self.meta._replace(epoch=max([self.meta.epoch, *own]))
         save_meta(target, self.meta)
         save_logs(target, self.meta.seed, self.logs)
         save_producers(target, self.meta.seed, list(self.producers.values()))
+        save_durables(target, self.meta.seed, self.durables)
         target.execute("COMMIT")
         target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -192,6 +198,12 @@ class _Salvage:
         if bad or why:
             why = why or f"{bad} of them do not pass their check"
             self.damage.append(f"producers are known from their rows alone, where those are left: {why}")
+
+    def _copy_durables(self, source: sqlite3.Connection) -> None:
+        self.durables, bad, why = load_durables(source, self._old_seed, salvage=True)
+        if why:
+            self.damage.append(f"states of durable subscriptions are missing: {why}")
+        self.damage += [f"the state of durable subscription {one.name!r} fails its checksum" for one in bad]
 
 
 def _until_unreadable(source: sqlite3.Connection, begin: int, end: int) -> Iterator[Any]:

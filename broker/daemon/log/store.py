@@ -35,7 +35,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, LogWrite
+from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepDurable, LogWrite
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.limits import POSITIONS_MAX
 from headgate.broker.core.log_state import LogState
@@ -60,6 +60,7 @@ from .tables import (
     entry_check,
     new_identity,
     place_of,
+    save_durables,
     save_entries,
     save_logs,
     save_meta,
@@ -126,7 +127,9 @@ class SqliteLogStore:
         except OSError as error:
             self._connection.close()
             raise LogUnwritable(self._mark.path, error.strerror or str(error)) from error
-        return Opened(self._meta.epoch, [log.state() for log in found.logs], found.producers, found.damage)
+        return Opened(
+            self._meta.epoch, [log.state() for log in found.logs], found.producers, found.damage, found.durables
+        )
 
     def commit_bytes(self) -> int:
         """Rows of one transaction: half of what is kept free at most, so that a small disk is filled all the same."""
@@ -139,6 +142,7 @@ class SqliteLogStore:
         self._make_room(sum(_size_of(entry) for entry in entries))
         seed, rows, cuts, producers = self._ready().seed, [], [], {}
         changed: dict[LogName, LogRow] = {}
+        durables: dict[str, bytes] = {}
         epoch = self._meta.epoch
         for entry in entries:
             if isinstance(entry, Append):
@@ -152,6 +156,8 @@ class SqliteLogStore:
                 rows += [self._row(row, changed, seed) for row in entry.rows]
                 epoch = max(epoch, entry.epoch)
                 cuts.append((changed.setdefault(entry.log, replace(self._logs[entry.log])), entry.at))
+            elif isinstance(entry, KeepDurable):
+                durables[entry.name] = entry.state
             else:
                 producers[entry.producer.name] = entry.producer
 
@@ -161,10 +167,13 @@ class SqliteLogStore:
                 set_aside(connection, log, position)
             save_logs(connection, seed, list(changed.values()))
             save_producers(connection, seed, list(producers.values()))
+            if durables:
+                save_durables(connection, seed, durables)
 
         self._commit(write, epoch)
         self._logs |= changed
-        self._written += sum(len(row[7]) for row in rows) + (len(rows) + 4) * LOG_PAGE_BYTES
+        size = sum(len(row[7]) for row in rows) + sum(map(len, durables.values()))
+        self._written += size + (len(rows) + len(durables) + 4) * LOG_PAGE_BYTES
 
     def read(self, log: LogName, position: int, bytes_max: int) -> tuple[list[bytes], int, str]:
         """Rows from the one that holds the position on, where the next begin, and what cannot be read: see RowsRead."""
@@ -401,6 +410,8 @@ def _size_of(entry: LogWrite) -> int:
     """Bytes that it takes in the file, with the pages around it that change."""
     if isinstance(entry, CutLog):
         return sum(_size_of(row) for row in entry.rows) + LOG_PAGE_BYTES
+    if isinstance(entry, KeepDurable):
+        return 2 * LOG_PAGE_BYTES + len(entry.state) * 9 // 8  # a page of its index as well
     return LOG_PAGE_BYTES + (len(entry.row) * 9 // 8 if isinstance(entry, Append) else 0)
 
 

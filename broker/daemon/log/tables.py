@@ -6,8 +6,10 @@
                a log lies in order and is read in order
     producer   how far each producer has come
     watermark  up to where a log of our own was on enough disks; a file of before there was this table gets one
+    durable    the states of durable subscriptions by name; a file of before there was this table gets one
     aside      entries that were found damaged, and those behind them; and what the log does not go on with because its
-               producer sent it again elsewhere: no longer part of a log, and never thrown away
+               producer sent it again elsewhere: no longer part of a log, and never thrown away. A state that was found
+               damaged has no place; its name, as bytes, is in `ids_of`
 
 SQLite checks no content, so every row carries a CRC-32 of its own. Its seed is the identity: rows of another log.db,
 from a file that was put in the wrong place, do not pass.
@@ -31,6 +33,7 @@ from headgate.protocol.data import LogName
 from .limits import LOG_CACHE_BYTES, LOG_PAGE_BYTES
 
 __all__ = [
+    "BadDurable",
     "READ_ERRORS",
     "ENTRY_COLUMNS",
     "IDENTITY_PREFIX",
@@ -40,6 +43,7 @@ __all__ = [
     "connect",
     "connect_new",
     "create",
+    "load_durables",
     "new_identity",
     "number_of",
     "entry_check",
@@ -48,6 +52,8 @@ __all__ = [
     "load_producers",
     "load_watermarks",
     "place_of",
+    "put_durables_aside",
+    "save_durables",
     "save_entries",
     "save_logs",
     "save_meta",
@@ -67,6 +73,8 @@ ENTRY_COLUMNS = "place, count, time, total, ids_of, number, crc, body"
 
 _WATERMARK = "CREATE TABLE IF NOT EXISTS watermark (number INTEGER PRIMARY KEY, safe, crc)"
 
+_DURABLE = "CREATE TABLE IF NOT EXISTS durable (name TEXT PRIMARY KEY, state, crc)"
+
 _TABLES = f"""
 CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), version, identity, broker, epoch, commits, crc);
 CREATE TABLE log (number INTEGER PRIMARY KEY, broker, epoch, kind, stream, first, next, before, total,
@@ -75,6 +83,7 @@ CREATE TABLE entry (place INTEGER PRIMARY KEY, count, time, total, ids_of, numbe
 CREATE TABLE producer (name TEXT PRIMARY KEY, epoch, next, digest, time, crc) WITHOUT ROWID;
 CREATE TABLE aside (found INTEGER PRIMARY KEY, {ENTRY_COLUMNS});
 {_WATERMARK};
+{_DURABLE};
 CREATE INDEX ids ON entry (ids_of, number) WHERE ids_of IS NOT NULL;
 """
 
@@ -247,9 +256,10 @@ def save_producers(connection: sqlite3.Connection, seed: int, producers: list[Pr
 
 def load_watermarks(connection: sqlite3.Connection, seed: int) -> dict[int, int]:
     """Number of a log -> its high watermark; those that do not pass are left out. Raises sqlite3.Error."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'watermark'").fetchone():
+    if not _has_table(connection, "watermark"):
         return {}
-    rows = connection.execute("SELECT number, safe, crc FROM watermark").fetchall()
+    which = "typeof(safe) = 'integer' AND typeof(crc) = 'integer'"  # a text that is no UTF-8 would end the reading
+    rows = connection.execute(f"SELECT number, safe, crc FROM watermark WHERE {which}").fetchall()
     return {number: safe for number, safe, crc in rows if crc == _fields_check(seed, (number, safe))}
 
 
@@ -258,6 +268,58 @@ def save_watermarks(connection: sqlite3.Connection, seed: int, safe: Mapping[int
     connection.execute(_WATERMARK)
     rows = [(*one, _fields_check(seed, one)) for one in safe.items()]
     connection.executemany("INSERT OR REPLACE INTO watermark VALUES (?, ?, ?)", rows)
+
+
+class BadDurable(NamedTuple):
+    """A state that does not pass its check: its row, and its name as far as it can be read."""
+
+    row: int
+    name: str
+
+
+def load_durables(
+    connection: sqlite3.Connection, seed: int, salvage: bool = False
+) -> tuple[dict[str, bytes], list[BadDurable], str]:
+    """Name -> state of all that pass, those that do not, and why reading ended early: as of logs."""
+    try:
+        if not _has_table(connection, "durable"):
+            return {}, [], ""
+    except READ_ERRORS as error:
+        if not salvage:
+            raise
+        return {}, [], str(error)
+    # As bytes: a name that is damaged may be no text, and one such row must not end the reading.
+    question = "SELECT rowid, CAST(name AS BLOB), CAST(state AS BLOB), CAST(crc AS INTEGER) FROM durable ORDER BY rowid"
+    rows, why = _rows(connection, question, salvage)
+    good: dict[str, bytes] = {}
+    bad: list[BadDurable] = []
+    for row, name, state, crc in rows:
+        if name is not None and state is not None and crc == _durable_check(seed, name, state):
+            good[name.decode()] = state
+        else:
+            bad.append(BadDurable(row, (name or b"").decode(errors="replace")))
+    return good, bad, why
+
+
+def save_durables(connection: sqlite3.Connection, seed: int, durables: Mapping[str, bytes]) -> None:
+    """Within the transaction that is open; an empty state is none."""
+    connection.execute(_DURABLE)
+    kept = [(name, state, _durable_check(seed, name.encode(), state)) for name, state in durables.items() if state]
+    gone = [(name,) for name, state in durables.items() if not state]
+    connection.executemany("INSERT OR REPLACE INTO durable VALUES (?, ?, ?)", kept)
+    connection.executemany("DELETE FROM durable WHERE name = ?", gone)
+
+
+def put_durables_aside(connection: sqlite3.Connection, bad: Sequence[BadDurable]) -> None:
+    """Within the transaction that is open."""
+    rows = [(one.row,) for one in bad]
+    moved = "NULL, NULL, NULL, NULL, NULL, CAST(name AS BLOB), NULL, crc, state"
+    connection.executemany(f"INSERT INTO aside SELECT {moved} FROM durable WHERE rowid = ?", rows)
+    connection.executemany("DELETE FROM durable WHERE rowid = ?", rows)
+
+
+def _has_table(connection: sqlite3.Connection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
 
 
 def _rows(connection: sqlite3.Connection, query: str, salvage: bool) -> tuple[list[Any], str]:
@@ -274,6 +336,10 @@ def _rows(connection: sqlite3.Connection, query: str, salvage: bool) -> tuple[li
 
 def _meta_check(meta: Meta) -> int:
     return crc32(repr(tuple(meta)).encode())
+
+
+def _durable_check(seed: int, name: bytes, state: bytes) -> int:
+    return crc32(state, crc32(name + b"\0", seed))
 
 
 def _fields_check(seed: int, fields: Any) -> int:

@@ -32,11 +32,10 @@ from typing import Protocol
 
 from headgate.broker.core.effects import (
     Append,
-    CutLog,
     FindIds,
     FindSize,
     FindTime,
-    KeepProducer,
+    KeepDurable,
     KeepWatermarks,
     LogEffect,
     LogWrite,
@@ -146,9 +145,7 @@ class LogWriter:
             self._refusing = False
         elif isinstance(asked, ReadRows | FindTime | FindSize | FindIds):
             self._lookups.append(asked)
-        elif isinstance(asked, TrimLog | KeepWatermarks) or (
-            isinstance(asked, Append | KeepProducer | CutLog) and not self._refusing
-        ):
+        elif isinstance(asked, TrimLog | KeepWatermarks) or (isinstance(asked, LogWrite) and not self._refusing):
             self._writes.append(asked)
 
     def _write(self) -> None:
@@ -179,6 +176,8 @@ class LogWriter:
                 break
             if isinstance(write, Append):
                 left -= len(write.row)
+            elif isinstance(write, KeepDurable):
+                left -= len(write.state)
             entries.append(write)
             self._writes.popleft()
         return entries

@@ -25,7 +25,7 @@ from headgate.broker.core.effects import (
     FindIds,
     FindSize,
     FindTime,
-    KeepProducer,
+    KeepDurable,
     KeepWatermarks,
     LogEffect,
     LogWrite,
@@ -94,6 +94,9 @@ class _Content:
     commits: int = 0
     logs: dict[LogName, LogList] = field(default_factory=dict)
     producers: dict[str, ProducerState] = field(default_factory=dict)
+    durables: dict[str, bytes] = field(default_factory=dict)
+    rotten: set[str] = field(default_factory=set)
+    """Durable subscriptions whose state fails its checksum."""
 
 
 class Disk:
@@ -134,6 +137,14 @@ class Disk:
         random.choice(log.entries).rotten = True
         return log.name
 
+    def rot_durable(self, random: Random) -> str | None:
+        """Damage the state of one durable subscription; which, or None when there is none."""
+        if not self.content.durables:
+            return None
+        name = random.choice(list(self.content.durables))
+        self.content.rotten.add(name)
+        return name
+
 
 class ListStore:
     """Stores the rows of one broker's logs as lists on a Disk."""
@@ -160,7 +171,12 @@ class ListStore:
         if ours or not content.epoch:
             content.epoch = max(content.epoch + 1, int(self._seconds()))
         producers = sorted(content.producers.values(), key=lambda one: (-one.time, one.name))
-        return Opened(content.epoch, [log.state() for log in content.logs.values()], producers, damage)
+        for name in sorted(content.rotten):
+            damage.append(f"the state of durable subscription {name!r} is damaged")
+            content.durables.pop(name, None)
+        content.rotten.clear()
+        logs = [log.state() for log in content.logs.values()]
+        return Opened(content.epoch, logs, producers, damage, dict(content.durables))
 
     def append(self, entries: Sequence[LogWrite]) -> None:
         """Write all of it. Raises StoreFull or StoreFailed."""
@@ -169,6 +185,9 @@ class ListStore:
         for entry in entries:
             if isinstance(entry, CutLog):
                 self._cut(entry)
+                continue
+            if isinstance(entry, KeepDurable):
+                self._keep_durable(entry)
                 continue
             if entry.producer is not None:
                 content.producers[entry.producer.name] = entry.producer
@@ -246,6 +265,14 @@ class ListStore:
             self._append(row)
         self._disk.content.producers |= {state.name: state for state in cut.producers}
 
+    def _keep_durable(self, entry: KeepDurable) -> None:
+        content = self._disk.content
+        content.rotten.discard(entry.name)
+        if entry.state:
+            content.durables[entry.name] = entry.state
+        else:
+            content.durables.pop(entry.name, None)
+
     def _append(self, entry: Append) -> None:
         content = self._disk.content
         if entry.log.broker == self._broker:
@@ -315,7 +342,7 @@ class LogHost:
         """Ask for one operation of the store."""
         if isinstance(effect, WriteOn):
             self._refusing = False
-        elif isinstance(effect, Append | KeepProducer | CutLog | TrimLog | KeepWatermarks):
+        elif isinstance(effect, LogWrite | TrimLog | KeepWatermarks):
             if isinstance(effect, TrimLog | KeepWatermarks) or not self._refusing:
                 self._writes.append(effect)
             self._go_on()

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from headgate.broker.core.effects import Append
+from headgate.broker.core.effects import Append, KeepDurable
 from headgate.broker.core.inputs import Opened
 from headgate.broker.core.store import StoreFailed, StoreFull
 from headgate.broker.simulator.engine import Disk, ListStore
@@ -76,6 +76,19 @@ def test_a_copy_that_rots_takes_no_epoch() -> None:
 
 def test_nothing_rots_on_an_empty_disk() -> None:
     assert Disk().rot(Random(1)) is None
+
+
+def test_a_state_of_a_durable_subscription_that_rots_is_told_once_and_gone() -> None:
+    disk = Disk()
+    store = fill(disk)
+    store.append([KeepDurable(9, "a", b"1"), KeepDurable(10, "b", b"2"), KeepDurable(11, "a", b"3")])
+    assert store_on(disk).open().durables == {"a": b"3", "b": b"2"}
+    name = disk.rot_durable(Random(1))
+    opened = store_on(disk).open()
+    assert name in ("a", "b") and name not in opened.durables and len(opened.durables) == 1
+    assert opened.damage == [f"the state of durable subscription {name!r} is damaged"] and opened.epoch == NOW
+    assert store_on(disk).open().damage == []
+    assert Disk().rot_durable(Random(1)) is None
 
 
 def test_lost_commits_are_noticed_and_an_old_folder_is_not() -> None:

@@ -66,6 +66,27 @@ def test_positions_follow_each_other_and_count_events() -> None:
     assert [one.first for one in bench.disk.rows(held.name)] == [0, 3, 4]
 
 
+def test_states_of_durable_subscriptions_wait_for_the_disk_like_rows() -> None:
+    bench, heard = Bench(), []
+
+    def then(reason: str, now: float) -> None:
+        heard.append(reason)
+
+    bench.append(bench.events)
+    bench.log.keep_durable("billing", b"1" * 100, then)
+    bench.log.keep_durable("shop", b"2", then)
+    bench.log.validate()
+    assert bench.log.pending_bytes > 100
+    bench.disk.ask(bench.effects)
+    bench.effects.clear()
+    bench.sync()
+    assert heard == ["", ""] and bench.disk.opened().durables == {"billing": b"1" * 100, "shop": b"2"}
+    bench.log.keep_durable("shop", b"", then)
+    bench.log.not_stored(NotStored("the disk is full"), 1.0)
+    assert heard[2:] == ["the disk is full"] and not bench.log.pending_bytes
+    bench.log.validate()
+
+
 def test_each_stream_and_each_kind_has_a_log_of_its_own() -> None:
     bench = Bench()
     logs = [bench.log.own(kind, stream) for kind in LogKind for stream in ("a", "b")]

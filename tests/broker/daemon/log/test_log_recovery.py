@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from headgate.broker.core.effects import KeepDurable
 from headgate.broker.daemon.log import LogLimits, LogUnusable, SqliteLogStore, recovery
 from headgate.broker.daemon.log.errors import LogUnwritable, NoFile
 from headgate.broker.daemon.log.mark import Mark, MarkFile
@@ -70,6 +71,7 @@ def test_a_killed_broker_finds_all_that_it_acknowledged(kit: LogKit) -> None:
     opened, _ = kit.judge(kit.copy())
     assert opened is not None and (opened.epoch, opened.damage) == (NOW, [])
     assert {one.name: one for one in opened.producers} == kit.producers
+    assert opened.durables == {name: states[-1] for name, states in kit.durables.items()}
     assert bytes_of(kit, "log.db-wal") > 100_000, "half of it has to be in the write-ahead file"
 
 
@@ -256,3 +258,48 @@ def test_producers_beyond_the_bound_are_forgotten_the_oldest_first(kit: LogKit) 
         store = SqliteLogStore(folder, "ann", lambda: NOW, limits=LogLimits(producers=1))
         assert store.open().producers == [newest]
         store.close()
+
+
+def changed(kit: LogKit, statement: str) -> Path:
+    """A copy after that."""
+    copy = kit.copy()
+    with sqlite3.connect(copy / "log.db") as connection:
+        connection.execute(statement)
+    connection.close()
+    return copy
+
+
+@pytest.mark.parametrize(
+    "change", ["state = x'00'", "state = 'text'", "state = NULL", "crc = 'x'", "name = CAST(x'62ff' AS TEXT)"]
+)
+def test_a_damaged_state_of_a_durable_subscription_is_put_aside_alone(kit: LogKit, change: str) -> None:
+    copy = changed(kit, f"UPDATE durable SET {change} WHERE name = 'billing-1'")
+    store = SqliteLogStore(copy, "ann", lambda: NOW)
+    opened = store.open()
+    (text,) = opened.damage
+    assert text.startswith("the state of durable subscription 'b") and text.endswith("put aside in log.db")
+    assert opened.epoch == NOW and sorted(opened.durables) == ["billing-0", "billing-2"]
+    store.append([KeepDurable(1, "billing-1", b"new")])
+    store.close()
+    with sqlite3.connect(copy / "log.db") as connection:
+        assert connection.execute("SELECT count(*) FROM aside WHERE place IS NULL").fetchone() == (1,)
+    connection.close()
+    opened = store.open()
+    assert opened.damage == [] and opened.durables["billing-1"] == b"new"
+    store.close()
+
+
+def test_a_damaged_state_stays_where_it_is_while_the_disk_is_full(kit: LogKit) -> None:
+    copy = changed(kit, "UPDATE durable SET crc = 1 WHERE name = 'billing-1'")
+    for _ in range(2):
+        store = SqliteLogStore(copy, "ann", lambda: NOW, full)
+        opened = store.open()
+        assert len(opened.damage) == 1 and len(opened.durables) == 2
+        store.close()
+
+
+@pytest.mark.parametrize("column", ["safe", "crc"])
+def test_a_high_watermark_that_is_no_text_costs_nothing_else(kit: LogKit, column: str) -> None:
+    copy = changed(kit, f"INSERT INTO watermark (number, {column}) VALUES (1, CAST(x'ff' AS TEXT))")
+    opened, _ = kit.judge(copy)
+    assert opened is not None and opened.damage == []

@@ -60,6 +60,7 @@ def test_what_is_sound_goes_on_and_takes_no_epoch(kit: LogKit) -> None:
     assert ends(found) == WHOLE and not found.ours
     assert (found.meta.epoch, found.meta.commits) == (NOW, 24 + 1)
     assert {one.name: one for one in found.producers} == kit.producers
+    assert found.durables == {name: states[-1] for name, states in kit.durables.items()}
     (text,) = found.damage
     assert text == "log.db was damaged (by hand): it is kept as log.damaged-1.db, and what could be read of it goes on"
 
@@ -132,6 +133,26 @@ def test_a_file_that_is_none_gives_an_empty_log(kit: LogKit) -> None:
     found.connection.close()
     assert found.logs == [] and found.ours
     assert path.with_name("log.damaged-1.db").read_bytes() == b"no database at all" * 1000
+
+
+def test_states_of_durable_subscriptions_are_copied_one_by_one(kit: LogKit) -> None:
+    path, meta, mark = damaged(kit, "UPDATE durable SET state = x'00' WHERE name = 'billing-0'", "DELETE FROM meta")
+    (path.parent / "log.mark").unlink()
+    opened = SqliteLogStore(path.parent, "ann", lambda: NOW).open()
+    assert opened.durables == {} and opened.damage, "nobody knows whose rows these are"
+    path, meta, mark = damaged(kit, "UPDATE durable SET state = x'00' WHERE name = 'billing-0'")
+    found = salvage(path, "ann", meta, "by hand", mark)
+    found.connection.close()
+    assert found.durables == {name: states[-1] for name, states in kit.durables.items() if name != "billing-0"}
+    assert "the state of durable subscription 'billing-0' fails its checksum" in found.damage
+    store = SqliteLogStore(path.parent, "ann", lambda: NOW)
+    assert store.open().durables == found.durables, "under the seed of the new file"
+    store.close()
+
+
+def test_without_the_table_of_durable_subscriptions_that_is_said_only_when_it_was_there(kit: LogKit) -> None:
+    found = salvaged(kit, "DROP TABLE durable")
+    assert found.durables == {} and len(found.damage) == 1, "a file of before there was this table"
 
 
 def test_ids_are_found_in_the_new_file(kit: LogKit) -> None:

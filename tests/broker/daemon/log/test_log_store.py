@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepProducer
+from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepDurable, KeepProducer
 from headgate.broker.core.log_state import LogState, ProducerState
 from headgate.broker.core.store import StoreFailed, StoreFull
 from headgate.broker.daemon.disk_room import DiskSpace
@@ -327,6 +327,47 @@ def test_a_high_watermark_that_does_not_pass_its_check_is_none(bench: Bench) -> 
     bench.store.mark({LOG: 3})
     bench.connections[-1].execute("UPDATE watermark SET safe = 5")
     assert [state.safe for state in bench.reopened()] == [0]
+
+
+def durables_of(bench: Bench) -> dict[str, bytes]:
+    """What another life finds."""
+    bench.store.close()
+    again = SqliteLogStore(bench.folder, "ann", lambda: NOW)
+    opened = again.open()
+    again.close()
+    assert opened.damage == []
+    return opened.durables
+
+
+def test_of_states_of_one_durable_subscription_in_one_commit_the_last_counts_and_is_written_once(bench: Bench) -> None:
+    bench.append()
+    named: list[str] = []
+    bench.connections[-1].set_trace_callback(named.append)
+    states = [(1, "a", b"1"), (2, "b", b""), (3, "a", b""), (4, "c", b"9"), (5, "a", b"2" * 100_000)]
+    bench.store.append([KeepDurable(*one) for one in states])
+    assert len([text for text in named if text.startswith("INSERT OR REPLACE INTO durable")]) == 2
+    assert durables_of(bench) == {"a": b"2" * 100_000, "c": b"9"}
+    bench.store.open()
+    bench.store.append([KeepDurable(1, "a", b"")])
+    assert durables_of(bench) == {"c": b"9"}
+
+
+def test_a_state_that_fails_half_way_is_as_it_was_before(bench: Bench) -> None:
+    bench.store.append([KeepDurable(1, "a", b"1")])
+    bench.fail("COMMIT", "SQLITE_FULL")
+    with pytest.raises(StoreFull):
+        bench.store.append([KeepDurable(2, "a", b"2"), KeepDurable(3, "b", b"3")])
+    bench.fail("", "")
+    assert durables_of(bench) == {"a": b"1"}
+
+
+def test_a_file_of_before_there_were_durable_subscriptions_gets_them(bench: Bench) -> None:
+    bench.append()
+    bench.connections[-1].execute("DROP TABLE durable")
+    assert durables_of(bench) == {}
+    bench.store.open()
+    bench.store.append([KeepDurable(1, "a", b"1")])
+    assert durables_of(bench) == {"a": b"1"}
 
 
 @pytest.mark.parametrize("act", ["tidy", "trim"])

@@ -13,6 +13,7 @@ from headgate.broker.core.effects import (
     Append,
     CutLog,
     FindTime,
+    KeepDurable,
     KeepProducer,
     KeepWatermarks,
     LogWrite,
@@ -136,10 +137,11 @@ def test_a_commit_is_bounded_in_rows_and_bytes() -> None:
         bench.writer.ask(row(ticket))
     bench.writer.ask(row(4, size=20))
     for ticket in (5, 6):
-        bench.writer.ask(row(ticket))
+        bench.writer.ask(KeepDurable(ticket, "a", bytes(6)))
+    bench.writer.ask(row(7))
     bench.store.may.put(None)
     assert call == ("read", 0)
-    assert [bench.called()[1] for _ in range(3)] == [[1, 2, 3], [4], [5, 6]]
+    assert [bench.called()[1] for _ in range(4)] == [[1, 2, 3], [4], [5, 6], [7]]
     bench.end()
 
 
