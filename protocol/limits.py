@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "ACK_SPANS_MAX",
     "ADDRESSES_MAX",
     "ATTRIBUTES_MAX",
     "ATTRIBUTE_NAME_LENGTH_MAX",
@@ -219,6 +220,10 @@ chunk costs nothing beside it."""
 
 LOG_CHUNK_ROWS_MAX = 4096
 """Rows of a LOG_CHUNK: as many as a batch may have events; rows so small that more would fit cost their handling."""
+
+ACK_SPANS_MAX = 4096
+"""Spans of delivery numbers in one ACK, and of stale ones in an ACKED: four times the events that a client of a durable
+subscription has unacknowledged unless it asks for more, each of them apart from the others."""
 
 LOG_ORIGINS_MAX = 1024
 """Origins that a LOG_CHUNK tells of: a broker has a new one with every start, so a log has some; deliveries of a

@@ -17,16 +17,22 @@ from .data import Batch, Portion, join_u32, split_u32
 from .limits import CREDIT_DEFAULT, CREDIT_MAX, HEARTBEAT_SECONDS_DEFAULT
 
 __all__ = [
+    "Ack",
+    "AckVerb",
+    "Acked",
     "Answer",
     "Ask",
     "Control",
     "Copy",
     "Credit",
     "Deliver",
+    "Ended",
     "Error",
+    "Fetched",
     "Forward",
     "Gap",
     "Goodbye",
+    "Handed",
     "Hello",
     "Hold",
     "Interest",
@@ -192,10 +198,20 @@ class Copy:
     row: bytes
 
 
+@dataclass(slots=True)
+class Fetched:
+    """Rows of a log that the recipient asked for by position; with a code other than 0, why it gets none."""
+
+    number: int
+    code: int
+    text: str
+    rows: list[bytes]
+
+
 VERSION = 1
 """Of what clients and brokers say to each other."""
 
-PEER_VERSION = 2
+PEER_VERSION = 3
 """Of what brokers say to each other: PEER and all that follows it, the messages inside CONTROL too."""
 
 
@@ -205,6 +221,15 @@ class Scope(IntEnum):
     CONNECTION = 0
     REQUEST = 1
     PUBLISH = 2
+
+
+class AckVerb(IntEnum):
+    """What a client says of events that were handed out to it: done, again, I am still at it, never again."""
+
+    ACK = 0
+    NAK = 1
+    PROGRESS = 2
+    TERM = 3
 
 
 class Mode(IntEnum):
@@ -404,6 +429,60 @@ class Answer:
     value: Any
 
 
+# Durable subscriptions: what is handed out, and what the client says of it.
+
+
+@dataclass(slots=True)
+class Handed:
+    """Events of a durable subscription; they are handed out again unless the client acknowledges them in time.
+
+    Event i has the delivery number `first` + i, and was handed out `counts[i]` times (u32; empty: all once).
+    """
+
+    subscription: int
+    first: int
+    counts: bytes
+    portion: Portion
+
+    def count_list(self) -> Sequence[int]:
+        """How often each event was handed out by now, from 1; empty when this is the first time for all of them."""
+        return split_u32(self.counts) if self.counts else ()
+
+
+@dataclass(slots=True)
+class Ack:
+    """What became of events that were handed out: `spans` of their delivery numbers, [first, last, first, last, …].
+
+    A span from 0 is cumulative: everything that this client was handed and did not settle, up to its last number.
+    `seconds` is for NAK: hand them out again after so long; -1: as the subscription's backoff has it. `text` is the
+    reason of a TERM. With a request ACKED answers, with 0 nothing does.
+    """
+
+    request: int
+    subscription: int
+    verb: int
+    spans: list[int]
+    seconds: float = -1
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Acked:
+    """That is on disks and survives; `stale` are spans of numbers that were not current any more: nothing was done."""
+
+    request: int
+    stale: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Ended:
+    """The broker takes no part in that durable subscription for this client any more: with UNAVAILABLE, ask again."""
+
+    subscription: int
+    code: int
+    text: str
+
+
 Message = (
     Hello
     | Welcome
@@ -426,11 +505,16 @@ Message = (
     | ReadLog
     | LogChunk
     | Hold
+    | Handed
+    | Ack
+    | Acked
+    | Ended
     | Peer
     | Letter
     | Control
     | Forward
     | Copy
+    | Fetched
 )
 
 MESSAGE_TYPES: dict[int, type[Any]] = {
@@ -456,11 +540,16 @@ MESSAGE_TYPES: dict[int, type[Any]] = {
     20: ReadLog,
     21: LogChunk,
     22: Hold,
+    23: Handed,
+    24: Ack,
+    25: Acked,
+    26: Ended,
     32: Peer,
     33: Letter,
     34: Control,
     35: Forward,
     36: Copy,
+    37: Fetched,
 }
 
 

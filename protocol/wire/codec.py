@@ -1,8 +1,9 @@
 """Message <-> the msgpack array inside a frame.
 
 Most messages are their fields in order behind their type number, so one table checks and builds them (`FIELDS`).
-PUBLISH and DELIVER are written out: they carry the traffic. DELIVER is put together from three parts, the routes of
-this connection, the head of the portion, which is encoded once however many connections get it, and its records.
+PUBLISH, DELIVER and HANDED are written out: they carry the traffic. DELIVER is put together from three parts, the
+routes of this connection, the head of the portion, which is encoded once however many connections get it, and its
+records.
 
 Every decode has explicit limits by type; whatever msgpack or a check dislikes becomes one ProtocolViolation. The
 first two bytes of a message tell its type, so a host refuses what may not come before it is unpacked.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from operator import ge
+from operator import ge, gt
 from typing import Any
 
 import msgpack
@@ -20,6 +21,7 @@ import msgpack
 from ..data import SCALAR_TYPES, Batch, Portion, join_u32, split_u32
 from ..errors import ErrorCode, LocalError, ProtocolViolation
 from ..limits import (
+    ACK_SPANS_MAX,
     ATTRIBUTE_NAME_LENGTH_MAX,
     ATTRIBUTES_MAX,
     COLUMNS_MAX,
@@ -45,9 +47,11 @@ from ..limits import (
 )
 from ..messages import (
     MESSAGE_TYPES,
+    AckVerb,
     Credit,
     Deliver,
     Forward,
+    Handed,
     Hello,
     Message,
     Mode,
@@ -226,6 +230,7 @@ def _is_counter(value: Any) -> bool:
 _COUNTER, _TEXT, _NAME, _BIN, _FLAG, _SECONDS, _MAP, _NAMES, _ANY, _SCOPE = range(10)
 _KIND, _NUMBERS, _ROWS, _CONDITION = range(10, 14)
 _SETTINGS, _MEMBER, _MEMBER_OR_NIL, _LIST, _ROW = range(14, 19)
+_VERB, _SPANS, _SOME_SPANS, _DELAY = range(19, 23)
 
 FIELDS: dict[int, tuple[int, ...]] = {
     1: (_COUNTER, _NAME, _BIN, _COUNTER, _COUNTER, _SECONDS, _NAME, _COUNTER),
@@ -247,10 +252,14 @@ FIELDS: dict[int, tuple[int, ...]] = {
     20: (_COUNTER, _NAME, _COUNTER, _KIND, _TEXT, _COUNTER, _COUNTER, _TEXT, _TEXT),
     21: (_COUNTER, _COUNTER, _COUNTER, _COUNTER, _NUMBERS, _ROWS),
     22: (_COUNTER, _FLAG),
+    24: (_COUNTER, _COUNTER, _VERB, _SOME_SPANS, _DELAY, _TEXT),
+    25: (_COUNTER, _SPANS),
+    26: (_COUNTER, _COUNTER, _TEXT),
     32: (_COUNTER, _NAME, _COUNTER, _NAME, _NAME, _NAME, _FLAG, _SETTINGS),
     33: (_MEMBER, _MEMBER_OR_NIL, _KIND, _LIST),
     34: (_KIND, _LIST),
     36: (_NAME, _COUNTER, _KIND, _TEXT, _ROW),
+    37: (_COUNTER, _COUNTER, _TEXT, _ROWS),
 }
 
 
@@ -305,6 +314,13 @@ def _is_rows(value: Any) -> bool:
     return type(value) is list and all(type(row) is bytes for row in value)
 
 
+def _is_spans(value: Any) -> bool:
+    """Pairs of first and last, ascending and apart."""
+    if type(value) is not list or len(value) > 2 * ACK_SPANS_MAX or len(value) % 2 or not all(map(is_counter, value)):
+        return False
+    return not any(map(gt, value[::2], value[1::2])) and not any(map(ge, value[1::2], value[2::2]))
+
+
 _CHECKS: dict[int, Callable[[Any], bool]] = {
     _COUNTER: is_counter,
     _TEXT: lambda value: type(value) is str and len(value) <= TEXT_LENGTH_MAX,
@@ -325,6 +341,10 @@ _CHECKS: dict[int, Callable[[Any], bool]] = {
     _NUMBERS: _is_numbers,
     _ROWS: _is_rows,
     _ROW: lambda value: type(value) is bytes,
+    _VERB: lambda value: type(value) is int and AckVerb.ACK <= value <= AckVerb.TERM,
+    _SPANS: _is_spans,
+    _SOME_SPANS: lambda value: _is_spans(value) and value != [],
+    _DELAY: lambda value: _is_seconds(value) or (value == -1 and type(value) in (int, float)),
 }
 
 _WANTED: dict[int, str] = {
@@ -347,6 +367,10 @@ _WANTED: dict[int, str] = {
     _NUMBERS: f"a map of at most {LOG_ORIGINS_MAX} names to counters",
     _ROWS: f"a list of at most {LOG_CHUNK_ROWS_MAX} rows, each a bin",
     _ROW: "a bin",
+    _VERB: "0 (ack), 1 (nak), 2 (progress) or 3 (term)",
+    _SPANS: f"a list of at most {ACK_SPANS_MAX} pairs of numbers, first and last, ascending and apart",
+    _SOME_SPANS: f"a list of 1 to {ACK_SPANS_MAX} pairs of numbers, first and last, ascending and apart",
+    _DELAY: "a number of seconds, at most a day, or -1",
 }
 
 
@@ -376,6 +400,7 @@ def decode_stamp(parts: list[Any]) -> Stamp:
 _pack = msgpack.Packer(autoreset=True).pack
 _TYPE_NUMBER: dict[type[Any], int] = {kind: number for number, kind in MESSAGE_TYPES.items()}
 _DELIVER_HEAD = b"\x99\x0e"
+_HANDED_HEAD, _HANDED_LENGTH = b"\x9b\x17", 11
 _ARRAY_MARK, _TYPE_NUMBER_MAX = 0x90, 0x7F
 _PUBLISH, _PUBLISH_LENGTH = 12, 8
 _PRODUCE, _PRODUCE_LENGTH = 19, 13
@@ -386,10 +411,11 @@ _TEXT_LENGTH_MAX = {
     14: FRAME_LENGTH_MAX,
     17: CONDITION_LENGTH_MAX,
     18: FRAME_LENGTH_MAX,
+    23: FRAME_LENGTH_MAX,
     34: FRAME_LENGTH_MAX,
 }
-"""Type number -> bytes of a string inside it: those that carry conditions, and DELIVER, ANSWER and CONTROL, which only
-a broker sends; every other has TEXT_LENGTH_MAX."""
+"""Type number -> bytes of a string inside it: those that carry conditions, and DELIVER, HANDED, ANSWER and CONTROL,
+which only a broker sends; every other has TEXT_LENGTH_MAX."""
 
 _LENGTH_MAX = {
     8: SUBSCRIBE_LENGTH_MAX,
@@ -399,10 +425,12 @@ _LENGTH_MAX = {
     18: FRAME_LENGTH_MAX,
     19: PUBLISH_LENGTH_MAX,
     21: FRAME_LENGTH_MAX,
+    23: FRAME_LENGTH_MAX,
     32: HANDSHAKE_FRAME_LENGTH_MAX,
     34: PAGE_LENGTH_MAX,
     35: FRAME_LENGTH_MAX,
     36: FRAME_LENGTH_MAX,
+    37: FRAME_LENGTH_MAX,
 }
 """Type number -> bytes of its frame; every other has CONTROL_LENGTH_MAX."""
 
@@ -413,8 +441,11 @@ _LIST_LENGTH_MAX = {
     17: 256,
     18: LIST_LENGTH_MAX,
     21: LOG_CHUNK_ROWS_MAX,
+    24: 2 * ACK_SPANS_MAX,
+    25: 2 * ACK_SPANS_MAX,
     33: LETTER_LENGTH_MAX,
     34: LIST_LENGTH_MAX,
+    37: LOG_CHUNK_ROWS_MAX,
 }
 """Type number -> elements of a list inside it. msgpack makes room for what a header claims, at any depth."""
 
@@ -454,6 +485,10 @@ def _chunks(message: Message) -> list[bytes]:
             + (b"\xc3" if batch.complete else b"\xc2"),
             _pack(batch.records),
         ]
+    if type(message) is Handed:
+        portion = message.portion
+        head = _HANDED_HEAD + _pack(message.subscription) + _pack(message.first) + _pack(message.counts)
+        return [head + (portion.encoded or _encode_head(portion)), portion.records]
     if type(message) is Forward:
         return encode_forward(message, _pack)
     if type(message) is Puback:
@@ -652,9 +687,39 @@ def _check_routes(routes: list[Any] | bytes, count: int) -> None:
         raise ProtocolViolation(f"DELIVER: the routes cover {covered} of {count} events")
 
 
+def _decode_handed(parts: list[Any]) -> Handed:
+    if len(parts) != _HANDED_LENGTH:
+        raise ProtocolViolation(f"HANDED has {_HANDED_LENGTH - 1} fields, not {len(parts) - 1}")
+    _, subscription, first, counts, origin, base, time, offsets, topics, lengths, records = parts
+    if (
+        not is_counter(subscription)
+        or not is_counter(first)
+        or type(counts) is not bytes
+        or not is_name(origin)
+        or not is_counter(base)
+        or not is_counter(time)
+        or type(offsets) is not bytes
+        or type(topics) is not str
+        or type(lengths) is not bytes
+        or type(records) is not bytes
+    ):
+        text = "subscription, first, counts, origin, base, time, offsets, topics, lengths, records"
+        raise ProtocolViolation(f"HANDED is {text}")
+    count = len(lengths) // 4
+    Batch(topics, count, lengths, records).check()
+    if offsets and len(split_u32(offsets)) != count:
+        raise ProtocolViolation("HANDED: offsets name one row for each event")
+    if first == 0 or first + count - 1 > CREDIT_MAX:
+        raise ProtocolViolation("HANDED: delivery numbers are from 1 to 2^53")
+    if counts and (len(counts) != 4 * count or 0 in split_u32(counts)):
+        raise ProtocolViolation("HANDED: counts are empty, or one number from 1 for each event")
+    return Handed(subscription, first, counts, Portion(origin, base, time, offsets, topics, lengths, records, count))
+
+
 _SPECIAL: dict[int, Callable[[list[Any]], Message]] = {
     12: _decode_publish,
     14: _decode_deliver,
     19: _decode_produce,
+    23: _decode_handed,
     35: decode_forward,
 }

@@ -41,16 +41,21 @@ from ..limits import (
 from ..messages import (
     PEER_VERSION,
     VERSION,
+    Ack,
+    Acked,
     Answer,
     Ask,
     Control,
     Copy,
     Credit,
     Deliver,
+    Ended,
     Error,
+    Fetched,
     Forward,
     Gap,
     Goodbye,
+    Handed,
     Hello,
     Hold,
     Interest,
@@ -99,9 +104,11 @@ class State(Enum):
 
 
 _BOTH = (Ping, Pong, Error, Goodbye)
-_FROM_CLIENT = frozenset((*_BOTH, Credit, Hold, Subscribe, Unsubscribe, Publish, Ask, ReadLog))
-_FROM_BROKER = frozenset((*_BOTH, Suback, Unsuback, Puback, Deliver, Gap, Interest, Answer, LogChunk))
-_AMONG_PEERS = frozenset((*_BOTH, Credit, Letter, Control, Forward, Deliver, Gap, Copy))
+_FROM_CLIENT = frozenset((*_BOTH, Credit, Hold, Subscribe, Unsubscribe, Publish, Ask, ReadLog, Ack))
+_FROM_BROKER = frozenset(
+    (*_BOTH, Suback, Unsuback, Puback, Deliver, Gap, Interest, Answer, LogChunk, Handed, Acked, Ended)
+)
+_AMONG_PEERS = frozenset((*_BOTH, Credit, Letter, Control, Forward, Deliver, Gap, Copy, Fetched))
 _ACCEPTED: dict[tuple[Role, State], frozenset[type]] = {
     (Role.BROKER, State.OPENING): frozenset((Hello, Error, Goodbye)),
     (Role.BROKER, State.OPEN): _FROM_CLIENT,

@@ -7,17 +7,28 @@ import typing
 
 import pytest
 
-from headgate.protocol.messages import MESSAGE_TYPES, PEER_VERSION, VERSION, Hello, Message, Mode, Scope, Subscribe
+from headgate.protocol.messages import (
+    MESSAGE_TYPES,
+    PEER_VERSION,
+    VERSION,
+    AckVerb,
+    Hello,
+    Message,
+    Mode,
+    Scope,
+    Subscribe,
+)
 from headgate.protocol.wire import decode, encode
 from tests.support.samples import MESSAGES
 
 
 def test_type_numbers_never_change() -> None:
     names = "Hello Welcome Error Goodbye Ping Pong Credit Subscribe Suback Unsubscribe Unsuback Publish Puback Deliver"
-    names += " Gap Interest Ask Answer Publish ReadLog LogChunk Hold Peer Letter Control Forward Copy"
+    names += " Gap Interest Ask Answer Publish ReadLog LogChunk Hold Handed Ack Acked Ended"
+    names += " Peer Letter Control Forward Copy Fetched"
     assert [kind.__name__ for kind in MESSAGE_TYPES.values()] == names.split()
-    assert list(MESSAGE_TYPES) == [*range(1, 23), *range(32, 37)]
-    assert (VERSION, PEER_VERSION) == (1, 2)
+    assert list(MESSAGE_TYPES) == [*range(1, 27), *range(32, 38)]
+    assert (VERSION, PEER_VERSION) == (1, 3)
 
 
 def test_the_union_names_every_type() -> None:
@@ -45,6 +56,8 @@ def test_options_are_not_shared() -> None:
     assert Subscribe(1, 2, "a").options == {}
 
 
-def test_modes_and_scopes_never_change() -> None:
+def test_modes_scopes_and_verbs_never_change() -> None:
+    verbs = [("ACK", 0), ("NAK", 1), ("PROGRESS", 2), ("TERM", 3)]
+    assert [(verb.name, int(verb)) for verb in AckVerb] == verbs
     assert [(mode.name, int(mode)) for mode in Mode] == [("FIRE", 0), ("ACCEPTED", 1), ("STORED", 2)]
     assert [(scope.name, int(scope)) for scope in Scope] == [("CONNECTION", 0), ("REQUEST", 1), ("PUBLISH", 2)]

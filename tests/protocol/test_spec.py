@@ -14,7 +14,7 @@ from headgate.protocol import limits
 from headgate.protocol.data import Row, decode_column, decode_record, decode_row, encode_row, join_u32, split_u32
 from headgate.protocol.data.records import encode_record
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import MESSAGE_TYPES, Deliver, Forward, Publish, Stamp, wire_name
+from headgate.protocol.messages import MESSAGE_TYPES, Deliver, Forward, Handed, Publish, Stamp, wire_name
 from headgate.protocol.wire import FrameReader, Role, State, codec, decode, encode, frame, session
 from headgate.protocol.wire.codec import FIELDS
 from tests.support.samples import MESSAGES, name_of, row
@@ -24,6 +24,7 @@ SPELLINGS = {"nil": "None", "true": "True", "false": "False"}
 KINDS = ["counter", "text", "name", "bin", "flag", "seconds", "map", "names", "any", "scope"]
 KINDS += ["small", "numbers", "rows", "condition"]
 PEER_KINDS = ["settings", "member", "member or nil", "list", "row"]
+ACK_KINDS = ["verb", "spans", "some spans", "delay"]
 """The kinds of fields as SPEC.md calls them, in the order of the codec's own numbers."""
 
 
@@ -130,16 +131,19 @@ def test_a_message_has_its_fields_in_order(number: int, kind: type[Any]) -> None
         assert fields == ["sequence", "mode", *stamp, "topics", "lengths", "columns", "complete", "records"]
     elif kind is Deliver:
         assert fields == ["routes", "origin", "base", "time", "offsets", "topics", "lengths", "records"]
+    elif kind is Handed:
+        portion = ["origin", "base", "time", "offsets", "topics", "lengths", "records"]
+        assert fields == ["subscription", "first", "counts", *portion]
     elif kind is Forward:
         names = "dimensions hops origin base time offsets topics lengths columns complete records"
         assert fields == names.split()
     else:
         assert fields == list(kind.__slots__)
-        assert [row[1] for row in rows] == [(KINDS + PEER_KINDS)[field] for field in FIELDS[number]]
+        assert [row[1] for row in rows] == [(KINDS + PEER_KINDS + ACK_KINDS)[field] for field in FIELDS[number]]
 
 
 def test_the_kinds_are_explained() -> None:
-    assert {row[0] for row in table_after("## 3. ")} == set(KINDS)
+    assert {row[0] for row in table_after("## 3. ")} == set(KINDS + ACK_KINDS)
     assert {row[0] for row in table_after("### 18.2 ")} == set(PEER_KINDS)
 
 
@@ -195,7 +199,8 @@ def test_limits_are_those_of_the_code() -> None:
         ("that is small; lists have at most {} elements", codec._LIST_LENGTH_MAX[34]),
         ("a PEER has at most {} bytes", codec._LENGTH_MAX[32]),
         ("of a CONTROL {}, of a FORWARD", codec._LENGTH_MAX[34]),
-        ("of a FORWARD or COPY {}.", codec._LENGTH_MAX[35]),
+        ("of a FORWARD, COPY or FETCHED {}.", codec._LENGTH_MAX[35]),
+        ("a list of at most {} pairs of counters", limits.ACK_SPANS_MAX),
         ("a map of at most {} names to counters", limits.LOG_ORIGINS_MAX),
         ("a list of at most {} bins", limits.LOG_CHUNK_ROWS_MAX),
         ("1 to {} events; the next row", limits.BATCH_EVENTS_MAX),
@@ -213,8 +218,8 @@ def test_numbers_in_sentences_are_those_of_the_code(sentence: str, value: int) -
 def test_the_questions_are_those_of_the_broker() -> None:
     from headgate.broker.core.clients.questions import VERBS
 
-    about_logs = {row[0].strip("`") for row in table_after("### 19.4 ")}
-    assert {row[0].strip("`") for row in table_after("## 14. ")} == set(VERBS) - about_logs
+    others = {row[0].strip("`") for heading in ("### 19.4 ", "### 20.5 ") for row in table_after(heading)}
+    assert {row[0].strip("`") for row in table_after("## 14. ")} == set(VERBS) - others
 
 
 def test_a_row_has_its_fields_in_order() -> None:

@@ -5,16 +5,22 @@ from __future__ import annotations
 from headgate.protocol.data import Batch, Portion, Row, encode_column, encode_row, join_u32, split_u32
 from headgate.protocol.data.records import encode_record
 from headgate.protocol.messages import (
+    Ack,
+    Acked,
+    AckVerb,
     Answer,
     Ask,
     Control,
     Copy,
     Credit,
     Deliver,
+    Ended,
     Error,
+    Fetched,
     Forward,
     Gap,
     Goodbye,
+    Handed,
     Hello,
     Hold,
     Interest,
@@ -38,7 +44,7 @@ from headgate.protocol.messages import (
     wire_name,
 )
 
-__all__ = ["MESSAGES", "RECORDS", "batch", "deliver", "forward", "name_of", "row"]
+__all__ = ["MESSAGES", "RECORDS", "batch", "deliver", "forward", "handed", "name_of", "row"]
 
 RECORDS = [
     encode_record({"symbol": "OTE", "price": 8.5}, b"up"),
@@ -63,6 +69,11 @@ def deliver() -> Deliver:
     lengths, records = join_u32(map(len, RECORDS)), b"".join(RECORDS)
     portion = Portion("ann", 41, 1_700_000_000_000_000, join_u32([0, 3]), "quotes/NYSE/OTE", lengths, records, 2)
     return Deliver([[1, 2], 1, [3], 1], portion)
+
+
+def handed() -> Handed:
+    """Two events of a row, of which the second is handed out for the third time."""
+    return Handed(1, (2 << 32) + 7, join_u32([1, 3]), deliver().portion)
 
 
 def forward() -> Forward:
@@ -110,9 +121,14 @@ MESSAGES: list[Message] = [
     ReadLog(10, "ann", 1_763_492_000, 0, "quotes", 120, 500, "quotes/*/OTE", "price > 8.3"),
     LogChunk(10, 7, 122, 200, {"ann": 42}, [encode_row(row())]),
     Hold(1, True),
-    Peer(2, "ann", 3, "ann:7401", "ann:7400", "headgate", False, {"replicas": 2}),
+    handed(),
+    Ack(11, 1, AckVerb.NAK, [8589934599, 8589934600, 8589934604, 8589934604], 2.5, "busy"),
+    Acked(11, [8589934604, 8589934604]),
+    Ended(1, 110, "its coordinator is gone"),
+    Peer(3, "ann", 3, "ann:7401", "ann:7400", "headgate", False, {"replicas": 2}),
     Letter([2**64 - 1, 196_608, 0, "ann:7401"], [5, 65_536, 0, "bob:7401"], 1, [7, None, [[5, 65_536, 1, ""]]]),
     Control(1, [3, "quotes", {"low": 0}]),
     forward(),
     Copy("ann", 1_763_492_000, 0, "quotes", encode_row(row())),
+    Fetched(12, 0, "", [encode_row(row())]),
 ]

@@ -25,6 +25,8 @@ from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT
 from headgate.protocol.messages import (
     VERSION,
+    Ack,
+    Acked,
     Answer,
     Credit,
     Error,
@@ -96,6 +98,7 @@ class Clients:
             Subscribe: self._subscribe,
             Unsubscribe: self._unsubscribe,
             ReadLog: reading.read,
+            Ack: self._ack,
             Goodbye: self._goodbye,
             Error: self._client_error,
         }
@@ -186,6 +189,11 @@ class Clients:
             self._subscribers.hold(session, message.subscription)
         else:
             self._subscribers.release(session, message.subscription)
+
+    def _ack(self, session: ClientSession, message: Ack, now: float) -> None:
+        """Nothing is handed out under that number: all that it names is stale."""
+        if message.request:
+            self._say(session, Acked(message.request, message.spans))
 
     def _subscribe(self, session: ClientSession, message: Subscribe, now: float) -> None:
         pending = session.placing.get(message.subscription)

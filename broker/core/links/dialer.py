@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
-from headgate.protocol.messages import Control, Copy, Letter
+from headgate.protocol.messages import Control, Copy, Fetched, Letter
 
 from ..effects import Dial, Effect
 from ..timers import Timers
@@ -28,7 +28,7 @@ from .limits import (
 
 __all__ = ["Dials", "Tellable"]
 
-Tellable: TypeAlias = Letter | Control | Copy
+Tellable: TypeAlias = Letter | Control | Copy | Fetched
 
 
 @dataclass(slots=True)

@@ -18,7 +18,19 @@ from random import Random
 from typing import Any
 
 from headgate.protocol.errors import ErrorCode, ProtocolViolation
-from headgate.protocol.messages import Control, Copy, Credit, Deliver, Error, Forward, Gap, Goodbye, Letter, Scope
+from headgate.protocol.messages import (
+    Control,
+    Copy,
+    Credit,
+    Deliver,
+    Error,
+    Fetched,
+    Forward,
+    Gap,
+    Goodbye,
+    Letter,
+    Scope,
+)
 
 from ..config import NodeConfig
 from ..delivery import ClientSession, Subscribers
@@ -70,6 +82,7 @@ class Peers:
             Letter: hooks.letter,
             Control: hooks.control,
             Copy: hooks.copy,
+            Fetched: lambda info, message, now: None,  # nobody asks for rows yet
             Forward: self._forward,
             Deliver: self._deliver,
             Gap: hooks.gap,

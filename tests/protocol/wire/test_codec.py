@@ -97,6 +97,8 @@ LONG = {("PRODUCE", 7), ("COPY", 5)}
 """Bins that have no limit of their own: ids, and a row."""
 CONDITION = ("SUBSCRIBE", 4)
 """The one string that may be longer than a text."""
+BACKOFF = ("ACK", 5)
+"""The one number of seconds that may be -1."""
 FIXED = [one for one in MESSAGES if name_of(one) not in ("ANSWER", "LETTER", "CONTROL")]
 
 
@@ -106,6 +108,7 @@ def test_a_field_of_another_kind_is_refused(message: Message) -> None:
     for place in range(1, len(parts)):
         for value in WRONG:
             long = (name_of(message), place) in LONG and type(value) is bytes
+            long |= (name_of(message), place) == BACKOFF and value == -1
             long |= (name_of(message), place) == CONDITION and type(value) is str and len(value) <= CONDITION_LENGTH_MAX
             if not may_stand(parts[place], value) and not long:
                 refused(msgpack.packb([*parts[:place], value, *parts[place + 1 :]]))

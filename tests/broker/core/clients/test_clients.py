@@ -12,6 +12,8 @@ from headgate.broker.core.limits import Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT, TEXT_LENGTH_MAX
 from headgate.protocol.messages import (
+    Ack,
+    Acked,
     Answer,
     Ask,
     Credit,
@@ -42,6 +44,17 @@ def error_in(messages: list[Any]) -> Error:
 
 def test_every_message_that_a_session_lets_through_has_its_handler() -> None:
     assert session._FROM_CLIENT - {Ping, Pong} <= NodeWorld().node.clients.table.keys()
+
+
+def test_an_ack_for_what_is_no_durable_subscription_is_stale_as_a_whole() -> None:
+    world = NodeWorld()
+    link, _ = world.dial()
+    world.say(link, make_subscribe(1))
+    assert world.say(link, Ack(0, 1, 0, [1, 4])) == [], "nobody asked"
+    assert world.say(link, Ack(7, 1, 0, [1, 4]), Ack(8, 9, 3, [5, 5], -1, "broken")) == [
+        Acked(7, [1, 4]),
+        Acked(8, [5, 5]),
+    ]
 
 
 # --- HELLO ------------------------------------------------------------------------------------------------------------
