@@ -139,6 +139,17 @@ class Safeguard(StrEnum):
     OTHER_FOLLOWER = "other-follower"
     """A follower whose disk is full is offered the same rows again, and no other broker is asked."""
 
+    # --- durable subscriptions ---
+
+    CURSOR_ON_DISKS = "cursor-on-disks"
+    """The state of a durable subscription is in memory alone."""
+    DURABLE_FENCE = "durable-fence"
+    """A broker keeps what an older coordinator of a durable subscription wants it to keep."""
+    CURRENT_ACKS = "current-acks"
+    """An acknowledgement counts for an event whatever delivery of it was meant."""
+    AMEND_AT_POINT = "amend-at-point"
+    """A new condition that is to hold from now on holds for all that waits."""
+
     __hash__ = str.__hash__  # in C: that of Enum is not
 
 

@@ -15,7 +15,6 @@ from headgate.protocol.limits import CONDITION_LENGTH_MAX, TOPIC_LENGTH_MAX
 
 from ..limits import POSITIONS_MAX
 from ..messages import (
-    ANYTHING,
     CONTROLS,
     COUNTER,
     MAP,
@@ -33,12 +32,11 @@ from ..messages import (
 )
 
 __all__ = [
+    "AskEnds",
     "Attach",
     "Attached",
     "CollectStates",
     "Collected",
-    "Command",
-    "CommandDone",
     "Detach",
     "Detached",
     "EndFeed",
@@ -55,6 +53,7 @@ __all__ = [
     "Settled",
     "StateFenced",
     "StateKept",
+    "ToldEnds",
 ]
 
 STATE_BYTES_MAX = 768 * 1024
@@ -244,7 +243,8 @@ class FeedSection(NamedTuple):
 @CONTROLS.message(63)
 @dataclass(slots=True)
 class Feed:
-    """Tell which events of a stream match, in every log of it that you wrote, and in copies of those of `absent`.
+    """Tell which events of a stream match, in every log of it that you wrote, and in copies of others' logs, but for
+    those of brokers that are `present`.
 
     From these places on; logs that are not named begin where rows are of time `since` (microseconds) or later. `key`:
     tell a hash of this attribute's value as well; empty for none. A feed of a number that there is begins anew.
@@ -259,7 +259,7 @@ class Feed:
     key: Name
     since: Counter
     places: Annotated[tuple[FeedPlace, ...], listed(record(FeedPlace), PLACES_MAX)]
-    absent: Annotated[tuple[str, ...], listed(text(256), 1024)]
+    present: Annotated[tuple[str, ...], listed(text(256), 1024)]
 
 
 @CONTROLS.message(64)
@@ -299,24 +299,20 @@ class Fetch:
     runs: Runs
 
 
-# --- People -----------------------------------------------------------------------------------------------------------
-
-
 @CONTROLS.message(67)
 @dataclass(slots=True)
-class Command:
-    """Somebody wants to see or change a durable subscription of the recipient."""
+class AskEnds:
+    """Where do the logs of this stream end that you hold?"""
 
     number: Counter
-    verb: Name
-    arguments: Annotated[dict[str, Any], MAP]
+    stream: Name
 
 
 @CONTROLS.message(68)
 @dataclass(slots=True)
-class CommandDone:
-    """The answer: with code 0 the value; otherwise the value says why not."""
+class ToldEnds:
+    """There, as far as they may be read; `broker` is who tells."""
 
     number: Counter
-    code: Code
-    value: Annotated[Any, ANYTHING]
+    broker: Name
+    places: Annotated[tuple[FeedPlace, ...], listed(record(FeedPlace), PLACES_MAX)]
