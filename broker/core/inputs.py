@@ -11,6 +11,7 @@ from headgate.protocol.messages import Message
 from .log_state import LogState, ProducerState
 
 __all__ = [
+    "AsideRemoved",
     "Caused",
     "DialFailed",
     "Drain",
@@ -188,13 +189,21 @@ class Trimmed(Caused):
 
 
 @dataclass(slots=True)
+class AsideRemoved(Caused):
+    """The store has thrown away rows that it had put aside long ago: so many rows, and bytes."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(slots=True)
 class RecordsRoom(Caused):
     """Whether small records (Store) are kept over a restart: why they are not, or would not be; empty when they are."""
 
     obstacle: str
 
 
-LogInput = Opened | Stored | NotStored | RowsRead | Found | Trimmed
+LogInput = Opened | Stored | NotStored | RowsRead | Found | Trimmed | AsideRemoved
 """What a host's store says."""
 
 Input = (

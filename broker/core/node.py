@@ -40,6 +40,7 @@ from .delivery import DRAINING, GRACE, ClientSession, Dissemination, Streams, Su
 from .effects import Close, Effect, Note, Send
 from .forwarding import BACKLOG, GATHERING, Forwarding
 from .inputs import (
+    AsideRemoved,
     DialFailed,
     Drain,
     Found,
@@ -176,6 +177,7 @@ class Node:
             Stored: self.log.stored,
             NotStored: self.log.not_stored,
             Trimmed: lambda happened, now: self.log.trimmed(happened),
+            AsideRemoved: lambda happened, now: self.log.aside_removed(happened),
             RowsRead: lambda happened, now: self.log.take_lookup(happened.ticket)(happened, now),
             Found: lambda happened, now: self.log.take_lookup(happened.ticket)(happened.value, now),
         }

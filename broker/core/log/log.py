@@ -61,7 +61,7 @@ from ..effects import (
     TrimLog,
     WriteOn,
 )
-from ..inputs import NotStored, Opened, RowsRead, Stored, Trimmed
+from ..inputs import AsideRemoved, NotStored, Opened, RowsRead, Stored, Trimmed
 from ..limits import CHECKPOINT_SECONDS, DEFAULT_LIMITS, STORE_SECONDS_MAX, Limits
 from ..log_state import LogState, ProducerState
 from ..safeguards import SAFEGUARDS, Safeguard
@@ -331,6 +331,10 @@ class Log:
     def trimmed(self, happened: Trimmed) -> None:
         """The disk let go of old rows."""
         self.hold(happened.state.name, happened.state)
+
+    def aside_removed(self, happened: AsideRemoved) -> None:
+        """The disk let go of rows that were put aside."""
+        self._effects.append(Note("rows put aside removed", {"rows": happened.rows, "bytes": happened.bytes}))
 
     # --- writing -----------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ really ends. A damaged file is salvaged as far
 as each row's checksum holds, and the hole is told. A full disk refuses rows and nothing else.
 
 Order of reading: `store`, `tables` (what is in the file), `writer`, `lookups` (find a row by time, size or producer),
-`recovery` (the start), `mark` (which start this is), `check` and `salvage` (damage), `errors`, `limits`.
+`recovery` (the start), `mark` (which start this is), `check`, `salvage` and `aside` (damage), `errors`, `limits`.
 """
 
 from .errors import LogUnusable

@@ -12,6 +12,7 @@ from typing import Any
 
 from headgate.protocol.data import LogKind, LogName
 
+from .aside import put_entries_aside
 from .tables import ENTRY_COLUMNS, IDENTITY_PREFIX, LogRow, entry_check, place_of, save_logs
 
 __all__ = ["bad_from", "check_marker", "cut", "described", "entry_fault", "foreign_wal", "free_name", "set_aside"]
@@ -82,25 +83,21 @@ def entry_fault(seed: int, row: Sequence[Any], expected: int) -> str:
     return ""
 
 
-def cut(connection: sqlite3.Connection, seed: int, log: LogRow, position: int) -> None:
+def cut(connection: sqlite3.Connection, seed: int, log: LogRow, position: int, seconds: float) -> None:
     """Put everything from this position on aside; the log ends there. Raises sqlite3.Error."""
     connection.execute("BEGIN IMMEDIATE")
-    set_aside(connection, log, position)
+    set_aside(connection, log, position, seconds)
     save_logs(connection, seed, [log])
     connection.execute("COMMIT")
 
 
-def set_aside(connection: sqlite3.Connection, log: LogRow, position: int) -> None:
+def set_aside(connection: sqlite3.Connection, log: LogRow, position: int, seconds: float) -> None:
     """The same within the transaction that is open; how the log is then is yet to be saved. Raises sqlite3.Error.
 
     What the log begins behind was let go of, and is thrown away by others.
     """
     position = max(position, log.first)
-    span = (place_of(log.number, position), place_of(log.number + 1, 0))
-    connection.execute(
-        f"INSERT INTO aside SELECT NULL, {ENTRY_COLUMNS} FROM entry WHERE place >= ? AND place < ? ORDER BY place", span
-    )
-    connection.execute("DELETE FROM entry WHERE place >= ? AND place < ?", span)
+    put_entries_aside(connection, (place_of(log.number, position), place_of(log.number + 1, 0)), seconds)
     _end_at(connection, log, position)
 
 

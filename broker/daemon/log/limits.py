@@ -45,6 +45,16 @@ class LogLimits:
     """What the write-ahead file grows to before its pages are taken over: a start reads so much again."""
     sweep_rows: int = 500
     """Rows thrown away in one transaction after a trim, so that appends wait for it no longer than for one another."""
+    aside_rows: int = 500
+    """The same of rows that were put aside."""
+    aside_bytes: int = 256 * 1024 * 1024
+    """Rows that were put aside, altogether: a disk is bought for logs, and these are no part of one."""
+    aside_seconds: float = 30 * 86_400.0
+    """How long they are kept: who is told of damage looks at it within a month, or never."""
+    aside_seconds_min: float = 7 * 86_400.0
+    """How long they are kept however many they are: they may be the only copy, and somebody may be away for a week."""
+    look_seconds: float = 600.0
+    """How often a disk that nobody asks anything looks whether rows that were put aside are old by now."""
     ids_bytes: int = 1024 * 1024
     """Rows of one answer to FindIds: what a LOG_CHUNK may have."""
     checked_bytes: int = 256 * 1024 * 1024

@@ -23,6 +23,7 @@ from urllib.parse import quote
 
 from headgate.broker.core.log_state import ProducerState
 
+from .aside import put_durables_aside
 from .check import bad_from, check_marker, cut, described, foreign_wal, free_name
 from .errors import ForeignLog, ForeignWal, LogUnusable, LogUnwritable
 from .limits import DEFAULT_LIMITS, LogLimits
@@ -38,7 +39,6 @@ from .tables import (
     load_meta,
     load_producers,
     load_watermarks,
-    put_durables_aside,
     save_meta,
 )
 
@@ -61,9 +61,9 @@ def recover(
             raise LogUnwritable(file, "it may not be read and written")
     known = _refuse_strangers(path, broker)
     try:
-        found = _as_it_is(path, opener, limits)
+        found = _as_it_is(path, opener, limits, seconds())
         _compare_with_mark(path, found, mark)
-        _check_entries(path, found, limits)
+        _check_entries(path, found, limits, seconds())
     except _Broken as broken:
         found = salvage(path, broker, known, broken.why, mark, opener)
     except OSError as error:
@@ -111,12 +111,12 @@ def _refuse_strangers(path: Path, broker: str) -> Meta | None:
     return meta
 
 
-def _as_it_is(path: Path, opener: Callable[..., Any], limits: LogLimits) -> Recovered:
+def _as_it_is(path: Path, opener: Callable[..., Any], limits: LogLimits, seconds: float) -> Recovered:
     """The file, with everything checked but its entries. Raises _Broken or LogUnwritable."""
     connection: sqlite3.Connection | None = None
     try:
         connection = connect(path, opener)
-        found = _described(path, connection, limits)
+        found = _described(path, connection, limits, seconds)
         _forget_old_producers(connection, found.producers, limits.producers)
     except (*READ_ERRORS, _Broken) as error:
         if connection is not None:
@@ -127,7 +127,7 @@ def _as_it_is(path: Path, opener: Callable[..., Any], limits: LogLimits) -> Reco
     return found
 
 
-def _described(path: Path, connection: sqlite3.Connection, limits: LogLimits) -> Recovered:
+def _described(path: Path, connection: sqlite3.Connection, limits: LogLimits, seconds: float) -> Recovered:
     meta = load_meta(connection)
     if meta is None:
         raise _Broken("its own description is damaged")
@@ -144,7 +144,7 @@ def _described(path: Path, connection: sqlite3.Connection, limits: LogLimits) ->
         log.safe = safe.get(log.number, 0)
     durables, bad, _ = load_durables(connection, meta.seed)
     if bad:
-        _transaction(connection, lambda: put_durables_aside(connection, bad))
+        _transaction(connection, lambda: put_durables_aside(connection, bad, seconds))
     damage = [
         f"the state of durable subscription {one.name!r} fails its checksum: put aside in {path.name}" for one in bad
     ]
@@ -194,7 +194,7 @@ def _compare_with_mark(path: Path, found: Recovered, mark: Mark | None) -> None:
         found.ours = True
 
 
-def _check_entries(path: Path, found: Recovered, limits: LogLimits) -> None:
+def _check_entries(path: Path, found: Recovered, limits: LogLimits, seconds: float) -> None:
     """Put aside what does not pass. Raises _Broken."""
     connection, seed = found.connection, found.meta.seed
     newest = None if _is_checked_whole(path, limits) else limits.checked_rows
@@ -204,7 +204,7 @@ def _check_entries(path: Path, found: Recovered, limits: LogLimits) -> None:
             position, why, read = bad_from(connection, seed, log, newest)
             if why:
                 found.damage.append(f"{described(log.name, position, log.next)}: {why}; put aside in {path.name}")
-                cut(connection, seed, log, position)
+                cut(connection, seed, log, position, seconds)
                 found.ours = found.ours or log.name.broker == found.meta.broker
             left -= read
             if newest is not None and left < 0:

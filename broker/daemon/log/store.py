@@ -36,13 +36,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepDurable, LogWrite
-from headgate.broker.core.inputs import Opened
+from headgate.broker.core.inputs import AsideRemoved, Opened
 from headgate.broker.core.limits import POSITIONS_MAX
 from headgate.broker.core.log_state import LogState
 from headgate.broker.core.store import StoreFailed, StoreFull
 from headgate.protocol.data import LogName
 
 from ..disk_room import NO_ROOM, DiskSpace, disk_space
+from .aside import Aside
 from .check import check_marker, free_name, set_aside
 from .errors import LogUnwritable, NoFile
 from .limits import DEFAULT_LIMITS, LOG_PAGE_BYTES, LOG_PROBE_BYTES, LogLimits
@@ -102,6 +103,7 @@ class SqliteLogStore:
         """The last number that a log was given."""
         self._sweeps: dict[int, int] = {}
         """Log number -> the key below which its rows have been let go of, and may still be there."""
+        self._aside = Aside(limits)
         self._written = 0
         """Bytes since the last checkpoint, about."""
         self._failed = ""
@@ -117,6 +119,7 @@ class SqliteLogStore:
         found = recover(self.path, self._broker, mark, self._seconds, self._opener, self._limits)
         self._connection, self._meta = found.connection, found.meta
         self._logs = {log.name: log for log in found.logs}
+        self._aside.grew()
         self._numbers = max((log.number for log in found.logs), default=0)
         self._written = self._limits.checkpoint_bytes  # what the last life left is taken over as soon as there is time
         self._sweeps = {log.number: place_of(log.number, log.first) for log in found.logs if log.first}
@@ -164,7 +167,7 @@ class SqliteLogStore:
         def write(connection: sqlite3.Connection) -> None:
             save_entries(connection, rows)
             for log, position in cuts:
-                set_aside(connection, log, position)
+                set_aside(connection, log, position, self._seconds())
             save_logs(connection, seed, list(changed.values()))
             save_producers(connection, seed, list(producers.values()))
             if durables:
@@ -172,6 +175,8 @@ class SqliteLogStore:
 
         self._commit(write, epoch)
         self._logs |= changed
+        if cuts:
+            self._aside.grew()
         size = sum(len(row[7]) for row in rows) + sum(map(len, durables.values()))
         self._written += size + (len(rows) + len(durables) + 4) * LOG_PAGE_BYTES
 
@@ -224,9 +229,11 @@ class SqliteLogStore:
     @property
     def untidy(self) -> bool:
         """Whether `tidy` has something to do."""
-        return self._connection is not None and bool(self._sweeps or self._written >= self._limits.checkpoint_bytes)
+        if self._connection is None:
+            return False
+        return bool(self._sweeps) or self._written >= self._limits.checkpoint_bytes or self._aside_is_due
 
-    def tidy(self) -> None:
+    def tidy(self) -> AsideRemoved | None:
         """Some of what need not be done at once: a checkpoint, or rows thrown away. Raises StoreFull or StoreFailed."""
         self._ready()
         if self._written >= self._limits.checkpoint_bytes:
@@ -245,6 +252,22 @@ class SqliteLogStore:
                 self._written += swept * LOG_PAGE_BYTES
             if swept < self._limits.sweep_rows:
                 del self._sweeps[number]
+        elif self._aside_is_due:
+            change = self._guarded(lambda connection: self._aside.next_change(connection, self._seconds()))
+            if change is None:
+                return self._aside.take_removed()
+
+            def apply(connection: sqlite3.Connection) -> None:
+                connection.execute(change.statement, change.arguments)
+
+            self._commit(apply, self._meta.epoch)
+            self._aside.changed(change)
+            self._written += change.rows * LOG_PAGE_BYTES
+        return None
+
+    @property
+    def _aside_is_due(self) -> bool:
+        return self._aside.due <= self._seconds()
 
     def close(self) -> None:
         """Nothing more will be asked. After a failure the file is left as it is: closing would write into it."""

@@ -8,8 +8,8 @@
     watermark  up to where a log of our own was on enough disks; a file of before there was this table gets one
     durable    the states of durable subscriptions by name; a file of before there was this table gets one
     aside      entries that were found damaged, and those behind them; and what the log does not go on with because its
-               producer sent it again elsewhere: no longer part of a log, and never thrown away. A state that was found
-               damaged has no place; its name, as bytes, is in `ids_of`
+               producer sent it again elsewhere: no longer part of a log, and kept for a while (aside.py). A state
+               that was found damaged has no place; its name, as bytes, is in `ids_of`
 
 SQLite checks no content, so every row carries a CRC-32 of its own. Its seed is the identity: rows of another log.db,
 from a file that was put in the wrong place, do not pass.
@@ -52,7 +52,6 @@ __all__ = [
     "load_producers",
     "load_watermarks",
     "place_of",
-    "put_durables_aside",
     "save_durables",
     "save_entries",
     "save_logs",
@@ -308,14 +307,6 @@ def save_durables(connection: sqlite3.Connection, seed: int, durables: Mapping[s
     gone = [(name,) for name, state in durables.items() if not state]
     connection.executemany("INSERT OR REPLACE INTO durable VALUES (?, ?, ?)", kept)
     connection.executemany("DELETE FROM durable WHERE name = ?", gone)
-
-
-def put_durables_aside(connection: sqlite3.Connection, bad: Sequence[BadDurable]) -> None:
-    """Within the transaction that is open."""
-    rows = [(one.row,) for one in bad]
-    moved = "NULL, NULL, NULL, NULL, NULL, CAST(name AS BLOB), NULL, crc, state"
-    connection.executemany(f"INSERT INTO aside SELECT {moved} FROM durable WHERE rowid = ?", rows)
-    connection.executemany("DELETE FROM durable WHERE rowid = ?", rows)
 
 
 def _has_table(connection: sqlite3.Connection, name: str) -> bool:

@@ -43,7 +43,7 @@ from headgate.broker.core.effects import (
     TrimLog,
     WriteOn,
 )
-from headgate.broker.core.inputs import Found, LogInput, NotStored, RowsRead, Stored, Trimmed
+from headgate.broker.core.inputs import AsideRemoved, Found, LogInput, NotStored, RowsRead, Stored, Trimmed
 from headgate.broker.core.store import LogStore, StoreFull
 
 from .limits import DEFAULT_LIMITS, LOG_JOIN_SECONDS, LogLimits
@@ -60,8 +60,8 @@ class TidyStore(LogStore, Protocol):
     def untidy(self) -> bool:
         """Whether there is some."""
 
-    def tidy(self) -> None:
-        """Do some of it. Raises StoreFull or StoreFailed."""
+    def tidy(self) -> AsideRemoved | None:
+        """Do some of it; returns what is to be told. Raises StoreFull or StoreFailed."""
 
 
 class LogWriter:
@@ -133,7 +133,7 @@ class LogWriter:
         """All that is in the queue, to where it belongs."""
         try:
             while True:
-                self._sort(self._queue.get(block=wait))
+                self._sort(self._queue.get(block=wait, timeout=self._limits.look_seconds))
                 wait = False
         except Empty:
             return
@@ -190,7 +190,9 @@ class LogWriter:
     def _tidy(self) -> None:
         self._untidied = 0
         try:
-            self._store.tidy()
+            removed = self._store.tidy()
+            if removed is not None:
+                self._tell(removed)
         except StoreFull:
             self._crammed = True
 

@@ -81,7 +81,7 @@ def test_with_another_seed_nothing_passes(connection: sqlite3.Connection) -> Non
 
 def test_what_is_cut_off_is_put_aside(connection: sqlite3.Connection) -> None:
     log = filled(connection)
-    cut(connection, META.seed, log, 10)
+    cut(connection, META.seed, log, 10, 7.0)
     assert log == LogRow(1, NAME, 4, 10, 100, 103, 50, 52)
     assert load_logs(connection, META.seed)[0] == [log]
     assert bad_from(connection, META.seed, log) == (10, "", 3)
@@ -93,14 +93,14 @@ def test_what_is_cut_off_is_put_aside(connection: sqlite3.Connection) -> None:
 
 def test_a_log_may_be_cut_to_nothing(connection: sqlite3.Connection) -> None:
     log = filled(connection)
-    cut(connection, META.seed, log, 4)
+    cut(connection, META.seed, log, 4, 7.0)
     assert log == LogRow(1, NAME, 4, 4, 100, 100, 0, 0)
 
 
 def test_a_cut_behind_which_a_log_begins_by_now_ends_it_there(connection: sqlite3.Connection) -> None:
     log = filled(connection)
     log.first, log.before, log.first_time = 10, 103, 53
-    cut(connection, META.seed, log, 6)
+    cut(connection, META.seed, log, 6, 7.0)
     assert log == LogRow(1, NAME, 10, 10, 103, 103, 0, 0), "though rows before are still there, to be swept"
     aside = [place for (place,) in connection.execute("SELECT place FROM aside ORDER BY found")]
     assert aside == [place_of(1, position) for position in range(10, 24, 2)]
@@ -109,7 +109,7 @@ def test_a_cut_behind_which_a_log_begins_by_now_ends_it_there(connection: sqlite
 def test_the_rows_of_another_log_do_not_say_how_one_ends(connection: sqlite3.Connection) -> None:
     filled(connection)
     other = LogRow(2, NAME._replace(stream="other"), 3, 9, 5, 8, 1, 1)
-    cut(connection, META.seed, other, 6)
+    cut(connection, META.seed, other, 6, 7.0)
     assert (other.next, other.total, other.last_time) == (3, 5, 0), "its rows before are missing"
 
 
