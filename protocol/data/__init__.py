@@ -14,15 +14,18 @@ those of a batch, each decoded when it is first asked for. Values are `Scalar`, 
 **A row** (`Row`) is one batch with its place in a log, a `LogName` with a `LogKind`: `encode_row`, `decode_row`.
 `row_batch` gives its batch back, `cut_row` some of its events.
 
+**A plain value** is what brokers keep of their own: `pack_value`, `unpack_value`.
+
 Whatever cannot be read raises ProtocolViolation; what cannot be written raises LocalError.
 
-Order of reading: `batch`, `columns`, `records`, `log_rows`.
+Order of reading: `batch`, `columns`, `records`, `log_rows`, `values`.
 """
 
 from .batch import Batch, Columns, Portion, join_batches, join_u32, make_batch, split_u32
 from .columns import SCALAR_TYPES, Scalar, decode_column, encode_column
 from .log_rows import LogKind, LogName, Row, cut_row, decode_row, encode_row, row_batch
 from .records import decode_record, flatten, pack_record
+from .values import pack_value, unpack_value
 
 __all__ = [
     "Batch",
@@ -44,6 +47,8 @@ __all__ = [
     "join_u32",
     "make_batch",
     "pack_record",
+    "pack_value",
     "row_batch",
     "split_u32",
+    "unpack_value",
 ]

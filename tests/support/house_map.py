@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from headgate.broker.core import node  # noqa: F401  (it imports every room, and so every declaration)
+from headgate.broker.core import durable, node  # noqa: F401  (they import every room, and so every declaration)
 from headgate.broker.core.messages import CONTROLS, LETTERS, STORE
 from tests.support.tracer import FLOWS
 

@@ -1,0 +1,99 @@
+"""Every bound of durable subscriptions, each with its reason.
+
+`DurableLimits` is handed in. The constants are what brokers rely on of each other, and what is checked of options.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "ACK_WAIT_MAX",
+    "ACK_WAIT_MIN",
+    "BACKOFF_STEPS_MAX",
+    "DEAD_KEPT_MAX",
+    "DEFAULT_LIMITS",
+    "DELAY_SECONDS_MAX",
+    "DurableLimits",
+    "MAX_DELIVER_MAX",
+    "MAX_UNACKED_MAX",
+    "NAME_LENGTH_MAX",
+    "OWED_EVENTS_MAX",
+    "OWED_RUNS_MAX",
+    "PLACES_MAX",
+    "REASON_LENGTH_MAX",
+    "SECTIONS_MAX",
+    "STATE_BYTES_MAX",
+]
+
+STATE_BYTES_MAX = 768 * 1024
+"""A state with everything in it: it goes to another disk in one CONTROL frame of 1 MiB."""
+
+NAME_LENGTH_MAX = 256
+"""Characters of the name of a durable subscription, as of a producer's."""
+
+PLACES_MAX = 4096
+"""Logs of one stream: some dozens of brokers, each with some epochs that retention has not taken yet."""
+
+SECTIONS_MAX = 64
+"""Changes of a condition whose events are still owed: each stays until all before its ends is settled."""
+
+ACK_WAIT_MIN, ACK_WAIT_MAX = 0.1, 86_400.0
+"""Seconds for an acknowledgement: below the former an event would come again before a busy client could answer; above
+the latter nobody waits any more."""
+
+DELAY_SECONDS_MAX = 86_400.0
+"""The longest delay of a negative acknowledgement and of a step of the backoff, for the same reason."""
+
+MAX_DELIVER_MAX = 1000
+"""Deliveries before an event is given up; more is no limit at all, which is what 0 says."""
+
+BACKOFF_STEPS_MAX = 16
+"""Steps of a backoff: doubling from a second they reach nine hours; the last one repeats."""
+
+MAX_UNACKED_MAX = 65_536
+"""Events that a client may have unacknowledged: as many as the default of credit."""
+
+DEAD_KEPT_MAX = 1000
+"""Events that were given up and are remembered: of more the oldest are in the dead-letter topic alone."""
+
+REASON_LENGTH_MAX = 120
+"""Characters of the reason kept with each of them: all of them together stay below a third of a state."""
+
+OWED_RUNS_MAX = 8192
+"""Runs of positions that are handed out or to be handed out again, and so are written with each state: with their
+counts 256 KiB, a third of it. Nothing new is handed out above that."""
+
+OWED_EVENTS_MAX = 262_144
+"""Events that are handed out or to be handed out again: four clients with the largest window. Each may have a count of
+its own in memory; nothing new is handed out above that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DurableLimits:
+    """Bounds what one durable subscription keeps in its coordinator's memory."""
+
+    waiting_runs: int = 1_000_000
+    """Runs of positions that wait: 16 MB. Of more the logs are read again when half of them is handed out."""
+    waiting_keys: int = 4_000_000
+    """Hashes of keys of positions that wait, where events of one key stay together: 16 MB as well."""
+    owed_runs: int = OWED_RUNS_MAX
+    """Runs handed out or to be handed out again, above which nothing new is handed out."""
+    owed_events: int = OWED_EVENTS_MAX
+    """Events, likewise."""
+    held: int = 1024
+    """Events passed over because the client of their key has no room: behind so many the others wait as well."""
+    hand_out_events: int = 4096
+    """Events of one hand-out: a batch has no more, nor has the portion in which they reach the client."""
+    handed_ahead: int = 4096
+    """Events of a log that are marked as handed out before they are: a write of the state for half of them, and about
+    as many may be flagged as redelivered after a takeover although they never went out."""
+    clients: int = 1024
+    """Clients of one durable subscription: more workers share several of them."""
+    dead: int = DEAD_KEPT_MAX
+    """Events that were given up and are remembered."""
+    keys_remembered: int = 65_536
+    """Keys whose client is remembered until clients come or go: computing it anew costs a microsecond a client."""
+
+
+DEFAULT_LIMITS = DurableLimits()

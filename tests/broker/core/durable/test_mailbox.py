@@ -1,0 +1,188 @@
+"""The mailbox of a durable subscription, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from headgate.broker.core.durable import Cursor, DurableState, HandedOut, Mailbox, Place, Run
+from headgate.protocol.errors import ErrorCode, Refused
+
+ANN, BOB = Place("ann", 1), Place("bob", 7)
+ACK, NAK, PROGRESS, TERM = range(4)
+
+
+def mailbox(**fields: object) -> Mailbox:
+    return Mailbox(DurableState("orders", generation=1, **fields), 0.0)  # type: ignore[arg-type]
+
+
+def tell(box: Mailbox, runs: Sequence[Run], upto: int, start: int = 0, place: Place = ANN, first: int = 0) -> int:
+    missed = box.fed(place, first, start, upto, runs, [0] * sum(b - a for a, b in runs), 1_000_000, 0.0)
+    box.validate()
+    return missed
+
+
+def write(box: Mailbox) -> DurableState:
+    snapshot = box.snapshot()
+    box.written(snapshot)
+    return snapshot
+
+
+def hand_out(box: Mailbox, now: float = 0.0) -> list[HandedOut]:
+    box.reserve()
+    write(box)
+    out = box.hand_out(now)
+    box.validate()
+    return out
+
+
+def settle(
+    box: Mailbox, client: str, verb: int, *spans: int, delay: float | None = None, now: float = 0.0
+) -> list[int]:
+    stale = box.settle(client, verb, spans, delay, "poison", now)
+    box.validate()
+    return stale
+
+
+FIRST = (1 << 32) + 1
+
+
+def test_events_go_out_in_order_and_are_settled() -> None:
+    box = mailbox()
+    assert box.place_of(ANN) is None
+    tell(box, [(0, 3), (5, 7)], 10)
+    assert (box.waiting, box.unacked, box.place_of(ANN)) == (5, 0, 10)
+    assert box.attach("x", 4, 0.0) == []
+    assert hand_out(box) == [HandedOut("x", FIRST, (), ANN, [(0, 3), (5, 6)])]
+    assert (box.waiting, box.unacked, box.redelivered) == (1, 4, 0)
+    assert hand_out(box) == []
+    assert settle(box, "x", ACK, FIRST + 1, FIRST + 1) == []
+    assert hand_out(box) == [HandedOut("x", FIRST + 4, (), ANN, [(6, 7)])]
+    assert write(box).cursors == {ANN: Cursor(10, ((0, 1), (2, 3), (5, 7)))}
+    assert box.position() == {ANN: 0}
+    assert settle(box, "x", ACK, 0, FIRST + 4) == []
+    assert write(box).cursors == {ANN: Cursor(10)}
+    assert box.position() == {ANN: 10}
+
+
+def test_nothing_goes_out_before_its_mark_is_written() -> None:
+    box = mailbox()
+    tell(box, [(0, 5)], 5)
+    box.attach("x", 10, 0.0)
+    assert box.hand_out(0.0) == []
+    assert box.reserve()
+    assert box.dirty
+    snapshot = box.snapshot()
+    assert not box.dirty
+    assert box.hand_out(0.0) == []
+    box.written(snapshot)
+    assert not box.reserve()
+    assert [one.runs for one in box.hand_out(0.0)] == [[(0, 5)]]
+
+
+def test_acknowledgements_of_others_and_old_ones_are_stale() -> None:
+    box = mailbox(sharing="shared")
+    tell(box, [(0, 10)], 10)
+    box.attach("x", 5, 0.0)
+    box.attach("y", 5, 0.0)
+    first, second = hand_out(box)
+    assert settle(box, second.client.__str__(), ACK, first.first, second.first) == [first.first, first.first + 4]
+    assert settle(box, "nobody", ACK, 1, 3) == [1, 3]
+    assert settle(box, str(second.client), ACK, second.first, second.first + 1) == [second.first, second.first]
+
+
+def test_a_client_that_leaves_has_its_events_handed_out_again() -> None:
+    box = mailbox(sharing="failover")
+    tell(box, [(0, 6)], 6)
+    box.attach("x", 3, 0.0)
+    box.attach("y", 9, 0.0)
+    hand_out(box)
+    box.detach("x", 1.0)
+    assert hand_out(box) == [
+        HandedOut("y", FIRST + 3, (2, 2, 2), ANN, [(0, 3)]),
+        HandedOut("y", FIRST + 6, (), ANN, [(3, 6)]),
+    ]
+    assert box.redelivered == 3
+
+
+def test_an_exclusive_one_is_refused_or_taken_over() -> None:
+    box = mailbox()
+    box.attach("x", 3, 0.0)
+    with pytest.raises(Refused, match=r"exclusive.*client x.*--takeover") as refused:
+        box.attach("y", 3, 0.0)
+    assert refused.value.code == ErrorCode.DUPLICATE
+    assert box.attach("y", 3, 0.0, takeover=True) == ["x"]
+    assert box.clients == 1
+
+
+def test_what_is_not_acknowledged_in_time_goes_out_again_and_is_given_up_at_last() -> None:
+    box = mailbox(max_deliver=2, ack_wait=5.0)
+    tell(box, [(0, 1)], 1)
+    box.attach("x", 3, 0.0)
+    hand_out(box)
+    assert box.next_deadline() == 5.0
+    box.wake(5.0)
+    (again,) = hand_out(box, 5.0)
+    assert again.counts == (2,)
+    box.wake(10.0)
+    assert hand_out(box, 10.0) == []
+    (dead,) = box.take_dead()
+    assert dead[:3] == (ANN, 0, 2)
+    assert "2 times: not acknowledged within 5 s" in dead.reason
+    assert box.take_dead() == []
+    assert write(box).dead == (dead,)
+    assert box.replay_dead(lambda letter: letter.position == 0) == 1
+    (back,) = hand_out(box, 10.0)
+    assert (back.runs, back.counts) == ([(0, 1)], (2,))
+    assert write(box).dead == ()
+
+
+def test_a_restart_hands_out_what_is_owed_first_and_flags_it() -> None:
+    box = mailbox()
+    tell(box, [(0, 4), (6, 9)], 10)
+    box.attach("x", 5, 0.0)
+    hand_out(box)
+    settle(box, "x", ACK, FIRST + 1, FIRST + 2)
+    state = write(box)
+    state.generation = 2
+    box = Mailbox(state, 0.0)
+    assert (box.waiting, box.place_of(ANN)) == (3, 0)
+    tell(box, [(0, 4), (6, 9), (10_000, 10_001)], 10_001)
+    box.attach("y", 9, 0.0)
+    first, second = hand_out(box)
+    assert first == HandedOut("y", (2 << 32) + 1, (2, 2, 2), ANN, [(0, 1), (3, 4), (6, 7)])
+    assert (second.runs, second.counts) == ([(7, 9), (10_000, 10_001)], (2, 2, 1))
+
+
+def test_retention_is_counted_once() -> None:
+    box = mailbox(cursors={ANN: Cursor(10, ((2, 5),))}, handed={ANN: 10})
+    assert tell(box, [], 20, start=15, first=15) == 3 + 5
+    assert tell(box, [(20, 22)], 25, start=15, first=15) == 0
+    assert tell(box, [(20, 22), (30, 31)], 40, start=20, first=21) == 1
+    assert box.waiting == 2
+
+
+def test_keys_stay_with_their_client() -> None:
+    box = mailbox(sharing="key:symbol")
+    box.attach("x", 100, 0.0)
+    box.attach("y", 100, 0.0)
+    box.fed(ANN, 0, 0, 100, [(0, 100)], [at % 10 for at in range(100)], 0, 0.0)
+    out = hand_out(box)
+    assert sorted(one.client for one in out) == ["x", "y"]
+    whose = {position % 10: one.client for one in out for run in one.runs for position in range(*run)}
+    for one in out:
+        assert all(whose[position % 10] == one.client for run in one.runs for position in range(*run))
+
+
+def test_a_seek_lets_go_and_flags_what_was_handed_out() -> None:
+    box = mailbox()
+    tell(box, [(0, 5)], 5)
+    box.attach("x", 5, 0.0)
+    hand_out(box)
+    rewinds = box.state.rewinds
+    box.seek({ANN: 2})
+    assert (box.unacked, box.waiting, box.place_of(ANN), box.state.rewinds) == (0, 0, 2, rewinds + 1)
+    tell(box, [(2, 5)], 5, start=2)
+    assert settle(box, "x", ACK, FIRST, FIRST) == [FIRST, FIRST]
+    assert [one.counts for one in hand_out(box)] == [(2, 2, 2)]
