@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 __all__ = [
+    "ACKS_OPEN_MAX",
     "ACK_SPANS_MAX",
+    "ACK_SECONDS_ENDING",
     "ADDRESSES_MAX",
     "ATTRIBUTES_MAX",
     "ATTRIBUTE_NAME_LENGTH_MAX",
@@ -39,6 +41,7 @@ __all__ = [
     "LOG_CHUNK_ROWS_MAX",
     "LOG_ORIGINS_MAX",
     "OPEN_ATTEMPTS_MAX",
+    "OWN_GHOST_SECONDS_MAX",
     "PAGE_LENGTH_MAX",
     "PEER_CREDIT_DEFAULT",
     "PEER_HEARTBEAT_SECONDS",
@@ -224,6 +227,18 @@ LOG_CHUNK_ROWS_MAX = 4096
 ACK_SPANS_MAX = 4096
 """Spans of delivery numbers in one ACK, and of stale ones in an ACKED: four times the events that a client of a durable
 subscription has unacknowledged unless it asks for more, each of them apart from the others."""
+
+ACKS_OPEN_MAX = 256
+"""ACKs of one durable subscription that have no answer: as batches of a publisher. What is said meanwhile goes with the
+next one, and is bounded by what is handed out."""
+
+ACK_SECONDS_ENDING = 5.0
+"""How long a client that is being closed waits for the answers to its last ACKs: a disk needs some milliseconds, and a
+broker that takes over from a dead one some seconds. What has no answer by then is perhaps handed out again."""
+
+OWN_GHOST_SECONDS_MAX = 45.0
+"""How long a client that has lost its connection asks for a durable subscription that is attached elsewhere: to its
+broker it may still be there itself, for two heartbeats of silence (30 s) and what a new coordinator needs."""
 
 LOG_ORIGINS_MAX = 1024
 """Origins that a LOG_CHUNK tells of: a broker has a new one with every start, so a log has some; deliveries of a

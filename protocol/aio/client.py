@@ -29,7 +29,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from types import TracebackType
 from typing import Any
 
@@ -40,6 +40,7 @@ from ..client import (
     ClientCore,
     ClientOptions,
     Conversation,
+    DurableInbox,
     Hook,
     Inbox,
     Log,
@@ -50,6 +51,7 @@ from ..client import (
     Telling,
     body_bytes,
     check_seconds,
+    durable_options,
     kind_number,
     mode_number,
     remember,
@@ -136,6 +138,7 @@ class Client(ClientCore):
         self._linger: asyncio.Handle | None = None
         self._loop: asyncio.AbstractEventLoop
         self._room: list[asyncio.Future[None]] = []
+        self._acks_turn: asyncio.Handle | None = None
         self.dialling = asyncio.Lock()  # other brokers, one at a time
 
     # --- Publishing --------------------------------------------------------------------------------------------------
@@ -250,6 +253,14 @@ class Client(ClientCore):
         start: str | int | None = None,
         ordered: bool = False,
         on_gap: Callable[[Gap], None] | None = None,
+        sharing: str | None = None,
+        ack_wait: float | None = None,
+        max_deliver: int | None = None,
+        backoff: Sequence[float] | None = None,
+        max_unacked: int | None = None,
+        dead_letter: str | None = None,
+        takeover: bool = False,
+        window: int | None = None,
     ) -> Subscription:
         """Subscribe; when this returns, every event published from now on is seen. Raises Refused.
 
@@ -258,8 +269,28 @@ class Client(ClientCore):
         only log, and "ann@1763492000:120,bob@1763492007:7" one in each; the id of an event stands for the place behind
         it. Logs not named are read from their beginning. "now" begins at their ends. With any of these, what is missed
         later on is read from the logs as well, and `on_gap` only hears of what cannot be.
+
+        The rest is for a **durable** subscription, whose place the cluster keeps under the name `durable`: what
+        matches waits for it, whoever dies, and is handed out until it is acknowledged (`await event.ack()`), at
+        least once. It is made by the first who asks, and from then on attached to; with the pattern "" and nothing
+        else, to whatever there is. `start` says where a new one begins: "now", "start", or positions. `sharing` is
+        "exclusive" (one client; `takeover` sends away the one there is), "failover", "shared", or "key:ATTRIBUTE". An
+        event that is not acknowledged within `ack_wait` seconds is handed out again, after the pauses of `backoff`,
+        and given up after `max_deliver` times, to the topic `dead_letter` as well. A client has at most `max_unacked`
+        of them at a time, and at most `window` where it wants fewer.
         """
-        options = subscribe_options(exact, durable, ordered)
+        options = subscribe_options(exact, ordered) | durable_options(
+            durable,
+            start,
+            sharing=sharing,
+            ack_wait=ack_wait,
+            max_deliver=max_deliver,
+            backoff=backoff,
+            max_unacked=max_unacked,
+            dead_letter=dead_letter,
+            takeover=takeover,
+            window=window,
+        )
 
         def made(inbox: Inbox, replaying: Replaying | None) -> Subscription:
             return Subscription(self, inbox, on_gap, replaying)
@@ -270,6 +301,11 @@ class Client(ClientCore):
         """What `Subscription.close` does."""
         self.check_loop()
         await run(self.unsubscribing(inbox))
+
+    def say_acks(self, inbox: DurableInbox) -> None:
+        """Send what was said of events at the end of the loop's turn."""
+        if self._acks_turn is None:
+            self._acks_turn = self._loop.call_soon(self._turn_of_acks)
 
     async def ask(self, verb: str, **arguments: Any) -> Any:
         """Ask the broker itself: status, streams, subs, … Raises Refused."""
@@ -311,7 +347,7 @@ class Client(ClientCore):
         return await connect(address, name=self._name, retry_seconds=0.0)
 
     async def close(self) -> None:
-        """Wait for what was published, say goodbye, end every subscription. Raises what `flush` would."""
+        """Wait for what was published or acknowledged, say goodbye, end subscriptions. Raises what `flush` would."""
         if self._closed:
             return
         if isinstance(self._link.failure, LocalError):
@@ -322,6 +358,9 @@ class Client(ClientCore):
             if self._link.connected:
                 self._link.bound(self._conversation.limits.ending_seconds)
                 await self.flush()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.limits.ack_seconds):
+                        await run(self.settled_everywhere())
         finally:
             self._closed = True
             self._conversation.end_inboxes()
@@ -368,6 +407,12 @@ class Client(ClientCore):
     def _turn_over(self) -> None:
         self._cancel_linger()
         self._publications.seal_all()
+        self._link.pump()
+        self._link.flush()
+
+    def _turn_of_acks(self) -> None:
+        self._acks_turn = None
+        self._conversation.acknowledge()
         self._link.pump()
         self._link.flush()
 

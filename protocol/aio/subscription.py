@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from ..client import Inbox, Replaying, SubscriptionCore, receiving
+from ..client import Inbox, Replaying, SubscriptionCore, check_seconds, durable, receiving
 from ..errors import LocalError
-from ..messages import Gap
+from ..messages import AckVerb, Gap
 from .driver import drive, run
 from .limits import TURN_EVENTS_MAX
 
@@ -21,7 +21,9 @@ __all__ = ["Event", "Subscription"]
 
 
 class Event(receiving.Event):
-    """One event: id, time, topic, attributes, body, content_type, subscription, text, json()."""
+    """One event: id, time, topic, attributes, body, content_type, subscription, text, json(). What a
+    durable subscription hands out has `delivery`, `delivery_count` and `redelivered`, and wants to be acknowledged.
+    """
 
     __slots__ = ()
 
@@ -29,9 +31,39 @@ class Event(receiving.Event):
         """The body as JSON; raises ValueError when it is not."""
         return json.loads(self.body)
 
-    async def ack(self) -> None:
-        """Acknowledge an event of a durable subscription."""
-        raise LocalError("ack is for durable subscriptions, which this broker does not offer yet: leave it out")
+    async def ack(self, *, wait: bool = False) -> bool:
+        """Acknowledge it: it is done with, and never handed out again once the broker has confirmed that.
+
+        False when it is too late: it was or will be handed out again, after `ack_wait` or a lost connection. That is
+        not known of every one until `wait` or `subscription.acked()` has waited for the broker.
+        """
+        return await self._say(AckVerb.ACK, None, "", wait)
+
+    async def nak(self, delay: float | None = None, *, wait: bool = False) -> bool:
+        """Hand it out again, to whoever may have it, after so many seconds or the subscription's backoff."""
+        if delay is not None:
+            check_seconds("delay", delay)
+        return await self._say(AckVerb.NAK, delay, "", wait)
+
+    async def in_progress(self, *, wait: bool = False) -> bool:
+        """Still at work on it: `ack_wait` begins anew."""
+        return await self._say(AckVerb.PROGRESS, None, "", wait)
+
+    async def term(self, reason: str = "", *, wait: bool = False) -> bool:
+        """Give it up: it is a dead letter, with this reason, and never handed out again."""
+        return await self._say(AckVerb.TERM, None, reason, wait)
+
+    async def _say(self, verb: AckVerb, seconds: float | None, text: str, wait: bool) -> bool:
+        raise LocalError("only events of a durable subscription are acknowledged: subscribe with durable='NAME'")
+
+
+class DurableEvent(Event, durable.HandedEvent):
+    """An event of a durable subscription."""
+
+    __slots__ = ()
+
+    async def _say(self, verb: AckVerb, seconds: float | None, text: str, wait: bool) -> bool:
+        return await run(self.inbox.client.settling(self, verb, seconds, text, wait))
 
 
 class Subscription(SubscriptionCore):
@@ -55,6 +87,9 @@ class Subscription(SubscriptionCore):
         self._current: Iterator[Event] = iter(())
         self._taken = 0
         self._reading = asyncio.Lock()  # who reads logs for it
+        self._event = Event if self._durable is None else DurableEvent
+        if self._durable is not None:
+            self._durable.on_drop = self._drop
         inbox.on_change = self._arrived.set
         if on_gap is not None:
             loop = asyncio.get_running_loop()
@@ -91,8 +126,19 @@ class Subscription(SubscriptionCore):
             if events:
                 yield events
 
+    async def ack_all(self, upto: Event, *, wait: bool = False) -> bool:
+        """Acknowledge everything that was handed out up to this event, which is one of a durable subscription."""
+        return await run(self._client.settling_all(self._inbox, upto, wait))
+
+    async def acked(self) -> bool:
+        """Wait until the broker has answered every acknowledgement so far; whether all since the last call count.
+
+        Those that do are on disks: their events are never handed out again.
+        """
+        return await run(self._client.settled_all(self._inbox))
+
     async def close(self) -> None:
-        """Unsubscribe; nothing of it comes any more."""
+        """Unsubscribe; nothing of it comes any more. A durable subscription stays, and is attached to by its name."""
         self._current = iter(())
         if not self._inbox.ended:
             await self._client.unsubscribe(self._inbox)
@@ -125,7 +171,7 @@ class Subscription(SubscriptionCore):
             # A loop that always finds something would never let the connection read.
             self._taken = 0
             await asyncio.sleep(0)
-        events = inbox.take(Event)
+        events = inbox.take(self._event)
         self._taken += len(events) or 1
         self._client.pump()
         return cast("list[Event]", events)
@@ -133,13 +179,23 @@ class Subscription(SubscriptionCore):
     async def _change(self) -> None:
         """Until something has come of it, or the logs have to be looked at."""
         self._arrived.clear()
-        if self._replaying is None:
+        if self._replaying is not None:
+            seconds = self._replaying.rest_seconds
+            self._inbox.listen()
+        elif self._durable is not None and self._durable.rest_until is not None:
+            seconds = max(0.0, self._durable.rest_until - self._client.clock())
+        else:
             await self._arrived.wait()
             return
-        seconds = self._replaying.rest_seconds
-        self._inbox.listen()
         try:
             async with asyncio.timeout(seconds):
                 await self._arrived.wait()
         except TimeoutError:
-            self._replaying.rested(seconds)
+            if self._replaying is not None:
+                self._replaying.rested(seconds)
+            elif self._durable is not None:
+                self._client.attach(self._durable)
+
+    def _drop(self) -> None:
+        """What was taken and not given to the application is handed out again."""
+        self._current = iter(())

@@ -33,6 +33,7 @@ from ..client import (
     ClientCore,
     ClientOptions,
     Conversation,
+    DurableInbox,
     Hook,
     Inbox,
     Log,
@@ -45,6 +46,7 @@ from ..client import (
     Telling,
     body_bytes,
     check_seconds,
+    durable_options,
     kind_number,
     mode_number,
     producing,
@@ -233,12 +235,32 @@ class BlockingClient(ClientCore):
         start: str | int | None = None,
         ordered: bool = False,
         on_gap: Callable[[Gap], None] | None = None,
+        sharing: str | None = None,
+        ack_wait: float | None = None,
+        max_deliver: int | None = None,
+        backoff: Sequence[float] | None = None,
+        max_unacked: int | None = None,
+        dead_letter: str | None = None,
+        takeover: bool = False,
+        window: int | None = None,
     ) -> Subscription:
         """Subscribe; when this returns, every event published from now on is seen. Raises Refused.
 
-        `start` begins in the past of a stored stream, and makes up for what is missed: see the asyncio client.
+        `start` begins in the past of a stored stream, and makes up for what is missed; `durable` and all behind it are
+        about a subscription whose place the cluster keeps: see the asyncio client.
         """
-        options = subscribe_options(exact, durable, ordered)
+        options = subscribe_options(exact, ordered) | durable_options(
+            durable,
+            start,
+            sharing=sharing,
+            ack_wait=ack_wait,
+            max_deliver=max_deliver,
+            backoff=backoff,
+            max_unacked=max_unacked,
+            dead_letter=dead_letter,
+            takeover=takeover,
+            window=window,
+        )
 
         def made(inbox: Inbox, replaying: Replaying | None) -> Subscription:
             return Subscription(self, inbox, on_gap, replaying)
@@ -248,6 +270,12 @@ class BlockingClient(ClientCore):
     def unsubscribe(self, inbox: Inbox) -> None:
         """What `Subscription.close` does."""
         run(self.unsubscribing(inbox))
+
+    def say_acks(self, inbox: DurableInbox) -> None:
+        """Send what was said of events at once, for nobody knows when the next call comes."""
+        with self.sharing:
+            self._conversation.acknowledge(inbox)
+            self._turn(0.0)
 
     def ask(self, verb: str, seconds: float | None = None, **arguments: Any) -> Any:
         """Ask the broker itself: status, streams, subs, … Raises Refused, and ConnectionLost when there was no answer
@@ -332,7 +360,7 @@ class BlockingClient(ClientCore):
         return connect_blocking(address, name=self._name, retry_seconds=0.0)
 
     def close(self) -> None:
-        """Wait for what was published, say goodbye, end every subscription. Raises what `flush` would."""
+        """Wait for what was published or acknowledged, say goodbye, end subscriptions. Raises what `flush` would."""
         with self.sharing:
             if self._closed:
                 return
@@ -343,6 +371,7 @@ class BlockingClient(ClientCore):
                 if self._link.connected:
                     self._link.bound(self._conversation.limits.ending_seconds)
                     self.flush()
+                    drive(Task(self.settled_everywhere()), self.clock() + self.limits.ack_seconds)
             finally:
                 self._end()
             # Without a connection nothing was waited for: what is lost with the client must not be lost in silence.
@@ -381,7 +410,8 @@ class BlockingClient(ClientCore):
 
     def give_credit(self) -> None:
         """Tell the broker what was consumed, if it is time; subscriptions call it."""
-        if self._conversation.deliveries.credit_due and not self._closed:
+        conversation = self._conversation
+        if (conversation.deliveries.credit_due or conversation.acks_due) and not self._closed:
             with self.sharing:
                 self._turn(0.0)
 

@@ -10,10 +10,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from ..client import Inbox, Replaying, SubscriptionCore, Task, receiving, remember
+from ..client import Inbox, Replaying, SubscriptionCore, Task, check_seconds, durable, receiving, remember
 from ..errors import LocalError
-from ..messages import Gap
-from .driver import drive
+from ..messages import AckVerb, Gap
+from .driver import drive, run
 
 if TYPE_CHECKING:
     from .client import BlockingClient
@@ -22,7 +22,9 @@ __all__ = ["Event", "Subscription"]
 
 
 class Event(receiving.Event):
-    """One event: id, time, topic, attributes, body, content_type, subscription, text, json()."""
+    """One event: id, time, topic, attributes, body, content_type, subscription, text, json(). What a
+    durable subscription hands out has `delivery`, `delivery_count` and `redelivered`, and wants to be acknowledged.
+    """
 
     __slots__ = ()
 
@@ -30,9 +32,39 @@ class Event(receiving.Event):
         """The body as JSON; raises ValueError when it is not."""
         return json.loads(self.body)
 
-    def ack(self) -> None:
-        """Acknowledge an event of a durable subscription."""
-        raise LocalError("ack is for durable subscriptions, which this broker does not offer yet: leave it out")
+    def ack(self, *, wait: bool = False) -> bool:
+        """Acknowledge it: it is done with, and never handed out again once the broker has confirmed that.
+
+        False when it is too late: it was or will be handed out again, after `ack_wait` or a lost connection. That is
+        not known of every one until `wait` or `subscription.acked()` has waited for the broker.
+        """
+        return self._say(AckVerb.ACK, None, "", wait)
+
+    def nak(self, delay: float | None = None, *, wait: bool = False) -> bool:
+        """Hand it out again, to whoever may have it, after so many seconds or the subscription's backoff."""
+        if delay is not None:
+            check_seconds("delay", delay)
+        return self._say(AckVerb.NAK, delay, "", wait)
+
+    def in_progress(self, *, wait: bool = False) -> bool:
+        """Still at work on it: `ack_wait` begins anew."""
+        return self._say(AckVerb.PROGRESS, None, "", wait)
+
+    def term(self, reason: str = "", *, wait: bool = False) -> bool:
+        """Give it up: it is a dead letter, with this reason, and never handed out again."""
+        return self._say(AckVerb.TERM, None, reason, wait)
+
+    def _say(self, verb: AckVerb, seconds: float | None, text: str, wait: bool) -> bool:
+        raise LocalError("only events of a durable subscription are acknowledged: subscribe with durable='NAME'")
+
+
+class DurableEvent(Event, durable.HandedEvent):
+    """An event of a durable subscription."""
+
+    __slots__ = ()
+
+    def _say(self, verb: AckVerb, seconds: float | None, text: str, wait: bool) -> bool:
+        return run(self.inbox.client.settling(self, verb, seconds, text, wait))
 
 
 class Subscription(SubscriptionCore):
@@ -58,7 +90,9 @@ class Subscription(SubscriptionCore):
         self._untold: list[Gap] = []
         if on_gap is not None:
             inbox.on_gap = self._untold.append
-
+        self._event = Event if self._durable is None else DurableEvent
+        if self._durable is not None:
+            self._durable.on_drop = self._left.clear
         remember(self)
 
     def forked(self, error: LocalError) -> None:
@@ -138,12 +172,14 @@ class Subscription(SubscriptionCore):
                     if inbox.ended or (deadline is not None and self._client.clock() >= deadline):
                         return []
                     continue  # another thread was quicker
-                events = inbox.take(Event)
+                events = inbox.take(self._event)
             if events:
                 return cast("list[Event]", events)
 
     def _wait(self, deadline: float | None) -> bool:
         """Until something comes or this time; False when the logs have to be looked at before."""
+        if self._durable is not None:
+            return self._wait_attached(self._durable, deadline)
         inbox, replaying = self._inbox, self._replaying
         seconds = None if deadline is None else max(0.0, deadline - self._client.clock())
         is_short = replaying is not None and (seconds is None or replaying.rest_seconds < seconds)
@@ -155,13 +191,39 @@ class Subscription(SubscriptionCore):
             replaying.rested(seconds or 0.0)
         return came or not is_short
 
+    def _wait_attached(self, inbox: durable.DurableInbox, deadline: float | None) -> bool:
+        """The same for a durable subscription, which is asked for again after a rest."""
+        now = self._client.clock()
+        if inbox.rest_until is not None and inbox.rest_until <= now:
+            self._client.attach(inbox)
+        rest = inbox.rest_until
+        until = min((one for one in (rest, deadline) if one is not None), default=None)
+        came = self._client.wait(
+            lambda: inbox.waiting or inbox.ended or inbox.rest_until != rest,
+            None if until is None else max(0.0, until - now),
+        )
+        return (came and inbox.rest_until == rest) or until == deadline
+
     def _tell_gaps(self) -> None:
         """Here, in the application's own call, so that what its callback raises reaches the application."""
         while self._untold and self._on_gap is not None:
             self._on_gap(self._untold.pop(0))
 
+    def ack_all(self, upto: Event, *, wait: bool = False) -> bool:
+        """Acknowledge everything that was handed out up to this event, which is one of a durable subscription."""
+        return run(self._client.settling_all(self._inbox, upto, wait))
+
+    def acked(self, seconds: float | None = None) -> bool:
+        """Wait until the broker has answered every acknowledgement so far, or so many seconds; whether all since the
+        last call count.
+
+        Those that do are on disks: their events are never handed out again.
+        """
+        task = Task(self._client.settled_all(self._inbox))
+        return drive(task, None if seconds is None else self._client.clock() + seconds) and task.result
+
     def close(self) -> None:
-        """Unsubscribe; nothing of it comes any more."""
+        """Unsubscribe; nothing of it comes any more. A durable subscription stays, and is attached to by its name."""
         self._left.clear()
         if not self._inbox.ended:
             self._client.unsubscribe(self._inbox)

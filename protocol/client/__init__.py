@@ -29,7 +29,9 @@ failed, `check_seconds` checks a time, `Telling` tells a `Log` and the applicati
 topics and names that were checked (`check_names`); a `Body` becomes bytes by `body_bytes`, a mode a number by
 `mode_number`, options by `subscribe_options`.
 
-**What comes in.** `receiving` opens deliveries and gives credit: each subscription has an `Inbox` of `Event`s.
+**What comes in.** `receiving` opens deliveries and gives credit: each subscription has an `Inbox` of `Event`s. A
+durable subscription (in `durable`) has a `DurableInbox` of `HandedEvent`s, collects what is said of them, and comes
+back by itself; `durable_options` checks what it is asked for with.
 
 **The past.** A `Replay` (in `replay`) says which `Step` comes next so that each event is seen once: list the logs, read
 them, subscribe, read again what was missed; `Replaying` makes the steps for one inbox, and `PollSchedule` says when to
@@ -40,10 +42,11 @@ and read over the brokers that have them (`logs.py`): `catalogue` puts together 
 opens rows as a `Chunk`.
 """
 
-from . import producing, publishing, receiving, replay, vocabulary
+from . import durable, producing, publishing, receiving, replay, vocabulary
 from .conversation import ClientOptions, Conversation
 from .core import ClientCore, SubscriptionCore
 from .dialling import Attempt, Dialling, LinkCore, Retry, check_seconds, reason_of
+from .durable import DurableInbox, HandedEvent, durable_options
 from .forking import remember
 from .limits import ClientLimits
 from .logs import (
@@ -77,7 +80,9 @@ __all__ = [
     "Conversation",
     "Dial",
     "Dialling",
+    "DurableInbox",
     "Event",
+    "HandedEvent",
     "Hook",
     "Inbox",
     "LinkCore",
@@ -106,6 +111,8 @@ __all__ = [
     "check_seconds",
     "client_addresses",
     "copies_of",
+    "durable",
+    "durable_options",
     "is_stored",
     "kind_number",
     "kind_word",

@@ -12,7 +12,8 @@ The two clients (asyncio, blocking) hold one each and differ only in how they wa
 After WELCOME the session was resumed or is a new one. Resumed: unanswered SUBSCRIBE and UNSUBSCRIBE are said again; if
 the broker then calls one a duplicate, the first one had arrived. New: every subscription is made again under its own
 number, with a gap of unknown size noted in it; what was published without an answer has an unknown outcome. That the
-broker may be another one than before changes nothing but the words of the gap. Producers are opened when they have
+broker may be another one than before changes nothing but the words of the gap. Durable subscriptions are attached again
+in both cases, because they end with each connection, and miss nothing. Producers are opened when they have
 something to send and the broker does not know them: at their first batch, and in every new session.
 """
 
@@ -33,12 +34,16 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
 )
 from ..messages import (
+    Ack,
+    Acked,
     Answer,
     Ask,
     Deliver,
+    Ended,
     Error,
     Gap,
     Goodbye,
+    Handed,
     Hello,
     Interest,
     LogChunk,
@@ -55,6 +60,7 @@ from ..messages import (
 )
 from ..wire import decode, encode
 from .dialling import check_seconds
+from .durable import DurableInbox
 from .limits import DEFAULT_LIMITS, ClientLimits
 from .producing import Producer
 from .publishing import Publications
@@ -159,12 +165,15 @@ class Conversation:
         self._last_request = 0
         self._last_subscription = 0
         self._reading: dict[int, Inbox] = {}  # those that only read logs yet
+        self._durables: dict[int, DurableInbox] = {}
+        self._acking: dict[int, DurableInbox] = {}  # those whose acknowledgements are to be sent
+        self._acks: dict[int, DurableInbox] = {}  # by request: those that wait for ACKED
         self._credit_due = False
         self._handlers: dict[type, Callable[[Any], None]] = {
             Welcome: self._on_welcome,
             Puback: lambda message: self.publications.acknowledged(message.sequence),
             Deliver: self.deliveries.deliver,
-            Gap: self.deliveries.gap,
+            Gap: self._on_gap,
             Suback: lambda message: self._answer(message.request, None),
             Unsuback: lambda message: self._answer(message.request, None),
             Answer: lambda message: self._answer(message.request, message.value),
@@ -173,6 +182,9 @@ class Conversation:
             Error: self._on_error,
             Goodbye: self._on_goodbye,
             Ping: self._on_ping,
+            Handed: self._on_handed,
+            Acked: self._on_acked,
+            Ended: self._on_ended,
         }
 
     # --- Asking ------------------------------------------------------------------------------------------------------
@@ -184,25 +196,55 @@ class Conversation:
         self._last_subscription += 1
         message = Subscribe(self._next_request(), self._last_subscription, pattern, condition, options)
         _check(message)
-        inbox = self._reading[message.subscription] = Inbox(self.deliveries, message, self._outcome(1))
+        if "durable" in options:
+            inbox: Inbox = DurableInbox(self.deliveries, message, self._outcome, self.acknowledge, self.limits)
+        else:
+            inbox = Inbox(self.deliveries, message, self._outcome(1))
+        self._reading[message.subscription] = inbox
         return inbox
 
     def subscribe(self, inbox: Inbox) -> Outcome:
         """The answer to wait for. Nothing is in force before it."""
         self._reading.pop(inbox.number, None)
+        if isinstance(inbox, DurableInbox):
+            return self.attach(inbox)
         self.deliveries.inboxes[inbox.number] = inbox
         self.deliveries.relieve()
         return self._say(inbox.request, inbox)
 
     def unsubscribe(self, inbox: Inbox) -> Outcome:
         """End a subscription; what still waits in its inbox is thrown away."""
+        if isinstance(inbox, DurableInbox):
+            self.acknowledge(inbox)  # what was said of it goes before
         inbox.end(discard=True)
         self._reading.pop(inbox.number, None)
-        if self.deliveries.inboxes.get(inbox.number) is not inbox:
+        if inbox not in self._inboxes():
             outcome = self._outcome(1)
             outcome.settle()
             return outcome
         return self._say(Unsubscribe(self._next_request(), inbox.number), inbox)
+
+    def attach(self, inbox: DurableInbox) -> Outcome:
+        """Ask for a durable subscription, which has rested long enough."""
+        inbox.rest_until = None
+        self._durables[inbox.number] = inbox
+        return self._say(inbox.question(self._next_request), inbox)
+
+    def acknowledge(self, inbox: DurableInbox | None = None) -> None:
+        """What the application said of what was handed out, to one inbox or to all, goes with what is sent next."""
+        for one in self._durables.values() if inbox is None else (inbox,):
+            if one.has_said:
+                self._acking[one.number] = one
+
+    @property
+    def acks_due(self) -> bool:
+        """Some are to be sent."""
+        return bool(self._acking)
+
+    @property
+    def flights(self) -> list[Outcome]:
+        """What was said of what was handed out and has no answer."""
+        return [flight.outcome for inbox in self._durables.values() for flight in inbox.flights]
 
     def ask(self, verb: str, arguments: dict[str, Any]) -> Outcome:
         """A question to the broker itself. Raises LocalError for what cannot be asked."""
@@ -255,6 +297,8 @@ class Conversation:
             self._credit_due = False
             yield from self.deliveries.holds()
             yield self.deliveries.credit()
+        if self._acking:
+            yield from self._say_acks()
         for producer in self.publications.to_open():
             self._open(producer)
         while self._unsent:
@@ -267,6 +311,7 @@ class Conversation:
     def interrupted(self, reason: str) -> None:
         """The connection is gone. Questions that were sent get no answer; all else waits for the next connection."""
         self.deliveries.hindered()
+        self._detach_all()
         for number, request in list(self._requests.items()):
             if request.perishable and request.sent:
                 del self._requests[number]
@@ -281,18 +326,19 @@ class Conversation:
         self._unsent.clear()
         for request in requests:
             request.outcome.settle(error=error)
-        for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
+        self._detach_all()
+        for inbox in self._inboxes():
             inbox.end(error)
 
     def end_inboxes(self) -> None:
         """The application is about to close: its loops end, without an error. What it has not taken, it never takes."""
         self.deliveries.close()
-        for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
+        for inbox in self._inboxes():
             inbox.end(discard=True)
 
     def forsake(self, error: HeadgateError) -> None:
         """This is a copy in another process: nobody here is woken, and nothing comes any more."""
-        for inbox in [*self._reading.values(), *self.deliveries.inboxes.values()]:
+        for inbox in self._inboxes():
             inbox.forsake(error)
         for producer in self.publications.producers:
             producer.fail(error)
@@ -325,9 +371,10 @@ class Conversation:
             self.publications.restarted(welcome.window, "the connection was lost and the session with it")
             self.deliveries.restarted()
             self._subscribe_again(reason)
+        self._attach_again()
         self._unsent = list(self._requests.values())
         for request in self._unsent:
-            request.repeated = request.sent and welcome.resumed
+            request.repeated = request.sent and welcome.resumed and not isinstance(request.inbox, DurableInbox)
 
     def _subscribe_again(self, reason: str) -> None:
         waiting = {id(request.inbox) for request in self._requests.values() if isinstance(request.message, Subscribe)}
@@ -341,6 +388,40 @@ class Conversation:
                 self._requests[inbox.request.request] = _Request(inbox.request, self._outcome(1), inbox)
                 inbox.unconfirm(self._outcome(1))
                 inbox.gap(Gap(inbox.number, 0, reason))
+
+    def _attach_again(self) -> None:
+        """Whatever the session, its connection has no durable subscription yet."""
+        for number, request in list(self._requests.items()):
+            if isinstance(request.message, Unsubscribe) and isinstance(request.inbox, DurableInbox):
+                del self._requests[number]
+                self._settle(request, None)
+        waiting = {id(request.inbox) for request in self._requests.values()}
+        for inbox in list(self._durables.values()):
+            if not inbox.ended and id(inbox) not in waiting:
+                self.attach(inbox)
+
+    def _on_gap(self, gap: Gap) -> None:
+        inbox = self._durables.get(gap.subscription)
+        if inbox is None:
+            self.deliveries.gap(gap)
+        else:
+            self.deliveries.lost += gap.count
+            inbox.gap(gap)
+
+    def _on_handed(self, message: Handed) -> None:
+        inbox = self._durables.get(message.subscription)
+        if inbox is not None and inbox.confirmed and not inbox.ended:  # else its end has crossed this on the way
+            inbox.hand(message)
+
+    def _on_acked(self, message: Acked) -> None:
+        inbox = self._acks.pop(message.request, None)
+        if inbox is not None:
+            inbox.acked(message.request, message.stale)
+
+    def _on_ended(self, message: Ended) -> None:
+        inbox = self._durables.get(message.subscription)
+        if inbox is not None and inbox.confirmed and not inbox.ended:
+            self._let_go(inbox, Refused(message.code, message.text), was_attached=True)
 
     def _on_interest(self, message: Interest) -> None:
         self.publications.interest[message.stream] = message.attributes
@@ -359,6 +440,27 @@ class Conversation:
             self.fatal = ProtocolViolation(message.text, ErrorCode(message.code))
 
     # --- Inside ------------------------------------------------------------------------------------------------------
+
+    def _inboxes(self) -> list[Inbox]:
+        return [*self._reading.values(), *self.deliveries.inboxes.values(), *self._durables.values()]
+
+    def _say_acks(self) -> Iterator[Ack]:
+        acking, self._acking = self._acking, {}
+        for inbox in acking.values():
+            for ack in inbox.acks(self._next_request):
+                self._acks[ack.request] = inbox
+                yield ack
+
+    def _detach_all(self) -> None:
+        self._acking.clear()
+        self._acks.clear()
+        for inbox in self._durables.values():
+            inbox.detach()
+
+    def _let_go(self, inbox: DurableInbox, error: Refused, was_attached: bool) -> None:
+        inbox.let_go(error, was_attached)
+        if inbox.ended:
+            self._durables.pop(inbox.number, None)
 
     def _next_request(self) -> int:
         self._last_request += 1
@@ -389,6 +491,8 @@ class Conversation:
                 self.publications.not_opened(request.producer, violation)
         elif isinstance(request.message, Unsubscribe):
             self.deliveries.inboxes.pop(request.message.subscription, None)
+            if (durable := self._durables.pop(request.message.subscription, None)) is not None:
+                durable.detach()
         elif request.inbox is not None:
             request.inbox.confirm()
         request.outcome.settle(value)
@@ -403,7 +507,12 @@ class Conversation:
         if request.repeated and error.code == arrived and request.inbox is not None:
             self._settle(request, None)
             return
-        if request.inbox is not None:
+        if isinstance(request.inbox, DurableInbox):
+            if isinstance(request.message, Unsubscribe):  # the broker had ended it
+                self._settle(request, None)
+                return
+            self._let_go(request.inbox, error, was_attached=False)
+        elif request.inbox is not None:
             self.deliveries.inboxes.pop(request.inbox.number, None)
             request.inbox.end(error)
         request.outcome.settle(error=error)

@@ -11,16 +11,19 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from ..errors import HeadgateError, LocalError
-from ..messages import Gap, LogChunk, ReadLog
+from ..messages import AckVerb, Gap, LogChunk, ReadLog
 from .conversation import ClientOptions, Conversation
 from .dialling import LinkCore
+from .durable import DurableInbox, Flight, HandedEvent, is_within
 from .limits import ClientLimits
 from .logs import Logs
 from .receiving import Event, Inbox
 from .replay import Replaying
-from .task import Outcome, Settled, Work, settled
+from .task import Outcome, Pause, Settled, Work, settled
 
 __all__ = ["ClientCore", "Lock", "SubscriptionCore"]
+
+_NOT_DURABLE = "only events of a durable subscription are acknowledged: name it in subscribe(..., durable='NAME')"
 
 
 class Lock(Protocol):
@@ -159,8 +162,10 @@ class ClientCore:
         with self.sharing:
             self.check_usable()
             inbox = self._conversation.inbox(pattern, where or "", options)
+            if isinstance(inbox, DurableInbox):
+                inbox.client, inbox.retry = self, self._link.patience()
         try:
-            if start is not None and not options.get("durable"):  # which the broker refuses, before anything is read
+            if start is not None and not isinstance(inbox, DurableInbox):  # of which the broker knows the past
                 replaying = Replaying(self, inbox, start)
                 subscription = made(inbox, replaying)
                 yield from replaying.begin(event)
@@ -186,8 +191,85 @@ class ClientCore:
         while not inbox.ended:
             if inbox.confirmed:
                 return
-            yield from settled(self, inbox.confirmation)
+            if isinstance(inbox, DurableInbox) and inbox.rest_until is not None:
+                yield Pause(self._link, inbox.rest_until)
+                self.attach(inbox)
+            else:
+                yield from settled(self, inbox.confirmation)
         raise inbox.failure or LocalError("this subscription is closed: nothing comes any more")
+
+    # --- Durable subscriptions ---------------------------------------------------------------------------------------
+
+    def attach(self, inbox: DurableInbox) -> None:
+        """Ask for a durable subscription again, if the broker let go of it and it has rested."""
+        with self.sharing:
+            if not inbox.ended and inbox.rest_until is not None and self.clock() >= inbox.rest_until:
+                self._conversation.attach(inbox)
+                self.pump()
+
+    def say_acks(self, inbox: DurableInbox) -> None:
+        """Send what the application said of events, as soon as it is likely to say no more."""
+        raise NotImplementedError
+
+    def settling(self, event: Event, verb: AckVerb, seconds: float | None, text: str, wait: bool) -> Work[bool]:
+        """Say what became of an event that was handed out; whether that counts, as far as is known.
+
+        With `wait`, that is known. Raises LocalError for events that nobody handed out.
+        """
+        if not isinstance(event, HandedEvent):
+            raise LocalError(_NOT_DURABLE)
+        with self.sharing:
+            is_current = event.inbox.say(event, verb, -1 if seconds is None else seconds, text)
+            flights = event.inbox.flights
+            if is_current:
+                self.say_acks(event.inbox)
+        if not wait or not is_current:
+            return is_current
+        return (yield from self._counted(flights, event))
+
+    def settling_all(self, inbox: Inbox, event: Event, wait: bool) -> Work[bool]:
+        """The same for everything that was handed out up to this event."""
+        if not isinstance(inbox, DurableInbox) or not isinstance(event, HandedEvent) or event.inbox is not inbox:
+            raise LocalError(_NOT_DURABLE if not isinstance(inbox, DurableInbox) else "an event of this subscription")
+        with self.sharing:
+            is_current = inbox.say_all(event)
+            flights = inbox.flights
+            if is_current:
+                self.say_acks(inbox)
+        if not wait or not is_current:
+            return is_current
+        return (yield from self._counted(flights, event))
+
+    def _counted(self, flights: list[Flight], event: Event) -> Work[bool]:
+        """Wait until what was said of an event so far has its answer; whether that counts."""
+        for flight in flights:
+            yield Settled(self, flight.outcome)
+            stale = flight.outcome.result()
+            if stale is None or is_within(event.delivery, stale):
+                return False
+        return True
+
+    def settled_all(self, inbox: Inbox) -> Work[bool]:
+        """Wait until all that was said of events so far has its answer; whether all since the last time counts."""
+        if not isinstance(inbox, DurableInbox):
+            raise LocalError(_NOT_DURABLE)
+        with self.sharing:
+            flights = inbox.flights
+            if flights:
+                self.say_acks(inbox)
+        for flight in flights:
+            yield Settled(self, flight.outcome)
+        stale, inbox.stale_told = inbox.stale - inbox.stale_told, inbox.stale
+        return not stale
+
+    def settled_everywhere(self) -> Work[None]:
+        """Wait until all that was said of events, of whatever subscription, has its answer."""
+        with self.sharing:
+            self._conversation.acknowledge()
+            outcomes = self._conversation.flights
+            self.pump()
+        for outcome in outcomes:
+            yield Settled(self, outcome)
 
     def unsubscribing(self, inbox: Inbox) -> Work[None]:
         """End a subscription."""
@@ -211,6 +293,7 @@ class SubscriptionCore:
     def __init__(self, inbox: Inbox, replaying: Replaying | None) -> None:
         self._inbox = inbox
         self._replaying = replaying
+        self._durable = inbox if isinstance(inbox, DurableInbox) else None
 
     @property
     def number(self) -> int:
@@ -256,6 +339,16 @@ class SubscriptionCore:
     def begins(self) -> dict[str, int]:
         """Where it began in each log that it reads: position by log, as in "ann@1763492000". Empty without `start`."""
         return self._replaying.begins if self._replaying is not None else {}
+
+    @property
+    def durable(self) -> str:
+        """The name of the durable subscription; empty for any other."""
+        return self._durable.name if self._durable is not None else ""
+
+    @property
+    def stale(self) -> int:
+        """How many acknowledgements came too late, or went with a connection: these events may come again."""
+        return self._durable.stale if self._durable is not None else 0
 
     def _confirming(self, client: ClientCore) -> Work[None]:
         if self._replaying is not None and not self._inbox.ended:

@@ -182,6 +182,11 @@ class LinkCore:
         """The handshake is done and nobody said goodbye, as far as is known."""
         raise NotImplementedError
 
+    def patience(self) -> Retry:
+        """For something else that this client tries again and again, with the same pauses and the same end."""
+        budget = self._retry.budget_seconds
+        return Retry(None if math.isinf(budget) else budget, self._retry.jitter)
+
     def bound(self, seconds: float) -> None:
         """Look for a broker no longer than that from now on."""
         self._retry.bound(seconds)

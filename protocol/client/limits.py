@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..limits import (
+    ACK_SECONDS_ENDING,
+    ACKS_OPEN_MAX,
     DIAL_SECONDS_MAX,
     HANDSHAKE_SECONDS_MAX,
+    OWN_GHOST_SECONDS_MAX,
     PRODUCERS_KNOWN_MAX,
     QUEUE_BYTES_MAX,
     REPLAY_LATE_SECONDS,
@@ -47,6 +50,12 @@ class ClientLimits:
     """Producers of which a replay remembers the numbers that it read."""
     producer_spans: int = SPANS_MAX
     """Intervals of numbers that it remembers of each."""
+    acks_open: int = ACKS_OPEN_MAX
+    """ACKs of one durable subscription without an answer; what is said meanwhile waits for one."""
+    ack_seconds: float = ACK_SECONDS_ENDING
+    """How long a client that is being closed waits for the answers to its last ACKs."""
+    own_ghost_seconds: float = OWN_GHOST_SECONDS_MAX
+    """How long a client that has lost its connection asks for a durable subscription that is attached elsewhere."""
 
 
 DEFAULT_LIMITS = ClientLimits()

@@ -30,7 +30,7 @@ stops before it until `close_gap` was called.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -43,14 +43,18 @@ from .delivered import DeliveredSet
 from .merging import Piece
 from .task import Outcome
 
-__all__ = ["Deliveries", "Event", "Inbox"]
+__all__ = ["Deliveries", "Event", "Inbox", "opened"]
 
 
 class Event:
     """One event as a subscriber gets it. `subscription` is the number of the subscription that it came for.
 
     `position` is its place in a log, as in "ann@1763492000:120", when it was read from there, and otherwise empty.
+    `delivery` is its delivery number when a durable subscription handed it out, for the `delivery_count`-th time.
     """
+
+    delivery = 0
+    delivery_count = 1
 
     __slots__ = (
         "attributes",
@@ -91,12 +95,25 @@ class Event:
         return f"{self.origin}.{self.sequence}"
 
     @property
+    def redelivered(self) -> bool:
+        """Whether it was handed out before, to this client or another one, and not acknowledged."""
+        return self.delivery_count > 1
+
+    @property
     def text(self) -> str:
         """The body as UTF-8 text; bytes that are none become U+FFFD."""
         return self.body.decode("utf-8", "replace")
 
     def __repr__(self) -> str:
         return f"Event(id={self.id!r}, topic={self.topic!r}, attributes={self.attributes!r}, {len(self.body)} bytes)"
+
+
+def opened(portion: Portion) -> tuple[list[bytes], list[str], Sequence[int]]:
+    """The records of a portion, its topics, and the place of each event after its base."""
+    ends = list(accumulate(split_u32(portion.lengths)))
+    records = portion.records
+    pieces = [records[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    return pieces, portion.topics.split("\n"), portion.rows()
 
 
 class _Parcel:
@@ -135,12 +152,7 @@ class _Parcel:
         return events
 
     def _open(self) -> None:
-        portion = self.portion
-        ends = list(accumulate(split_u32(portion.lengths)))
-        records = portion.records
-        self._pieces = [records[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-        self._topics = portion.topics.split("\n")
-        self._rows = portion.rows()
+        self._pieces, self._topics, self._rows = opened(self.portion)
 
 
 @dataclass(slots=True, eq=False)

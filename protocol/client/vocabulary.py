@@ -132,13 +132,11 @@ def _checked_topic(topic: str) -> str:
     return levels[0]
 
 
-def subscribe_options(exact: bool, durable: str | None, ordered: bool) -> dict[str, Any]:
-    """The options of SUBSCRIBE: those that were set."""
+def subscribe_options(exact: bool, ordered: bool) -> dict[str, Any]:
+    """The options of SUBSCRIBE: those that were set. `durable_options` has more."""
     options: dict[str, Any] = {}
     if exact:
         options["exact"] = True
-    if durable is not None:
-        options["durable"] = durable
     if ordered:
         options["ordered"] = True
     return options

@@ -14,7 +14,7 @@ from headgate.protocol.aio import Event, Subscription, connect
 from headgate.protocol.blocking import connect_blocking
 from tests.support.limited import connect_blocking_limited, connect_limited
 
-__all__ = ["WORLDS", "asyncio_world", "blocking_world", "taken"]
+__all__ = ["WORLDS", "asyncio_world", "blocking_world", "finished", "taken"]
 
 SECONDS = 20
 """No call of a test takes longer."""
@@ -77,6 +77,11 @@ class _Subscription:
 
     def close(self) -> None:
         self._run(self._subscription.close())
+
+
+def finished(client: Any, result: Any) -> Any:
+    """What a verb of an event or a subscription gives in the end, in either world."""
+    return client._run(result) if inspect.iscoroutine(result) else result
 
 
 def taken(subscription: Any, count: int, seconds: float = 5.0) -> list[Any]:

@@ -8,6 +8,9 @@ bounds. What it does wrong it does when told:
     fake.acknowledging = False  take batches and stay silent (`fake.acknowledge()` makes up for it)
     fake.refusals[topic] = …    refuse batches of that topic, or subscriptions to that pattern
     fake.silent = True          take connections and never answer HELLO
+    fake.hand(1, 7, ["a"])      hand out events of durable subscription 1 from delivery number 7 on
+    fake.stale = {8}            delivery numbers that are not current; `fake.acks` has what came
+    fake.answering = False      take ACKs and stay silent (`fake.answer()` makes up for it)
     fake.log                    what was stored, and its own misfortunes (`fake_broker_log.py`)
     await fake.close()          stop listening; `await fake.listen()` comes back on the same port
 
@@ -24,16 +27,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.protocol.aio import Connection
-from headgate.protocol.data import Batch
+from headgate.protocol.data import Batch, make_batch
 from headgate.protocol.errors import ErrorCode, HeadgateError, Refused
 from headgate.protocol.messages import (
     VERSION,
+    Ack,
+    Acked,
     Answer,
     Ask,
     Credit,
     Deliver,
     Error,
     Goodbye,
+    Handed,
     Hello,
     Hold,
     Message,
@@ -84,6 +90,9 @@ class FakeBroker:
         self.silent = False
         self.refusals: dict[str, ErrorCode] = {}
         self.answers: dict[str, Any] = {"status": {"name": "fake"}}
+        self.acks: list[Ack] = []
+        self.answering = True
+        self.stale: set[int] = set()
         self.log = FakeBrokerLog(name)
         self.window = 256
         self.port = 0
@@ -99,6 +108,7 @@ class FakeBroker:
             Hold: lambda session, message: session.holds.append(message),
             Goodbye: self._goodbye,
             Error: lambda session, message: None,
+            Ack: self._ack,
         }
 
     @property
@@ -150,6 +160,17 @@ class FakeBroker:
             if session.connection is not None and not session.connection.closed:
                 session.connection.send(Puback(session.accepted))
 
+    def hand(self, number: int, first: int, bodies: list[str], counts: bytes = b"") -> None:
+        """Hand out events of a durable subscription, to every client."""
+        batch = make_batch(["a"], {}, [body.encode() for body in bodies])
+        self.say(Handed(number, first, counts, batch.portion(range(batch.count), self.name, 100 + first, 1_000_000)))
+
+    def answer(self) -> None:
+        """Answer the ACKs that came in, from now on at once."""
+        self.answering = True
+        for ack in self.acks:
+            self.say(Acked(ack.request, self._stale(ack)))
+
     async def until(self, predicate: Callable[[], object]) -> None:
         """Wait until it holds."""
         async with asyncio.timeout(10):
@@ -187,6 +208,9 @@ class FakeBroker:
         session = self.connections.pop(connection)
         if session is not None and session.connection is connection:
             session.connection = None
+            for number, subscription in list(session.subscriptions.items()):
+                if "durable" in subscription.options:
+                    del session.subscriptions[number]
         self._changed.set()
 
     # --- Inside ------------------------------------------------------------------------------------------------------
@@ -253,7 +277,7 @@ class FakeBroker:
 
     def _subscribe(self, session: FakeSession, message: Subscribe) -> None:
         assert session.connection is not None
-        refusal = self.refusals.get(message.pattern)
+        refusal = self.refusals.get(message.options.get("durable", message.pattern))
         if refusal is None and message.subscription in session.subscriptions:
             refusal = ErrorCode.DUPLICATE
         if refusal is not None:
@@ -263,6 +287,17 @@ class FakeBroker:
         session.subscriptions[message.subscription] = message
         if self.acknowledging:
             session.connection.send(Suback(message.request, message.subscription))
+
+    def _ack(self, session: FakeSession, message: Ack) -> None:
+        assert session.connection is not None
+        self.acks.append(message)
+        if self.answering and message.request:
+            session.connection.send(Acked(message.request, self._stale(message)))
+
+    def _stale(self, message: Ack) -> list[int]:
+        spans = list(zip(message.spans[::2], message.spans[1::2], strict=True))
+        numbers = sorted(number for number in self.stale if any(first <= number <= last for first, last in spans))
+        return [number for number in numbers for _ in range(2)]
 
     def _unsubscribe(self, session: FakeSession, message: Unsubscribe) -> None:
         assert session.connection is not None

@@ -130,5 +130,32 @@ async def test_options_travel_as_they_were_set() -> None:
         await client.subscribe("b")
         first, second = fake.session.subscriptions.values()
         assert first.condition == "x > 1"
-        assert first.options == {"exact": True, "durable": "d", "ordered": True}
+        assert first.options == {"exact": True, "durable": "d", "from": "now", "ordered": True}
         assert second.options == {}
+
+
+async def test_what_one_turn_of_the_loop_acknowledges_is_one_ack() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        subscription = await client.subscribe("a", durable="d")
+        for first in (7, 8, 9, 20):
+            fake.hand(1, first, ["x"])
+        events = [await anext(subscription) for _ in range(4)]
+        for event in events:
+            await event.ack()
+        assert await subscription.acked()
+        assert [ack.spans for ack in fake.acks] == [[7, 9, 20, 20]]
+
+
+async def test_a_loop_over_many_events_acknowledges_in_few_acks() -> None:
+    async with fake_broker() as fake, await connect(fake.address) as client:
+        subscription = await client.subscribe("a", durable="d")
+        fake.hand(1, 1, ["x"] * 3000)
+        count = 0
+        async for event in subscription:
+            await event.ack()
+            count += 1
+            if count == 3000:
+                break
+        assert await subscription.acked()
+        assert sum(ack.spans[1] - ack.spans[0] + 1 for ack in fake.acks) == 3000
+        assert len(fake.acks) < 10

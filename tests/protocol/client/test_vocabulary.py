@@ -120,5 +120,5 @@ def test_names_have_at_most_256_bytes() -> None:
 
 
 def test_only_options_that_were_set_are_said() -> None:
-    assert subscribe_options(False, None, False) == {}
-    assert subscribe_options(True, "d", True) == {"exact": True, "durable": "d", "ordered": True}
+    assert subscribe_options(False, False) == {}
+    assert subscribe_options(True, True) == {"exact": True, "ordered": True}
