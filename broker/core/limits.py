@@ -26,6 +26,8 @@ __all__ = [
     "COPY_STUCK_SECONDS",
     "DEFAULT_LIMITS",
     "ERROR_TEXT_LENGTH_MAX",
+    "FEED_IDLE_SECONDS",
+    "FEED_PAUSE_SECONDS",
     "FORWARD_HOPS_MAX",
     "GATHERED_BYTES_MAX",
     "GATHERED_EVENTS_MAX",
@@ -242,6 +244,12 @@ CLAIMS_KEPT_MAX = 2000
 CLOCKS_APART_SECONDS = 60.0
 """How far the clocks of brokers may be apart: a batch that was sent again is looked for from that long before it."""
 
+FEED_IDLE_SECONDS = 1.0
+"""How often feeds that nothing matched are told how far they were looked at."""
+
+FEED_PAUSE_SECONDS = 0.05
+"""How long reading for feeds waits while a broker that asked for some takes nothing."""
+
 CHECKPOINT_SECONDS = 5.0
 """High watermarks that have moved are written down so much later: one commit a while, and little that the next life has
 to ask others about."""
@@ -338,6 +346,21 @@ class Limits:
     batches_asking: int = 64
     """Batches of one stream whose lists are asked for at a time: more than a round trip brings, and few enough that
     lists of a million subscriptions do not fill the memory of a broker whose clients publish fast."""
+    feed_chunk_bytes: int = 512 * 1024
+    """Rows of a log that are read at a time for feeds that are behind: some five milliseconds of matching."""
+    feed_reads: int = 4
+    """Such chunks that may be on their way from the disk, for as many logs; the others wait for their turn."""
+    feed_step_bytes: int = 1024 * 1024
+    """What a step of reading may tell before other inputs have their turn: many feeds may match each row of a chunk."""
+    feed_step_feeds: int = 1000
+    """Feeds that begin to be fed live, or end, in one step: some twenty milliseconds."""
+    feed_idle_feeds: int = 1000
+    """Feeds that nothing matched, and that are told so, each second: a hundred thousand of them in less than two
+    minutes. Until then their cursors stay behind, and only a restart has to read what they had left."""
+    feed_recent_bytes: int = 8 * 1024 * 1024
+    """Batches kept while a chunk is on its way from the disk, so that who reads arrives where others publish."""
+    feed_conditions: int = 4096
+    """Conditions and patterns of feeds that are kept parsed: a broker that comes back asks for many alike."""
     idle_link_seconds: float = 60.0
     """A link that no part asked to keep is closed after so long without a message: dialling again costs a
     millisecond."""

@@ -37,6 +37,7 @@ from .clock import Clock
 from .cluster import Cluster, Moved
 from .config import NodeConfig
 from .delivery import DRAINING, GRACE, ClientSession, Dissemination, Streams, Subscribers
+from .durable import Durables
 from .effects import Close, Effect, Note, Send
 from .forwarding import BACKLOG, GATHERING, Forwarding
 from .inputs import (
@@ -143,6 +144,7 @@ class Node:
         )
 
     def _make_clients(self, config: NodeConfig, random: Random) -> None:
+        self.durables = Durables(config, self.effects, self.log, self.cluster, self.producers, self.clock, self.timers)
         self.publishers = Publishers(
             config.origin,
             self.effects,
@@ -166,6 +168,7 @@ class Node:
             self.publishers,
             self.log_reading,
             self.audit,
+            self.durables,
         )
         self.clients.table[Ask] = self._asked
         self.inquiries = Inquiries(self.cluster, self.timers)
@@ -215,6 +218,7 @@ class Node:
             AUDIT_ACKS: self.audit.ask_back,
             INQUIRIES: self.inquiries.give_up_late,
             LEAVE: self._leave,
+            **self.durables.woken,
         }
 
     def _connect_parts(self, now: float) -> None:
@@ -231,6 +235,7 @@ class Node:
             gap=forwarding.gap,
             lost=forwarding.lost_with,
             returned=forwarding.returned,
+            fetched=self.durables.fetched,
         )
         self.peers = cluster.peers = Peers(
             self.config, self.effects, self.subscribers, hooks, cluster.random, self.timers.below("links")
@@ -245,6 +250,11 @@ class Node:
         self.cause.number += 1
         self._inputs[type(happened)](happened, now)
         while self.cluster.events or self.cluster.kv.effects:  # whatever is said may cut a link that takes nothing
+            self._after_peers(now)
+        while self.durables.waits:
+            self.durables.settle(now)
+            for letter in self.durables.dead_letters.take():
+                self.publishers.publish_own(letter.batch, letter.subscription, now)
             self._after_peers(now)
         if self.streams.changes:
             self._settings_changed()
@@ -276,6 +286,7 @@ class Node:
         self.leader.validate()
         self.audit.validate()
         self.inquiries.validate()
+        self.durables.validate()
 
     def _received(self, happened: Received, now: float) -> None:
         link = happened.link
@@ -327,6 +338,7 @@ class Node:
                 self.publishers.interest_changed(stream)
             if moved:
                 self.forwarding.go_on(now)
+                self.durables.moved(now)
             self._say_in_force(now)
         if self.registry.events:
             self._say_in_force(now)
@@ -395,6 +407,7 @@ class Node:
         self.producers.link_down(info, now)
         self.producer_lists.link_down(info, now)
         self.claims.link_down(info, now)
+        self.durables.link_down(info, now)
         self.inquiries.link_down(info)
 
     def _link_down(self, happened: LinkDown, now: float) -> None:
@@ -405,6 +418,7 @@ class Node:
         if session is not None:
             self.effects.append(Note("connection ended", {"client": session.name, "reason": happened.reason}, True))
             self.subscribers.detach(session, now)
+            self.durables.gone(session, now)
 
     def _link_paused(self, happened: LinkPaused, now: float) -> None:
         if self.peers.handle(happened, now):
@@ -423,6 +437,7 @@ class Node:
             session.paused = False
             self.publishers.tell_interest(session, list(session.untold))
             self.subscribers.pump(session)
+            self.durables.may_send(session, now)
 
     def _wake(self, happened: Wake, now: float) -> None:
         self.cause.due = due = self.timers.due(now)
@@ -459,6 +474,7 @@ class Node:
     def _opened(self, happened: Opened, now: float) -> None:
         self.log.opened(happened)
         self.producers.opened(happened)
+        self.durables.opened(happened, now)
         self.retention.begin(now)
 
     def _disk_said(self, happened: Any, now: float) -> None:
@@ -473,12 +489,17 @@ class Node:
         if self.log.landed:
             self.leader.landed(self.log.take_landed(), now)
         if self.log.committed:
-            self.publishers.deliver(self.log.take_committed(), now)
+            committed = self.log.take_committed()
+            self.publishers.deliver(committed, now)
+            if self.durables.has_feeds:
+                self.durables.committed(committed, now)
         if self.dissemination.gathered.count:
             self.dissemination.settle()
         self.publishers.settle()
         if self.follower.to_tell or self.follower.to_refuse:
             self.follower.settle(now)
+        if self.durables.has_feeds:
+            self.durables.after_log(now)
         if self._leaves and self.log.idle:
             self._leave(now)
 

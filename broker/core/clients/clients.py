@@ -26,7 +26,6 @@ from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT
 from headgate.protocol.messages import (
     VERSION,
     Ack,
-    Acked,
     Answer,
     Credit,
     Error,
@@ -47,6 +46,7 @@ from headgate.protocol.messages import (
 from ..config import NodeConfig
 from ..deferred import Deferred
 from ..delivery import ClientSession, Dissemination, Streams, Subscribers, Subscription
+from ..durable import Durables
 from ..effects import Close, Effect, Note, Send
 from ..limits import (
     ASKS_PER_SESSION_MAX,
@@ -61,7 +61,7 @@ from .publishers import Publishers
 __all__ = ["Clients"]
 
 _SESSION_KEY_BYTES = 16
-_OPTIONS = ("credit", "durable", "exact", "from", "ordered")
+_OPTIONS = ("credit", "exact", "from", "ordered")
 
 
 class Clients:
@@ -79,6 +79,7 @@ class Clients:
         publishers: Publishers,
         reading: LogReading,
         audit: AuditLog,
+        durables: Durables,
     ) -> None:
         self._config = config
         self._limits = config.limits
@@ -90,6 +91,7 @@ class Clients:
         self._registry = registry
         self._publishers = publishers
         self._audit = audit
+        self._durables = durables
         self.draining = False
         self.table: dict[type, Callable[[ClientSession, Any, float], None]] = {
             Publish: publishers.publish,
@@ -98,9 +100,9 @@ class Clients:
             Subscribe: self._subscribe,
             Unsubscribe: self._unsubscribe,
             ReadLog: reading.read,
-            Ack: self._ack,
             Goodbye: self._goodbye,
             Error: self._client_error,
+            Ack: durables.acknowledge,
         }
 
     def hello(self, link: int, address: str, hello: Hello, now: float) -> ClientSession | None:
@@ -149,6 +151,7 @@ class Clients:
             )
         )
         if resumed:
+            self._durables.gone(session, now)
             subscribers.lost_in_flight(session, hello.received)
             session.allowed = hello.received + hello.credit
             subscribers.release_all(session)
@@ -162,6 +165,7 @@ class Clients:
         self._effects.append(Send(link, Error(ErrorCode.REPLACED, Scope.CONNECTION, 0, text)))
         self._effects.append(Close(link))
         self._subscribers.detach(session, now)
+        self._durables.gone(session, now)
 
     def _reject(self, link: int, code: ErrorCode, text: str) -> None:
         self._effects.append(Send(link, Error(code, Scope.CONNECTION, 0, text)))
@@ -190,12 +194,10 @@ class Clients:
         else:
             self._subscribers.release(session, message.subscription)
 
-    def _ack(self, session: ClientSession, message: Ack, now: float) -> None:
-        """Nothing is handed out under that number: all that it names is stale."""
-        if message.request:
-            self._say(session, Acked(message.request, message.spans))
-
     def _subscribe(self, session: ClientSession, message: Subscribe, now: float) -> None:
+        if "durable" in message.options:
+            self._subscribe_durably(session, message, now)
+            return
         pending = session.placing.get(message.subscription)
         if pending is not None and _same_wish(pending, message):  # asked again over a new connection
             session.placing[message.subscription] = message
@@ -214,6 +216,15 @@ class Clients:
         self._subscribers.by_identity[subscription.identity] = subscription
         exact, ordered = (message.options.get(name, False) is True for name in ("exact", "ordered"))
         self._registry.place(subscription, condition, message.condition, exact, ordered, now)
+
+    def _subscribe_durably(self, session: ClientSession, message: Subscribe, now: float) -> None:
+        try:
+            if message.subscription in session.subscriptions:
+                text = f"subscription {message.subscription} exists: unsubscribe it first"
+                raise Refused(ErrorCode.DUPLICATE, text)
+            self._durables.subscribe(session, message, now)
+        except Refused as error:
+            self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
 
     def placed(self, subscription: Subscription, done: bool, now: float) -> None:
         """It is in force, or the cluster could not be brought to take it."""
@@ -234,7 +245,7 @@ class Clients:
 
     def _understand(self, session: ClientSession, message: Subscribe) -> tuple[Subscription, Tree | None]:
         """Check a SUBSCRIBE. Raises MatchingError or Refused, having changed nothing."""
-        if message.subscription in session.subscriptions:
+        if message.subscription in session.subscriptions or self._durables.has(session, message.subscription):
             raise Refused(ErrorCode.DUPLICATE, f"subscription {message.subscription} exists: unsubscribe it first")
         if message.subscription == 0:
             raise Refused(ErrorCode.BAD_REQUEST, "subscriptions are numbered from 1")
@@ -265,6 +276,8 @@ class Clients:
 
     def _unsubscribe(self, session: ClientSession, message: Unsubscribe, now: float) -> None:
         subscription = session.subscriptions.pop(message.subscription, None)
+        if subscription is None and self._durables.unsubscribe(session, message, now):
+            return
         if subscription is None:
             text = f"there is no subscription {message.subscription} in this session"
             self._refuse(session, ErrorCode.NOT_FOUND, Scope.REQUEST, message.request, text)
@@ -308,6 +321,7 @@ class Clients:
 
     def end(self, session: ClientSession, reason: str, now: float) -> None:
         """Forget a session and everything that it stood for."""
+        self._durables.gone(session, now)
         self._publishers.end(session)
         # Who says goodbye was there until now; whose session ends without a word had gone before.
         ending = "client left" if session.link is not None and reason == "expired" else "session ended"
@@ -325,6 +339,7 @@ class Clients:
             self._effects.append(Close(session.link))
             self._effects.append(Note("connection ended", {"client": session.name, "reason": violation.text}))
             self._subscribers.detach(session, now)
+            self._durables.gone(session, now)
 
     def _refuse(self, session: ClientSession, code: int, scope: Scope, reference: int, text: str) -> None:
         self._say(session, Error(code, scope, reference, text[:ERROR_TEXT_LENGTH_MAX]))
@@ -345,9 +360,6 @@ def _check_options(options: dict[str, Any]) -> None:
             raise Refused(ErrorCode.BAD_REQUEST, f"unknown option {name!r}; there are {', '.join(_OPTIONS)}")
         if name in ("exact", "ordered") and type(value) is not bool:
             raise Refused(ErrorCode.BAD_REQUEST, f"option {name} is true or false")
-    if options.get("durable"):
-        text = "durable subscriptions are not there yet, no broker would keep this one's place: leave `durable` out"
-        raise Refused(ErrorCode.UNSUPPORTED, text)
     if options.get("from", "now") != "now":
         text = "a subscription begins now: leave `from` out, and read the past of a stored stream with READ_LOG"
         raise Refused(ErrorCode.UNSUPPORTED, text)

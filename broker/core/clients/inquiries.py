@@ -1,7 +1,8 @@
 """Inquiries: a question of a client that another broker answers, so that one connection sees the whole cluster.
 
 The broker that is asked answers as it would a client of its own, in pages of
-the same size, and asks no other. What is asked changes nothing: only the verbs in INQUIRED go to another broker.
+the same size, and asks no other. Only the verbs in INQUIRED go to another broker: those that change nothing, and those
+about a durable subscription, which go to its coordinator.
 
 An inquiry ends with its answer or with the link. After INQUIRY_SECONDS_MAX the client is told that there was no answer;
 the inquiry stays in the count until the answer or the end of the link, so that a broker that hangs is not asked on and
@@ -23,12 +24,17 @@ from ..links import PeerInfo
 from ..timers import NEVER, Timers
 from .messages import Answered, Inquire
 
-__all__ = ["INQUIRED", "INQUIRIES", "Inquiries"]
+__all__ = ["COORDINATED", "INQUIRED", "INQUIRIES", "Inquiries"]
 
 INQUIRIES = "inquiries"
 """Key of the timer: a client whose question went to another broker has waited long enough."""
 
-INQUIRED = frozenset(("status", "ring", "streams", "subs", "slowest", "logs"))
+COORDINATED = frozenset(
+    ("durable", "durable_set", "durable_seek", "durable_rm", "dead", "dead_replay"),
+)
+"""Verbs about one durable subscription, by its name: its coordinator answers."""
+
+INQUIRED = frozenset(("status", "ring", "streams", "subs", "slowest", "logs", "durables")) | COORDINATED
 """Verbs that one broker may ask another."""
 
 

@@ -26,7 +26,7 @@ from headgate.protocol.messages import Error, Interest, Message, Mode, Puback, P
 from ..clock import Clock
 from ..cluster import Cluster
 from ..delivery import ClientSession, Dissemination, Stream, Streams
-from ..effects import Effect, Send
+from ..effects import Effect, Note, Send
 from ..forwarding import Forwarding
 from ..limits import ERROR_TEXT_LENGTH_MAX, PUBLISHED_STREAMS_MAX, REMEMBERED_TEXT_LENGTH_MAX, Limits
 from ..log import Committed, HeldLog, Log, Producers
@@ -250,10 +250,31 @@ class Publishers:
             self._producers.ends_at(stamp, held, end)
         return held, end
 
+    def publish_own(self, batch: Batch, subscription: str, now: float) -> None:
+        """A dead letter of a durable subscription: into the log where its stream is stored."""
+        topic = batch.topic_list()[0]
+        stream = self._streams.find(topic.partition("/")[0])
+        try:
+            if stream is None:
+                raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
+            if not stream.settings.stored:
+                self._forwarding.publish(stream, batch, self._clock.us(now), now)
+                return
+            self._log.check_room(len(batch.records))
+            self._forwarding.check(stream, batch)
+            self._log.when_vouched(len(batch.records), lambda now: self._append_own(batch, stream, now), now)
+        except (TopicError, ProtocolViolation, Refused) as error:
+            facts = {"name": subscription, "topic": topic, "reason": str(error)}
+            self._effects.append(Note("dead letter not published", facts, alarming=True))
+
+    def _append_own(self, batch: Batch, stream: Stream, now: float) -> None:
+        self._append(batch, None, stream, now)
+
     def deliver(self, committed: Iterable[Committed], now: float) -> None:
         """Match and forward what is before the high watermark."""
-        for stream, batch, base, time_us in committed:  # one that is gone from the table has no subscriptions here
-            self._forwarding.carry(self._streams.by_name.get(stream.name, stream), batch, base, time_us, now)
+        for one in committed:  # a stream that is gone from the table has no subscriptions here
+            stream = self._streams.by_name.get(one.stream.name, one.stream)
+            self._forwarding.carry(stream, one.batch, one.base, one.time, now)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from ..keyspace import declared_domain
 from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SLOWEST_MAX
 from ..log import HeldLog
 from .explain import lives_on, ring_of
-from .inquiries import INQUIRED
+from .inquiries import COORDINATED, INQUIRED
 from .pages import page_of
 from .schema_changes import changed_schema, changes_of, defaults_of
 
@@ -189,6 +189,8 @@ _DOUBLE_MAX = math.nextafter(math.inf, 0.0)
 
 def ask(node: Node, verb: str, arguments: dict[str, Any], now: float) -> Any:
     """The answer to a client's question, from the broker that it names with `at`, or from this one. Raises Refused."""
+    if verb in COORDINATED and "at" not in arguments:
+        arguments = {**arguments, "at": node.durables.coordinator_name(arguments.get("name"))}
     if verb in INQUIRED and arguments.get("at", node.config.name) != node.config.name:
         others = {name: value for name, value in arguments.items() if name != "at"}
         return node.inquiries.ask(arguments["at"], verb, others, now)
@@ -266,6 +268,33 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
         and subscription.session.key in node.subscribers.by_key  # others' are told at their homes
     )
     return page_of(rows, node.config.limits.answer_rows)
+
+
+def _durables(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    """The durable subscriptions that this broker coordinates, by name."""
+    after = arguments.get("after", "")
+    if type(after) is not str:
+        raise Refused(ErrorCode.BAD_REQUEST, "durables: `after` is the name of the last one that you have")
+    return page_of(node.durables.coordinator.rows(after, now), node.config.limits.answer_rows)
+
+
+def _durable(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    return node.durables.coordinator.row(arguments.get("name"), now)
+
+
+def _dead(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    return node.durables.coordinator.dead_of(arguments.get("name"))
+
+
+DURABLE_VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
+    "durables": _durables,
+    "durable": _durable,
+    "durable_set": lambda node, arguments, now: node.durables.coordinator.change(arguments, now),
+    "durable_seek": lambda node, arguments, now: node.durables.coordinator.seek(arguments, now),
+    "durable_rm": lambda node, arguments, now: node.durables.coordinator.remove(arguments.get("name"), now),
+    "dead": _dead,
+    "dead_replay": lambda node, arguments, now: node.durables.coordinator.replay_dead(arguments, now),
+}
 
 
 def _pace_of(session: ClientSession, number: int | None = None) -> dict[str, Any]:
@@ -501,4 +530,5 @@ VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
     "schema.list": _schema_list,
     "schema.rm": _schema_rm,
     **LOG_VERBS,
+    **DURABLE_VERBS,
 }

@@ -8,6 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 __all__ = [
+    "AMEND_SECONDS",
+    "ATTACH_PAUSE_SECONDS",
+    "ATTACH_SECONDS",
+    "BODIES_READ_BYTES",
+    "BODIES_RECENT_BYTES",
+    "COLLECT_PAGE_BYTES",
+    "COLLECT_SECONDS",
+    "DURABLES_MAX",
+    "FETCH_EVENT_BYTES",
+    "FETCH_SECONDS",
+    "HANDED_BYTES",
+    "HANDED_EVENTS",
+    "HANDED_SECONDS",
+    "HANDING_PAUSE_SECONDS",
+    "SURVEY_SECONDS",
+    "VIEW_SECONDS",
+    "WRITE_SECONDS",
     "ACK_WAIT_MAX",
     "ACK_WAIT_MIN",
     "BACKOFF_STEPS_MAX",
@@ -67,6 +84,59 @@ counts 256 KiB, a third of it. Nothing new is handed out above that."""
 OWED_EVENTS_MAX = 262_144
 """Events that are handed out or to be handed out again: four clients with the largest window. Each may have a count of
 its own in memory; nothing new is handed out above that."""
+
+VIEW_SECONDS = 0.3
+"""How long links and neighbours have been the same before a broker asks for the states in its arc: brokers that start
+together find each other within that."""
+
+COLLECT_SECONDS = 2.0
+"""After so long a broker that was asked for states and did not answer is asked again."""
+
+COLLECT_PAGE_BYTES = 512 * 1024
+"""States in one answer: half of what a CONTROL may have."""
+
+WRITE_SECONDS = 1.0
+"""After so long without an answer a state is written to one more broker: longer than a busy disk takes."""
+
+ATTACH_SECONDS = 8.0
+"""How long a client waits for its coordinator: longer than brokers take to find one dead and to take over."""
+
+ATTACH_PAUSE_SECONDS = 0.1
+"""Between two tries to bring a client to its coordinator."""
+
+SURVEY_SECONDS = 2.0
+"""How long brokers are waited for that were asked where their logs end; the logs of others begin by time then."""
+
+AMEND_SECONDS = 20.0
+"""How long a new condition waits for logs to be read: what is not acknowledged may be a few million events."""
+
+DURABLES_MAX = 100_000
+"""Durable subscriptions that one broker coordinates: some 2 KiB each while they are idle."""
+
+BODIES_RECENT_BYTES = 16 * 1024 * 1024
+"""Batches kept in memory for who is handed them at once: some tenths of a second of a fast publisher."""
+
+BODIES_READ_BYTES = 512 * 1024
+"""Bytes of rows read at a time: one wait for the disk for a thousand events of usual size."""
+
+FETCH_EVENT_BYTES = 2048
+"""Bytes read for an event whose size is not known: few events that stand alone do not read a chunk each."""
+
+FETCH_SECONDS = 2.0
+"""After so long without an answer another broker is asked for events."""
+
+HANDED_BYTES = 16 * 1024 * 1024
+"""Bytes sent to a client for one durable subscription and not settled; at least one message."""
+
+HANDED_EVENTS = 1024
+"""Events looked for at a time, and sent in one message at most."""
+
+HANDED_SECONDS = 60.0
+"""After so long what was sent does not count as on its way any more: twice the usual wait for an acknowledgement, after
+which it is handed out again under other numbers."""
+
+HANDING_PAUSE_SECONDS = 0.25
+"""After so long events that no broker had are looked for again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

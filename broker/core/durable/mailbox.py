@@ -229,6 +229,10 @@ class Mailbox:
         log = self._logs.get(place)
         return None if log is None else max(log.fed, log.first)
 
+    def places(self) -> dict[Place, int]:
+        """The logs that are known, and where feeding of each goes on."""
+        return {place: max(log.fed, log.first) for place, log in self._logs.items()}
+
     @property
     def wants_feed(self) -> bool:
         """Whether there is room: after `is_full` half of what waited has to be handed out before."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Control, Copy, Deliver, Error, Forward, Gap, Letter, Peer, Scope
+from headgate.protocol.messages import Control, Copy, Deliver, Error, Fetched, Forward, Gap, Letter, Peer, Scope
 
 from ..delivery import ClientSession
 from ..keyspace import hash_identifier
@@ -96,6 +96,7 @@ class PeerHooks:
     gap: Callable[[PeerInfo, Gap, float], None]
     lost: Callable[[PeerInfo, str, int, float], None]  # events of a stream that were forwarded and did not arrive
     returned: Callable[[PeerInfo, list[Forward], float], None]  # what was never sent: send it elsewhere
+    fetched: Callable[[PeerInfo, Fetched, float], None]
 
 
 def is_same_broker(mine: Peer, theirs: Peer) -> bool:

@@ -82,7 +82,7 @@ class Peers:
             Letter: hooks.letter,
             Control: hooks.control,
             Copy: hooks.copy,
-            Fetched: lambda info, message, now: None,  # nobody asks for rows yet
+            Fetched: hooks.fetched,
             Forward: self._forward,
             Deliver: self._deliver,
             Gap: hooks.gap,

@@ -86,12 +86,14 @@ CHECKPOINT = "checkpoint"
 
 
 class Committed(NamedTuple):
-    """A batch of ours, to be delivered when its row is before the high watermark."""
+    """A batch of ours, to be delivered when its row is before the high watermark; by then it has its place for good."""
 
     stream: Stream
     batch: Batch
     base: int
     time: int
+    log: LogName | None = None
+    first: int = 0
 
 
 class _Uncommitted(NamedTuple):
@@ -285,6 +287,10 @@ class Log:
         """Rows of our own logs that our disk has, and that were not told to any other part yet."""
         self.committed: list[Committed] = []
         """Batches before the high watermark that were not delivered yet."""
+        self.by_stream: dict[str, list[HeldLog]] = {}
+        """Logs of events by their stream, in the order in which they were heard of."""
+        self.changed: dict[LogName, None] = {}
+        """Logs that are new, or begin or may be read up to another place than before, and were not told yet."""
         self._pending: deque[Pending] = deque()
         self._waiters: deque[_Waiter] = deque()
         self._batches = 0  # waiters that are
@@ -311,7 +317,11 @@ class Log:
         held = self.logs.get(name)
         if held is None:
             held = self.logs[name] = HeldLog(name, name.broker == self._broker)
+            if name.kind == LogKind.EVENTS:
+                self.by_stream.setdefault(name.stream, []).append(held)
+                self.changed[name] = None
         if state is not None:
+            self.changed[name] = None
             held.is_now(state)
         return held
 
@@ -540,6 +550,11 @@ class Log:
         landed, self.landed = self.landed, []
         return landed
 
+    def take_changed(self) -> list[LogName]:
+        """Takes them out, as they came."""
+        changed, self.changed = self.changed, {}
+        return list(changed)
+
     def take_committed(self) -> list[Committed]:
         """Takes them out, those of one log in its order; the caller has them delivered."""
         committed, self.committed = self.committed, []
@@ -609,6 +624,7 @@ class Log:
         """More of it may be safe than was."""
         safe = self.safe_end(held)
         held.became_safe(safe)
+        self.changed[held.name] = None
         if held.own:
             self._commit(held, now)
         waiters = held.waiters
@@ -621,10 +637,10 @@ class Log:
         """What is before the high watermark may be delivered."""
         end, waiting = held.safe if self._delivers_late else held.next, held.uncommitted
         while waiting and waiting[0].end <= end:
-            _, size, cause, batch = waiting.popleft()
+            upto, size, cause, batch = waiting.popleft()
             self.pending_bytes -= size
             self._cause.also(cause)
-            self.committed.append(batch)
+            self.committed.append(batch._replace(log=held.name, first=upto - batch.batch.count))
         if held.kept < held.safe:
             self._timers.by(CHECKPOINT, now + CHECKPOINT_SECONDS)
 

@@ -1,0 +1,945 @@
+"""The coordinator of durable subscriptions: who takes part in each, what waits, and when it is settled for good.
+
+A subscription goes through these phases here:
+
+    found      its key is ours and its state was collected (`keeping.py`)
+    taken      the next generation is on k disks: its mailbox is made, its feeds begin, clients are let in
+    let go     a newer generation is known, or its key is another broker's: its clients are sent there
+
+Whatever a client may rely on is written first. Positions are handed out only below a mark that k disks have
+(`Mailbox.reserve`), so that the next coordinator knows which of them may have been seen; an acknowledgement is
+confirmed when the cursor behind it is on k disks. One write of a subscription is under way at a time, and all that was
+settled meanwhile goes into the next one.
+
+Feeds tell facts about logs (`feeding.py`), from whoever holds them; the mailbox takes what it does not know yet. When
+links change the feeds are asked for anew, from where each log is known to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from headgate.matching import (
+    MatchingError,
+    TopicError,
+    extensions,
+    parse_condition,
+    parse_pattern,
+    to_text,
+)
+from headgate.protocol.data import join_u32, split_u32
+from headgate.protocol.errors import ErrorCode, Refused
+
+from ..clock import Clock
+from ..cluster import Cluster
+from ..deferred import Deferred
+from ..effects import Effect, Note
+from ..limits import CLOCKS_APART_SECONDS
+from ..log import Log
+from ..safeguards import Safeguard
+from ..timers import NEVER, Timers
+from .keeping import Keeping
+from .limits import AMEND_SECONDS, DURABLES_MAX, SURVEY_SECONDS
+from .mailbox import Mailbox
+from .messages import (
+    AskEnds,
+    Attach,
+    Attached,
+    Detach,
+    Detached,
+    EndFeed,
+    Fed,
+    Feed,
+    FeedPlace,
+    FeedSection,
+    HandOut,
+    Missed,
+    Place,
+    Settle,
+    Settled,
+    ToldEnds,
+)
+from .relay import Relay
+from .runs import Run, intersect, join_runs, split_runs, subtract
+from .state import DeadLetter, DurableState, Section, check_settings, parse_positions, positions_text
+
+__all__ = ["COORDINATING", "ENDS", "Coordinator"]
+
+COORDINATING = "durable-coordinating"
+"""Key of the timer: a mailbox wants to be woken, or an amendment took too long; a queue of its own, by name."""
+
+RECORD_OPTIONS = ("sharing", "ack_wait", "max_deliver", "backoff", "max_unacked", "dead_letter")
+"""Options of SUBSCRIBE that are kept with a subscription."""
+
+ENDS = "durable-ends"
+"""Key of the timer: brokers that were asked where logs end are waited for no longer."""
+
+
+class _Client(NamedTuple):
+    """A client that takes part: its home, and the number that its home gave it."""
+
+    home: int
+    number: int
+
+
+@dataclass(slots=True, eq=False)
+class _Survey:
+    """Brokers are asked where the logs of a stream end."""
+
+    asked: dict[int, None]
+    until: float
+    then: Callable[[dict[Place, int], float], None]
+    own: dict[Place, int] = field(default_factory=dict)
+    copies: dict[Place, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class _Look:
+    """Which positions of some logs match, for an amendment: facts are gathered until each log is covered."""
+
+    number: int
+    ends: dict[Place, int]
+    covered: dict[Place, int]
+    found: dict[Place, list[Run]] = field(default_factory=dict)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every log was looked at up to its end."""
+        return all(self.covered[place] >= end for place, end in self.ends.items())
+
+
+@dataclass(slots=True, eq=False)
+class _Amendment:
+    """A change of the condition that waits for what the new and the old one match of what was passed already."""
+
+    state: DurableState
+    new: _Look
+    old: _Look
+    until: float
+    deferred: Deferred
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A durable subscription that this broker coordinates, or is about to."""
+
+    name: str
+    mailbox: Mailbox | None = None
+    feed: int = 0
+    clients: dict[_Client, str] = field(default_factory=dict)
+    """And what each is called."""
+    waiting: dict[_Client, Attach] = field(default_factory=dict)
+    """Clients that came before it was taken."""
+    confirm: list[tuple[_Client, Settled]] = field(default_factory=list)
+    """Told when the write that is under way is on k disks."""
+    confirm_next: list[tuple[_Client, Settled]] = field(default_factory=list)
+    then: list[Callable[[bool, float], None]] = field(default_factory=list)
+    then_next: list[Callable[[bool, float], None]] = field(default_factory=list)
+    again: bool = False
+    missed: int = 0
+    """Events that retention took while there was no client to tell."""
+    amendment: _Amendment | None = None
+    is_new: bool = False
+    fed_by: dict[int, None] = field(default_factory=dict)
+
+
+class Coordinator:
+    """Coordinates the durable subscriptions whose keys are this broker's."""
+
+    def __init__(
+        self,
+        effects: list[Effect],
+        log: Log,
+        cluster: Cluster,
+        keeping: Keeping,
+        relay: Relay,
+        clock: Clock,
+        timers: Timers,
+    ) -> None:
+        self._effects = effects
+        self._log = log
+        self._cluster = cluster
+        self._keeping = keeping
+        self._relay = relay
+        self._clock = clock
+        self._timers = timers
+        self._queue = timers.below(COORDINATING)
+        self._safeguards = cluster.safeguards
+        self.held: dict[str, _Held] = {}
+        self._client_of: dict[_Client, str] = {}
+        self._by_feed: dict[int, str] = {}
+        self._looks: dict[int, tuple[_Held, _Look]] = {}
+        self._surveys: dict[int, _Survey] = {}
+        self._numbers = 0
+        self._touched: dict[str, None] = {}
+        self.given_up: list[tuple[DurableState, list[DeadLetter]]] = []
+        """Dead letters of subscriptions; the caller takes them out."""
+        self.stale = self.handed_out = self.settled = self.dead = 0
+        relay.take(
+            {
+                Attach: self._attach,
+                Detach: self._detach,
+                Settle: self._settle,
+                Fed: self._fed,
+                AskEnds: self._ask_ends,
+                ToldEnds: self._told_ends,
+            }
+        )
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to go on with."""
+        return bool(self._touched) or (self._keeping.is_ready and bool(self._keeping.found))
+
+    # --- taking over and letting go ----------------------------------------------------------------------------------
+
+    def go_on(self, now: float) -> None:
+        """What came of the last input: subscriptions to take over or to let go of, events to hand out."""
+        keeping = self._keeping
+        if keeping.is_ready and keeping.found:
+            found, keeping.found = keeping.found, {}
+            for name in found:
+                self._look_at(name, now)
+        while self._touched:
+            touched, self._touched = self._touched, {}
+            for name in touched:
+                held = self.held.get(name)
+                if held is not None and held.mailbox is not None:
+                    self._go_on_with(held, held.mailbox, now)
+
+    def _look_at(self, name: str, now: float) -> None:
+        """Its state is new here, or newer."""
+        held = self.held.get(name)
+        if not self._keeping.is_ours(name):
+            return
+        if held is not None and held.mailbox is not None:
+            if self._keeping.generation_of(name) > held.mailbox.state.generation:
+                self._let_go(held, "another broker coordinates it now", now)
+                self._take(self._held(name), now)
+            return
+        state = self._keeping.state_of(name)
+        if state is not None and not state.removed:
+            self._take(self._held(name), now)
+
+    def _held(self, name: str) -> _Held:
+        held = self.held.get(name)
+        if held is None:
+            held = self.held[name] = _Held(name)
+        return held
+
+    def moved(self, now: float) -> None:
+        """Links or neighbours changed: what is another broker's now goes there; who is gone takes no part."""
+        for held in list(self.held.values()):
+            if not self._keeping.is_ours(held.name):
+                self._let_go(held, "another broker coordinates it now", now)
+                self._keeping.found[held.name] = None
+                continue
+            for client in [client for client in held.clients if not self._relay.is_here(client.home)]:
+                self._detach_client(held, client, now)
+            if held.mailbox is not None:
+                self._feed(held, held.mailbox, now)
+                self._top_up(held)
+        for name in self._keeping.names():
+            if name not in self.held:
+                self._keeping.found[name] = None
+        for survey in list(self._surveys):
+            for one in [one for one in self._surveys[survey].asked if not self._relay.is_here(one)]:
+                self._not_asked(survey, one, now)
+
+    def _top_up(self, held: _Held) -> None:
+        """Too few of the brokers that keep its state can be reached: it is written again, at others."""
+        keepers = self._keeping.keepers.get(held.name, {})
+        if sum(self._relay.is_here(one) for one in keepers) < self._log.needed:
+            held.again = True
+            self._touched[held.name] = None
+
+    def _take(self, held: _Held, now: float) -> None:
+        """Write the next generation; when k disks have it, this broker is the coordinator."""
+        if self._keeping.is_writing(held.name):
+            return
+        state = self._keeping.state_of(held.name)
+        assert state is not None
+        state = replace(state, generation=state.generation + 1)
+
+        def written(done: bool, now: float) -> None:
+            if not done or self.held.get(held.name) is not held:
+                self._look_again(held, now)
+                return
+            held.mailbox = Mailbox(state, now, clock=self._clock)
+            self._feed(held, held.mailbox, now)
+            self._touched[held.name] = None
+            waiting, held.waiting = held.waiting, {}
+            for client, message in waiting.items():
+                self._let_in(held, client, message, now)
+
+        self._keeping.write(state, written, now)
+
+    def _look_again(self, held: _Held, now: float) -> None:
+        """A newer coordinator was at work: collect its state, when the neighbours agree with us."""
+        self._let_go(held, "another broker coordinates it now", now)
+        self._keeping.anew(now)
+
+    def _let_go(self, held: _Held, why: str, now: float, code: ErrorCode = ErrorCode.UNAVAILABLE) -> None:
+        self.held.pop(held.name, None)
+        self._queue.at(held.name, NEVER)
+        self._keeping.give_up(held.name)
+        if held.feed:
+            self._end_feed(held)
+        for client in held.clients:
+            self._client_of.pop(client, None)
+            self._relay.tell(client.home, Detached(client.number, code, why))
+        for client in held.waiting:
+            self._client_of.pop(client, None)
+            self._relay.tell(client.home, Attached(client.number, code, why))
+        if held.amendment is not None:
+            self._end_amendment(held, Refused(ErrorCode.UNAVAILABLE, why))
+        for then in [*held.then, *held.then_next]:
+            then(False, now)
+
+    # --- clients -----------------------------------------------------------------------------------------------------
+
+    def _attach(self, home: int, message: Attach, now: float) -> None:
+        client, name = _Client(home, message.number), message.name
+        if not self._keeping.is_ours(name) or not self._keeping.is_ready:
+            code, text = ErrorCode.UNAVAILABLE, "the brokers have not settled yet who coordinates this subscription"
+            if not self._log.available:
+                code = ErrorCode.UNSUPPORTED
+                text = "durable subscriptions need brokers that keep a log on disk: give this one a --data folder"
+            self._relay.tell(home, Attached(message.number, code, text))
+            return
+        held = self.held.get(name)
+        if held is not None and held.mailbox is not None:
+            self._let_in(held, client, message, now)
+            return
+        if held is not None:
+            held.waiting[client] = message
+            self._client_of[client] = name
+            return
+        state = self._keeping.state_of(name)
+        if state is not None and not state.removed:
+            held = self._held(name)
+            held.waiting[client] = message
+            self._client_of[client] = name
+            self._take(held, now)
+            return
+        try:
+            self._create(client, message, state, now)
+        except Refused as refused:
+            self._relay.tell(home, Attached(message.number, refused.code, refused.text))
+
+    def _create(self, client: _Client, message: Attach, former: DurableState | None, now: float) -> None:
+        """Nobody has that name: it begins now. Raises Refused."""
+        if not message.pattern:
+            text = f"there is no durable subscription {message.name!r}: say a pattern to begin one"
+            raise Refused(ErrorCode.NOT_FOUND, text)
+        if len(self.held) >= DURABLES_MAX:
+            raise Refused(ErrorCode.LIMIT, f"this broker coordinates its {DURABLES_MAX} durable subscriptions already")
+        state = self._wished(message, now)
+        if former is not None:
+            state = replace(state, version=former.version + 1, generation=former.generation)
+        state = replace(state, generation=state.generation + 1)
+        held = self._held(message.name)
+        held.is_new = True
+        held.waiting[client] = message
+        self._client_of[client] = message.name
+
+        def begin(starts: dict[Place, int], now: float) -> None:
+            if self.held.get(held.name) is not held:
+                return
+            wanted = replace(state, starts={**starts, **state.starts})
+
+            def written(done: bool, now: float) -> None:
+                if not done or self.held.get(held.name) is not held:
+                    self._look_again(held, now)
+                    return
+                held.mailbox = Mailbox(wanted, now, clock=self._clock)
+                self._feed(held, held.mailbox, now)
+                waiting, held.waiting = held.waiting, {}
+                for client, message in waiting.items():
+                    self._let_in(held, client, message, now)
+                if not held.clients:
+                    self._touched[held.name] = None
+
+            self._keeping.write(wanted, written, now)
+
+        if message.options.get("from", "now") == "start":
+            begin({}, now)
+        else:
+            self._survey(state.stream, begin, now)
+
+    def _wished(self, message: Attach, now: float) -> DurableState:
+        """The state that a client asks for. Raises Refused."""
+        exact = message.options.get("exact", False) is True
+        pattern, condition = parse_wish(message.pattern, message.condition, exact)
+        start = message.options.get("from", "now")
+        starts = {} if start in ("start", "now") else parse_positions(start)
+        created = 0 if start == "start" else max(1, self._clock.us(now))
+        return DurableState(
+            message.name,
+            stream=pattern.partition("/")[0],
+            pattern=pattern,
+            exact=exact,
+            condition=condition,
+            created=created,
+            starts=starts,
+            **check_settings(message.options),
+        )
+
+    def _let_in(self, held: _Held, client: _Client, message: Attach, now: float) -> None:
+        mailbox = held.mailbox
+        assert mailbox is not None
+        try:
+            self._check_same(held, mailbox.state, message)
+            takeover = message.options.get("takeover", False) is True
+            window = min(int(message.options.get("window", mailbox.state.max_unacked)), mailbox.state.max_unacked)
+            replaced = mailbox.attach(client, max(1, window), now, takeover, message.client)
+        except Refused as refused:
+            self._client_of.pop(client, None)
+            self._relay.tell(client.home, Attached(client.number, refused.code, refused.text))
+            return
+        for other in replaced:
+            assert isinstance(other, _Client)
+            held.clients.pop(other, None)
+            self._client_of.pop(other, None)
+            text = f"client {message.client!r} took over durable subscription {held.name!r}"
+            self._relay.tell(other.home, Detached(other.number, ErrorCode.FENCED, text))
+        held.clients[client] = message.client
+        self._client_of[client] = held.name
+        self._relay.tell(client.home, Attached(client.number, 0, ""))
+        if held.missed:
+            self._relay.tell(client.home, Missed(client.number, held.missed, "retention took them"))
+            held.missed = 0
+        self._touched[held.name] = None
+
+    def _check_same(self, held: _Held, state: DurableState, message: Attach) -> None:
+        """Raises Refused when a client asks for something else under a name that there is."""
+        if held.is_new:
+            held.is_new = False
+            return
+        if message.pattern:
+            exact = message.options.get("exact", False) is True
+            pattern, condition = parse_wish(message.pattern, message.condition, exact)
+            if (pattern, condition, exact) != (state.pattern, state.condition, state.exact):
+                where = f" WHERE {state.condition}" if state.condition else ""
+                text = f"durable subscription {held.name!r} is {state.pattern!r}{where}: change its condition with "
+                text += "`headgate durable set`, remove it with `headgate durable rm`, or take another name"
+                raise Refused(ErrorCode.DUPLICATE, text)
+        for option, value in check_settings(message.options).items():
+            if value != getattr(state, option):
+                text = f"durable subscription {held.name!r} has {option} {getattr(state, option)!r}, not {value!r}: "
+                raise Refused(ErrorCode.DUPLICATE, text + "change it with `headgate durable set`")
+
+    def _detach(self, home: int, message: Detach, now: float) -> None:
+        client = _Client(home, message.number)
+        held = self.held.get(self._client_of.get(client, ""))
+        if held is not None:
+            self._detach_client(held, client, now)
+
+    def _detach_client(self, held: _Held, client: _Client, now: float) -> None:
+        self._client_of.pop(client, None)
+        held.waiting.pop(client, None)
+        if held.clients.pop(client, None) is not None and held.mailbox is not None:
+            held.mailbox.detach(client, now)
+            self._touched[held.name] = None
+
+    def _settle(self, home: int, message: Settle, now: float) -> None:
+        client = _Client(home, message.number)
+        held = self.held.get(self._client_of.get(client, ""))
+        if held is None or held.mailbox is None:
+            return
+        delay = None if message.milliseconds is None else message.milliseconds / 1000
+        stale = held.mailbox.settle(client, message.verb, list(message.spans), delay, message.text, now)
+        self.stale += len(stale) // 2
+        self.settled += 1
+        if message.request:
+            held.confirm_next.append((client, Settled(message.number, message.request, tuple(stale))))
+        self._touched[held.name] = None
+
+    # --- handing out and writing -------------------------------------------------------------------------------------
+
+    def _go_on_with(self, held: _Held, mailbox: Mailbox, now: float) -> None:
+        if held.amendment is None:
+            for out in mailbox.hand_out(now):
+                assert isinstance(out.client, _Client)
+                counts = join_u32(out.counts) if out.counts else b""
+                self.handed_out += sum(stop - start for start, stop in out.runs)
+                message = HandOut(
+                    out.client.number, out.first, counts, mailbox.state.stream, out.place, join_runs(out.runs)
+                )
+                self._relay.tell(out.client.home, message)
+        letters = mailbox.take_dead()
+        if letters:
+            self.dead += len(letters)
+            self.given_up.append((mailbox.state, letters))
+        if held.feed and not mailbox.wants_feed and mailbox.is_full:
+            self._end_feed(held)
+        elif not held.feed and mailbox.wants_feed:
+            self._feed(held, mailbox, now)
+        reserve = mailbox.reserve()
+        if reserve or mailbox.dirty or held.again or held.confirm_next or held.then_next:
+            self._write(held, mailbox, now)
+        self._set_timer(held)
+
+    def _write(self, held: _Held, mailbox: Mailbox, now: float) -> None:
+        if self._keeping.is_writing(held.name):
+            held.again = True
+            return
+        held.again = False
+        snapshot = mailbox.snapshot()
+        held.confirm, held.confirm_next = held.confirm_next, []
+        held.then, held.then_next = held.then_next, []
+
+        def written(done: bool, now: float) -> None:
+            if not done or self.held.get(held.name) is not held:
+                self._look_again(held, now)
+                return
+            mailbox.written(snapshot)
+            confirm, held.confirm = held.confirm, []
+            for client, message in confirm:
+                self._relay.tell(client.home, message)
+            then, held.then = held.then, []
+            for one in then:
+                one(True, now)
+            self._touched[held.name] = None
+
+        self._keeping.write(snapshot, written, now)
+
+    def _set_timer(self, held: _Held) -> None:
+        deadline = NEVER if held.mailbox is None else held.mailbox.next_deadline()
+        if held.amendment is not None:
+            deadline = min(deadline, held.amendment.until)
+        self._queue.at(held.name, deadline)
+
+    def wake(self, now: float) -> None:
+        """The time of some subscriptions has come."""
+        for name in self._queue.due(now):
+            held = self.held.get(str(name))
+            if held is None or held.mailbox is None:
+                continue
+            held.mailbox.wake(now)
+            if held.amendment is not None and held.amendment.until <= now:
+                text = "brokers that have logs of this stream did not answer: try again in a moment"
+                self._end_amendment(held, Refused(ErrorCode.UNAVAILABLE, text))
+            self._touched[held.name] = None
+
+    # --- feeds -------------------------------------------------------------------------------------------------------
+
+    def _feed(self, held: _Held, mailbox: Mailbox, now: float) -> None:
+        """Ask every broker for what matches, from where each log is known to."""
+        if held.feed:
+            self._by_feed.pop(held.feed, None)
+            for one in held.fed_by:
+                self._relay.tell(one, EndFeed(held.feed))
+        self._numbers += 1
+        held.feed = self._numbers
+        self._by_feed[held.feed] = held.name
+        held.fed_by = {}
+        if not mailbox.wants_feed and mailbox.is_full:
+            return
+        state = mailbox.state
+        places = {**state.starts, **mailbox.places()}
+        sections = state.sections
+        self._tell_feed(held.feed, held.fed_by, state, state.condition, sections, places)
+
+    def _tell_feed(
+        self,
+        number: int,
+        asked: dict[int, None],
+        state: DurableState,
+        condition: str,
+        sections: Sequence[Section],
+        places: dict[Place, int],
+    ) -> None:
+        linked = self._cluster.linked()
+        present = tuple(sorted((self._cluster.config.name, *(info.name for info in linked))))
+        key = state.sharing.partition(":")[2]
+        since = max(0, state.created - int(CLOCKS_APART_SECONDS * 1e6)) if state.created else 0
+        message = Feed(
+            number,
+            state.stream,
+            state.pattern,
+            state.exact,
+            condition,
+            tuple(FeedSection(one.condition, _places(one.ends)) for one in sections),
+            key,
+            since,
+            _places(places),
+            present,
+        )
+        for identifier in (self._cluster.me, *(info.identifier for info in linked)):
+            asked[identifier] = None
+            self._relay.tell(identifier, message)
+
+    def _end_feed(self, held: _Held) -> None:
+        self._by_feed.pop(held.feed, None)
+        for one in held.fed_by:
+            self._relay.tell(one, EndFeed(held.feed))
+        held.feed, held.fed_by = 0, {}
+
+    def _fed(self, teller: int, message: Fed, now: float) -> None:
+        runs = split_runs(message.runs)
+        if message.number in self._looks:
+            self._looked(message, runs, now)
+            return
+        held = self.held.get(self._by_feed.get(message.number, ""))
+        if held is None or held.mailbox is None:
+            self._relay.tell(teller, EndFeed(message.number))
+            return
+        keys = split_u32(message.keys) if message.keys else ()
+        lost = held.mailbox.fed(
+            message.place, message.first, message.start, message.upto, runs, keys, message.time, now
+        )
+        if lost:
+            self._lost(held, lost, message)
+        self._touched[held.name] = None
+
+    def _lost(self, held: _Held, lost: int, message: Fed) -> None:
+        facts = {"name": held.name, "log": f"{message.place.broker}@{message.place.epoch}", "events": lost}
+        self._effects.append(Note("durable subscription lost events", facts | {"before": message.first}, alarming=True))
+        reason = f"retention took events of log {facts['log']} before position {message.first}"
+        for client in held.clients:
+            self._relay.tell(client.home, Missed(client.number, lost, reason))
+        if not held.clients:
+            held.missed += lost
+
+    # --- where logs end ----------------------------------------------------------------------------------------------
+
+    def _survey(self, stream: str, then: Callable[[dict[Place, int], float], None], now: float) -> None:
+        """Where the logs of a stream end, as far as brokers can be reached."""
+        self._numbers += 1
+        asked = dict.fromkeys((self._cluster.me, *(info.identifier for info in self._cluster.linked())))
+        self._surveys[self._numbers] = _Survey(asked, now + SURVEY_SECONDS, then)
+        self._timers.by(ENDS, now + SURVEY_SECONDS)
+        for identifier in list(asked):
+            self._relay.tell(identifier, AskEnds(self._numbers, stream))
+
+    def _ask_ends(self, teller: int, message: AskEnds, now: float) -> None:
+        logs = self._log.by_stream.get(message.stream, ())
+        places = tuple(FeedPlace(held.name.broker, held.name.epoch, held.readable) for held in logs)
+        self._relay.tell(teller, ToldEnds(message.number, self._cluster.config.name, places))
+
+    def _told_ends(self, teller: int, message: ToldEnds, now: float) -> None:
+        survey = self._surveys.get(message.number)
+        if survey is None or teller not in survey.asked:
+            return
+        for broker, epoch, end in message.places:
+            place = Place(broker, epoch)
+            if broker == message.broker:
+                survey.own[place] = end
+            else:
+                survey.copies[place] = max(end, survey.copies.get(place, 0))
+        self._not_asked(message.number, teller, now)
+
+    def _not_asked(self, number: int, identifier: int, now: float) -> None:
+        survey = self._surveys[number]
+        survey.asked.pop(identifier, None)
+        if not survey.asked:
+            del self._surveys[number]
+            survey.then({**survey.copies, **survey.own}, now)
+
+    def give_up_surveys(self, now: float) -> None:
+        """Who has not answered is not waited for."""
+        for number, survey in list(self._surveys.items()):
+            if survey.until <= now:
+                for one in list(survey.asked):
+                    self._not_asked(number, one, now)
+        self._timers.at(ENDS, min((survey.until for survey in self._surveys.values()), default=NEVER))
+
+    # --- changing it while it runs -----------------------------------------------------------------------------------
+
+    def change(self, wish: dict[str, Any], now: float) -> Deferred:
+        """`durable set`: another condition, or other settings of delivery. Raises Refused."""
+        held, mailbox = self._running(wish.get("name"))
+        name = held.name
+        state = mailbox.state
+        start = wish.get("from", "ack")
+        if start not in ("ack", "now"):
+            raise Refused(ErrorCode.BAD_REQUEST, "durable set: `from` is ack or now")
+        settings = {key: value for key, value in wish.items() if key not in ("at", "name", "where", "from")}
+        unknown = [key for key in settings if key not in RECORD_OPTIONS]
+        if unknown:
+            text = f"durable set: unknown setting {unknown[0]!r}; there are where, from, {', '.join(RECORD_OPTIONS)}"
+            raise Refused(ErrorCode.BAD_REQUEST, text)
+        changed = replace(state, version=state.version + 1, **check_settings(settings))
+        if settings.get("sharing", state.sharing) != state.sharing:
+            raise Refused(ErrorCode.UNSUPPORTED, "the sharing of a durable subscription stays as it is")
+        condition = state.condition
+        if "where" in wish:
+            if type(wish["where"]) is not str:
+                raise Refused(ErrorCode.BAD_REQUEST, "durable set: `where` is a condition")
+            _, condition = parse_wish(state.pattern, wish["where"], state.exact)
+        deferred = Deferred()
+        if condition == state.condition:
+            mailbox.amended(changed, {})
+            self._feed(held, mailbox, now)
+            self._when_written(held, deferred, now)
+            return deferred
+        changed = replace(changed, condition=condition)
+        if start == "now":
+
+            def ends(found: dict[Place, int], now: float) -> None:
+                if self.held.get(name) is not held or held.mailbox is not mailbox:
+                    deferred.say(Refused(ErrorCode.UNAVAILABLE, "another broker coordinates it now: try again"))
+                    return
+                sections = (*_still(mailbox.state, mailbox), Section(state.condition, found))
+                now_state = replace(changed, sections=sections if Safeguard.AMEND_AT_POINT in self._safeguards else ())
+                mailbox.amended(now_state, {})
+                self._feed(held, mailbox, now)
+                self._when_written(held, deferred, now)
+
+            self._survey(state.stream, ends, now)
+            return deferred
+        changed = replace(changed, sections=())
+        self._amend(held, mailbox, changed, deferred, now)
+        return deferred
+
+    def _amend(self, held: _Held, mailbox: Mailbox, changed: DurableState, deferred: Deferred, now: float) -> None:
+        """Find what the new condition adds of what was passed already, from what is acknowledged on."""
+        snapshot = mailbox.snapshot()
+        starts = {place: cursor.owed[0][0] for place, cursor in snapshot.cursors.items() if cursor.owed}
+        ends = {place: snapshot.cursors[place].upto for place in starts}
+        self._numbers += 2
+        new, old = (_Look(self._numbers - one, ends, dict(starts)) for one in (0, 1))
+        held.amendment = _Amendment(changed, new, old, now + AMEND_SECONDS, deferred)
+        if not starts:
+            self._amended(held, now)
+            return
+        self._set_timer(held)
+        for look, state in ((new, changed), (old, snapshot)):
+            self._looks[look.number] = held, look
+            self._tell_feed(look.number, {}, replace(state, created=1 << 52), state.condition, state.sections, starts)
+
+    def _looked(self, message: Fed, runs: list[Run], now: float) -> None:
+        held, look = self._looks[message.number]
+        place = message.place
+        if place in look.ends and message.start <= look.covered[place] < message.upto:
+            wanted = [(look.covered[place], min(message.upto, look.ends[place]))]
+            look.found.setdefault(place, []).extend(intersect(runs, wanted))
+            look.covered[place] = message.upto
+        if held.amendment is not None and held.amendment.new.is_done and held.amendment.old.is_done:
+            self._amended(held, now)
+
+    def _amended(self, held: _Held, now: float) -> None:
+        amendment, mailbox = held.amendment, held.mailbox
+        assert amendment is not None and mailbox is not None
+        added: dict[Place, list[Run]] = {}
+        cursors = mailbox.snapshot().cursors
+        for place, found in amendment.new.found.items():
+            fresh = subtract(subtract(found, amendment.old.found.get(place, [])), list(cursors[place].owed))
+            if fresh:
+                added[place] = fresh
+        changed = replace(amendment.state, cursors=mailbox.state.cursors)
+        deferred = amendment.deferred
+        self._end_looks(held)
+        mailbox.amended(changed, added)
+        self._feed(held, mailbox, now)
+        self._when_written(held, deferred, now)
+
+    def _end_looks(self, held: _Held) -> None:
+        amendment, held.amendment = held.amendment, None
+        if amendment is not None:
+            for look in (amendment.new, amendment.old):
+                self._looks.pop(look.number, None)
+                for identifier in (self._cluster.me, *(info.identifier for info in self._cluster.linked())):
+                    self._relay.tell(identifier, EndFeed(look.number))
+
+    def _end_amendment(self, held: _Held, refused: Refused) -> None:
+        amendment = held.amendment
+        self._end_looks(held)
+        if amendment is not None:
+            amendment.deferred.say(refused)
+
+    def _when_written(self, held: _Held, deferred: Deferred, now: float) -> None:
+        def written(done: bool, now: float) -> None:
+            text = "another broker coordinates it now, and it is not known whether this was kept: look, and try again"
+            row = None if held.mailbox is None else self.row_of(held, now)
+            deferred.say(row if done else Refused(ErrorCode.UNAVAILABLE, text))
+
+        held.then_next.append(written)
+        self._touched[held.name] = None
+
+    def seek(self, wish: dict[str, Any], now: float) -> Deferred:
+        """`durable seek`: go on from another place, whatever was acknowledged. Raises Refused."""
+        held, mailbox = self._running(wish.get("name"))
+        name, to = held.name, wish.get("to")
+        if type(to) is not str:
+            raise Refused(ErrorCode.BAD_REQUEST, "durable seek: `to` is start, now or positions")
+        deferred = Deferred()
+
+        def go(cursors: dict[Place, int] | None, now: float) -> None:
+            if self.held.get(name) is not held or held.mailbox is not mailbox:
+                deferred.say(Refused(ErrorCode.UNAVAILABLE, "another broker coordinates it now: try again"))
+                return
+            if cursors is None:
+                mailbox.state = replace(mailbox.state, created=0, starts={})
+                cursors = dict.fromkeys(mailbox.places(), 0)
+            mailbox.seek(cursors)
+            self._feed(held, mailbox, now)
+            self._when_written(held, deferred, now)
+
+        if to == "start":
+            go(None, now)
+        elif to == "now":
+            self._survey(mailbox.state.stream, go, now)
+        else:
+            go(parse_positions(to), now)
+        return deferred
+
+    def remove(self, wished: Any, now: float) -> Deferred:
+        """`durable rm`: it is over, for all. Raises Refused."""
+        held, mailbox = self._running(wished)
+        name = held.name
+        if self._keeping.is_writing(name):
+            self._keeping.give_up(name)
+        before = mailbox.snapshot()
+        state = replace(
+            DurableState(name, stream=before.stream, pattern=before.pattern),
+            version=before.version + 1,
+            generation=before.generation,
+            removed=True,
+        )
+        deferred = Deferred()
+        self._let_go(held, f"durable subscription {name!r} was removed", now, ErrorCode.NOT_FOUND)
+
+        def written(done: bool, now: float) -> None:
+            text = "another broker coordinates it now, and it is not known whether it is removed: look, and try again"
+            deferred.say({"removed": name} if done else Refused(ErrorCode.UNAVAILABLE, text))
+
+        self._keeping.write(state, written, now)
+        return deferred
+
+    def replay_dead(self, wish: dict[str, Any], now: float) -> Deferred:
+        """`dead replay`: dead letters wait again, those at these `places` of logs or all. Raises Refused."""
+        held, mailbox = self._running(wish.get("name"))
+        deferred = Deferred()
+        chosen: dict[tuple[Place, int], None] | None = None
+        if not wish.get("all"):
+            places = [item for one in _listed(wish.get("places")) for item in parse_positions(str(one)).items()]
+            chosen = dict.fromkeys(places)
+        count = mailbox.replay_dead(lambda one: chosen is None or (one.place, one.position) in chosen)
+
+        def written(done: bool, now: float) -> None:
+            refused = Refused(ErrorCode.UNAVAILABLE, "another broker coordinates it now: look, and try again")
+            deferred.say({"replayed": count} if done else refused)
+
+        held.then_next.append(written)
+        self._touched[held.name] = None
+        return deferred
+
+    def _running(self, name: Any) -> tuple[_Held, Mailbox]:
+        if type(name) is not str:
+            raise Refused(ErrorCode.BAD_REQUEST, "say the `name` of a durable subscription")
+        held = self.held.get(name)
+        if held is not None and held.mailbox is not None:
+            if held.amendment is not None:
+                raise Refused(ErrorCode.UNAVAILABLE, f"{name!r} is being changed: try again in a moment")
+            return held, held.mailbox
+        state = self._keeping.state_of(name)
+        if self._keeping.is_ready and (state is None or state.removed):
+            text = f"there is no durable subscription {name!r}: `headgate durable list` shows them all"
+            raise Refused(ErrorCode.NOT_FOUND, text)
+        text = f"durable subscription {name!r} is on its way to another coordinator: try again in a moment"
+        raise Refused(ErrorCode.UNAVAILABLE, text)
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    def rows(self, after: str, now: float) -> Iterable[dict[str, Any]]:
+        """Those that are coordinated here, by name, from behind that name on."""
+        for name in sorted(name for name in self.held if name > after):
+            held = self.held[name]
+            if held.mailbox is not None:
+                yield self.row_of(held, now)
+
+    def row(self, name: Any, now: float) -> dict[str, Any]:
+        """One of them. Raises Refused."""
+        held, _ = self._running(name)
+        return self.row_of(held, now)
+
+    def dead_of(self, name: Any) -> list[dict[str, Any]]:
+        """Its dead letters. Raises Refused."""
+        _, mailbox = self._running(name)
+        return [
+            {
+                "place": f"{one.place.broker}@{one.place.epoch}:{one.position}",
+                "stream": mailbox.state.stream,
+                "delivered": one.delivered,
+                "reason": one.reason,
+                "time": one.time,
+            }
+            for one in mailbox.state.dead
+        ]
+
+    def row_of(self, held: _Held, now: float) -> dict[str, Any]:
+        """What people see of it."""
+        mailbox = held.mailbox
+        assert mailbox is not None
+        state = mailbox.state
+        return {
+            "name": held.name,
+            "stream": state.stream,
+            "pattern": state.pattern,
+            "exact": state.exact,
+            "condition": state.condition,
+            "sharing": state.sharing,
+            "clients": sorted(held.clients.values()),
+            "waiting": mailbox.waiting,
+            "unacked": mailbox.unacked,
+            "redelivered": mailbox.redelivered,
+            "oldest_seconds": mailbox.oldest_seconds(self._clock.us(now)),
+            "position": positions_text(mailbox.position()),
+            "dead": len(state.dead),
+            "ack_wait": state.ack_wait,
+            "max_deliver": state.max_deliver,
+            "backoff": list(state.backoff),
+            "max_unacked": state.max_unacked,
+            "dead_letter": state.dead_letter,
+            "version": state.version,
+            "generation": state.generation,
+            "coordinator": self._cluster.config.name,
+        }
+
+    def validate(self) -> None:
+        """Mailboxes are sound, and clients and feeds lead to them."""
+        for name, held in self.held.items():
+            assert held.name == name
+            if held.mailbox is not None:
+                held.mailbox.validate()
+            assert not held.feed or self._by_feed[held.feed] == name
+            for client in [*held.clients, *held.waiting]:
+                assert self._client_of[client] == name
+        for client, name in self._client_of.items():
+            assert client in self.held[name].clients or client in self.held[name].waiting
+        assert not self._touched
+
+
+def _places(places: dict[Place, int]) -> tuple[FeedPlace, ...]:
+    return tuple(FeedPlace(place.broker, place.epoch, position) for place, position in sorted(places.items()))
+
+
+def _still(state: DurableState, mailbox: Mailbox) -> tuple[Section, ...]:
+    """Its sections that positions still have to pass."""
+    position = mailbox.position()
+    return tuple(one for one in state.sections if any(position.get(place, 0) < end for place, end in one.ends.items()))
+
+
+def _listed(places: Any) -> list[Any]:
+    if type(places) is not list or not places:
+        raise Refused(ErrorCode.BAD_REQUEST, "dead_replay: say `all`, or `places` such as ann@1763492000:120 in a list")
+    return places
+
+
+def parse_wish(pattern: str, condition: str, exact: bool) -> tuple[str, str]:
+    """A pattern and a condition in their one form. Raises Refused."""
+    try:
+        parsed = parse_pattern(pattern, exact=exact)
+        tree = parse_condition(condition) if condition.strip() else None
+    except TopicError as error:
+        raise Refused(ErrorCode.BAD_PATTERN, str(error)) from error
+    except MatchingError as error:
+        raise Refused(ErrorCode.BAD_CONDITION, str(error)) from error
+    if tree is not None and any(True for _ in extensions(tree)):
+        text = "XPATH and DELTA are understood, and not yet served by this broker: leave them out for now"
+        raise Refused(ErrorCode.UNSUPPORTED, text)
+    return str(parsed), to_text(tree) if tree is not None else ""

@@ -1,0 +1,341 @@
+"""Keeping: states of durable subscriptions on disks, this broker's and those of others, and who coordinates them.
+
+Each state is on k disks: its coordinator's, and those of the k - 1 brokers that come next on the ring behind its key
+and can be reached. A write is confirmed when so many have it. There is one coordinator at a time because of a *fence*,
+its generation. Who takes a subscription over
+
+    collects    asks every broker that can be reached for the states in its arc; enough have to answer that at least
+                one of k disks was among them (the rule of producers that are opened)
+    joins       what they say, which loses nothing that was confirmed
+    writes      the next generation to k disks, and only then hands anything out
+
+A broker that has kept a state refuses writes of older generations, so that a coordinator which does not know yet that
+it was replaced can confirm nothing, and hears it at its next write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from headgate.protocol.errors import ProtocolViolation
+
+from ..cluster import Cluster
+from ..effects import Effect, Note
+from ..keyspace import distance, hash_identifier, in_arc
+from ..log import Log, Producers
+from ..safeguards import Safeguard
+from ..timers import NEVER, Timers
+from .limits import COLLECT_PAGE_BYTES, COLLECT_SECONDS, VIEW_SECONDS, WRITE_SECONDS
+from .messages import Collected, CollectStates, KeepState, StateFenced, StateKept
+from .relay import Relay
+from .state import DurableState, decode_state, encode_state, join
+
+__all__ = ["COLLECTING", "KEEPING", "Keeping", "key_of"]
+
+KEEPING = "durable-keeping"
+"""Key of the timer: a write that too few brokers confirmed goes to another one."""
+
+COLLECTING = "durable-collecting"
+"""Key of the timer: neighbours have been the same for a while, or a broker has not answered."""
+
+
+def key_of(name: str) -> int:
+    """Where on the ring a durable subscription is coordinated."""
+    return hash_identifier(f"durable/{name}")
+
+
+class _Kept(NamedTuple):
+    """What a disk here has of a subscription, or is asked to have."""
+
+    generation: int
+    data: bytes
+
+
+Written: TypeAlias = Callable[[bool, float], None]
+"""Told that a state is on k disks; or, with False, that a newer coordinator is at work."""
+
+
+@dataclass(slots=True, eq=False)
+class _Write:
+    """A state on its way to k disks."""
+
+    number: int
+    name: str
+    generation: int
+    data: bytes
+    then: Written
+    again_at: float
+    asked: dict[int, None] = field(default_factory=dict)
+    kept: dict[int, None] = field(default_factory=dict)
+    here: bool = False
+
+
+class Keeping:
+    """Keeps states on k disks, and collects those that this broker is the coordinator of."""
+
+    def __init__(
+        self,
+        effects: list[Effect],
+        log: Log,
+        cluster: Cluster,
+        producers: Producers,
+        relay: Relay,
+        timers: Timers,
+    ) -> None:
+        self._effects = effects
+        self._log = log
+        self._cluster = cluster
+        self._producers = producers
+        self._relay = relay
+        self._timers = timers
+        self._safeguards = cluster.safeguards
+        self._kept: dict[str, _Kept] = {}
+        self._writes: dict[str, _Write] = {}
+        self._numbers = 0
+        self._arc = (cluster.me, cluster.me)
+        self._heard: dict[int, None] = {}
+        self._asked: dict[int, int] = {}
+        self.keepers: dict[str, dict[int, None]] = {}
+        """Name -> brokers that have its newest confirmed state beside this one."""
+        self.is_ready = False
+        self.found: dict[str, None] = {}
+        """Names in our arc of which something new is known: whoever coordinates takes them out."""
+        relay.take(
+            {
+                KeepState: self._keep,
+                StateKept: self._was_kept,
+                StateFenced: self._was_fenced,
+                CollectStates: self._collect,
+                Collected: self._collected,
+            }
+        )
+
+    # --- what is here ------------------------------------------------------------------------------------------------
+
+    def opened(self, durables: dict[str, bytes]) -> None:
+        """What earlier lives kept."""
+        for name, data in durables.items():
+            try:
+                state = decode_state(data)
+            except ProtocolViolation as error:
+                facts = {"name": name, "reason": error.text}
+                self._effects.append(Note("durable subscription unreadable", facts, alarming=True))
+                continue
+            self._kept[name] = _Kept(state.generation, data)
+            self.found[name] = None
+
+    def state_of(self, name: str) -> DurableState | None:
+        """What is known here of that name."""
+        kept = self._kept.get(name)
+        return None if kept is None else decode_state(kept.data)
+
+    def names(self) -> Iterable[str]:
+        """Of which something is kept here."""
+        return self._kept
+
+    def generation_of(self, name: str) -> int:
+        """The newest generation of a coordinator of it that is known here."""
+        kept = self._kept.get(name)
+        return 0 if kept is None else kept.generation
+
+    def _remember(self, name: str, generation: int, data: bytes) -> None:
+        self._kept[name] = _Kept(generation, data)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def write(self, state: DurableState, then: Written, now: float) -> None:
+        """Have it on k disks; there is one write of a name at a time."""
+        assert state.name not in self._writes
+        self._numbers += 1
+        write = _Write(self._numbers, state.name, state.generation, encode_state(state), then, now + WRITE_SECONDS)
+        self._writes[state.name] = write
+        self._remember(state.name, state.generation, write.data)
+        self._keep_here(write, now)
+        self._ask_others(write, now)
+        self._timers.by(KEEPING, write.again_at)
+
+    def is_writing(self, name: str) -> bool:
+        """Whether a write of it is under way."""
+        return name in self._writes
+
+    def give_up(self, name: str) -> None:
+        """Nobody waits for its write any more."""
+        self._writes.pop(name, None)
+
+    def _keep_here(self, write: _Write, now: float) -> None:
+        if not self._log.available or Safeguard.CURSOR_ON_DISKS not in self._safeguards:
+            write.here = True
+            self._look(write, now)
+            return
+
+        def kept(reason: str, now: float) -> None:
+            if not reason:
+                write.here = True
+                self._look(write, now)
+
+        self._log.keep_durable(write.name, write.data, kept)
+
+    def _ask_others(self, write: _Write, now: float, more: int = 0) -> None:
+        """The brokers behind its key that can be reached: as many as are needed, and some more of no answer."""
+        key = key_of(write.name)
+        ahead = sorted((info.identifier for info in self._cluster.linked()), key=lambda one: distance(key, one))
+        wanted = self._log.needed + more
+        for identifier in ahead:
+            if len(write.asked) >= wanted:
+                break
+            if identifier not in write.asked:
+                write.asked[identifier] = None
+                self._relay.tell(identifier, KeepState(write.name, write.generation, write.number, write.data))
+
+    def _look(self, write: _Write, now: float) -> None:
+        if write.here and len(write.kept) >= self._log.needed and self._writes.get(write.name) is write:
+            del self._writes[write.name]
+            self.keepers[write.name] = dict(write.kept)
+            write.then(True, now)
+
+    def go_on(self, now: float) -> None:
+        """A write took too long: it is tried again here, and at one more broker."""
+        for write in list(self._writes.values()):
+            if write.again_at > now:
+                continue
+            write.again_at = now + WRITE_SECONDS
+            if not write.here:
+                self._keep_here(write, now)
+            silent = [one for one in write.asked if one not in write.kept]
+            for one in silent:
+                del write.asked[one]
+            self._ask_others(write, now, more=len(silent))
+            self._look(write, now)
+        self._timers.at(KEEPING, min((write.again_at for write in self._writes.values()), default=NEVER))
+
+    def _was_kept(self, teller: int, message: StateKept, now: float) -> None:
+        write = self._writes.get(message.name)
+        if write is not None and write.number == message.number:
+            write.kept[teller] = None
+            self._look(write, now)
+
+    def _was_fenced(self, teller: int, message: StateFenced, now: float) -> None:
+        write = self._writes.get(message.name)
+        if write is None or write.number != message.number:
+            return
+        if message.generation > write.generation:
+            del self._writes[message.name]
+            write.then(False, now)
+
+    def _keep(self, teller: int, message: KeepState, now: float) -> None:
+        """A coordinator wants this on our disk."""
+        known = self.generation_of(message.name)
+        if message.generation < known and Safeguard.DURABLE_FENCE in self._safeguards:
+            self._relay.tell(teller, StateFenced(message.name, known, message.number))
+            return
+        if not self._log.available:
+            return
+        state = decode_state(message.state)  # what cannot be read ends the link
+        if state.name != message.name:
+            raise ProtocolViolation("KeepState: the state is of another name")
+        self._remember(message.name, message.generation, message.state)
+        self.found[message.name] = None
+
+        def kept(reason: str, now: float) -> None:
+            if not reason:
+                self._relay.tell(teller, StateKept(message.name, message.generation, message.number))
+
+        if Safeguard.CURSOR_ON_DISKS in self._safeguards:
+            self._log.keep_durable(message.name, message.state, kept)
+        else:
+            kept("", now)
+
+    # --- who coordinates ---------------------------------------------------------------------------------------------
+
+    def is_ours(self, name: str) -> bool:
+        """Whether this broker is the one to coordinate it, as far as is known here."""
+        return self._cluster.owner_of(key_of(name)) == self._cluster.me
+
+    def moved(self, now: float) -> None:
+        """Links or neighbours changed: look again when they have been the same for a while."""
+        self._heard = {one: None for one in self._heard if self._relay.is_here(one)}
+        self._asked = {one: number for one, number in self._asked.items() if self._relay.is_here(one)}
+        self.is_ready = False
+        self._timers.at(COLLECTING, now + VIEW_SECONDS)
+
+    def anew(self, now: float) -> None:
+        """A newer coordinator was at work in our arc: what brokers told before is not enough."""
+        self._heard.clear()
+        self.moved(now)
+
+    def collect(self, now: float) -> None:
+        """Ask for the states of our arc whoever has not told them."""
+        start, me = self._before(), self._cluster.me
+        if start != self._arc[0]:
+            grown = not in_arc(self._arc[0], start, me) or self._arc[0] == me
+            self._arc = start, me
+            if grown or start == me:
+                self._heard.clear()
+        self._asked.clear()
+        for info in self._cluster.linked():
+            if info.identifier not in self._heard:
+                self._ask(info.identifier, "")
+        self._timers.at(COLLECTING, now + COLLECT_SECONDS)
+        self._look_ready(now)
+
+    def _before(self) -> int:
+        """The nearest broker before us on the ring; we ourselves when there is no other."""
+        me = self._cluster.me
+        return min(self._cluster.table.known, key=lambda one: distance(one, me), default=me)
+
+    def _ask(self, identifier: int, after: str) -> None:
+        self._numbers += 1
+        self._asked[identifier] = self._numbers
+        self._relay.tell(identifier, CollectStates(self._numbers, *self._arc, after))
+
+    def _look_ready(self, now: float) -> None:
+        linked = [info.identifier for info in self._cluster.linked()]
+        heard = 1 + sum(one in self._heard for one in linked)
+        enough = self._producers.is_enough(heard, heard, now) or self._cluster.address_book.nobody()
+        self.is_ready = heard > len(linked) and enough and self._log.available
+        if self.is_ready:
+            self._timers.at(COLLECTING, NEVER)
+
+    def _collect(self, teller: int, message: CollectStates, now: float) -> None:
+        """Another broker takes over what is in its arc."""
+        states: list[bytes] = []
+        size, more = 0, False
+        for name in sorted(name for name in self._kept if name > message.after):
+            if not in_arc(message.start, key_of(name), message.end) and message.start != message.end:
+                continue
+            data = self._kept[name].data
+            if states and size + len(data) > COLLECT_PAGE_BYTES:
+                more = True
+                break
+            states.append(data)
+            size += len(data)
+        self._relay.tell(teller, Collected(message.number, tuple(states), more))
+
+    def _collected(self, teller: int, message: Collected, now: float) -> None:
+        if self._asked.get(teller) != message.number:
+            return
+        name = ""
+        for data in message.states:
+            state = decode_state(data)
+            name = state.name
+            kept = self._kept.get(name)
+            if kept is None:
+                self._remember(name, state.generation, data)
+            elif kept.data != data:
+                both = join(decode_state(kept.data), state)
+                self._remember(name, both.generation, encode_state(both))
+            self.found[name] = None
+        if message.more and name:
+            self._ask(teller, name)
+            return
+        del self._asked[teller]
+        self._heard[teller] = None
+        self._look_ready(now)
+
+    def validate(self) -> None:
+        """Writes are known here, and the oldest has a timer."""
+        for name, write in self._writes.items():
+            assert write.name == name and name in self._kept
+        assert not self._writes or self._timers.when(KEEPING) <= min(one.again_at for one in self._writes.values())
