@@ -251,7 +251,7 @@ class Node:
         self._inputs[type(happened)](happened, now)
         while self.cluster.events or self.cluster.kv.effects:  # whatever is said may cut a link that takes nothing
             self._after_peers(now)
-        while self.durables.waits:
+        while self.durables.work:
             self.durables.settle(now)
             for letter in self.durables.dead_letters.take():
                 self.publishers.publish_own(letter.batch, letter.subscription, now)
@@ -491,14 +491,14 @@ class Node:
         if self.log.committed:
             committed = self.log.take_committed()
             self.publishers.deliver(committed, now)
-            if self.durables.has_feeds:
+            if self.durables.feeding.streams:
                 self.durables.committed(committed, now)
         if self.dissemination.gathered.count:
             self.dissemination.settle()
         self.publishers.settle()
         if self.follower.to_tell or self.follower.to_refuse:
             self.follower.settle(now)
-        if self.durables.has_feeds:
+        if self.durables.feeding.streams:
             self.durables.after_log(now)
         if self._leaves and self.log.idle:
             self._leave(now)

@@ -134,6 +134,7 @@ class Station:
             self._gap,
             self._lost,
             lambda info, forwards, now: self.returned.extend(forwards),
+            lambda info, message, now: None,
         )
         self.peers = Peers(self.config, self.effects, self.subscribers, hooks, Random(net.random.getrandbits(32)))
         if begun:

@@ -61,7 +61,7 @@ from .publishers import Publishers
 __all__ = ["Clients"]
 
 _SESSION_KEY_BYTES = 16
-_OPTIONS = ("credit", "exact", "from", "ordered")
+_OPTIONS = ("credit", "durable", "exact", "from", "ordered")
 
 
 class Clients:
@@ -195,7 +195,7 @@ class Clients:
             self._subscribers.release(session, message.subscription)
 
     def _subscribe(self, session: ClientSession, message: Subscribe, now: float) -> None:
-        if "durable" in message.options:
+        if message.options.get("durable", "") != "":
             self._subscribe_durably(session, message, now)
             return
         pending = session.placing.get(message.subscription)
@@ -245,7 +245,7 @@ class Clients:
 
     def _understand(self, session: ClientSession, message: Subscribe) -> tuple[Subscription, Tree | None]:
         """Check a SUBSCRIBE. Raises MatchingError or Refused, having changed nothing."""
-        if message.subscription in session.subscriptions or self._durables.has(session, message.subscription):
+        if message.subscription in session.subscriptions or message.subscription in session.durables:
             raise Refused(ErrorCode.DUPLICATE, f"subscription {message.subscription} exists: unsubscribe it first")
         if message.subscription == 0:
             raise Refused(ErrorCode.BAD_REQUEST, "subscriptions are numbered from 1")
@@ -276,7 +276,8 @@ class Clients:
 
     def _unsubscribe(self, session: ClientSession, message: Unsubscribe, now: float) -> None:
         subscription = session.subscriptions.pop(message.subscription, None)
-        if subscription is None and self._durables.unsubscribe(session, message, now):
+        if subscription is None and message.subscription in session.durables:
+            self._durables.unsubscribe(session, message, now)
             return
         if subscription is None:
             text = f"there is no subscription {message.subscription} in this session"

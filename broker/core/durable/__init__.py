@@ -55,8 +55,8 @@ them, and there are `union`, `intersect` and `subtract`. `Waiting` is a queue of
     Attaching, Handing    the home of a client: brings it to its coordinator; sends what it is handed
     DeadLetters     what was given up, for its topic
 
-Timers are keyed by the constants of these files. Order of reading: `runs`, `state`, `mailbox`, `coordinator`, `keeping`,
-`feeding`, `handing`, `bodies`.
+Timers are keyed by the constants of these files. Order of reading: `runs`, `state`, `mailbox`, `coordinator`,
+`keeping`, `feeding`, `handing`, `bodies`.
 """
 
 from .durables import Durables

@@ -76,7 +76,7 @@ class Attaching:
         for pending in self._pending.values():
             if pending.session is session and pending.message.subscription == message.subscription:
                 raise Refused(ErrorCode.DUPLICATE, f"subscription {message.subscription} is on its way already")
-        if self._handing.has(session, message.subscription):
+        if message.subscription in session.durables:
             text = f"subscription {message.subscription} exists: unsubscribe it first"
             raise Refused(ErrorCode.DUPLICATE, text)
         self._try(_Pending(session, message, now + ATTACH_SECONDS), now)
@@ -139,7 +139,7 @@ class Attaching:
 
     def unsubscribe(self, session: ClientSession, message: Unsubscribe, now: float) -> bool:
         """A client takes part no more; False when it never did."""
-        found = self._handing.has(session, message.subscription)
+        found = message.subscription in session.durables
         for pending in list(self._pending.values()):
             if pending.session is session and pending.message.subscription == message.subscription:
                 del self._pending[pending.number]

@@ -157,7 +157,9 @@ class Coordinator:
         relay: Relay,
         clock: Clock,
         timers: Timers,
+        work: dict[str, None],
     ) -> None:
+        self._work = work
         self._effects = effects
         self._log = log
         self._cluster = cluster
@@ -188,10 +190,10 @@ class Coordinator:
             }
         )
 
-    @property
-    def waits(self) -> bool:
-        """Whether there is something to go on with."""
-        return bool(self._touched) or (self._keeping.is_ready and bool(self._keeping.found))
+    def _touch(self, name: str) -> None:
+        """Something happened to it: it is gone on with before this input is over."""
+        self._touched[name] = None
+        self._work["touched"] = None
 
     # --- taking over and letting go ----------------------------------------------------------------------------------
 
@@ -234,7 +236,7 @@ class Coordinator:
         for held in list(self.held.values()):
             if not self._keeping.is_ours(held.name):
                 self._let_go(held, "another broker coordinates it now", now)
-                self._keeping.found[held.name] = None
+                self._keeping.find(held.name)
                 continue
             for client in [client for client in held.clients if not self._relay.is_here(client.home)]:
                 self._detach_client(held, client, now)
@@ -243,7 +245,7 @@ class Coordinator:
                 self._top_up(held)
         for name in self._keeping.names():
             if name not in self.held:
-                self._keeping.found[name] = None
+                self._keeping.find(name)
         for survey in list(self._surveys):
             for one in [one for one in self._surveys[survey].asked if not self._relay.is_here(one)]:
                 self._not_asked(survey, one, now)
@@ -253,7 +255,7 @@ class Coordinator:
         keepers = self._keeping.keepers.get(held.name, {})
         if sum(self._relay.is_here(one) for one in keepers) < self._log.needed:
             held.again = True
-            self._touched[held.name] = None
+            self._touch(held.name)
 
     def _take(self, held: _Held, now: float) -> None:
         """Write the next generation; when k disks have it, this broker is the coordinator."""
@@ -269,7 +271,7 @@ class Coordinator:
                 return
             held.mailbox = Mailbox(state, now, clock=self._clock)
             self._feed(held, held.mailbox, now)
-            self._touched[held.name] = None
+            self._touch(held.name)
             waiting, held.waiting = held.waiting, {}
             for client, message in waiting.items():
                 self._let_in(held, client, message, now)
@@ -360,7 +362,7 @@ class Coordinator:
                 for client, message in waiting.items():
                     self._let_in(held, client, message, now)
                 if not held.clients:
-                    self._touched[held.name] = None
+                    self._touch(held.name)
 
             self._keeping.write(wanted, written, now)
 
@@ -411,7 +413,7 @@ class Coordinator:
         if held.missed:
             self._relay.tell(client.home, Missed(client.number, held.missed, "retention took them"))
             held.missed = 0
-        self._touched[held.name] = None
+        self._touch(held.name)
 
     def _check_same(self, held: _Held, state: DurableState, message: Attach) -> None:
         """Raises Refused when a client asks for something else under a name that there is."""
@@ -442,7 +444,7 @@ class Coordinator:
         held.waiting.pop(client, None)
         if held.clients.pop(client, None) is not None and held.mailbox is not None:
             held.mailbox.detach(client, now)
-            self._touched[held.name] = None
+            self._touch(held.name)
 
     def _settle(self, home: int, message: Settle, now: float) -> None:
         client = _Client(home, message.number)
@@ -455,7 +457,7 @@ class Coordinator:
         self.settled += 1
         if message.request:
             held.confirm_next.append((client, Settled(message.number, message.request, tuple(stale))))
-        self._touched[held.name] = None
+        self._touch(held.name)
 
     # --- handing out and writing -------------------------------------------------------------------------------------
 
@@ -502,7 +504,7 @@ class Coordinator:
             then, held.then = held.then, []
             for one in then:
                 one(True, now)
-            self._touched[held.name] = None
+            self._touch(held.name)
 
         self._keeping.write(snapshot, written, now)
 
@@ -522,7 +524,7 @@ class Coordinator:
             if held.amendment is not None and held.amendment.until <= now:
                 text = "brokers that have logs of this stream did not answer: try again in a moment"
                 self._end_amendment(held, Refused(ErrorCode.UNAVAILABLE, text))
-            self._touched[held.name] = None
+            self._touch(held.name)
 
     # --- feeds -------------------------------------------------------------------------------------------------------
 
@@ -593,7 +595,7 @@ class Coordinator:
         )
         if lost:
             self._lost(held, lost, message)
-        self._touched[held.name] = None
+        self._touch(held.name)
 
     def _lost(self, held: _Held, lost: int, message: Fed) -> None:
         facts = {"name": held.name, "log": f"{message.place.broker}@{message.place.epoch}", "events": lost}
@@ -758,7 +760,7 @@ class Coordinator:
             deferred.say(row if done else Refused(ErrorCode.UNAVAILABLE, text))
 
         held.then_next.append(written)
-        self._touched[held.name] = None
+        self._touch(held.name)
 
     def seek(self, wish: dict[str, Any], now: float) -> Deferred:
         """`durable seek`: go on from another place, whatever was acknowledged. Raises Refused."""
@@ -825,7 +827,7 @@ class Coordinator:
             deferred.say({"replayed": count} if done else refused)
 
         held.then_next.append(written)
-        self._touched[held.name] = None
+        self._touch(held.name)
         return deferred
 
     def _running(self, name: Any) -> tuple[_Held, Mailbox]:

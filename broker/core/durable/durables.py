@@ -45,9 +45,11 @@ class Durables:
     ) -> None:
         self._cluster = cluster
         self._log = log
-        self.relay = relay = Relay(cluster)
-        self.keeping = Keeping(effects, log, cluster, producers, relay, timers)
-        self.coordinator = Coordinator(effects, log, cluster, self.keeping, relay, clock, timers)
+        self.work: dict[str, None] = {}
+        """Not empty when the last input led to something that `settle` has to do: asked after each input."""
+        self.relay = relay = Relay(cluster, self.work)
+        self.keeping = Keeping(effects, log, cluster, producers, relay, timers, self.work)
+        self.coordinator = Coordinator(effects, log, cluster, self.keeping, relay, clock, timers, self.work)
         self.feeding = Feeding(log, relay.tell, config.limits, effects=effects, timers=timers)
         self._view: object = None
         self.bodies = Bodies(config.origin, effects, log, cluster, relay.tell, timers)
@@ -108,23 +110,14 @@ class Durables:
         self.bodies.committed(batches)
         self.feeding.committed(batches, now)
 
-    @property
-    def has_feeds(self) -> bool:
-        """Whether some coordinator wants to hear of logs here."""
-        return self.feeding.has_any
-
     def after_log(self, now: float) -> None:
         """The disk said something: logs may have grown, or begin later."""
         self.relay.now = now
         self.feeding.go_on(now)
 
-    @property
-    def waits(self) -> bool:
-        """Whether the last input led to something that `settle` has to do."""
-        return self.relay.waits or self.coordinator.waits
-
     def settle(self, now: float) -> None:
         """What the last input led to."""
+        self.work.clear()
         self.relay.settle(now)
         self.coordinator.go_on(now)
         given_up, self.coordinator.given_up = self.coordinator.given_up, []
@@ -157,10 +150,6 @@ class Durables:
         """A client's connection takes bytes again."""
         self.relay.now = now
         self.handing.resumed(session, now)
-
-    def has(self, session: ClientSession, number: int) -> bool:
-        """Whether a client has a durable subscription of that number."""
-        return self.handing.has(session, number)
 
     # --- people ------------------------------------------------------------------------------------------------------
 

@@ -142,7 +142,8 @@ class Feeding:
         self._timers = timers
         self._paused = paused
         self._identities = count(1)
-        self._streams: dict[str, _Stream] = {}
+        self.streams: dict[str, _Stream] = {}
+        """Those that there are feeds of; while it is empty nothing has to be told here."""
         self._askers: dict[int, dict[int, _Feed]] = {}
         self._behind: dict[_Log, _Stream] = {}
         """Logs where the scan has a step to make: somebody is behind."""
@@ -175,9 +176,9 @@ class Feeding:
             facts = {"stream": message.stream, "pattern": message.pattern, "reason": str(error)}
             self._effects.append(Note("feed not understood", facts, alarming=True))
             return
-        stream = self._streams.get(message.stream)
+        stream = self.streams.get(message.stream)
         if stream is None:
-            stream = self._streams[message.stream] = _Stream(message.stream)
+            stream = self.streams[message.stream] = _Stream(message.stream)
         feed = _Feed(
             asker,
             message.number,
@@ -217,25 +218,20 @@ class Feeding:
         if self._leaving:
             self._timers.by(FEEDING, 0.0)
 
-    @property
-    def has_any(self) -> bool:
-        """Whether there are feeds, or some are on their way out."""
-        return bool(self._streams)
-
     def attributes(self, stream: str) -> tuple[str, ...]:
         """What the feeds of a stream that are live are filtered on."""
-        known = self._streams.get(stream)
+        known = self.streams.get(stream)
         return () if known is None else known.index.attributes()
 
     # --- what happens to the logs ------------------------------------------------------------------------------------
 
     def committed(self, committed: Iterable[Committed], now: float) -> None:
         """These batches of ours have passed the high watermark, those of one log in its order."""
-        if not self._streams:
+        if not self.streams:
             return
         moved: dict[_Log, tuple[_Stream, _Finds]] = {}
         for one in committed:
-            stream = self._streams.get(one.stream.name)
+            stream = self.streams.get(one.stream.name)
             if stream is None or one.log is None:
                 continue
             log = stream.logs.get(Place(one.log.broker, one.log.epoch))
@@ -274,11 +270,11 @@ class Feeding:
         self._flush()
 
     def _hear_of_logs(self, now: float) -> None:
-        if not self._streams:
+        if not self.streams:
             self._log.changed.clear()
             return
         for name in self._log.take_changed():
-            stream = self._streams.get(name.stream)
+            stream = self.streams.get(name.stream)
             if stream is None or name.kind != LogKind.EVENTS:
                 continue
             held = self._log.logs[name]
@@ -365,7 +361,7 @@ class Feeding:
         if feed.live:
             self._leaving.append((stream.index, identity))
         if not stream.feeds:
-            del self._streams[stream.name]
+            del self.streams[stream.name]
             for log in stream.logs.values():
                 log.gone = True
                 self._behind.pop(log, None)
@@ -681,9 +677,9 @@ class Feeding:
         """Each feed is in one state in each log, and in the indexes that go with it."""
         leaving = [(id(index), identity) for index, identity in self._leaving]
         feeds = {feed.identity: feed for some in self._askers.values() for feed in some.values()}
-        assert sum(len(stream.feeds) for stream in self._streams.values()) == len(feeds)
+        assert sum(len(stream.feeds) for stream in self.streams.values()) == len(feeds)
         assert not self._out
-        for stream in self._streams.values():
+        for stream in self.streams.values():
             live: dict[int, int] = {}
             for log in stream.logs.values():
                 states = [*log.live, *log.aboard, *log.waiting, *log.finding]

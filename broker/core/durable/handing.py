@@ -83,11 +83,8 @@ class Handing:
         one = _Attachment(self._numbers, session, subscription, coordinator)
         self._attachments[one.number] = one
         self._of.setdefault(session.key, {})[subscription] = one
+        session.durables[subscription] = None
         return one.number
-
-    def has(self, session: ClientSession, subscription: int) -> bool:
-        """Whether it takes part under that number."""
-        return subscription in self._of.get(session.key, ())
 
     def coordinators(self) -> list[tuple[int, int]]:
         """Each attachment, and where its coordinator is."""
@@ -113,6 +110,7 @@ class Handing:
             own = self._of[one.session.key]
             if own.get(one.subscription) is one:
                 del own[one.subscription]
+                del one.session.durables[one.subscription]
             if not own:
                 del self._of[one.session.key]
 

@@ -83,7 +83,9 @@ class Keeping:
         producers: Producers,
         relay: Relay,
         timers: Timers,
+        work: dict[str, None],
     ) -> None:
+        self._work = work
         self._effects = effects
         self._log = log
         self._cluster = cluster
@@ -112,6 +114,11 @@ class Keeping:
             }
         )
 
+    def find(self, name: str) -> None:
+        """Something new is known of it: whoever coordinates it looks at it."""
+        self.found[name] = None
+        self._work["found"] = None
+
     # --- what is here ------------------------------------------------------------------------------------------------
 
     def opened(self, durables: dict[str, bytes]) -> None:
@@ -124,7 +131,7 @@ class Keeping:
                 self._effects.append(Note("durable subscription unreadable", facts, alarming=True))
                 continue
             self._kept[name] = _Kept(state.generation, data)
-            self.found[name] = None
+            self.find(name)
 
     def state_of(self, name: str) -> DurableState | None:
         """What is known here of that name."""
@@ -236,7 +243,7 @@ class Keeping:
         if state.name != message.name:
             raise ProtocolViolation("KeepState: the state is of another name")
         self._remember(message.name, message.generation, message.state)
-        self.found[message.name] = None
+        self.find(message.name)
 
         def kept(reason: str, now: float) -> None:
             if not reason:
@@ -296,6 +303,7 @@ class Keeping:
         enough = self._producers.is_enough(heard, heard, now) or self._cluster.address_book.nobody()
         self.is_ready = heard > len(linked) and enough and self._log.available
         if self.is_ready:
+            self._work["found"] = None
             self._timers.at(COLLECTING, NEVER)
 
     def _collect(self, teller: int, message: CollectStates, now: float) -> None:
@@ -326,7 +334,7 @@ class Keeping:
             elif kept.data != data:
                 both = join(decode_state(kept.data), state)
                 self._remember(name, both.generation, encode_state(both))
-            self.found[name] = None
+            self.find(name)
         if message.more and name:
             self._ask(teller, name)
             return

@@ -23,7 +23,8 @@ Handler: TypeAlias = Callable[[int, Any, float], None]
 class Relay:
     """Says messages to brokers, this one among them."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, work: dict[str, None]) -> None:
+        self._work = work
         self._cluster = cluster
         self._handlers: dict[type, Handler] = {}
         self._here: deque[Any] = deque()
@@ -38,6 +39,7 @@ class Relay:
         """Say it."""
         if identifier == self._cluster.me:
             self._here.append(message)
+            self._work["relay"] = None
             return
         info = self._cluster.peers.by_identifier.get(identifier)
         if info is not None and info.link is not None:
@@ -47,11 +49,6 @@ class Relay:
         """Whether that broker hears us: it is this one, or there is a link to it."""
         info = self._cluster.peers.by_identifier.get(identifier)
         return identifier == self._cluster.me or (info is not None and info.link is not None)
-
-    @property
-    def waits(self) -> bool:
-        """Whether this broker has said something to itself."""
-        return bool(self._here)
 
     def settle(self, now: float) -> None:
         """What this broker said to itself is heard, and what it says because of that."""

@@ -62,6 +62,7 @@ class PeersNode:
             gap=lambda info, message, now: None,
             lost=lambda info, stream, count, now: None,
             returned=lambda info, forwards, now: None,
+            fetched=lambda info, message, now: None,
         )
         self.peers = Peers(self.config, self.effects, subscribers, hooks, Random(1))
 

@@ -37,7 +37,7 @@ class Books:
             return None
 
         hooks = PeerHooks(
-            nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, self._lost, self._returned
+            nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, self._lost, self._returned, nothing
         )
         self.subscribers = Subscribers(settings, self.effects, Timers())
         self.traffic = PeerTraffic(settings, self.effects, self.subscribers, hooks, Timers())
