@@ -159,6 +159,8 @@ class Feeding:
         self._patterns: dict[tuple[str, bool], Pattern] = {}
         self._conditions: dict[str, Tree | None] = {}
         self._sections: dict[tuple[str, str], Index] = {}
+        self._present: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """Most feeds have the same, and share it."""
         self.facts = self.rows = 0
 
     # --- what coordinators ask ---------------------------------------------------------------------------------------
@@ -193,7 +195,7 @@ class Feeding:
             message.key,
             message.since,
             {Place(one.broker, one.epoch): one.position for one in message.places} or None,
-            message.present,
+            _remembered(self._present, message.present, lambda: message.present, self._limits.feed_conditions),
         )
         self._askers.setdefault(asker, {})[feed.number] = feed
         stream.feeds[feed.identity] = feed
@@ -288,7 +290,6 @@ class Feeding:
     def _moved(self, log: _Log, stream: _Stream, now: float) -> None:
         """It may be read further, or its beginning is gone."""
         if log.held.first > log.first:
-            log.upto = max(log.upto, log.held.first)
             self._lags(log, stream, now)
         if log.waiting or log.aboard or (log.live and log.upto < log.held.readable):
             self._is_behind(log, stream, now)
@@ -304,8 +305,7 @@ class Feeding:
         place = Place(name.broker, name.epoch)
         log = stream.logs.get(place)
         if log is None:
-            begins = held.first if new else max(held.first, held.readable)
-            log = stream.logs[place] = _Log(held, place, begins, begins, first=held.first)
+            log = stream.logs[place] = _Log(held, place, held.first, held.first, first=held.first)
         position = None if feed.places is None else feed.places.pop(place, None)
         if not feed.places:
             feed.places = None
@@ -328,7 +328,7 @@ class Feeding:
 
     def _begin_at(self, feed: _Feed, log: _Log, position: int, now: float, new: bool = False) -> None:
         if not log.live and not new:
-            log.upto = max(log.at, log.held.first, log.held.readable)
+            log.upto = max(log.at, log.held.readable)
         if position >= log.upto:
             self._join(feed, log, position)
             self._say(feed, log, position, position)
@@ -434,7 +434,8 @@ class Feeding:
             told, feed = log.aboard.pop(identity), stream.feeds[identity]
             log.index.remove(identity)
             self._join(feed, log, max(told, log.upto))
-            self._say(feed, log, told, max(told, log.upto))
+            if told < log.upto:
+                self._say(feed, log, told, log.upto)
         if log.aboard:
             self._is_behind(log, stream, now)
 

@@ -22,6 +22,7 @@ effects (`Append`, `CutLog`, `ReadRows`, ...) and answers by inputs, in the orde
 everything pending has failed; after a failure that leaves open what the disk holds the broker stops (`Halt`). Rows of
 our own logs that our disk has are taken out with `Log.take_landed`, batches that k disks have (`Committed`) with
 `Log.take_committed`; `Node._after_log` hands the first to `Leader.landed` and the second to `Publishers.deliver`.
+`Log.take_changed` names the logs that are new, begin later or may be read further than before.
 `shortage` says in words which disks are missing.
 
 **Timers.** `WAITERS`, `OPENINGS` and `LISTINGS` end waits that took too long, `REPLICATION` and `RECONCILE` ask again
