@@ -30,6 +30,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "status": ("status", "what each broker holds and has done"),
     "ring": ("ring", "which brokers there are, drawn as their ring"),
     "streams": ("streams", "the streams in use, and those that have a schema"),
+    "durable": ("durable", "durable subscriptions: how much waits for each, and how to change them"),
+    "dead": ("dead", "events that a durable subscription has given up, and handing them out again"),
     "subs": ("subs", "the subscriptions in force, their clients, and who is slow"),
     "logs": ("logs", "the logs of stored streams: which brokers have them, and their places"),
     "top": ("top", "rates, slow clients and the ring, live"),

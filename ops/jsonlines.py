@@ -1,9 +1,10 @@
 """One line of JSON as an event to publish, and one delivery as a line of JSON.
 
 In:  {"topic", "attrs", "body" | "body_base64" | "xml" | "json"}, and "floats", "content_type" if wanted.
-Out: {"id", "time", "topic", "attrs", "body" | "body_base64", "subscription"}, and "floats", "content_type" if needed.
+Out: {"id", "time", "topic", "attrs", "body" | "body_base64", "subscription"}, and "floats", "content_type" if needed;
+of a durable subscription "delivery", "delivery_count" and "redelivered" as well.
 
-What came out goes in again as the same event; `id`, `time`, `subscription` and `position` are passed over. JSON has no
+What came out goes in again as the same event; `id`, `time` and what is about the delivery are passed over. JSON has no
 NaN and no infinity: they are the strings "NaN", "Infinity" and "-Infinity", and `floats` names the attributes in which
 these are numbers, so that the text "NaN" stays a text. `content_type` is there when it is not what `body` or
 `body_base64` alone stand for.
@@ -30,7 +31,7 @@ __all__ = ["Line", "event_text", "parse_line", "read_attributes"]
 
 _BODIES = ("body", "body_base64", "xml", "json")
 _OPTIONAL = ("topic", "attrs", "floats", "content_type")
-_PASSED_OVER = ("id", "time", "subscription", "position")
+_PASSED_OVER = ("id", "time", "subscription", "position", "delivery", "delivery_count", "redelivered")
 _KNOWN = frozenset((*_BODIES, *_OPTIONAL, *_PASSED_OVER))
 
 _TYPES = {"body": "text/plain", "body_base64": "", "xml": "application/xml", "json": "application/json"}
@@ -182,6 +183,10 @@ def event_text(event: Event) -> str:
     members["subscription"] = event.subscription
     if event.position:
         members["position"] = event.position
+    if event.delivery:
+        members["delivery"] = event.delivery
+        members["delivery_count"] = event.delivery_count
+        members["redelivered"] = event.redelivered
     try:
         return json_text(members)
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "ACK_SECONDS",
     "ANSWER_SECONDS",
     "DRAIN_SECONDS",
     "LINE_BYTES_MAX",
@@ -16,6 +17,7 @@ __all__ = [
     "TOP_SECONDS_MAX",
     "TOP_SECONDS_MIN",
     "WAIT_SECONDS_MAX",
+    "WINDOW_EVENTS",
 ]
 
 READ_BYTES = 64 * 1024
@@ -26,6 +28,10 @@ LINE_BYTES_MAX = 8 * 1024 * 1024
 
 PIPE_WRITE_BYTES = 4096
 """One write into a pipe that has room: so much goes in without waiting, by POSIX."""
+
+ACK_SECONDS = 5.0
+"""How long `sub --durable` waits, before it ends, for the answers to its acknowledgements: those of a broker that takes
+over from a dead one as well."""
 
 DRAIN_SECONDS = 0.25
 """How long `sub` still prints what is on its way when it is told to stop."""
@@ -41,6 +47,10 @@ ANSWER_SECONDS = 10.0
 
 WAIT_SECONDS_MAX = 30 * 24 * 3600.0
 """The longest `--wait`: for as long as any machine is away that still comes back."""
+
+WINDOW_EVENTS = 1000
+"""Events that `sub --durable --count` takes at a time and has not printed yet, at most: what brokers hand out unless
+they are told otherwise."""
 
 PURGE_SECONDS_MAX = 60.0
 """How long `schema rm --purge` waits for logs to become empty: many rounds of retention, so somebody publishes."""

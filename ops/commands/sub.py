@@ -1,4 +1,7 @@
-"""`headgate sub`: subscribe, and print what is delivered, a line an event, until told to stop."""
+"""`headgate sub`: subscribe, and print what is delivered, a line an event, until told to stop.
+
+What a durable subscription hands out is acknowledged when it is printed and written out.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from headgate.protocol.client import Event, begins_in_the_past, is_stored, parse_start
@@ -17,9 +21,10 @@ from headgate.protocol.messages import Gap
 
 from ..bookmark import Bookmark
 from ..conditions import read_condition
+from ..delivery import add_delivery_arguments, delivery_settings
 from ..exits import DONE, REFUSED, UsageError
 from ..jsonlines import event_text
-from ..limits import DRAIN_SECONDS
+from ..limits import ACK_SECONDS, DRAIN_SECONDS, WINDOW_EVENTS
 from ..lines import Output, descriptor_of
 from ..patience import unanswered, unconnected
 from ..server import add_server_arguments, connect_client
@@ -35,12 +40,18 @@ __all__ = ["Printer", "add_arguments", "human_text", "run"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `sub`."""
     add_server_arguments(parser)
-    parser.add_argument("pattern", metavar="PATTERN", help="a topic and all below it; * stands for one level")
+    text = "a topic and all below it; * stands for one level; may be left out where --durable names what there is"
+    parser.add_argument("pattern", metavar="PATTERN", nargs="?", default="", help=text)
     parser.add_argument(
         "--where", metavar="SQL", default="", help="a condition on the attributes, as in SQL; @FILE reads it"
     )
     parser.add_argument("--exact", action="store_true", help="only topics with as many levels as PATTERN")
-    parser.add_argument("--durable", metavar="NAME", help="a subscription that waits for you: not there yet")
+    text = "a durable subscription: the cluster keeps its place under this name, and what matches waits for it; it is "
+    text += "made when there is none, and each event is acknowledged when it is printed"
+    parser.add_argument("--durable", metavar="NAME", help=text)
+    add_delivery_arguments(parser)
+    text = "send away the client that has the durable subscription"
+    parser.add_argument("--takeover", action="store_true", help=text)
     parser.add_argument(
         "--from",
         metavar="start|now|TIME|PLACES",
@@ -48,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where to begin in a stored stream: its start, now, a time (-10m, or 2026-11-19T06:00, which is local "
         "unless it names a zone), a position in its only log, or places with commas "
         "between: positions (`position` of --json, as in ann@1763492000:120) begin at that event, ids (`id` of --json) "
-        "behind it; with any of these, what is missed later on is read from the logs",
+        "behind it; with any of these, what is missed later on is read from the logs; a durable subscription begins "
+        "there when it is made",
     )
     parser.add_argument("--name", metavar="NAME", help="what `subs` calls this client (default: headgate sub)")
     parser.add_argument("--count", metavar="N", type=int, help="stop after N deliveries")
@@ -64,15 +76,34 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--timeout is a number of seconds above 0")
     if len(arguments.name or "") > ATTRIBUTE_NAME_LENGTH_MAX:
         raise UsageError(f"--name has at most {ATTRIBUTE_NAME_LENGTH_MAX} characters")
-    if arguments.durable is not None:
-        text = "durable subscriptions are not there yet, no broker would keep your place: leave --durable out"
-        print(f"headgate sub: {text}; --from reads again what a stored stream holds", file=sys.stderr)
-        return REFUSED
+    arguments.settings = _settings(arguments)
     arguments.since = None if arguments.start is None else parse_time(arguments.start, time.time())
     arguments.start = "start" if arguments.since is not None else _start(arguments.start)
+    if arguments.durable is not None and isinstance(arguments.start, int):
+        raise UsageError(f"--from {arguments.start}: for --durable a position names its log, as ann@1763492000:120")
     arguments.where = read_condition(arguments.where)
     arguments.subscribed = False
     return asyncio.run(_run(arguments))
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What is asked for beside pattern and condition. Raises UsageError for what goes with --durable alone."""
+    settings = delivery_settings(arguments)
+    if arguments.takeover:
+        settings["takeover"] = True
+    if arguments.durable is None:
+        if settings:
+            raise UsageError(f"--{next(iter(settings)).replace('_', '-')} is for durable subscriptions: give --durable")
+        if not arguments.pattern:
+            raise UsageError("say which topics: a PATTERN, as in quotes or 'quotes/*/OTE'")
+        return {}
+    if not arguments.durable:
+        raise UsageError("--durable wants a name")
+    settings["durable"] = arguments.durable
+    if arguments.count is not None:
+        # What is over the count was taken from the others for nothing.
+        settings["window"] = min(arguments.count, WINDOW_EVENTS)
+    return settings
 
 
 async def _run(arguments: argparse.Namespace) -> int:
@@ -109,7 +140,8 @@ async def _subscribe(arguments: argparse.Namespace) -> None:
 
 async def _print_from(client: Client, printer: Printer, arguments: argparse.Namespace) -> None:
     with unanswered("sub", client):
-        has_past = arguments.start is not None and await _has_past(client, arguments)
+        is_durable = arguments.durable is not None
+        has_past = not is_durable and arguments.start is not None and await _has_past(client, arguments)
         if arguments.since is not None:
             arguments.start = await _places_at(client, arguments.pattern.partition("/")[0], arguments.since)
         subscription = await client.subscribe(
@@ -118,7 +150,10 @@ async def _print_from(client: Client, printer: Printer, arguments: argparse.Name
             exact=arguments.exact,
             start=arguments.start,
             on_gap=_tell_gap,
+            **arguments.settings,
         )
+    if is_durable:
+        printer.acknowledge = subscription.ack_all
     arguments.subscribed = True
     print("subscribed", file=sys.stderr, flush=True)
     try:
@@ -127,6 +162,8 @@ async def _print_from(client: Client, printer: Printer, arguments: argparse.Name
         await _drain(printer, subscription)
         raise
     finally:
+        if is_durable:
+            await _confirm(subscription)
         if has_past and (place := printer.bookmark.text(subscription.begins)):
             print(f"to go on behind the last line: --from {plain(place)}", file=sys.stderr, flush=True)
 
@@ -156,12 +193,26 @@ async def _places_at(client: Client, stream: str, since: float) -> str:
     return ",".join(places) or "start"
 
 
+async def _confirm(subscription: Any) -> None:
+    """Wait for the answers to what was acknowledged; says what may come again."""
+    is_confirmed = False
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ACK_SECONDS):
+            is_confirmed = await subscription.acked()
+    if not is_confirmed:
+        text = f"{subscription.stale} acknowledgements came too late: these events come again"
+        if not subscription.stale:
+            text = f"not every acknowledgement was confirmed within {ACK_SECONDS:g} seconds: some events may come again"
+        print(f"headgate sub: {text}, as redelivered", file=sys.stderr, flush=True)
+
+
 async def _drain(printer: Printer, subscription: Any) -> None:
-    """Print what has already come after a stop, if the reader takes it."""
+    """Print what has already come after a stop, if the reader takes it; what can wait for the next client does."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
             await printer.flush()
-            await printer.print_all(subscription.batches())
+            if printer.acknowledge is None:
+                await printer.print_all(subscription.batches())
     except TimeoutError:
         return
 
@@ -170,6 +221,7 @@ class Printer:
     """Deliveries as lines, written batch by batch; `count` is how many are wanted, None for all.
 
     What was read from a log and is older than `since` is left out: a log that came back later was read from its start.
+    `acknowledge` is told of the last event of each batch that is written.
     """
 
     def __init__(self, output: Output, as_json: bool, count: int | None, since: float | None = None) -> None:
@@ -179,6 +231,7 @@ class Printer:
         self._since = since
         self._printing: Sequence[Event] = ()
         self.bookmark = Bookmark()
+        self.acknowledge: Callable[[Event], Awaitable[object]] | None = None
 
     async def print_all(self, batches: AsyncIterator[Sequence[Event]]) -> None:
         """Print until there are no more, or enough."""
@@ -192,14 +245,19 @@ class Printer:
                 self._wanted -= len(events)
             text, self._printing = self._text, events
             await self._output.write("".join([text(event) + "\n" for event in events]))
-            self.bookmark.passed(events)
+            await self._passed()
             if self._wanted == 0:
                 return
 
     async def flush(self) -> None:
         """Write what a stop interrupted."""
         await self._output.flush()
+        await self._passed()
+
+    async def _passed(self) -> None:
         self.bookmark.passed(self._printing)
+        if self.acknowledge is not None and self._printing:
+            await self.acknowledge(self._printing[-1])
 
 
 def human_text(event: Event) -> str:
@@ -207,7 +265,8 @@ def human_text(event: Event) -> str:
     clock = time.strftime("%H:%M:%S", time.localtime(event.time)) + f".{int(event.time * 1000) % 1000:03}"
     attributes = "".join(f" {plain(name)}={_value(value)}" for name, value in event.attributes.items())
     body = f" | {_body(event)}" if event.body else ""
-    return f"{clock} {plain(event.topic)}{attributes}{body}"
+    again = f" (handed out {event.delivery_count} times)" if event.redelivered else ""
+    return f"{clock} {plain(event.topic)}{attributes}{body}{again}"
 
 
 def _value(value: object) -> str:

@@ -126,7 +126,7 @@ class Subscription(SubscriptionCore):
             if events:
                 yield events
 
-    async def ack_all(self, upto: Event, *, wait: bool = False) -> bool:
+    async def ack_all(self, upto: receiving.Event, *, wait: bool = False) -> bool:
         """Acknowledge everything that was handed out up to this event, which is one of a durable subscription."""
         return await run(self._client.settling_all(self._inbox, upto, wait))
 

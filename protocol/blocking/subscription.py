@@ -209,7 +209,7 @@ class Subscription(SubscriptionCore):
         while self._untold and self._on_gap is not None:
             self._on_gap(self._untold.pop(0))
 
-    def ack_all(self, upto: Event, *, wait: bool = False) -> bool:
+    def ack_all(self, upto: receiving.Event, *, wait: bool = False) -> bool:
         """Acknowledge everything that was handed out up to this event, which is one of a durable subscription."""
         return run(self._client.settling_all(self._inbox, upto, wait))
 

@@ -38,6 +38,16 @@ class FakeSubscription:
     def __init__(self, batches: Sequence[Sequence[Event]]) -> None:
         self._batches = batches
         self.begins: dict[str, int] = {}
+        self.acknowledged: list[str] = []
+        self.is_confirmed = True
+        self.stale = 0
+
+    async def ack_all(self, upto: Event) -> bool:
+        self.acknowledged.append(upto.id)
+        return True
+
+    async def acked(self) -> bool:
+        return self.is_confirmed
 
     async def batches(self) -> AsyncIterator[Sequence[Event]]:
         for batch in self._batches:
@@ -61,6 +71,8 @@ class FakeClient:
         self.refuse_from = 0
         self.gap: Gap | None = None
         self.closed = False
+        self.stale = 0
+        self.subscription: FakeSubscription | None = None
         self.connected = True
         self.positions: dict[str, int] = {}
         self.address = self.name = ""
@@ -114,7 +126,8 @@ class FakeClient:
             raise self.refusal
         if self.gap is not None:
             on_gap(self.gap)
-        subscription = FakeSubscription(self._batches)
+        subscription = self.subscription = FakeSubscription(self._batches)
+        subscription.is_confirmed, subscription.stale = not self.stale, self.stale
         subscription.begins = self.begins
         return subscription
 

@@ -14,9 +14,8 @@ from tests.ops.fakes import FakeClient, no_broker, use_client
 
 
 def test_the_verbs_of_the_contract_are_there() -> None:
-    contract = (
-        "serve pub sub schema status ring streams subs logs top producers explain demo bench simulate audit completion"
-    )
+    contract = "serve pub sub schema status ring streams durable dead subs logs top producers explain demo bench"
+    contract += " simulate audit completion"
     assert list(cli.VERBS) == contract.split()
 
 
@@ -45,7 +44,7 @@ def test_every_verb_waits(monkeypatch: pytest.MonkeyPatch, words: list[str], cap
     assert cli.main(["--wait", "1", *words]) == 3
 
 
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["status", "more"], ["status", "--mor"], ["sub"]])
+@pytest.mark.parametrize("words", [[], ["nonsense"], ["status", "more"], ["status", "--mor"], ["schema"]])
 def test_usage_errors_exit_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(words)

@@ -14,7 +14,7 @@ import pytest
 
 from headgate.ops.cli import main
 from headgate.ops.commands.sub import human_text
-from headgate.protocol.client import Event, LogInfo
+from headgate.protocol.client import Event, HandedEvent, LogInfo
 from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.errors import ConnectionLost, ErrorCode, Refused
 from headgate.protocol.messages import Gap
@@ -87,16 +87,64 @@ def test_its_name(monkeypatch: Patch, capfd: Capture) -> None:
     assert client.name == "headgate sub"
 
 
-@pytest.mark.parametrize("words", [[], ["--from", "start"]])
-def test_a_durable_one_is_refused_before_anything_is_asked_or_said(
-    monkeypatch: Patch, capfd: Capture, words: list[str]
-) -> None:
-    client = use_client(monkeypatch, FakeClient())
-    assert main(["sub", "a", "--durable", "mine", *words]) == 1
+def handed(number: int, count: int = 1) -> Event:
+    """An event as a durable subscription hands it out."""
+    known = event(number)
+    made = HandedEvent(known.origin, number, known.time, known.topic, known.attributes, b"", "", 1)
+    made.delivery, made.delivery_count = 100 + number, count
+    return made
+
+
+def test_what_a_durable_one_hands_out_is_acknowledged_when_it_is_printed(monkeypatch: Patch, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient(batches=[[handed(0), handed(1, 3)], [handed(2)]]))
+    words = ["--sharing", "shared", "--ack-wait", "5", "--backoff", "1,2", "--takeover", "--from", "start"]
+    assert main(["sub", "a", "--where", "x > 1", "--durable", "mine", "--json", *words]) == 0
     captured = capfd.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("headgate sub: durable subscriptions are not there yet")
-    assert (client.asked, client.subscribed) == ([], [])
+    lines = [json.loads(line) for line in captured.out.splitlines()]
+    assert [(one["delivery"], one["delivery_count"], one["redelivered"]) for one in lines] == [
+        (100, 1, False),
+        (101, 3, True),
+        (102, 1, False),
+    ]
+    assert captured.err == "subscribed\n"
+    ((pattern, where, options),) = client.subscribed
+    settings = {"durable": "mine", "sharing": "shared", "ack_wait": 5.0, "backoff": [1.0, 2.0], "takeover": True}
+    assert (pattern, where, options) == ("a", "x > 1", {"exact": False, "start": "start", **settings})
+    assert client.asked == [], "the broker knows the past of its streams"
+    assert client.subscription is not None and client.subscription.acknowledged == ["ab-1.1", "ab-1.2"]
+
+
+def test_what_is_over_the_count_is_not_acknowledged(monkeypatch: Patch, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient(batches=[[handed(0), handed(1, 2)], [handed(2), handed(3)]]))
+    assert main(["sub", "--durable", "mine", "--count", "3"]) == 0
+    assert client.subscription is not None and client.subscription.acknowledged == ["ab-1.1", "ab-1.2"]
+    assert client.subscribed == [("", None, {"exact": False, "start": None, "durable": "mine", "window": 3})]
+    assert "(handed out 2 times)" in capfd.readouterr().out.splitlines()[1]
+
+
+def test_what_may_come_again_is_said(monkeypatch: Patch, capfd: Capture) -> None:
+    client = use_client(monkeypatch, FakeClient(batches=[[handed(0)]]))
+    client.stale = 2
+    assert main(["sub", "a", "--durable", "mine"]) == 0
+    told = capfd.readouterr().err.splitlines()[-1]
+    assert told == "headgate sub: 2 acknowledgements came too late: these events come again, as redelivered"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["a", "--ack-wait", "5"], "--ack-wait is for durable subscriptions"),
+        (["a", "--takeover"], "--takeover is for durable subscriptions"),
+        ([], "a PATTERN"),
+        (["a", "--durable", ""], "wants a name"),
+        (["a", "--durable", "mine", "--from", "17"], "a position names its log"),
+        (["a", "--durable", "mine", "--sharing", "all"], "one of exclusive"),
+    ],
+)
+def test_usage_of_a_durable_one(monkeypatch: Patch, capfd: Capture, words: list[str], text: str) -> None:
+    client = use_client(monkeypatch, FakeClient())
+    assert main(["sub", *words]) == 2
+    assert text in capfd.readouterr().err and client.subscribed == []
 
 
 @pytest.mark.parametrize("schema", [{"placement": "counting"}, None])
