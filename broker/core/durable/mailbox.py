@@ -436,7 +436,7 @@ class Mailbox:
         """To any of these: what there is goes in even parts to those with the most room."""
         clients = [client for client in clients if self._room(client) > 0]
         for log in self._logs.values():
-            while log.again and clients:
+            while log.again and log.again[0].stop <= log.confirmed and clients:
                 clients.sort(key=self._order)
                 count = sum(one.stop - one.start for one in log.again[: self._limits.hand_out_events])
                 pieces = self._pop_again(log, self._share(count, clients))
@@ -486,7 +486,7 @@ class Mailbox:
             log.again = []
             for one in again:
                 client = self._client_of(one.key)
-                count = min(one.stop - one.start, max(0, room[client.serial]))
+                count = min(one.stop - one.start, max(0, room[client.serial])) if one.stop <= log.confirmed else 0
                 if count:
                     room[client.serial] -= count
                     free -= count
@@ -554,7 +554,7 @@ class Mailbox:
         """Take so many events from those that go out again."""
         pieces: list[_Again] = []
         at = 0
-        while count and at < len(log.again):
+        while count and at < len(log.again) and log.again[at].stop <= log.confirmed:
             one = log.again[at]
             if one.stop - one.start > count:
                 taken = one._replace(stop=one.start + count)
@@ -816,7 +816,9 @@ class Mailbox:
         """Somebody changed the record: what waits is fed anew, what is owed stays, what is `added` is owed from now on.
 
         `keys` are those of the added events. What is added at or behind the cursor of its log comes with the feed.
+        After an earlier amendment what is added is flagged: a former condition may have matched it.
         """
+        delivered = 1 if self.state.version > 1 else 0
         self.state = with_record(self.state, state)
         self._key = key_attribute(state.sharing)
         self._bound.clear()
@@ -833,7 +835,7 @@ class Mailbox:
             key_of = dict(zip(_positions(runs), keys[log.place], strict=True)) if keys and log.place in keys else {}
             for run in new:
                 for start, stop in [(at, at + 1) for at in range(*run)] if key_of else [run]:
-                    self._put_again(log, _Again(start, stop, 0, key_of.get(start, 0)))
+                    self._put_again(log, _Again(start, stop, delivered, key_of.get(start, 0)))
         if added:
             self._rewind()
 
@@ -887,6 +889,9 @@ class Mailbox:
             first = log.waiting.first
             if first is not None and (first >= log.reserve_at or first >= log.reserved):
                 self._reserve(log)
+                raised = True
+            if log.again and log.again[-1].stop > log.reserved:
+                log.reserved = log.again[-1].stop
                 raised = True
         self.dirty = self.dirty or raised
         return raised
