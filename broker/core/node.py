@@ -144,7 +144,9 @@ class Node:
         )
 
     def _make_clients(self, config: NodeConfig, random: Random) -> None:
-        self.durables = Durables(config, self.effects, self.log, self.cluster, self.producers, self.clock, self.timers)
+        self.durables = Durables(
+            config, self.effects, self.log, self.cluster, self.producers, self.streams, self.clock, self.timers
+        )
         self.publishers = Publishers(
             config.origin,
             self.effects,

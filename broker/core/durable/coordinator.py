@@ -35,6 +35,7 @@ from headgate.protocol.errors import ErrorCode, Refused
 from ..clock import Clock
 from ..cluster import Cluster
 from ..deferred import Deferred
+from ..delivery import Streams
 from ..effects import Effect, Note
 from ..limits import CLOCKS_APART_SECONDS
 from ..log import Log
@@ -155,6 +156,7 @@ class Coordinator:
         cluster: Cluster,
         keeping: Keeping,
         relay: Relay,
+        streams: Streams,
         clock: Clock,
         timers: Timers,
         work: dict[str, None],
@@ -165,6 +167,7 @@ class Coordinator:
         self._cluster = cluster
         self._keeping = keeping
         self._relay = relay
+        self._streams = streams
         self._clock = clock
         self._timers = timers
         self._queue = timers.below(COORDINATING)
@@ -375,12 +378,19 @@ class Coordinator:
         """The state that a client asks for. Raises Refused."""
         exact = message.options.get("exact", False) is True
         pattern, condition = parse_wish(message.pattern, message.condition, exact)
+        stream = pattern.partition("/")[0]
+        if not self._streams.settings_of(stream).stored:
+            text = (
+                f"stream {stream!r} is kept in memory, and a durable subscription reads logs: make it a stored one with"
+            )
+            text += f""" `headgate schema put {stream} '{{"durability": "stored"}}'`"""
+            raise Refused(ErrorCode.UNSUPPORTED, text)
         start = message.options.get("from", "now")
         starts = {} if start in ("start", "now") else parse_positions(start)
         created = 0 if start == "start" else max(1, self._clock.us(now))
         return DurableState(
             message.name,
-            stream=pattern.partition("/")[0],
+            stream=stream,
             pattern=pattern,
             exact=exact,
             condition=condition,

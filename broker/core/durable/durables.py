@@ -11,7 +11,7 @@ from headgate.protocol.messages import Ack, Fetched, Subscribe, Unsubscribe
 from ..clock import Clock
 from ..cluster import Cluster
 from ..config import NodeConfig
-from ..delivery import ClientSession
+from ..delivery import ClientSession, Streams
 from ..effects import Effect
 from ..inputs import Opened
 from ..links import PeerInfo
@@ -40,6 +40,7 @@ class Durables:
         log: Log,
         cluster: Cluster,
         producers: Producers,
+        streams: Streams,
         clock: Clock,
         timers: Timers,
     ) -> None:
@@ -49,7 +50,7 @@ class Durables:
         """Not empty when the last input led to something that `settle` has to do: asked after each input."""
         self.relay = relay = Relay(cluster, self.work)
         self.keeping = Keeping(effects, log, cluster, producers, relay, timers, self.work)
-        self.coordinator = Coordinator(effects, log, cluster, self.keeping, relay, clock, timers, self.work)
+        self.coordinator = Coordinator(effects, log, cluster, self.keeping, relay, streams, clock, timers, self.work)
         self.feeding = Feeding(log, relay.tell, config.limits, effects=effects, timers=timers)
         self._view: object = None
         self.bodies = Bodies(config.origin, effects, log, cluster, relay.tell, timers)

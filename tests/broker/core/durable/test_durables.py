@@ -5,8 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from headgate.protocol.data import decode_record
-from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Error, Handed, Suback, Subscribe
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Error, Gap, Handed, Mode, Suback, Subscribe
+from tests.support.builders import make_publish, quote_batch
 from tests.support.log_cluster import LogCluster
 from tests.support.node_cluster import Client
 
@@ -82,6 +86,143 @@ def test_a_subscription_outlives_its_coordinator() -> None:
     assert isinstance(subscribe(cluster, subscriber, name), Suback)
     cluster.store(publisher, "b")
     cluster.until(lambda: bodies(subscriber) == ["b"], 10.0)
+
+
+def test_sharing_gives_each_event_to_one_client_and_failover_hands_on() -> None:
+    cluster = LogCluster(3)
+    publisher = cluster.connect("b0")
+    ones = [cluster.connect(f"b{number}") for number in range(3)]
+    for one in ones:
+        assert isinstance(subscribe(cluster, one, "work", sharing="shared", window=2), Suback)
+    for number in range(9):
+        cluster.store(publisher, str(number))
+    cluster.until(lambda: sum(len(bodies(one)) for one in ones) == 6, 5.0)
+    for one in ones:
+        assert len(bodies(one)) == 2
+        ack_all(cluster, one)
+    cluster.until(lambda: sum(len(bodies(one)) for one in ones) == 9, 5.0)
+    assert sorted(body for one in ones for body in bodies(one)) == [str(number) for number in range(9)]
+    first, second = cluster.connect("b1"), cluster.connect("b2")
+    assert isinstance(subscribe(cluster, first, "hot", sharing="failover", **{"from": "start"}), Suback)
+    assert isinstance(subscribe(cluster, second, "hot", sharing="failover"), Suback)
+    cluster.until(lambda: len(bodies(first)) == 9, 5.0)
+    assert not bodies(second)
+    cluster.disconnect(first)
+    cluster.until(lambda: len(bodies(second)) == 9, 5.0)
+    assert all(handed.counts for handed in second.of(Handed))
+
+
+def price(cluster: LogCluster, client: Client, body: str, value: float) -> None:
+    """A quote of that price is stored."""
+    client.sequence += 1
+    client.send(make_publish(client.sequence, quote_batch(bodies=[body], price=[value]), Mode.STORED))
+    cluster.run(0.05)
+
+
+def drained(cluster: LogCluster, client: Client) -> list[str]:
+    """All that is handed out while it is acknowledged."""
+    seen: list[str] = []
+    cluster.run(0.5)
+    while client.of(Handed):
+        seen += bodies(client)
+        last = max(handed.first + handed.portion.count - 1 for handed in client.of(Handed))
+        client.take()
+        client.send(Ack(9, 1, AckVerb.ACK, [0, last]))
+        cluster.run(0.5)
+    return seen
+
+
+@pytest.mark.parametrize(("start", "expected"), [("ack", ["1", "2", "3", "5"]), ("now", ["1", "5"])])
+def test_a_new_condition_holds_from_the_place_that_was_chosen(start: str, expected: list[str]) -> None:
+    cluster = LogCluster(3)
+    publisher, subscriber, other = (cluster.connect(f"b{number}") for number in range(3))
+    assert isinstance(subscribe(cluster, subscriber, "picky", where="price > 8", window=1), Suback)
+    for body, value in (("1", 9.0), ("2", 7.0), ("3", 7.5), ("4", 9.0)):
+        price(cluster, publisher, body, value)
+    cluster.run(2.0)
+    assert bodies(subscriber) == ["1"]
+    row = cluster.ask(other, "durable_set", name="picky", where="price < 8", **{"from": start})
+    assert row["condition"] == "`price` < 8"
+    price(cluster, publisher, "5", 7.0)
+    assert drained(cluster, subscriber) == expected
+    row = cluster.ask(other, "durable", name="picky")
+    assert (row["waiting"], row["unacked"], row["version"]) == (0, 0, 2)
+
+
+def test_nak_term_and_too_many_deliveries() -> None:
+    cluster = LogCluster(1, schema={"durability": "stored"})
+    cluster.hosts["b0"].node.streams.declare("dead", {"durability": "stored"})
+    publisher, subscriber, listener = (cluster.connect("b0") for _ in range(3))
+    listener.subscribe(1, "dead")
+    options = {"max_deliver": 2, "dead_letter": "dead/orders", "ack_wait": 1.0}
+    assert isinstance(subscribe(cluster, subscriber, **options), Suback)
+    cluster.store(publisher, "a", "b", "c")
+    cluster.until(lambda: bodies(subscriber) == ["a", "b", "c"], 5.0)
+    first = subscriber.of(Handed)[0].first
+    subscriber.take()
+    subscriber.send(Ack(1, 1, AckVerb.TERM, [first, first], text="not for us"))
+    subscriber.send(Ack(2, 1, AckVerb.NAK, [first + 1, first + 1], 0.0))
+    cluster.until(lambda: bodies(subscriber) == ["b"], 0.5)
+    assert [handed.count_list()[0] for handed in subscriber.of(Handed)] == [2]
+    cluster.until(lambda: sorted(body for _, body in listener.bodies) == ["a", "b", "c"], 5.0)
+    letters = cluster.ask(publisher, "dead", name="orders")
+    assert (letters[0]["reason"], len(letters)) == ("not for us", 3)
+    assert cluster.ask(publisher, "dead_replay", name="orders", all=True) == {"replayed": 3}
+    cluster.until(lambda: sorted(bodies(subscriber))[:3] == ["a", "b", "b"], 5.0)
+
+
+def test_seek_and_remove() -> None:
+    cluster = LogCluster(3)
+    publisher, subscriber, other = (cluster.connect(f"b{number}") for number in range(3))
+    assert isinstance(subscribe(cluster, subscriber), Suback)
+    cluster.store(publisher, "a", "b")
+    assert drained(cluster, subscriber) == ["a", "b"]
+    cluster.ask(other, "durable_seek", name="orders", to="start")
+    assert drained(cluster, subscriber) == ["a", "b"]
+    cluster.store(publisher, "c")
+    assert drained(cluster, subscriber) == ["c"]
+    place = cluster.ask(other, "durable", name="orders")["position"].rpartition(":")[0]
+    cluster.ask(other, "durable_seek", name="orders", to=f"{place}:1")
+    assert drained(cluster, subscriber) == ["b", "c"]
+    assert cluster.ask(other, "durable_rm", name="orders") == {"removed": "orders"}
+    cluster.until(lambda: bool(subscriber.of(Ended)), 5.0)
+    assert cluster.ask(other, "durable", name="orders").code == ErrorCode.NOT_FOUND
+    again = cluster.connect("b2")
+    assert isinstance(subscribe(cluster, again), Suback)
+    cluster.store(publisher, "d")
+    cluster.until(lambda: bodies(again) == ["d"], 5.0)
+
+
+def test_the_same_name_attaches_and_another_wish_is_refused() -> None:
+    cluster = LogCluster(1)
+    one, other = cluster.connect("b0"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, one, where="price > 8"), Suback)
+    refused = subscribe(cluster, other, where="price > 9")
+    assert isinstance(refused, Error) and "headgate durable set" in refused.text
+    refused = subscribe(cluster, other, where="price > 8")
+    assert isinstance(refused, Error) and "takeover" in refused.text
+    assert isinstance(subscribe(cluster, other, pattern="", takeover=True), Suback)
+    cluster.until(lambda: bool(one.of(Ended)), 5.0)
+    refused = subscribe(cluster, one, "unknown", pattern="")
+    assert isinstance(refused, Error) and refused.code == ErrorCode.NOT_FOUND
+    refused = subscribe(cluster, one, "unknown", pattern="memory")
+    assert isinstance(refused, Error) and "stored" in refused.text
+
+
+def test_retention_is_announced() -> None:
+    cluster = LogCluster(1)
+    publisher, subscriber = cluster.connect("b0"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, subscriber, window=1), Suback)
+    for body in "abcd":
+        cluster.store(publisher, body)
+        cluster.run(0.05)
+    cluster.until(lambda: bodies(subscriber) == ["a"], 5.0)
+    node = cluster.hosts["b0"].node
+    node.log.trim(cluster.name("b0"), 3)
+    cluster.run(3.0)
+    ack_all(cluster, subscriber)
+    cluster.until(lambda: bodies(subscriber) == ["a", "d"], 5.0)
+    assert [gap.count for gap in subscriber.of(Gap)] == [2]
 
 
 def _coordinator(cluster: LogCluster, name: str) -> str:
