@@ -99,6 +99,27 @@ past, with `start="start"` or at a position, and goes on with what is published,
 logs themselves: a `LogInfo` for each `LogName`, and a `Chunk` of rows at a time. `connect_blocking(…).producer(name,
 epoch)` is for whoever counts its own events: a `Producer` whose batches are stored once however often they are sent.
 
+**Subscriptions that last.** With `durable="NAME"` the cluster keeps the place of a subscription, and what matches
+waits for it while nobody is there. It is handed out until it is acknowledged, at least once:
+
+    >>> async def work():
+    ...     async with await headgate.connect("127.0.0.1:7400") as client:
+    ...         await client.ask("schema.put", stream="jobs", schema={"durability": "stored"})
+    ...         jobs = await client.subscribe("jobs", "size > 5", durable="worker", sharing="shared", ack_wait=60)
+    ...         await client.publish("jobs/mail", {"size": 7}, "hello", mode="stored")
+    ...         async for event in jobs:
+    ...             print(event.text, event.delivery_count, event.redelivered)
+    ...             await event.ack()
+    ...             return await jobs.acked()
+    >>> asyncio.run(work())
+    hello 1 False
+    True
+
+`nak(delay)` has an event handed out again, `in_progress()` keeps `ack_wait` from ending, `term(reason)` gives it up,
+and `subscription.ack_all(event)` acknowledges everything up to one. What an application says is sent in a moment, and
+counts once the broker has confirmed it: `ack(wait=True)`, or `acked()` for all. An acknowledgement that comes too
+late, because the event was handed out again or the connection was lost, is False there, and counted in `stale`.
+
 **Several brokers** of a cluster are one address list, `connect("one:7400,two:7400,three:7400")`. A client whose broker
 is gone goes on with another one. There it has a new session: its subscriptions are made again, each with a gap of
 unknown size (`count` 0) in `gaps` and `on_gap`, and what was under way to the old broker has an UnknownOutcome.

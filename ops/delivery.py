@@ -9,19 +9,23 @@ from typing import Any
 
 from .exits import UsageError
 
-__all__ = ["add_delivery_arguments", "delivery_settings"]
+__all__ = ["add_delivery_arguments", "add_sharing_argument", "delivery_settings"]
 
 _SHARING = ("exclusive", "failover", "shared")
 
 
-def add_delivery_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags; what is not given stays as it is, or as brokers have it."""
+def add_sharing_argument(parser: argparse.ArgumentParser) -> None:
+    """Add `--sharing`, which a durable subscription has for its life."""
     parser.add_argument(
         "--sharing",
         metavar="exclusive|failover|shared|key:ATTRIBUTE",
         help="who gets an event: the one client (exclusive, unless said), the first of several, any, or the one "
         "that has the other events of that value",
     )
+
+
+def add_delivery_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of what may change; what is not given stays as it is, or as brokers have it."""
     parser.add_argument(
         "--ack-wait", metavar="S", type=float, help="hand out again what is not acknowledged in so many seconds (30)"
     )
@@ -42,7 +46,7 @@ def add_delivery_arguments(parser: argparse.ArgumentParser) -> None:
 def delivery_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The settings that were given. Raises UsageError for what is none."""
     settings: dict[str, Any] = {}
-    if (sharing := arguments.sharing) is not None:
+    if (sharing := getattr(arguments, "sharing", None)) is not None:
         if sharing not in _SHARING and not (sharing.startswith("key:") and sharing != "key:"):
             raise UsageError(f"--sharing {sharing}: one of {', '.join(_SHARING)}, or key:ATTRIBUTE")
         settings["sharing"] = sharing

@@ -8,13 +8,16 @@ import sys
 import time
 from typing import Any
 
+from headgate.protocol.data import Batch, LogKind, LogName, decode_record
+from headgate.protocol.errors import ErrorCode, Refused
+
 from ..exits import DONE, REFUSED, UsageError
-from ..server import add_server_arguments, answer_of
+from ..server import add_server_arguments, answer_of, converse
 from ..tables import plain, print_json, print_map, print_table
 
 __all__ = ["add_arguments", "run"]
 
-_COLUMNS = ("id", "topic", "delivered", "reason")
+_COLUMNS = ("id", "stream", "delivered", "reason")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,12 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions.add_parser(
         "list", help="which events were given up, how often they were tried, and why", allow_abbrev=False
     )
-    show = actions.add_parser("show", help="the same with the events themselves", allow_abbrev=False)
+    show = actions.add_parser("show", help="the same with the events themselves, from the logs", allow_abbrev=False)
     replay = actions.add_parser("replay", help="hand them out again, as if for the first time", allow_abbrev=False)
     for one in actions.choices.values():
         one.add_argument("name", metavar="NAME", help="the durable subscription")
     for one in (show, replay):
-        one.add_argument("--id", metavar="ID", action="append", default=[], help="this event; may be given again")
+        text = "this event, by its place as `dead list` shows it; may be given again"
+        one.add_argument("--id", metavar="ID", action="append", default=[], help=text)
     replay.add_argument("--all", action="store_true", help="all of them")
     for one in actions.choices.values():
         one.add_argument("--json", action="store_true", help="one line of JSON")
@@ -40,26 +44,20 @@ def run(arguments: argparse.Namespace) -> int:
     """List, show or replay."""
     if arguments.action == "replay":
         return _replay(arguments)
-    rows = answer_of(arguments, "dead", name=arguments.name)
     if arguments.action == "show":
-        missing = set(arguments.id) - {row["id"] for row in rows}
-        rows = [row for row in rows if not arguments.id or row["id"] in arguments.id]
-        for one in sorted(missing):
-            print(f"headgate dead: {plain(arguments.name)} did not give up {plain(one)}", file=sys.stderr)
-        _print_events([_readable(row) for row in rows], arguments.json)
-        return REFUSED if missing else DONE
-    kept = ({name: value for name, value in row.items() if name not in ("body", "attributes")} for row in rows)
+        return _show(arguments)
+    rows = [_row(row) for row in answer_of(arguments, "dead", name=arguments.name)]
     if arguments.json:
-        print_json(list(kept))
+        print_json(rows)
     else:
-        print_table(("given up", *_COLUMNS), ([_clock(row), *(row.get(name) for name in _COLUMNS)] for row in kept))
+        print_table(("given up", *_COLUMNS), ([_clock(row), *(row.get(name) for name in _COLUMNS)] for row in rows))
     return DONE
 
 
 def _replay(arguments: argparse.Namespace) -> int:
     if bool(arguments.id) == arguments.all:
         raise UsageError("say which events: --id ID, as `dead list` shows it, or --all")
-    which = {"all": True} if arguments.all else {"ids": arguments.id}
+    which = {"all": True} if arguments.all else {"places": arguments.id}
     answer = answer_of(arguments, "dead_replay", name=arguments.name, **which)
     if arguments.json:
         print_json(answer)
@@ -68,26 +66,56 @@ def _replay(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _print_events(rows: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
+def _show(arguments: argparse.Namespace) -> int:
+    async def talk(client: Any) -> list[dict[str, Any]]:
+        rows = [_row(row) for row in await client.ask("dead", name=arguments.name)]
+        wanted = [row for row in rows if not arguments.id or row["id"] in arguments.id]
+        return [row | await _event_at(client, row["stream"], row["id"]) for row in wanted]
+
+    rows = converse(arguments, talk)
+    missing = set(arguments.id) - {row["id"] for row in rows}
+    for one in sorted(missing):
+        print(f"headgate dead: {plain(arguments.name)} did not give up {plain(one)}", file=sys.stderr)
+    if arguments.json:
         print_json(rows)
-        return
-    for place, row in enumerate(rows):
-        if place:
-            print()
-        print_map(row | {"time": _clock(row)})
+    else:
+        for place, row in enumerate(rows):
+            if place:
+                print()
+            print_map(row | {"time": _clock(row)})
+    return REFUSED if missing else DONE
 
 
-def _readable(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose body JSON can write."""
-    body = row.get("body")
-    if not isinstance(body, bytes):
-        return row
+async def _event_at(client: Any, stream: str, place: str) -> dict[str, Any]:
+    """What stands at a place in a log: topic, attributes and body; nothing where no broker has it any more."""
+    partition, _, position = place.rpartition(":")
+    broker, _, epoch = partition.rpartition("@")
+    at = int(position)
     try:
-        return row | {"body": body.decode()}
+        chunk = await client.read_log(LogName(broker, int(epoch), LogKind.EVENTS, stream), at, 1)
+    except Refused as error:
+        if error.code != ErrorCode.NOT_FOUND:
+            raise
+        return {}
+    for row in chunk.rows:
+        if row.first <= at < row.first + row.count:
+            batch, index = Batch(row.topics, row.count, row.lengths, row.records), at - row.first
+            topics = batch.topic_list()
+            attributes, body, _ = decode_record(batch.pieces()[index])
+            return {"topic": topics[index] if len(topics) > 1 else topics[0], "attrs": attributes, **_body(body)}
+    return {}
+
+
+def _body(body: bytes) -> dict[str, str]:
+    try:
+        return {"body": body.decode()}
     except UnicodeDecodeError:
-        rest = {name: value for name, value in row.items() if name != "body"}
-        return rest | {"body_base64": base64.b64encode(body).decode()}
+        return {"body_base64": base64.b64encode(body).decode()}
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its place as the first of its members, by the name that people use for it."""
+    return {"id": row["place"], **{name: value for name, value in row.items() if name != "place"}}
 
 
 def _clock(row: dict[str, Any]) -> str:

@@ -80,9 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         _print_done(arguments, row, f"{_called(arguments)} goes on from {plain(row.get('position', arguments.to))}")
     else:
         row = answer_of(arguments, "durable_rm", name=arguments.name)
-        left = row.get("waiting", 0) + row.get("unacked", 0)
-        lost = f"; {left} events that waited for it are in the logs alone" if left else ""
-        _print_done(arguments, row, f"{_called(arguments)} is removed{lost}")
+        _print_done(arguments, row, f"{_called(arguments)} is removed; what waited for it is in the logs alone")
     return DONE
 
 

@@ -21,7 +21,7 @@ from headgate.protocol.messages import Gap
 
 from ..bookmark import Bookmark
 from ..conditions import read_condition
-from ..delivery import add_delivery_arguments, delivery_settings
+from ..delivery import add_delivery_arguments, add_sharing_argument, delivery_settings
 from ..exits import DONE, REFUSED, UsageError
 from ..jsonlines import event_text
 from ..limits import ACK_SECONDS, DRAIN_SECONDS, WINDOW_EVENTS
@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "a durable subscription: the cluster keeps its place under this name, and what matches waits for it; it is "
     text += "made when there is none, and each event is acknowledged when it is printed"
     parser.add_argument("--durable", metavar="NAME", help=text)
+    add_sharing_argument(parser)
     add_delivery_arguments(parser)
     text = "send away the client that has the durable subscription"
     parser.add_argument("--takeover", action="store_true", help=text)

@@ -122,7 +122,7 @@ def test_the_tour(tmp_path: Path) -> None:
     finally:
         terminal.close()
     typed = set(re.findall(r"headgate (\w+)", "".join(block.pasted for block in found)))
-    assert typed == {"serve", "sub", "pub", "explain", "schema", "streams", "subs", "status"}
+    assert typed == {"serve", "sub", "pub", "explain", "schema", "durable", "streams", "subs", "status"}
     assert sum('"topic":' in line and '"id":' in line for line in terminal.lines()) == 1
     assert not [line for line in terminal.lines() if "cannot connect" in line or "Traceback" in line]
 

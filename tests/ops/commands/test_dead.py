@@ -3,60 +3,69 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from headgate.ops.cli import main
+from headgate.protocol.client import Chunk
+from headgate.protocol.data import LogKind, LogName, Row, make_batch
+from headgate.protocol.errors import ErrorCode, Refused
 from tests.ops.fakes import FakeClient, use_client
 
 Capture = pytest.CaptureFixture[str]
 
 ROWS = [
-    {"id": "o.7", "topic": "orders/a", "delivered": 5, "reason": "max_deliver", "time": 1_700_000_000_000_000},
-    {
-        "id": "o.9",
-        "topic": "orders/b",
-        "delivered": 1,
-        "reason": "broken",
-        "time": 1_700_000_000_000_000,
-        "attributes": {"total": 5},
-        "body": b"\xff",
-    },
+    {"place": f"ann@5:{at}", "stream": "orders", "delivered": at - 6, "reason": why, "time": 1_700_000_000_000_000}
+    for at, why in ((7, "broken"), (9, "max_deliver"))
 ]
+
+
+class Client(FakeClient):
+    """Its log has the events at 6 and 7 alone."""
+
+    async def read_log(self, name: LogName, position: int, events: int = 0) -> Chunk:
+        assert (name, events) == (LogName("ann", 5, LogKind.EVENTS, "orders"), 1)
+        if position == 9:
+            raise Refused(ErrorCode.NOT_FOUND, "no broker has that")
+        batch = make_batch(["orders/a", "orders/b"], {"total": [5, 6]}, [b"text", b"\xff"])
+        parts: list[Any] = [batch.topics, batch.lengths, {}, False, batch.records]
+        return Chunk([Row(6, 2, 1, "o", 40, b"", *parts)], 0, 8, 10, {})
 
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
-    return use_client(monkeypatch, FakeClient({"dead": ROWS, "dead_replay": {"replayed": 2}}))
+    return use_client(monkeypatch, Client({"dead": ROWS, "dead_replay": {"replayed": 2}}))
 
 
 def test_list(client: FakeClient, capsys: Capture) -> None:
     assert main(["dead", "list", "mail"]) == 0
     head, first, second = capsys.readouterr().out.splitlines()
-    assert head.split() == ["given", "up", "id", "topic", "delivered", "reason"]
-    assert first.split()[2:] == ["o.7", "orders/a", "5", "max_deliver"] and "o.9" in second
+    assert head.split() == ["given", "up", "id", "stream", "delivered", "reason"]
+    assert first.split()[2:] == ["ann@5:7", "orders", "1", "broken"] and "ann@5:9" in second
     assert main(["dead", "list", "mail", "--json"]) == 0
-    assert [sorted(one) for one in json.loads(capsys.readouterr().out)] == [sorted(ROWS[0])] * 2
+    assert [one["id"] for one in json.loads(capsys.readouterr().out)] == ["ann@5:7", "ann@5:9"]
     assert client.asked == [("dead", {"name": "mail"})] * 2
 
 
 def test_show(client: FakeClient, capsys: Capture) -> None:
-    assert main(["dead", "show", "mail", "--id", "o.9", "--json"]) == 0
-    (shown,) = json.loads(capsys.readouterr().out)
-    assert (shown["id"], shown["attributes"], shown["body_base64"]) == ("o.9", {"total": 5}, "/w==")
-    assert main(["dead", "show", "mail"]) == 0
+    assert main(["dead", "show", "mail", "--json"]) == 0
+    found, lost = json.loads(capsys.readouterr().out)
+    assert (found["topic"], found["attrs"], found["body_base64"]) == ("orders/b", {"total": 6}, "/w==")
+    assert lost["reason"] == "max_deliver" and "body" not in lost
+    assert main(["dead", "show", "mail", "--id", "ann@5:9"]) == 0
     assert "reason     max_deliver" in capsys.readouterr().out
-    assert main(["dead", "show", "mail", "--id", "o.8"]) == 1
-    assert "mail did not give up o.8" in capsys.readouterr().err
+    assert main(["dead", "show", "mail", "--id", "ann@5:8"]) == 1
+    assert "mail did not give up ann@5:8" in capsys.readouterr().err
 
 
 def test_replay(client: FakeClient, capsys: Capture) -> None:
     assert main(["dead", "replay", "mail", "--all"]) == 0
     assert capsys.readouterr().err == "2 events are handed out again\n"
-    assert main(["dead", "replay", "mail", "--id", "o.7", "--id", "o.9", "--json"]) == 0
+    assert main(["dead", "replay", "mail", "--id", "ann@5:7", "--id", "ann@5:9", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"replayed": 2}
     assert client.asked == [
         ("dead_replay", {"name": "mail", "all": True}),
-        ("dead_replay", {"name": "mail", "ids": ["o.7", "o.9"]}),
+        ("dead_replay", {"name": "mail", "places": ["ann@5:7", "ann@5:9"]}),
     ]
     assert main(["dead", "replay", "mail"]) == main(["dead", "replay", "mail", "--all", "--id", "x"]) == 2
