@@ -12,7 +12,7 @@ from headgate.broker.core.delivery import Stream
 from headgate.broker.core.durable.feeding import FEEDING, Feeding, key_hash
 from headgate.broker.core.durable.messages import EndFeed, Fed, Feed, FeedPlace, FeedSection, Place
 from headgate.broker.core.durable.runs import split_runs
-from headgate.broker.core.effects import Effect, Note, ReadRows
+from headgate.broker.core.effects import Effect, Note, ReadRows, Send
 from headgate.broker.core.inputs import Found, NotStored, Opened, RowsRead, Stored, Trimmed
 from headgate.broker.core.limits import DEFAULT_LIMITS, Limits
 from headgate.broker.core.log import Committed, HeldLog, Log
@@ -52,6 +52,7 @@ class FeedWorld:
         self.asked: dict[tuple[int, int], Feed] = {}
         self.told: dict[tuple[int, int], dict[Place, Told]] = {}
         self.notes: list[Note] = []
+        self.sent: list[Send] = []
         self.begin()
 
     def begin(self) -> None:
@@ -113,6 +114,7 @@ class FeedWorld:
     def ask_disk(self) -> None:
         """What is asked of the disk goes there."""
         self.notes += [one for one in self.effects if isinstance(one, Note)]
+        self.sent += [one for one in self.effects if isinstance(one, Send)]
         self.disk.ask(self.effects)
         self.effects.clear()
 
@@ -175,7 +177,7 @@ class FeedWorld:
             batch.count,
             self.clock_us,
             held.name.broker,
-            0,
+            held.assigned,
             b"",
             batch.topics,
             batch.lengths,
@@ -188,7 +190,7 @@ class FeedWorld:
         for number, price in enumerate(prices):
             known[held.assigned + number] = topic, {"price": price}, self.clock_us
         if held.own:
-            self.log.append(held, row, batch=Committed(Stream("quotes"), batch, 0, self.clock_us))
+            self.log.append(held, row, batch=Committed(Stream("quotes"), batch, row.base, self.clock_us))
         else:
             self.log.append_bytes(held, encode_row(row), row)
         self.after()

@@ -2,10 +2,10 @@
 
 Batches of this broker that passed the high watermark a moment ago are kept in memory, so that an event that is handed
 out at once is not read from the disk. What is elsewhere is asked of the broker that wrote the log, and of the others in
-turn when it cannot be reached or does not have it. An answer holds a beginning of what was asked for; the rest is asked
-for again.
+turn when it cannot be reached or does not have it.
 
-A position that no answer has is gone: retention took it.
+An answer holds a beginning of what was asked for, so that neither memory nor a frame has to hold more than a chunk; who
+wants the rest asks for it. A position before that rest which has no event is gone: retention took it.
 """
 
 from __future__ import annotations
@@ -14,20 +14,10 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from headgate.protocol.data import (
-    Batch,
-    LogKind,
-    LogName,
-    Portion,
-    Row,
-    cut_row,
-    decode_row,
-    encode_row,
-    join_u32,
-    row_batch,
-)
+from headgate.protocol.data import LogKind, LogName, Portion, Row, cut_row, decode_row, encode_row, join_u32, row_batch
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.messages import Fetched
 
@@ -35,21 +25,22 @@ from ..cluster import Cluster
 from ..effects import Effect, Send
 from ..inputs import RowsRead
 from ..links import PeerInfo
-from ..log import Committed, Log
+from ..log import Committed, HeldLog, Log
 from ..timers import NEVER, Timers
-from .limits import (
-    BODIES_READ_BYTES,
-    BODIES_RECENT_BYTES,
-    FETCH_EVENT_BYTES,
-    FETCH_SECONDS,
-)
+from .limits import BODIES_GAP_BYTES, BODIES_OVERHEAD_BYTES, BODIES_READ_BYTES, BODIES_RECENT_BYTES, FETCH_SECONDS
 from .messages import Fetch, Place
 from .runs import Run, join_runs, split_runs
 
-__all__ = ["BODIES", "Bodies", "Piece"]
+__all__ = ["BODIES", "Bodies", "Found", "Piece"]
 
 BODIES = "durable-bodies"
 """Key of the timer: a broker that was asked for events has not answered."""
+
+_SLACK_BYTES = 4096
+"""Read beyond what events take on the average: rows begin and end elsewhere."""
+
+_COMPACT = 1024
+"""Batches let go of before the lists are cut."""
 
 
 class Piece(NamedTuple):
@@ -59,17 +50,109 @@ class Piece(NamedTuple):
     portion: Portion
 
 
-Then: TypeAlias = Callable[[list[Piece] | Refused, float], None]
-"""Told what there is of what was asked for, in order; or that nobody who has the log can be reached."""
+class Found(NamedTuple):
+    """What there is of a beginning of what was asked for, in order; `rest` was not looked for yet."""
+
+    pieces: list[Piece]
+    rest: list[Run]
 
 
-class _Recent(NamedTuple):
-    """A batch of ours that was committed a moment ago."""
+Then: TypeAlias = Callable[[Found | Refused, float], None]
+"""Told what there is; or that nobody who has the log can be reached."""
 
-    first: int
-    base: int
-    time: int
-    batch: Batch
+
+class _Read(NamedTuple):
+    """A row that was read, and the places in it of the events that are wanted."""
+
+    data: bytes
+    row: Row
+    wanted: Sequence[int]
+
+
+class _Wanted:
+    """Walks over the positions that are wanted, once, in ascending order."""
+
+    __slots__ = ("_at", "_runs", "_start")
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = runs
+        self._at = 0
+        self._start = 0  # within the run that it is at
+
+    def take(self, begin: int, end: int) -> Sequence[int]:
+        """Those from `begin` to `end - 1`; those before it are passed over."""
+        parts: list[range] = []
+        while self._at < len(self._runs):
+            start, stop = self._runs[self._at]
+            start = max(start, self._start, begin)
+            if start < stop:
+                if start >= end:
+                    self._start = start
+                    break
+                parts.append(range(start, min(stop, end)))
+                if stop > end:
+                    self._start = end
+                    break
+            self._at += 1
+        return parts[0] if len(parts) == 1 else [*chain.from_iterable(parts)]
+
+    @property
+    def first(self) -> int | None:
+        """The next one."""
+        return max(self._runs[self._at][0], self._start) if self._at < len(self._runs) else None
+
+    def rest(self) -> list[Run]:
+        """Those that were not walked over."""
+        rest = list(self._runs[self._at :])
+        if rest:
+            rest[0] = max(rest[0][0], self._start), rest[0][1]
+        return rest
+
+
+class _Memory:
+    """The newest batches of a log of ours, without a hole between them; those before `_head` were let go of."""
+
+    __slots__ = ("_batches", "_firsts", "_head", "end")
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._batches: list[Committed | None] = []
+        self._head = 0
+        self.end = 0
+
+    def __len__(self) -> int:
+        return len(self._firsts) - self._head
+
+    def append(self, one: Committed) -> None:
+        """Keep the next one."""
+        self._firsts.append(one.first)
+        self._batches.append(one)
+        self.end = one.first + one.batch.count
+
+    def let_go(self) -> int:
+        """Forget the oldest; returns its size."""
+        oldest, self._batches[self._head] = self._batches[self._head], None
+        self._head += 1
+        if self._head >= _COMPACT and 2 * self._head > len(self._firsts):
+            del self._firsts[: self._head], self._batches[: self._head]
+            self._head = 0
+        assert oldest is not None
+        return _size(oldest)
+
+    def find(self, runs: Sequence[Run], origin: str) -> list[Piece] | None:
+        """The events at these positions; None when not all of them are here."""
+        at = bisect_right(self._firsts, runs[0][0], self._head) - 1
+        if at < self._head or runs[-1][1] > self.end:
+            return None
+        wanted, pieces = _Wanted(runs), list[Piece]()
+        while wanted.first is not None:
+            at = bisect_right(self._firsts, wanted.first, at) - 1
+            one = self._batches[at]
+            assert one is not None
+            positions = wanted.take(one.first, one.first + one.batch.count)
+            portion = one.batch.portion(_places(positions, one.first), origin, one.base, one.time)
+            pieces.append(Piece(positions, portion))
+        return pieces
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +167,6 @@ class _Fetching:
     until: float
     asked: int = 0
     tried: dict[int, None] = field(default_factory=dict)
-    pieces: list[Piece] = field(default_factory=list)
 
 
 class Bodies:
@@ -105,9 +187,10 @@ class Bodies:
         self._cluster = cluster
         self._tell = tell
         self._timers = timers
-        self._recent: dict[LogName, deque[_Recent]] = {}
-        self._recent_order: deque[LogName] = deque()
-        self._recent_bytes = 0
+        self._memories: dict[LogName, _Memory] = {}
+        self._order: deque[_Memory] = deque()
+        """Where each batch is that is kept, from the oldest on."""
+        self._memory_bytes = 0
         self._fetching: dict[int, _Fetching] = {}
         self._numbers = 0
         self.from_memory = self.from_disk = self.fetched_far = 0
@@ -119,62 +202,34 @@ class Bodies:
         for one in committed:
             if one.log is None:
                 continue
-            recent = self._recent.get(one.log)
-            if recent is None:
-                recent = self._recent[one.log] = deque()
-            if recent and recent[-1].first + recent[-1].batch.count != one.first:
-                continue  # it does not follow what is kept: the disk has it
-            recent.append(_Recent(one.first, one.base, one.time, one.batch))
-            self._recent_order.append(one.log)
-            self._recent_bytes += len(one.batch.records)
-        while self._recent_bytes > BODIES_RECENT_BYTES:
-            name = self._recent_order.popleft()
-            recent = self._recent[name]
-            self._recent_bytes -= len(recent.popleft().batch.records)
-            if not recent:
-                del self._recent[name]
-
-    def _remembered(self, name: LogName, runs: Sequence[Run]) -> list[Piece] | None:
-        """All of them, when all are kept in memory."""
-        recent = self._recent.get(name)
-        if not recent or runs[0][0] < recent[0].first or runs[-1][1] > recent[-1].first + recent[-1].batch.count:
-            return None
-        firsts = [one.first for one in recent]
-        pieces: list[Piece] = []
-        at = bisect_right(firsts, runs[0][0]) - 1
-        left = list(runs)
-        while left:
-            one = recent[at]
-            end = one.first + one.batch.count
-            rows: list[int] = []
-            while left and left[0][0] < end:
-                start, stop = left[0]
-                cut = min(stop, end)
-                rows += range(start - one.first, cut - one.first)
-                if cut == stop:
-                    left.pop(0)
-                else:
-                    left[0] = (cut, stop)
-            if rows:
-                portion = one.batch.portion(rows, self._origin, one.base, one.time)
-                pieces.append(Piece([one.first + row for row in rows], portion))
-            at += 1
-        return pieces
+            memory = self._memories.get(one.log)
+            if memory is None or not len(memory) or memory.end != one.first:
+                memory = self._memories[one.log] = _Memory()
+            memory.append(one)
+            self._order.append(memory)
+            self._memory_bytes += _size(one)
+        while self._memory_bytes > BODIES_RECENT_BYTES:
+            self._memory_bytes -= self._order.popleft().let_go()
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
     def fetch(self, stream: str, place: Place, runs: Sequence[Run], then: Then, now: float) -> None:
-        """Find these events, and tell."""
+        """Find these events, or the first of them, and tell."""
         name = LogName(place.broker, place.epoch, int(LogKind.EVENTS), stream)
-        pieces = self._remembered(name, runs)
+        memory = self._memories.get(name)
+        pieces = memory.find(runs, self._origin) if memory is not None and len(memory) else None
         if pieces is not None:
             self.from_memory += 1
-            then(pieces, now)
+            then(Found(pieces, []), now)
             return
         held = self._log.logs.get(name)
         if held is not None and runs[-1][1] <= held.readable:
             self.from_disk += 1
-            self._read(name, list(runs), [], lambda rows, rest, now: then([_piece(*row) for row in rows], now), now)
+
+            def came(read: list[_Read], rest: list[Run], now: float) -> None:
+                then(Found([_piece(one.row, one.wanted) for one in read], rest), now)
+
+            self._read(held, runs, came)
             return
         self._numbers += 1
         one = _Fetching(self._numbers, stream, place, list(runs), then, now + FETCH_SECONDS)
@@ -194,9 +249,6 @@ class Bodies:
                 self._tell(info.identifier, Fetch(one.number, one.stream, one.place, join_runs(one.runs)))
                 return
         del self._fetching[one.number]
-        if one.pieces:
-            one.then(one.pieces, now)
-            return
         log = f"{one.place.broker}@{one.place.epoch}"
         text = f"no broker that can be reached has log {log} of stream {one.stream!r}"
         one.then(Refused(ErrorCode.UNAVAILABLE, text), now)
@@ -209,22 +261,18 @@ class Bodies:
         if message.code:
             self._ask(one, now)
             return
-        upto = 0
+        wanted, pieces = _Wanted(one.runs), list[Piece]()
         for data in message.rows:
             row = decode_row(data)
-            wanted = _wanted(row, one.runs)
-            if wanted:
-                one.pieces.append(_piece(row, wanted))
             places = row.places()
-            upto = row.first + places[-1] + 1
+            positions = wanted.take(row.first + places[0], row.first + places[-1] + 1)
+            here = positions if not row.offsets else dict.fromkeys(positions)
+            kept = [at for at, place in enumerate(places) if row.first + place in here]
+            if kept:
+                pieces.append(_piece(row, kept))
         self.fetched_far += len(message.rows)
-        one.runs = [(max(start, upto), stop) for start, stop in one.runs if stop > upto] if upto else []
-        if one.runs:
-            one.tried.pop(teller, None)
-            self._ask(one, now)
-            return
         del self._fetching[one.number]
-        one.then(one.pieces, now)
+        one.then(Found(pieces, wanted.rest() if message.rows else []), now)
 
     def go_on(self, now: float) -> None:
         """Who did not answer is not waited for."""
@@ -248,80 +296,88 @@ class Bodies:
             self._answer(teller, Fetched(message.number, ErrorCode.NOT_FOUND, "this broker has not got that", []))
             return
 
-        def read(rows: list[tuple[Row, list[int]]], rest: list[Run], now: float) -> None:
-            cut = [encode_row(cut_row(row, kept) if len(kept) < row.count else row) for row, kept in rows]
-            self._answer(teller, Fetched(message.number, 0, "", cut))
+        def came(read: list[_Read], rest: list[Run], now: float) -> None:
+            rows = [
+                one.data if len(one.wanted) == one.row.count else encode_row(cut_row(one.row, one.wanted))
+                for one in read
+            ]
+            self._answer(teller, Fetched(message.number, 0, "", rows))
 
-        self._read(name, runs, [], read, now, once=True)
+        self._read(held, runs, came)
 
     def _answer(self, teller: int, message: Fetched) -> None:
         info = self._cluster.peers.by_identifier.get(teller)
         if info is not None and info.link is not None:
             self._effects.append(Send(info.link, message))
 
-    def _read(
-        self,
-        name: LogName,
-        runs: list[Run],
-        found: list[tuple[Row, list[int]]],
-        then: Callable[[list[tuple[Row, list[int]]], list[Run], float], None],
-        now: float,
-        once: bool = False,
-    ) -> None:
-        """Read rows of a log here that have these positions. `once`: a part of them is enough, if it is not empty."""
-        first, last = runs[0]
+    def _read(self, held: HeldLog, runs: Sequence[Run], then: Callable[[list[_Read], list[Run], float], None]) -> None:
+        """Read rows of a log here that have these positions: a chunk in which some are, or none if there are none."""
+        wanted = _Wanted(runs)
 
         def came(read: RowsRead, now: float) -> None:
-            left = runs
+            found: list[_Read] = []
             for data in read.rows:
                 try:
                     row = decode_row(data)
                 except ProtocolViolation:
                     continue  # it is damaged, and was told of when it was looked at
-                wanted = _wanted(row, left)
-                if wanted:
-                    found.append((row, wanted))
-                upto = row.first + row.count
-                left = [(max(start, upto), stop) for start, stop in left if stop > upto]
-                if not left:
+                positions = wanted.take(row.first, row.first + row.count)
+                if positions:
+                    found.append(_Read(data, row, _places(positions, row.first)))
+                elif wanted.first is None:
                     break
-            beyond = max(read.next, first + 1)
-            left = [(max(start, beyond), stop) for start, stop in left if stop > beyond] if left else []
-            if not left or (once and found) or not (read.rows or read.damage):
-                then(found, left, now)
+            if not read.rows and not read.damage:
+                then([], [], now)
+                return
+            wanted.take(read.next, read.next)
+            rest = wanted.rest()
+            if found or not rest:
+                then(found, rest, now)
             else:
-                self._read(name, left, found, then, now, once)
+                self._read(held, rest, then)
 
-        size = min(BODIES_READ_BYTES, (last - first) * FETCH_EVENT_BYTES)
-        self._log.read_rows(name, first, size, came)
+        self._log.read_rows(held.name, runs[0][0], _bytes_of(held, runs), came)
 
     def validate(self) -> None:
         """What is kept adds up, and whoever waits has a timer."""
-        kept = [one for recent in self._recent.values() for one in recent]
-        assert self._recent_bytes == sum(len(one.batch.records) for one in kept)
-        assert len(self._recent_order) == len(kept)
+        assert len(self._order) >= sum(map(len, self._memories.values()))
+        assert self._memory_bytes <= BODIES_RECENT_BYTES
         assert all(self._timers.when(BODIES) <= one.until for one in self._fetching.values())
 
 
-def _wanted(row: Row, runs: Sequence[Run]) -> list[int]:
-    """Which events of a row are at these positions: their places among those that it has."""
-    places = row.places()
-    if not row.offsets:
-        end = row.first + row.count
-        found: list[int] = []
-        for start, stop in runs:
-            if start >= end:
-                break
-            found += range(max(start, row.first) - row.first, max(min(stop, end), row.first) - row.first)
-        return found
-    return [at for at, place in enumerate(places) if any(start <= row.first + place < stop for start, stop in runs)]
+def _size(one: Committed) -> int:
+    return len(one.batch.records) + len(one.batch.topics) + BODIES_OVERHEAD_BYTES
+
+
+def _places(positions: Sequence[int], first: int) -> Sequence[int]:
+    """The same, counted from `first`."""
+    if isinstance(positions, range):
+        return range(positions.start - first, positions.stop - first)
+    return [position - first for position in positions]
+
+
+def _bytes_of(held: HeldLog, runs: Sequence[Run]) -> int:
+    """How much to read for these positions, as large as events of this log are: where little is between two of them,
+    both are read at once.
+    """
+    each = held.bytes // max(1, held.next - held.first) + 1
+    (first, end), *others = runs
+    for start, stop in others:
+        if (start - end) * each > BODIES_GAP_BYTES or (end - first) * each > BODIES_READ_BYTES:
+            break
+        end = stop
+    return min(BODIES_READ_BYTES, (end - first) * each * 5 // 4 + _SLACK_BYTES)
 
 
 def _piece(row: Row, kept: Sequence[int]) -> Piece:
-    """Some events of a row as a portion. Raises ProtocolViolation."""
+    """Some events of a row, by their places among those that it has. Raises ProtocolViolation."""
+    portion = row_batch(row).portion(kept, row.origin, row.base, row.time)
+    if not row.offsets:
+        first, last = row.first + kept[0], row.first + kept[-1]
+        follow = last - first + 1 == len(kept)
+        return Piece(range(first, last + 1) if follow else [row.first + place for place in kept], portion)
     places = row.places()
     own = [places[at] for at in kept]
-    portion = row_batch(row).portion(kept, row.origin, 0, row.time)
     portion.base = row.base + own[0]
     portion.offsets = b"" if own[-1] - own[0] + 1 == len(own) else join_u32(place - own[0] for place in own)
     return Piece([row.first + place for place in own], portion)

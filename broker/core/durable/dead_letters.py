@@ -15,7 +15,7 @@ from headgate.protocol.data import Batch, Portion, Scalar, decode_record, make_b
 from headgate.protocol.errors import HeadgateError, Refused
 
 from ..effects import Effect, Note
-from .bodies import Bodies, Piece
+from .bodies import Bodies, Found
 from .state import DeadLetter, DurableState
 
 __all__ = ["DeadLetters", "OwnBatch"]
@@ -49,12 +49,12 @@ class DeadLetters:
         ready, self._ready = self._ready, []
         return ready
 
-    def _when_fetched(self, state: DurableState, letter: DeadLetter) -> Callable[[list[Piece] | Refused, float], None]:
-        def fetched(found: list[Piece] | Refused, now: float) -> None:
-            reason = found.text if isinstance(found, Refused) else "" if found else "retention took it"
-            if isinstance(found, list) and found:
+    def _when_fetched(self, state: DurableState, letter: DeadLetter) -> Callable[[Found | Refused, float], None]:
+        def fetched(found: Found | Refused, now: float) -> None:
+            reason = found.text if isinstance(found, Refused) else "" if found.pieces else "retention took it"
+            if isinstance(found, Found) and found.pieces:
                 try:
-                    self._ready.append(OwnBatch(_letter_of(state, letter, found[0].portion), state.name))
+                    self._ready.append(OwnBatch(_letter_of(state, letter, found.pieces[0].portion), state.name))
                 except HeadgateError as error:
                     reason = str(error)
             if reason:

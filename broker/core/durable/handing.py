@@ -1,37 +1,59 @@
 """Handing: the home of a client sends it what the coordinator of a durable subscription hands out to it.
 
 The coordinator names positions; here their events are found (`bodies.py`) and sent, in the order in which they were
-handed out. What a client was sent and has not settled is bounded in bytes here, in events by the coordinator; beyond
-that events wait as positions, which cost nothing.
+handed out; a log that nobody has just now does not keep the others. What a client was sent and has not settled is
+bounded in bytes here, in events by the coordinator; beyond that events wait as positions, which cost nothing.
 
 Settlements go the other way, unseen: the coordinator alone knows which delivery numbers are current.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
-from headgate.protocol.data import Batch, Portion, join_u32, split_u32
+from headgate.protocol.data import Batch, Portion, join_batches, join_u32, split_u32
 from headgate.protocol.errors import Refused
+from headgate.protocol.limits import BATCH_EVENTS_MAX
 from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Gap, Handed, Message
 
 from ..delivery import ClientSession
 from ..effects import Effect, Send
 from ..limits import ERROR_TEXT_LENGTH_MAX
 from ..timers import NEVER, Timers
-from .bodies import Bodies, Piece
-from .limits import HANDED_BYTES, HANDED_EVENTS, HANDED_SECONDS, HANDING_PAUSE_SECONDS
-from .messages import Detach, Detached, HandOut, Missed, Settle, Settled
-from .runs import Run, split_runs
+from .bodies import Bodies, Found
+from .limits import (
+    HANDED_BYTES,
+    HANDED_EVENTS,
+    HANDED_JOIN_BYTES,
+    HANDED_JOIN_MICROSECONDS,
+    HANDED_SECONDS,
+    HANDING_PAUSE_SECONDS,
+    HANDING_PAUSE_SECONDS_MAX,
+)
+from .messages import SPANS_MAX, Detach, Detached, HandOut, Missed, Place, Settle, Settled
+from .runs import Run, count_of, split_runs
 
 __all__ = ["HANDING", "Handing"]
 
+_NOW = 0.0, 0.0
+
 HANDING = "durable-handing"
 """Key of the timer: events that no broker had are looked for again."""
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """What was handed out and not sent: runs of a log, the number of their first event, and its place in `counts`."""
+
+    message: HandOut
+    first: int
+    at: int
+    runs: list[Run]
 
 
 @dataclass(slots=True)
@@ -53,11 +75,12 @@ class _Attachment:
     session: ClientSession
     subscription: int
     coordinator: int
-    queue: deque[tuple[HandOut, int, int, list[Run]]] = field(default_factory=deque)
-    """What was handed out and not sent: the message, its first number that is left, its place in `counts`, runs."""
+    queue: deque[_Part] = field(default_factory=deque)
     fetching: bool = False
     busy: bool = False
-    again_at: float = NEVER
+    again_at: float = NEVER  # when there may be room again
+    missing: dict[Place, tuple[float, float]] = field(default_factory=dict)
+    """Logs that no broker had that can be reached: when to look again, and after which pause the next time."""
     chunks: list[_Chunk] = field(default_factory=list)
     bytes: int = 0
 
@@ -120,7 +143,7 @@ class Handing:
         """Send these, when it is their turn."""
         one = self._attachments.get(message.number)
         if one is not None:
-            one.queue.append((message, message.first, 0, split_runs(message.runs)))
+            one.queue.append(_Part(message, message.first, 0, split_runs(message.runs)))
             self._go_on_with(one, now)
 
     def settled(self, message: Settled, now: float) -> None:
@@ -171,89 +194,87 @@ class Handing:
 
     def _go_on_with(self, one: _Attachment, now: float) -> None:
         """Send what there is, as far as the client has room; one part is looked for at a time, so that order stays."""
-        while (
-            one.queue
-            and not one.fetching
-            and one.again_at == NEVER
-            and not one.session.paused
-            and one.session.link is not None
-        ):
-            if one.bytes >= HANDED_BYTES:
-                _forget_old(one, now)
-                if one.bytes >= HANDED_BYTES:
-                    one.again_at = now + HANDED_SECONDS / 4
-                    self._timers.by(HANDING, one.again_at)
-                    return
-            message, _, _, runs = one.queue[0]
-            part, rest = _split(runs, HANDED_EVENTS)
+        if one.busy:
+            return
+        one.busy = True
+        while one.queue and not one.fetching and self._has_room(one, now):
+            part = next((part for part in one.queue if one.missing.get(part.message.place, _NOW)[0] <= now), None)
+            if part is None:
+                break
             one.fetching = True
+            asked, later = _split(part.runs, HANDED_EVENTS)
 
-            def came(found: list[Piece] | Refused, now: float, part: list[Run] = part, rest: list[Run] = rest) -> None:
-                self._came(one, found, part, rest, now)
+            def came(
+                found: Found | Refused,
+                now: float,
+                part: _Part = part,
+                asked: list[Run] = asked,
+                later: list[Run] = later,
+            ) -> None:
+                self._came(one, part, asked, later, found, now)
 
-            one.busy = True
-            self._bodies.fetch(message.stream, message.place, part, came, now)
-            one.busy = False
+            self._bodies.fetch(part.message.stream, part.message.place, asked, came, now)
+        one.busy = False
+
+    def _has_room(self, one: _Attachment, now: float) -> bool:
+        if one.session.paused or one.session.link is None:
+            return False
+        if one.bytes >= HANDED_BYTES:
+            _forget_old(one, now)
+        if one.bytes >= HANDED_BYTES:
+            one.again_at = now + HANDED_SECONDS / 4
+            self._timers.by(HANDING, one.again_at)
+            return False
+        return True
 
     def _came(
-        self, one: _Attachment, found: list[Piece] | Refused, part: list[Run], rest: list[Run], now: float
+        self,
+        one: _Attachment,
+        part: _Part,
+        asked: list[Run],
+        later: list[Run],
+        found: Found | Refused,
+        now: float,
     ) -> None:
         one.fetching = False
         if self._attachments.get(one.number) is not one:
             return
+        place = part.message.place
         if isinstance(found, Refused):
-            one.again_at = now + HANDING_PAUSE_SECONDS
-            self._timers.by(HANDING, one.again_at)
-            return
-        message, first, at, _ = one.queue.popleft()
-        self._send(one, message, first, at, part, found, now)
-        count = sum(stop - start for start, stop in part)
-        if rest:
-            one.queue.appendleft((message, first + count, at + count, rest))
-        if not one.busy:
-            self._go_on_with(one, now)
+            self._keep_waiting(one, place, now)
+        else:
+            one.missing.pop(place, None)
+            self._send(one, part, asked, found, now)
+            count = count_of(asked) - count_of(found.rest)
+            part.first += count
+            part.at += count
+            part.runs = found.rest + later
+            if not part.runs:
+                one.queue.remove(part)
+        self._go_on_with(one, now)
 
-    def _send(
-        self,
-        one: _Attachment,
-        message: HandOut,
-        first: int,
-        at: int,
-        runs: list[Run],
-        pieces: list[Piece],
-        now: float,
-    ) -> None:
-        counts = split_u32(message.counts) if message.counts else None
-        starts = [start for start, _ in runs]
-        before: list[int] = []
-        total = 0
-        for start, stop in runs:
-            before.append(total)
-            total += stop - start
-        for positions, portion in pieces:
-            low = 0
-            while low < len(positions):
-                run = bisect_left(starts, positions[low] + 1) - 1
-                index = before[run] + positions[low] - starts[run]
-                high = low + 1
-                # As long as positions follow those that were handed out, numbers do.
-                while high < len(positions):
-                    if positions[high] < runs[run][1]:
-                        if positions[high] != positions[high - 1] + 1:
-                            break
-                    elif (
-                        positions[high - 1] + 1 == runs[run][1]
-                        and run + 1 < len(runs)
-                        and positions[high] == runs[run + 1][0]
-                    ):
-                        run += 1
-                    else:
-                        break
-                    high += 1
-                own = portion if high - low == len(positions) else _cut(portion, low, high)
-                some = b"" if counts is None else join_u32(counts[at + index : at + index + high - low])
-                self._say_handed(one, first + index, some, own, now)
-                low = high
+    def _keep_waiting(self, one: _Attachment, place: Place, now: float) -> None:
+        """Nobody has it. It is not the client's fault: the coordinator is told that it is worked on."""
+        _, pause = one.missing.get(place, (0.0, HANDING_PAUSE_SECONDS))
+        one.missing[place] = now + pause, min(2 * pause, HANDING_PAUSE_SECONDS_MAX)
+        self._timers.by(HANDING, now + pause)
+        spans = [
+            number
+            for part in one.queue
+            if part.message.place == place
+            for number in (part.first, part.first + count_of(part.runs) - 1)
+        ]
+        for at in range(0, len(spans), SPANS_MAX):
+            some = tuple(spans[at : at + SPANS_MAX])
+            self._tell(one.coordinator, Settle(one.number, 0, AckVerb.PROGRESS, some, None, ""))
+
+    def _send(self, one: _Attachment, part: _Part, runs: list[Run], found: Found, now: float) -> None:
+        """Send these events, several rows in one message where that is cheap."""
+        counts = split_u32(part.message.counts) if part.message.counts else None
+        for first, portion in _joined(_numbered(runs, found)):
+            begin = part.at + first
+            some = b"" if counts is None else join_u32(counts[begin : begin + portion.count])
+            self._say_handed(one, part.first + first, some, portion, now)
 
     def _say_handed(self, one: _Attachment, first: int, counts: bytes, portion: Portion, now: float) -> None:
         self._say(one, Handed(one.subscription, first, counts, portion))
@@ -264,11 +285,14 @@ class Handing:
 
     def go_on(self, now: float) -> None:
         """Look again for what no broker had, and for room."""
+        due = NEVER
         for one in list(self._attachments.values()):
             if one.again_at <= now:
                 one.again_at = NEVER
+            if one.queue:
                 self._go_on_with(one, now)
-        self._timers.at(HANDING, min((one.again_at for one in self._attachments.values()), default=NEVER))
+            due = min([due, one.again_at, *(at for at, _ in one.missing.values() if at > now)])
+        self._timers.at(HANDING, due)
 
     def _say(self, one: _Attachment, message: Message) -> None:
         if one.session.link is not None and not one.session.closing:
@@ -307,19 +331,82 @@ def _cut(portion: Portion, low: int, high: int) -> Portion:
     return part
 
 
+def _numbered(runs: list[Run], found: Found) -> Iterator[tuple[int, Portion]]:
+    """The portions of what was found, each with the place of its first event among all positions of these runs.
+
+    Where positions are missing within one it is cut in two, so that delivery numbers follow one another in each.
+    """
+    starts = [start for start, _ in runs]
+    before = [0, *accumulate(stop - start for start, stop in runs)]
+
+    def place_of(position: int) -> int:
+        run = bisect_right(starts, position) - 1
+        return before[run] + position - starts[run]
+
+    for positions, portion in found.pieces:
+        low, count = 0, len(positions)
+        while low < count:
+            first, high = place_of(positions[low]), count
+            if place_of(positions[-1]) - first != count - 1 - low:
+                beyond = bisect_right(
+                    range(low, count),
+                    first - low,
+                    key=lambda at: place_of(positions[at]) - at,
+                )
+                high = low + beyond
+            yield first, portion if high - low == count else _cut(portion, low, high)
+            low = high
+
+
+def _joined(parts: Iterable[tuple[int, Portion]]) -> Iterator[tuple[int, Portion]]:
+    """The same with those as one that follow one another, are of one time, and are small."""
+    group: list[Portion] = []
+    first = end = size = last = 0
+    for at, portion in parts:
+        begin = portion.base
+        size += len(portion.records)
+        if (
+            not group
+            or at != end
+            or end - first + portion.count > HANDED_EVENTS
+            or size > HANDED_JOIN_BYTES
+            or portion.origin != group[0].origin
+            or not last < begin < group[0].base + 2**32 - BATCH_EVENTS_MAX
+            or not 0 <= portion.time - group[0].time <= HANDED_JOIN_MICROSECONDS
+        ):
+            if group:
+                yield first, _join(group)
+            group, first, size = [], at, len(portion.records)
+        group.append(portion)
+        end = at + portion.count
+        last = begin + portion.rows()[-1]
+    if group:
+        yield first, _join(group)
+
+
+def _join(group: list[Portion]) -> Portion:
+    head = group[0]
+    if len(group) == 1:
+        return head
+    whole = join_batches([Batch(one.topics, one.count, one.lengths, one.records) for one in group])
+    places = [one.base - head.base + row for one in group for row in one.rows()]
+    offsets = b"" if places[-1] == len(places) - 1 else join_u32(places)
+    return Portion(head.origin, head.base, head.time, offsets, whole.topics, whole.lengths, whole.records, whole.count)
+
+
 def _count_out(one: _Attachment, first: int, last: int) -> None:
     """These delivery numbers were settled."""
-    at = bisect_left(one.chunks, first, key=lambda chunk: chunk.last)
-    done = False
-    for chunk in one.chunks[at:]:
-        if chunk.first > last:
-            break
+    chunks = one.chunks
+    at = bisect_left(chunks, first, key=lambda chunk: chunk.last)
+    while at < len(chunks) and chunks[at].first <= last:
+        chunk = chunks[at]
         chunk.left -= min(last, chunk.last) - max(first, chunk.first) + 1
-        done = done or chunk.left <= 0
-    if done:
-        one.bytes -= sum(chunk.bytes for chunk in one.chunks if chunk.left <= 0)
-        one.chunks = [chunk for chunk in one.chunks if chunk.left > 0]
-    if one.again_at != NEVER and one.bytes < HANDED_BYTES and not one.fetching:
+        if chunk.left <= 0:
+            one.bytes -= chunk.bytes
+            del chunks[at]
+        else:
+            at += 1
+    if one.bytes < HANDED_BYTES:
         one.again_at = NEVER
 
 

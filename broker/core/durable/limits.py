@@ -11,17 +11,21 @@ __all__ = [
     "AMEND_SECONDS",
     "ATTACH_PAUSE_SECONDS",
     "ATTACH_SECONDS",
+    "BODIES_GAP_BYTES",
+    "BODIES_OVERHEAD_BYTES",
     "BODIES_READ_BYTES",
     "BODIES_RECENT_BYTES",
     "COLLECT_PAGE_BYTES",
     "COLLECT_SECONDS",
     "DURABLES_MAX",
-    "FETCH_EVENT_BYTES",
     "FETCH_SECONDS",
     "HANDED_BYTES",
     "HANDED_EVENTS",
+    "HANDED_JOIN_BYTES",
+    "HANDED_JOIN_MICROSECONDS",
     "HANDED_SECONDS",
     "HANDING_PAUSE_SECONDS",
+    "HANDING_PAUSE_SECONDS_MAX",
     "SURVEY_SECONDS",
     "VIEW_SECONDS",
     "WRITE_SECONDS",
@@ -119,8 +123,11 @@ BODIES_RECENT_BYTES = 16 * 1024 * 1024
 BODIES_READ_BYTES = 512 * 1024
 """Bytes of rows read at a time: one wait for the disk for a thousand events of usual size."""
 
-FETCH_EVENT_BYTES = 2048
-"""Bytes read for an event whose size is not known: few events that stand alone do not read a chunk each."""
+BODIES_OVERHEAD_BYTES = 1000
+"""What a batch in memory costs beside its records: the objects around it."""
+
+BODIES_GAP_BYTES = 64 * 1024
+"""Bytes of rows between two events that are wanted, and read with them: as long as asking the disk again takes."""
 
 FETCH_SECONDS = 2.0
 """After so long without an answer another broker is asked for events."""
@@ -135,8 +142,14 @@ HANDED_SECONDS = 60.0
 """After so long what was sent does not count as on its way any more: twice the usual wait for an acknowledgement, after
 which it is handed out again under other numbers."""
 
-HANDING_PAUSE_SECONDS = 0.25
-"""After so long events that no broker had are looked for again."""
+HANDED_JOIN_BYTES = 128 * 1024
+"""Events of several rows in one message, as long as they are small: a message costs as much as ten of them."""
+
+HANDED_JOIN_MICROSECONDS = 10_000
+"""They have one time then, that of the first; those of one turn of the loop have one as well when they are live."""
+
+HANDING_PAUSE_SECONDS, HANDING_PAUSE_SECONDS_MAX = 0.25, 2.0
+"""After so long events that no broker had are looked for again, each time after twice as long, and no longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
