@@ -42,7 +42,7 @@ from ..log import Log
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .keeping import Keeping
-from .limits import AMEND_SECONDS, DURABLES_MAX, SURVEY_SECONDS
+from .limits import AMEND_SECONDS, DURABLES_MAX, SECTIONS_MAX, SURVEY_SECONDS
 from .mailbox import Mailbox
 from .messages import (
     AskEnds,
@@ -142,7 +142,6 @@ class _Held:
     missed: int = 0
     """Events that retention took while there was no client to tell."""
     amendment: _Amendment | None = None
-    is_new: bool = False
     fed_by: dict[int, None] = field(default_factory=dict)
 
 
@@ -221,8 +220,7 @@ class Coordinator:
             return
         if held is not None and held.mailbox is not None:
             if self._keeping.generation_of(name) > held.mailbox.state.generation:
-                self._let_go(held, "another broker coordinates it now", now)
-                self._take(self._held(name), now)
+                self._look_again(held, now)
             return
         state = self._keeping.state_of(name)
         if state is not None and not state.removed:
@@ -272,19 +270,29 @@ class Coordinator:
             if not done or self.held.get(held.name) is not held:
                 self._look_again(held, now)
                 return
-            held.mailbox = Mailbox(state, now, clock=self._clock)
-            self._feed(held, held.mailbox, now)
-            self._touch(held.name)
-            waiting, held.waiting = held.waiting, {}
-            for client, message in waiting.items():
-                self._let_in(held, client, message, now)
+            self._begin(held, now)
 
-        self._keeping.write(state, written, now)
+        self._keeping.write(state, written, now, fence=True)
+
+    def _begin(self, held: _Held, now: float) -> None:
+        """It is fenced: nobody else can confirm anything, and all that was confirmed before is known here."""
+        state = self._keeping.state_of(held.name)
+        assert state is not None
+        if state.removed:
+            self._let_go(held, f"durable subscription {held.name!r} was removed", now, ErrorCode.NOT_FOUND)
+            return
+        held.mailbox = Mailbox(state, now, clock=self._clock)
+        self._feed(held, held.mailbox, now)
+        self._touch(held.name)
+        waiting, held.waiting = held.waiting, {}
+        for client, message in waiting.items():
+            self._let_in(held, client, message, now)
 
     def _look_again(self, held: _Held, now: float) -> None:
         """A newer coordinator was at work: collect its state, when the neighbours agree with us."""
         self._let_go(held, "another broker coordinates it now", now)
         self._keeping.anew(now)
+        self._keeping.find(held.name)
 
     def _let_go(self, held: _Held, why: str, now: float, code: ErrorCode = ErrorCode.UNAVAILABLE) -> None:
         self.held.pop(held.name, None)
@@ -322,6 +330,10 @@ class Coordinator:
             held.waiting[client] = message
             self._client_of[client] = name
             return
+        if self._keeping.is_writing(name):
+            text = "this durable subscription is being removed"
+            self._relay.tell(home, Attached(message.number, ErrorCode.UNAVAILABLE, text))
+            return
         state = self._keeping.state_of(name)
         if state is not None and not state.removed:
             held = self._held(name)
@@ -343,10 +355,9 @@ class Coordinator:
             raise Refused(ErrorCode.LIMIT, f"this broker coordinates its {DURABLES_MAX} durable subscriptions already")
         state = self._wished(message, now)
         if former is not None:
-            state = replace(state, version=former.version + 1, generation=former.generation)
+            state = replace(state, version=former.version + 1, generation=former.generation, rewinds=former.rewinds + 1)
         state = replace(state, generation=state.generation + 1)
         held = self._held(message.name)
-        held.is_new = True
         held.waiting[client] = message
         self._client_of[client] = message.name
 
@@ -359,15 +370,9 @@ class Coordinator:
                 if not done or self.held.get(held.name) is not held:
                     self._look_again(held, now)
                     return
-                held.mailbox = Mailbox(wanted, now, clock=self._clock)
-                self._feed(held, held.mailbox, now)
-                waiting, held.waiting = held.waiting, {}
-                for client, message in waiting.items():
-                    self._let_in(held, client, message, now)
-                if not held.clients:
-                    self._touch(held.name)
+                self._begin(held, now)
 
-            self._keeping.write(wanted, written, now)
+            self._keeping.write(wanted, written, now, fence=True)
 
         if message.options.get("from", "now") == "start":
             begin({}, now)
@@ -427,9 +432,6 @@ class Coordinator:
 
     def _check_same(self, held: _Held, state: DurableState, message: Attach) -> None:
         """Raises Refused when a client asks for something else under a name that there is."""
-        if held.is_new:
-            held.is_new = False
-            return
         if message.pattern:
             exact = message.options.get("exact", False) is True
             pattern, condition = parse_wish(message.pattern, message.condition, exact)
@@ -696,6 +698,10 @@ class Coordinator:
                     deferred.say(Refused(ErrorCode.UNAVAILABLE, "another broker coordinates it now: try again"))
                     return
                 sections = (*_still(mailbox.state, mailbox), Section(state.condition, found))
+                if len(sections) > SECTIONS_MAX:
+                    text = f"{SECTIONS_MAX} changes of the condition are still waited for: take `from ack`, or wait"
+                    deferred.say(Refused(ErrorCode.LIMIT, text))
+                    return
                 now_state = replace(changed, sections=sections if Safeguard.AMEND_AT_POINT in self._safeguards else ())
                 mailbox.amended(now_state, {})
                 self._feed(held, mailbox, now)
@@ -710,6 +716,7 @@ class Coordinator:
     def _amend(self, held: _Held, mailbox: Mailbox, changed: DurableState, deferred: Deferred, now: float) -> None:
         """Find what the new condition adds of what was passed already, from what is acknowledged on."""
         snapshot = mailbox.snapshot()
+        mailbox.dirty = True  # this one is not written
         starts = {place: cursor.owed[0][0] for place, cursor in snapshot.cursors.items() if cursor.owed}
         ends = {place: snapshot.cursors[place].upto for place in starts}
         self._numbers += 2
@@ -810,6 +817,7 @@ class Coordinator:
             DurableState(name, stream=before.stream, pattern=before.pattern),
             version=before.version + 1,
             generation=before.generation,
+            rewinds=before.rewinds + 1,
             removed=True,
         )
         deferred = Deferred()

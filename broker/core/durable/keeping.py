@@ -4,13 +4,14 @@ Each state is on k disks: its coordinator's, and those of the k - 1 brokers that
 and can be reached. A write is confirmed when so many have it. There is one coordinator at a time because of a *fence*,
 its generation. Who takes a subscription over
 
-    collects    asks every broker that can be reached for the states in its arc; enough have to answer that at least
-                one of k disks was among them (the rule of producers that are opened)
-    joins       what they say, which loses nothing that was confirmed
-    writes      the next generation to k disks, and only then hands anything out
+    collects    asks every broker that can be reached for the states in its arc, to know what there is
+    fences      writes the next generation to all of them; enough have to keep it that no k disks are left without one
+                of them (of N brokers N - k + 1: the rule of producers that are opened)
+    joins       what they had until then, which loses nothing that was confirmed, and only then hands anything out
 
-A broker that has kept a state refuses writes of older generations, so that a coordinator which does not know yet that
-it was replaced can confirm nothing, and hears it at its next write.
+A broker that has kept a state refuses writes of older generations, and of another coordinator's same generation. So a
+coordinator which does not know yet that it was replaced can confirm nothing, and hears it at its next write. (Paxos
+with k disks for a write and N - k + 1 for a promise; states are joined, so no value has to be chosen.)
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class _Kept(NamedTuple):
 
     generation: int
     data: bytes
+    coordinator: int = 0
+    """Whose generation it is, as far as is known in this life."""
 
 
 Written: TypeAlias = Callable[[bool, float], None]
@@ -70,6 +73,8 @@ class _Write:
     asked: dict[int, None] = field(default_factory=dict)
     kept: dict[int, None] = field(default_factory=dict)
     here: bool = False
+    fence: bool = False
+    """Whether it takes over: then as many have to keep it as no k disks are without."""
 
 
 class Keeping:
@@ -147,18 +152,22 @@ class Keeping:
         kept = self._kept.get(name)
         return 0 if kept is None else kept.generation
 
-    def _remember(self, name: str, generation: int, data: bytes) -> None:
-        self._kept[name] = _Kept(generation, data)
+    def _remember(self, name: str, generation: int, data: bytes, coordinator: int = 0) -> None:
+        self._kept[name] = _Kept(generation, data, coordinator)
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    def write(self, state: DurableState, then: Written, now: float) -> None:
-        """Have it on k disks; there is one write of a name at a time."""
+    def write(self, state: DurableState, then: Written, now: float, fence: bool = False) -> None:
+        """Have it on k disks; there is one write of a name at a time.
+
+        `fence`: this broker takes it over. When that is done, `state_of` has all that was confirmed before.
+        """
         assert state.name not in self._writes
         self._numbers += 1
         write = _Write(self._numbers, state.name, state.generation, encode_state(state), then, now + WRITE_SECONDS)
+        write.fence = fence and Safeguard.DURABLE_FENCE in self._safeguards
         self._writes[state.name] = write
-        self._remember(state.name, state.generation, write.data)
+        self._remember(state.name, state.generation, write.data, self._cluster.me)
         self._keep_here(write, now)
         self._ask_others(write, now)
         self._timers.by(KEEPING, write.again_at)
@@ -188,7 +197,7 @@ class Keeping:
         """The brokers behind its key that can be reached: as many as are needed, and some more of no answer."""
         key = key_of(write.name)
         ahead = sorted((info.identifier for info in self._cluster.linked()), key=lambda one: distance(key, one))
-        wanted = self._log.needed + more
+        wanted = len(ahead) if write.fence else self._log.needed + more
         for identifier in ahead:
             if len(write.asked) >= wanted:
                 break
@@ -197,10 +206,16 @@ class Keeping:
                 self._relay.tell(identifier, KeepState(write.name, write.generation, write.number, write.data))
 
     def _look(self, write: _Write, now: float) -> None:
-        if write.here and len(write.kept) >= self._log.needed and self._writes.get(write.name) is write:
+        count = len(write.kept)
+        enough = count >= self._log.needed and (not write.fence or self._is_enough(1 + count, now))
+        if write.here and enough and self._writes.get(write.name) is write:
             del self._writes[write.name]
             self.keepers[write.name] = dict(write.kept)
             write.then(True, now)
+
+    def _is_enough(self, heard: int, now: float) -> bool:
+        """Whether so many brokers, this one among them, leave no k disks without one of them."""
+        return self._producers.is_enough(heard, heard, now) or self._cluster.address_book.nobody()
 
     def go_on(self, now: float) -> None:
         """A write took too long: it is tried again here, and at one more broker."""
@@ -219,38 +234,51 @@ class Keeping:
 
     def _was_kept(self, teller: int, message: StateKept, now: float) -> None:
         write = self._writes.get(message.name)
-        if write is not None and write.number == message.number:
-            write.kept[teller] = None
-            self._look(write, now)
+        if write is None or write.number != message.number:
+            return
+        if write.fence and message.state:
+            before = decode_state(message.state)
+            kept = self._kept[write.name]
+            both = join(decode_state(kept.data), before)
+            if both.generation == write.generation:
+                self._remember(write.name, write.generation, encode_state(both), self._cluster.me)
+        write.kept[teller] = None
+        self._look(write, now)
 
     def _was_fenced(self, teller: int, message: StateFenced, now: float) -> None:
         write = self._writes.get(message.name)
         if write is None or write.number != message.number:
             return
-        if message.generation > write.generation:
+        if message.generation >= write.generation:
             del self._writes[message.name]
             write.then(False, now)
 
     def _keep(self, teller: int, message: KeepState, now: float) -> None:
         """A coordinator wants this on our disk."""
-        known = self.generation_of(message.name)
-        if message.generation < known and Safeguard.DURABLE_FENCE in self._safeguards:
-            self._relay.tell(teller, StateFenced(message.name, known, message.number))
-            return
+        before = self._kept.get(message.name)
+        if before is not None and Safeguard.DURABLE_FENCE in self._safeguards:
+            known, other = before.generation, before.coordinator not in (0, teller)
+            if message.generation < known or (message.generation == known and other):
+                self._relay.tell(teller, StateFenced(message.name, known, message.number))
+                return
         if not self._log.available:
             return
         state = decode_state(message.state)  # what cannot be read ends the link
-        if state.name != message.name:
-            raise ProtocolViolation("KeepState: the state is of another name")
-        self._remember(message.name, message.generation, message.state)
+        if state.name != message.name or state.generation != message.generation:
+            raise ProtocolViolation("KeepState: the state is of another name, or generation")
+        data, former = message.state, b""
+        if before is not None and before.generation < message.generation:
+            former = before.data
+            data = encode_state(join(decode_state(former), state))
+        self._remember(message.name, message.generation, data, teller)
         self.find(message.name)
 
         def kept(reason: str, now: float) -> None:
             if not reason:
-                self._relay.tell(teller, StateKept(message.name, message.generation, message.number))
+                self._relay.tell(teller, StateKept(message.name, message.generation, message.number, former))
 
         if Safeguard.CURSOR_ON_DISKS in self._safeguards:
-            self._log.keep_durable(message.name, message.state, kept)
+            self._log.keep_durable(message.name, data, kept)
         else:
             kept("", now)
 
@@ -300,8 +328,7 @@ class Keeping:
     def _look_ready(self, now: float) -> None:
         linked = [info.identifier for info in self._cluster.linked()]
         heard = 1 + sum(one in self._heard for one in linked)
-        enough = self._producers.is_enough(heard, heard, now) or self._cluster.address_book.nobody()
-        self.is_ready = heard > len(linked) and enough and self._log.available
+        self.is_ready = heard > len(linked) and self._is_enough(heard, now) and self._log.available
         if self.is_ready:
             self._work["found"] = None
             self._timers.at(COLLECTING, NEVER)

@@ -94,17 +94,18 @@ class KeepState:
 @CONTROLS.message(51)
 @dataclass(slots=True)
 class StateKept:
-    """It is there."""
+    """It is there; `state` is what was there before, of an older generation, for who takes it over (else empty)."""
 
     name: Name
     generation: Counter
     number: Counter
+    state: StateBytes
 
 
 @CONTROLS.message(52)
 @dataclass(slots=True)
 class StateFenced:
-    """It is not kept: a coordinator of that newer generation is known, or the disk is full (generation 0)."""
+    """It is not kept: a coordinator of that generation is known, which is newer, or another one."""
 
     name: Name
     generation: Counter

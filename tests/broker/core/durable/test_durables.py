@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from headgate.broker.core.config import broker_id
+from headgate.broker.core.durable.keeping import key_of
+from headgate.broker.core.keyspace import distance
 from headgate.protocol.data import decode_record
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Error, Gap, Handed, Mode, Suback, Subscribe
@@ -227,3 +230,31 @@ def test_retention_is_announced() -> None:
 
 def _coordinator(cluster: LogCluster, name: str) -> str:
     return cluster.hosts["b0"].node.durables.coordinator_name(name)
+
+
+@pytest.mark.parametrize("delay", [0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.2])
+def test_what_a_coordinator_confirmed_while_another_takes_over_is_not_handed_out_again(delay: float) -> None:
+    cluster = LogCluster(2)
+    publisher, subscriber = cluster.connect("b0"), cluster.connect("b0")
+    owners = ["b0", "b1", "b2"]
+    name = next(
+        f"orders{number}"
+        for number in range(999)
+        if min(owners, key=lambda one: distance(key_of(f"orders{number}"), broker_id(one))) == "b2"
+    )
+    assert isinstance(subscribe(cluster, subscriber, name), Suback)
+    cluster.store(publisher, "a", "b")
+    cluster.until(lambda: bodies(subscriber) == ["a", "b"], 5.0)
+    first = subscriber.of(Handed)[0].first
+    cluster.start("b2")
+    cluster.hosts["b2"].node.streams.declare("quotes", {"durability": "stored"})
+    cluster.run(delay)
+    if not subscriber.of(Ended):
+        subscriber.send(Ack(9, 1, AckVerb.ACK, [first, first]))
+    cluster.until(lambda: bool(subscriber.of(Ended)), 10.0)
+    confirmed = [one.stale for one in subscriber.of(Acked)] == [[]]
+    subscriber.take()
+    assert isinstance(subscribe(cluster, subscriber, name), Suback)
+    cluster.run(1.0)
+    assert bodies(subscriber) == ["b"] if confirmed else bodies(subscriber) in (["a", "b"], ["b"])
+    assert all(handed.counts for handed in subscriber.of(Handed))
