@@ -35,5 +35,5 @@ def run(arguments: argparse.Namespace) -> int:
     from ..demo import Plot, play
 
     kill, audit = not arguments.no_kill, not arguments.no_audit
-    plot = Plot(arguments.seconds, arguments.rate, arguments.seed, arguments.brokers, kill, audit)
+    plot = Plot(arguments.seconds, arguments.rate, arguments.seed, arguments.brokers, kill, audit, durable=True)
     return play(plot, arguments.plain, arguments.json)

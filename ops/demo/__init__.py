@@ -4,6 +4,7 @@
     feed      quotes by random walk from a seed: the same seed, the same quotes
     audience  the subscribers, and what each has received
     host      the brokers, processes of their own with data folders that go when they end
+    orders    a durable subscriber, a process of its own that is killed together with its broker
     accident  the broker that is killed half way, and what may be missing because somebody was told so
     proof     what each should have received, by evaluating its condition on every quote
     epilogue  some more quotes into a stream that is logged, and Spark's audit of them, where Spark can run

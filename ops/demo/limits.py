@@ -19,6 +19,8 @@ __all__ = [
     "LINE_SECONDS",
     "LOG_LINES_KEPT",
     "ORDERED_BROKERS_MAX",
+    "ORDERS_ARRIVAL_SECONDS",
+    "ORDER_PAUSE_SECONDS",
     "PROOF_PROCESSES",
     "RATE_DEFAULT",
     "RETRY_SECONDS",
@@ -94,6 +96,13 @@ KILL_SHARE = 0.5
 IN_FLIGHT_SECONDS = 1.0
 """Quotes published so long before the kill may still have been on their way. On one machine it is milliseconds; but
 the feed may be ahead of a busy broker by a second."""
+
+ORDER_PAUSE_SECONDS = 0.02
+"""Between two orders: some dozens a second, each answered when two disks have it."""
+
+ORDERS_ARRIVAL_SECONDS = 20.0
+"""An order that has not come after such a silence is called missing: its broker and who took it were killed, and others
+have to take over from both."""
 
 AUDIT_QUOTES = 20_000
 """Of the epilogue: two seconds of the feed. Spark itself takes longer to start."""

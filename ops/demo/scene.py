@@ -10,7 +10,7 @@ import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from headgate.protocol.aio import Client, Subscription, Tasks, connect
 from headgate.protocol.errors import ConnectionLost, HeadgateError, UnknownOutcome
@@ -32,6 +32,7 @@ from .limits import (
     RETRY_SECONDS,
     TICK_SECONDS,
 )
+from .orders import OrderDesk, OrdersTold
 from .proof import Verdict, judge, wanted_by
 from .view import Picture, View, summary
 
@@ -49,6 +50,8 @@ class Plot:
     kill: bool
     audit: bool = False
     """Run an audit with Spark at the end, where Spark can run."""
+    durable: bool = False
+    """Publish orders as well, and take them through a durable subscription whose process is killed with its broker."""
     arrival_seconds: float = ARRIVAL_SECONDS
     retry_seconds: float = RETRY_SECONDS
 
@@ -79,8 +82,9 @@ async def _play(plot: Plot, plain: bool, as_json: bool) -> int:
             if plot.audit and not scene.stop.is_set():
                 told = await play_epilogue(scene.survivors(brokers), plot.seed, view)
     if as_json:
-        print(json.dumps({**summary(scene.picture(), verdicts, scene.accident), "audit": told}))
-    agreed = told is None or told["clean"]
+        orders = asdict(scene.orders) if scene.orders is not None else None
+        print(json.dumps({**summary(scene.picture(), verdicts, scene.accident), "orders": orders, "audit": told}))
+    agreed = (told is None or told["clean"]) and (scene.orders is None or scene.orders.exact)
     return DONE if agreed and all(verdict.exact for verdict in verdicts) else REFUSED
 
 
@@ -91,6 +95,8 @@ class Scene:
         self.stop = asyncio.Event()
         self.listeners = [Listener(wish) for wish in WISHES]
         self.accident: Accident | None = None
+        self.orders: OrdersTold | None = None
+        self._desk = OrderDesk() if plot.durable else None
         self._plot = plot
         self._view = view
         self._feed = QuoteFeed(plot.seed)
@@ -117,6 +123,8 @@ class Scene:
             publisher = await self._connect(addresses, 0, "feed")
             for place, listener in enumerate(self.listeners):
                 await self._listen(addresses, place, listener)
+            if self._desk is not None:
+                await self._desk.open(addresses)
             if self._plot.kill and len(brokers) > 1:
                 self._tasks.start(self._kill_half_way(brokers, publisher), "demo accident")
             await self._publish(publisher)
@@ -129,9 +137,14 @@ class Scene:
             if self.accident is not None:
                 self._view.aftermath(self.accident, self.listeners, verdicts)
             self._view.verdict(verdicts)
+            if self._desk is not None:
+                self.orders = await self._desk.close()
+                self._view.orders(self.orders)
             return verdicts
         finally:
             await self._tasks.stop()
+            if self._desk is not None:
+                await self._desk.end()
             for client in self._clients:
                 await client.close()
 
@@ -221,6 +234,8 @@ class Scene:
         self.accident = Accident(victim.name, now, bisect_left(self._sent_at, now - IN_FLIGHT_SECONDS), published)
         victim.kill()
         self._view.killed(victim, self.accident, self.listeners, now - self._began)
+        if self._desk is not None:
+            await self._desk.kill()
 
     # --- Proving -----------------------------------------------------------------------------------------------------
 

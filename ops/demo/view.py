@@ -16,6 +16,7 @@ from .accident import Accident
 from .audience import Listener
 from .host import BrokerProcess
 from .limits import LINE_SECONDS, TABLE_SECONDS
+from .orders import OrdersTold
 from .proof import Verdict
 
 __all__ = ["Picture", "View", "summary"]
@@ -91,6 +92,16 @@ class View:
             f"  every subscription was in force again {_seconds(slowest)}; "
             f"{lost:,} deliveries were lost, all of them in gaps that were announced"
         )
+
+    def orders(self, told: OrdersTold) -> None:
+        """What came of the orders of the durable subscriber."""
+        fate = "its process was killed with its broker, and another one went on" if told.killed else "it was never away"
+        again = f", {told.redelivered:,} of them twice, marked as redelivered" if told.redelivered else ""
+        self.say(f"the durable subscriber took {told.taken:,} of {told.published:,} orders{again}; {fate}")
+        if not told.exact:
+            self.say(
+                f"NOT EXACT: {told.missing:,} orders are missing, {told.repeated:,} came twice and were not marked"
+            )
 
     def show(self, picture: Picture) -> None:
         """Show a picture when it is due."""

@@ -45,11 +45,14 @@ def all_begin_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cluster_outlives_the_broker_that_is_killed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert play(Plot(14.0, 3000, 7, 3, kill=True), plain=True, as_json=True) == 0
+    assert play(Plot(14.0, 3000, 7, 3, kill=True, durable=True), plain=True, as_json=True) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["exact"] and told["killed"]["moved"] == ["one symbol", "big in London"]
     assert told["killed"]["in_force_seconds"] < 10 and told["killed"]["feed_seconds"] < 10
     assert {one["broker"] for one in told["subscribers"]} == {"demo-2", "demo-3"}
+    orders = told["orders"]
+    assert orders["killed"] and orders["published"] == orders["taken"] > 100
+    assert orders["missing"] == orders["repeated"] == 0
 
 
 def test_a_killed_broker_costs_only_what_is_announced(

@@ -8,6 +8,7 @@ import json
 from headgate.ops.demo.accident import Accident
 from headgate.ops.demo.audience import WISHES, Listener, Told
 from headgate.ops.demo.host import BrokerProcess
+from headgate.ops.demo.orders import OrdersTold
 from headgate.ops.demo.proof import Verdict, judge
 from headgate.ops.demo.view import Picture, View, summary
 
@@ -39,6 +40,18 @@ def test_the_last_picture_is_a_table() -> None:
     assert "published 2,000 in 2.0 s (1,000 a second)" in text
     assert "quotes WHERE price * volume > 1200000" in text
     assert text.endswith("done\n")
+
+
+def test_what_came_of_the_orders() -> None:
+    file = io.StringIO()
+    with View(True, file) as view:
+        view.orders(OrdersTold(500, 500, 0, 3, 0, True))
+        assert (
+            "took 500 of 500 orders, 3 of them twice, marked as redelivered; its process was killed" in file.getvalue()
+        )
+        assert "NOT EXACT" not in file.getvalue()
+        view.orders(OrdersTold(500, 498, 2, 0, 1, False))
+    assert "NOT EXACT: 2 orders are missing, 1 came twice and were not marked" in file.getvalue()
 
 
 def verdicts(wanted: bytes) -> list[Verdict]:
