@@ -64,6 +64,26 @@ class NodeStatistics:
     producers_forgotten: int
     producer_duplicates: int
     audit_missing: int
+    durable_subscriptions: int
+    """Those that this broker coordinates; so are the events that wait, and what became of those handed out."""
+    durable_clients: int
+    durable_waiting: int
+    durable_unacked: int
+    durable_redelivered: int
+    durable_handed_out: int
+    durable_settled: int
+    durable_stale_acks: int
+    durable_dead_letters: int
+    durable_missed: int
+    """Events that retention took before they were acknowledged."""
+    durable_takeovers: int
+    durable_states_written: int
+    durable_feeds: int
+    """Those that logs of this broker serve, whoever coordinates; so are facts."""
+    durable_facts: int
+    durable_sent: int
+    """Events sent to clients of this broker, whoever coordinates; so are fetches."""
+    durable_fetches: dict[str, int]
 
     def as_map(self) -> dict[str, Any]:
         """The same as a plain map."""
@@ -82,6 +102,7 @@ def statistics_of(node: Node, now: float) -> NodeStatistics:
         connections=len(subscribers.by_link),
         **_of_cluster(node, now),
         **_of_log(node),
+        **_of_durables(node),
         sessions=len(subscribers.by_key),
         streams=len(node.streams.by_name),
         subscriptions=sum(len(session.subscriptions) for session in subscribers.by_key.values()),
@@ -138,4 +159,28 @@ def _of_log(node: Node) -> dict[str, Any]:
         "producers_forgotten": node.producers.forgotten,
         "producer_duplicates": node.producers.duplicates,
         "audit_missing": node.audit.missing,
+    }
+
+
+def _of_durables(node: Node) -> dict[str, Any]:
+    durables = node.durables
+    coordinator, bodies = durables.coordinator, durables.bodies
+    load = coordinator.tally.all()
+    return {
+        "durable_subscriptions": len(coordinator.held),
+        "durable_clients": load.clients,
+        "durable_waiting": load.waiting,
+        "durable_unacked": load.unacked,
+        "durable_redelivered": load.redelivered,
+        "durable_handed_out": coordinator.handed_out,
+        "durable_settled": coordinator.settled,
+        "durable_stale_acks": coordinator.stale,
+        "durable_dead_letters": coordinator.dead,
+        "durable_missed": coordinator.missed,
+        "durable_takeovers": coordinator.takeovers,
+        "durable_states_written": durables.keeping.states_written,
+        "durable_feeds": durables.feeding.count,
+        "durable_facts": durables.feeding.facts,
+        "durable_sent": durables.handing.events,
+        "durable_fetches": {"memory": bodies.from_memory, "disk": bodies.from_disk, "broker": bodies.from_far},
     }

@@ -1,8 +1,8 @@
-"""The admin port: /metrics, /healthz (the process lives), /readyz (it takes clients)."""
+"""The admin port: /metrics and /metrics/detailed, /healthz (the process lives), /readyz (it takes clients)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
@@ -10,12 +10,23 @@ from .limits import ADMIN_KEEPALIVE_SECONDS, ADMIN_LINE_LENGTH_MAX
 
 __all__ = ["Health"]
 
+_METRICS_HEADERS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+
 
 class Health:
-    """A small HTTP server beside the broker; `obstacle` is why clients should not come, empty when they may."""
+    """A small HTTP server beside the broker; `obstacle` is why clients should not come, empty when they may.
 
-    def __init__(self, metrics: Callable[[], bytes], obstacle: Callable[[], str]) -> None:
+    `detailed` tells the metrics of durable subscriptions of these names, those that are coordinated here.
+    """
+
+    def __init__(
+        self,
+        metrics: Callable[[], bytes],
+        detailed: Callable[[Sequence[str]], bytes],
+        obstacle: Callable[[], str],
+    ) -> None:
         self._metrics = metrics
+        self._detailed = detailed
         self._obstacle = obstacle
         self._runner: web.AppRunner | None = None
         self.address = ""
@@ -26,6 +37,7 @@ class Health:
         application.add_routes(
             [
                 web.get("/metrics", self._get_metrics),
+                web.get("/metrics/detailed", self._get_detailed),
                 web.get("/healthz", self._get_health),
                 web.get("/readyz", self._get_ready),
             ]
@@ -48,7 +60,14 @@ class Health:
             await self._runner.cleanup()
 
     async def _get_metrics(self, request: web.Request) -> web.Response:
-        return web.Response(body=self._metrics(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+        return web.Response(body=self._metrics(), headers=_METRICS_HEADERS)
+
+    async def _get_detailed(self, request: web.Request) -> web.Response:
+        names = request.query.getall("subscription", [])
+        if not names:
+            text = "say which durable subscriptions: /metrics/detailed?subscription=NAME&subscription=NAME\n"
+            return web.Response(status=400, text=text)
+        return web.Response(body=self._detailed(names), headers=_METRICS_HEADERS)
 
     async def _get_health(self, request: web.Request) -> web.Response:
         return web.Response(text="ok\n")

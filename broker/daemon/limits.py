@@ -151,6 +151,9 @@ class DaemonLimits:
     """Newcomers above `connections_max` that are told why and given a moment to read it; further ones are just cut."""
     stream_series: int = 100
     """Streams with time series of their own, the busiest ones; the rest is in the totals."""
+    durable_series: int = 100
+    """Durable subscriptions with time series of their own, five each: those for which most waits. The rest is in the
+    totals, and `/metrics/detailed` tells of any; of so many in one answer."""
 
 
 DEFAULT_LIMITS = DaemonLimits()

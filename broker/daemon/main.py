@@ -37,7 +37,7 @@ from .limits import (
 from .log import LogLimits, LogUnusable, LogWriter, SqliteLogStore
 from .logs import configure_logs
 from .memory import keep_freed_memory
-from .metrics import BrokerCollector, render
+from .metrics import BrokerCollector, render, render_detailed
 from .notify import notify, watchdog_seconds
 from .peers import PeerServer
 from .records import Records, RecordsError
@@ -99,7 +99,9 @@ class Daemon:
         self._collector = BrokerCollector(self.driver, self.server, limits)
         self._settled = False
         self._ready_look: asyncio.TimerHandle | None = None
-        self.health = Health(lambda: render(self._collector), self._obstacle)
+        self.health = Health(
+            lambda: render(self._collector), lambda names: render_detailed(self._collector, names), self._obstacle
+        )
         self._timers: list[asyncio.TimerHandle] = []
         self._writer: LogWriter | None = None
         self._hurried = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import nlargest
 from itertools import accumulate
 
@@ -17,7 +17,7 @@ from .driver import MATCH_BUCKETS_SECONDS, Driver
 from .limits import DEFAULT_LIMITS, DaemonLimits
 from .server import Server
 
-__all__ = ["METRICS", "BrokerCollector", "render"]
+__all__ = ["METRICS", "BrokerCollector", "render", "render_detailed"]
 
 _COUNTERS = {
     "headgate_batches_received_total": ("batches_received", "Batches accepted from publishers."),
@@ -41,6 +41,27 @@ _COUNTERS = {
     "headgate_producer_duplicate_events_total": ("producer_duplicates", "Events of producers' batches sent again."),
     "headgate_producers_forgotten_total": ("producers_forgotten", "Producers forgotten, there being too many."),
     "headgate_audit_missing_lines_total": ("audit_missing", "Lines of the audit that are lost, the disk being full."),
+    "headgate_durable_handed_out_events_total": (
+        "durable_handed_out",
+        "Events of durable subscriptions handed out to clients.",
+    ),
+    "headgate_durable_acknowledged_events_total": ("durable_settled", "Those that clients acknowledged."),
+    "headgate_durable_stale_acks_total": (
+        "durable_stale_acks",
+        "Spans of acknowledgements that were refused, the events having been handed out anew.",
+    ),
+    "headgate_durable_dead_letters_total": ("durable_dead_letters", "Events given up: handed out too often."),
+    "headgate_durable_missed_events_total": (
+        "durable_missed",
+        "Events that retention took before they were acknowledged.",
+    ),
+    "headgate_durable_takeovers_total": (
+        "durable_takeovers",
+        "Durable subscriptions taken over from another broker, or an earlier life.",
+    ),
+    "headgate_durable_states_written_total": ("durable_states_written", "States that enough disks confirmed."),
+    "headgate_durable_facts_total": ("durable_facts", "Facts about logs here, told to coordinators."),
+    "headgate_durable_sent_events_total": ("durable_sent", "Events of durable subscriptions sent to clients here."),
 }
 _GAUGES = {
     "headgate_sessions": ("sessions", "Client sessions, connected or in their grace."),
@@ -59,6 +80,15 @@ _GAUGES = {
     "headgate_log_behind_events": ("log_behind", "Events of our own logs that too few disks have."),
     "headgate_producers": ("producers", "Producers that are remembered."),
     "headgate_producers_max": ("producers_max", "The bound on that."),
+    "headgate_durable_subscriptions": ("durable_subscriptions", "Durable subscriptions coordinated here."),
+    "headgate_durable_clients": ("durable_clients", "Clients that take part in them."),
+    "headgate_durable_waiting_events": ("durable_waiting", "Events that wait to be handed out."),
+    "headgate_durable_unacked_events": ("durable_unacked", "Events handed out and not acknowledged."),
+    "headgate_durable_redelivered_events": (
+        "durable_redelivered",
+        "Those of both that were handed out before.",
+    ),
+    "headgate_durable_feeds": ("durable_feeds", "Feeds of durable subscriptions that logs here serve."),
     "headgate_uptime_seconds": ("uptime_seconds", "Seconds since the start."),
 }
 _OF_THE_CLUSTER: dict[str, tuple[Callable[[NodeStatistics], float], str]] = {
@@ -86,10 +116,21 @@ _OF_THE_CLUSTER: dict[str, tuple[Callable[[NodeStatistics], float], str]] = {
 }
 """What is compared from broker to broker: with the name of the cluster as a label, for there may be several."""
 
+_OF_A_DURABLE = {
+    "headgate_durable_subscription_waiting_events": ("waiting", "Events that wait to be handed out."),
+    "headgate_durable_subscription_unacked_events": ("unacked", "Events handed out and not acknowledged."),
+    "headgate_durable_subscription_redelivered_events": ("redelivered", "Those that were handed out before."),
+    "headgate_durable_subscription_clients": ("clients", "Clients that take part."),
+    "headgate_durable_subscription_oldest_seconds": ("oldest_seconds", "How long the oldest event has waited."),
+}
+"""Of each durable subscription, with its name as a label."""
+
 METRICS = (
     *_COUNTERS,
     *_GAUGES,
     *_OF_THE_CLUSTER,
+    *_OF_A_DURABLE,
+    "headgate_durable_fetches_total",
     "headgate_log_full",
     "headgate_records_unkept",
     "headgate_bytes_received_total",
@@ -110,6 +151,7 @@ class BrokerCollector(Collector):
 
     def __init__(self, driver: Driver, server: Server, limits: DaemonLimits = DEFAULT_LIMITS) -> None:
         self._series_max = limits.stream_series
+        self._durable_series_max = limits.durable_series
         self._driver = driver
         self._server = server
 
@@ -129,7 +171,11 @@ class BrokerCollector(Collector):
         unkept = "1 while schemas that are put would be gone after a restart, for want of room; else 0."
         yield GaugeMetricFamily("headgate_records_unkept", unkept, value=float(bool(self._driver.records_obstacle)))
         yield from self._server_metrics()
-        yield _dropped(statistics)
+        yield _by_label("headgate_events_dropped_total", "Events not delivered, by reason.", "reason", statistics.drops)
+        fetches = "Times that events of durable subscriptions were looked up for clients here, by where they were."
+        yield _by_label("headgate_durable_fetches_total", fetches, "source", statistics.durable_fetches)
+        coordinator = self._driver.node.durables.coordinator
+        yield from self.of_durables(coordinator.busiest(self._durable_series_max))
         yield from self._stream_metrics()
         yield self._match_metric()
 
@@ -166,6 +212,20 @@ class BrokerCollector(Collector):
         yield received
         yield delivered
 
+    def of_durables(self, names: Sequence[str]) -> Iterator[Metric]:
+        """What waits for these durable subscriptions, for those that are coordinated here; for a bounded number."""
+        coordinator, now = self._driver.node.durables.coordinator, self._driver.clock()
+        values: dict[str, dict[str, float]] = {}
+        for name in list(dict.fromkeys(names))[: self._durable_series_max]:
+            load = coordinator.load_of(name)
+            if load is not None:
+                values[name] = {**load._asdict(), "oldest_seconds": coordinator.oldest_seconds(name, now)}
+        for metric, (field, text) in _OF_A_DURABLE.items():
+            gauge = GaugeMetricFamily(metric, text, labels=["subscription"])
+            for name, value in values.items():
+                gauge.add_metric([name], value[field])
+            yield gauge
+
     def _match_metric(self) -> Metric:
         bounds = [*map(str, MATCH_BUCKETS_SECONDS), "+Inf"]
         counts = accumulate(self._driver.match_counts)
@@ -177,17 +237,36 @@ class BrokerCollector(Collector):
         )
 
 
+class _Detailed(Collector):
+    """Only what waits for some durable subscriptions."""
+
+    def __init__(self, collector: BrokerCollector, names: Sequence[str]) -> None:
+        self._collector = collector
+        self._names = names
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric, once."""
+        return self._collector.of_durables(self._names)
+
+
 def render(collector: BrokerCollector) -> bytes:
     """The text that Prometheus scrapes."""
+    return _text(collector)
+
+
+def render_detailed(collector: BrokerCollector, names: Sequence[str]) -> bytes:
+    """The same of these durable subscriptions alone."""
+    return _text(_Detailed(collector, names))
+
+
+def _text(collector: Collector) -> bytes:
     registry = CollectorRegistry()
     registry.register(collector)
     return generate_latest(registry)
 
 
-def _dropped(statistics: NodeStatistics) -> Metric:
-    dropped = CounterMetricFamily(
-        "headgate_events_dropped_total", "Events not delivered, by reason.", labels=["reason"]
-    )
-    for reason, count in sorted(statistics.drops.items()):
-        dropped.add_metric([reason], count)
-    return dropped
+def _by_label(name: str, text: str, label: str, counts: dict[str, int]) -> Metric:
+    counter = CounterMetricFamily(name, text, labels=[label])
+    for value, count in sorted(counts.items()):
+        counter.add_metric([value], count)
+    return counter

@@ -25,6 +25,8 @@ _COLUMNS = {
     "outbox_events": "waiting",
     "drops": "dropped",
     "log_bytes": "log bytes",
+    "durable_subscriptions": "durable",
+    "durable_waiting": "waiting for them",
 }
 
 

@@ -54,6 +54,7 @@ them, and there are `union`, `intersect` and `subtract`. `Waiting` is a queue of
     Bodies          events at positions, from the log here or another broker's
     Attaching, Handing    the home of a client: brings it to its coordinator; sends what it is handed
     DeadLetters     what was given up, for its topic
+    Tally           how much waits, in all and for whom most
 
 Timers are keyed by the constants of these files. Order of reading: `runs`, `state`, `mailbox`, `coordinator`,
 `keeping`, `feeding`, `handing`, `bodies`.

@@ -193,7 +193,7 @@ class Bodies:
         self._memory_bytes = 0
         self._fetching: dict[int, _Fetching] = {}
         self._numbers = 0
-        self.from_memory = self.from_disk = self.fetched_far = 0
+        self.from_memory = self.from_disk = self.from_far = 0
 
     # --- what was committed a moment ago -----------------------------------------------------------------------------
 
@@ -231,6 +231,7 @@ class Bodies:
 
             self._read(held, runs, came)
             return
+        self.from_far += 1
         self._numbers += 1
         one = _Fetching(self._numbers, stream, place, list(runs), then, now + FETCH_SECONDS)
         self._fetching[one.number] = one
@@ -270,7 +271,6 @@ class Bodies:
             kept = [at for at, place in enumerate(places) if row.first + place in here]
             if kept:
                 pieces.append(_piece(row, kept))
-        self.fetched_far += len(message.rows)
         del self._fetching[one.number]
         one.then(Found(pieces, wanted.rest() if message.rows else []), now)
 

@@ -65,6 +65,7 @@ from .messages import (
 from .relay import Relay
 from .runs import Run, intersect, join_runs, split_runs, subtract
 from .state import DeadLetter, DurableState, Section, check_settings, parse_positions, positions_text
+from .tally import Load, Tally
 
 __all__ = ["COORDINATING", "ENDS", "Coordinator"]
 
@@ -180,7 +181,8 @@ class Coordinator:
         self._touched: dict[str, None] = {}
         self.given_up: list[tuple[DurableState, list[DeadLetter]]] = []
         """Dead letters of subscriptions; the caller takes them out."""
-        self.stale = self.handed_out = self.settled = self.dead = 0
+        self.stale = self.handed_out = self.settled = self.dead = self.missed = self.takeovers = 0
+        self.tally = Tally(self.load_of)
         relay.take(
             {
                 Attach: self._attach,
@@ -196,6 +198,7 @@ class Coordinator:
         """Something happened to it: it is gone on with before this input is over."""
         self._touched[name] = None
         self._work["touched"] = None
+        self.tally.changed(name)
 
     # --- taking over and letting go ----------------------------------------------------------------------------------
 
@@ -270,6 +273,7 @@ class Coordinator:
             if not done or self.held.get(held.name) is not held:
                 self._look_again(held, now)
                 return
+            self.takeovers += 1
             self._begin(held, now)
 
         self._keeping.write(state, written, now, fence=True)
@@ -296,6 +300,7 @@ class Coordinator:
 
     def _let_go(self, held: _Held, why: str, now: float, code: ErrorCode = ErrorCode.UNAVAILABLE) -> None:
         self.held.pop(held.name, None)
+        self.tally.changed(held.name)
         self._queue.at(held.name, NEVER)
         self._keeping.give_up(held.name)
         if held.feed:
@@ -464,9 +469,10 @@ class Coordinator:
         if held is None or held.mailbox is None:
             return
         delay = None if message.milliseconds is None else message.milliseconds / 1000
+        before = held.mailbox.settled
         stale = held.mailbox.settle(client, message.verb, list(message.spans), delay, message.text, now)
         self.stale += len(stale) // 2
-        self.settled += 1
+        self.settled += held.mailbox.settled - before
         if message.request:
             held.confirm_next.append((client, Settled(message.number, message.request, tuple(stale))))
         self._touch(held.name)
@@ -612,6 +618,7 @@ class Coordinator:
     def _lost(self, held: _Held, lost: int, message: Fed) -> None:
         facts = {"name": held.name, "log": f"{message.place.broker}@{message.place.epoch}", "events": lost}
         self._effects.append(Note("durable subscription lost events", facts | {"before": message.first}, alarming=True))
+        self.missed += lost
         reason = f"retention took events of log {facts['log']} before position {message.first}"
         for client in held.clients:
             self._relay.tell(client.home, Missed(client.number, lost, reason))
@@ -872,6 +879,28 @@ class Coordinator:
             if held.mailbox is not None:
                 yield self.row_of(held, now)
 
+    def load_of(self, name: str) -> Load | None:
+        """How much waits for it, if it is coordinated here."""
+        held = self.held.get(name)
+        if held is None or held.mailbox is None:
+            return None
+        mailbox = held.mailbox
+        return Load(mailbox.waiting, mailbox.unacked, mailbox.redelivered, len(held.clients))
+
+    def oldest_seconds(self, name: str, now: float) -> float:
+        """How long the oldest event waits of one that is coordinated here."""
+        mailbox = self.held[name].mailbox
+        return 0.0 if mailbox is None else mailbox.oldest_seconds(self._clock.us(now))
+
+    def busiest(self, most: int) -> list[str]:
+        """Names of so many that are coordinated here, first those for which most waits."""
+        found = dict.fromkeys(self.tally.busiest(most))
+        for name in self.held:
+            if len(found) >= most:
+                break
+            found[name] = None
+        return list(found)
+
     def row(self, name: Any, now: float) -> dict[str, Any]:
         """One of them. Raises Refused."""
         held, _ = self._running(name)
@@ -932,6 +961,7 @@ class Coordinator:
         for client, name in self._client_of.items():
             assert client in self.held[name].clients or client in self.held[name].waiting
         assert not self._touched
+        self.tally.validate(self.held)
 
 
 def _places(places: dict[Place, int]) -> tuple[FeedPlace, ...]:

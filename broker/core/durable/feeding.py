@@ -220,6 +220,11 @@ class Feeding:
         if self._leaving:
             self._timers.by(FEEDING, 0.0)
 
+    @property
+    def count(self) -> int:
+        """How many feeds are served."""
+        return sum(len(feeds) for feeds in self._askers.values())
+
     def attributes(self, stream: str) -> tuple[str, ...]:
         """What the feeds of a stream that are live are filtered on."""
         known = self.streams.get(stream)

@@ -97,6 +97,7 @@ class Handing:
         self._of: dict[bytes, dict[int, _Attachment]] = {}
         self._numbers = 0
         self.events = 0
+        """Sent to clients here."""
 
     # --- who takes part ----------------------------------------------------------------------------------------------
 

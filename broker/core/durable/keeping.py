@@ -106,6 +106,7 @@ class Keeping:
         self._asked: dict[int, int] = {}
         self.keepers: dict[str, dict[int, None]] = {}
         """Name -> brokers that have its newest confirmed state beside this one."""
+        self.states_written = 0
         self.is_ready = False
         self.found: dict[str, None] = {}
         """Names in our arc of which something new is known: whoever coordinates takes them out."""
@@ -211,6 +212,7 @@ class Keeping:
         if write.here and enough and self._writes.get(write.name) is write:
             del self._writes[write.name]
             self.keepers[write.name] = dict(write.kept)
+            self.states_written += 1
             write.then(True, now)
 
     def _is_enough(self, heard: int, now: float) -> bool:

@@ -186,6 +186,8 @@ class Mailbox:
         self.state = state
         self.dirty = False
         self.is_full = False
+        self.settled = 0
+        """Events that clients acknowledged here."""
         self._limits = limits
         self._clock = clock or Clock()
         self._key = key_attribute(state.sharing)
@@ -633,7 +635,9 @@ class Mailbox:
         for entry in taken:
             self._let_go(owner, entry)
         self.dirty = True
-        if verb == _TERM:
+        if verb == _ACK:
+            self.settled += sum(entry.count for entry in taken)
+        elif verb == _TERM:
             for entry in taken:
                 self._bury(entry.log, entry.start, entry.start + entry.count, entry.delivered, reason, now)
         elif verb == _NAK:

@@ -41,7 +41,7 @@ async def test_metrics_that_fail_are_a_500_and_the_rest_goes_on(caplog: pytest.L
     def broken() -> bytes:
         raise RuntimeError("a fault of ours")
 
-    health = Health(broken, lambda: "")
+    health = Health(broken, lambda names: b"", lambda: "")
     await health.listen("127.0.0.1", 0)
     try:
         assert (await get(health.address, "/metrics")).status == 500
@@ -68,6 +68,13 @@ async def test_other_requests_are_refused(data: bytes, status: int) -> None:
         assert (await get(broker.admin, "/healthz")).status == 200
 
 
+async def test_metrics_of_durable_subscriptions_want_their_names() -> None:
+    async with live_broker() as broker:
+        refused = await get(broker.admin, "/metrics/detailed")
+        assert refused.status == 400 and "subscription=NAME" in refused.text
+        assert (await get(broker.admin, "/metrics/detailed?subscription=orders")).status == 200
+
+
 async def test_it_listens_on_ipv6_too() -> None:
     async with live_broker(admin="[::1]:0") as broker:
         assert broker.admin.startswith("[::1]:")
@@ -75,4 +82,4 @@ async def test_it_listens_on_ipv6_too() -> None:
 
 
 async def test_closing_what_never_listened_is_fine() -> None:
-    await Health(lambda: b"", lambda: "").close()
+    await Health(lambda: b"", lambda names: b"", lambda: "").close()
