@@ -15,7 +15,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # pytest stops after this, with its closing line, well before the 90 minutes that CI gives are cut short from outside.
 SESSION_SECONDS := 2900
 
-.PHONY: help demo test test-all bench chaos log-kills spark-campaign papers seeds flows lint fmt setup clean distclean
+.PHONY: help demo test test-all bench chaos log-kills durable-kills spark-campaign papers seeds flows lint fmt setup clean distclean
 
 help: ## say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ chaos: $(VENV)/.dev ## kill and stop real brokers under traffic, check every pro
 
 log-kills: $(VENV)/.dev ## kill brokers N times (N=50) while stored events are published, then count the log
 	$(BIN)/python -m headgate.ops.bench.log.kills --kills $(or $(N),50) $(ARGS)
+
+durable-kills: $(VENV)/.dev ## kill brokers and clients N times (N=20) under durable subscriptions, then count what came
+	$(BIN)/python -m headgate.ops.bench.durable.kills --kills $(or $(N),20) $(ARGS)
 
 spark-campaign: $(VENV)/.all ## run Spark jobs again and again under kills: exact or refused (ARGS="--rows 500000 --runs 10")
 	$(BIN)/python -m headgate.ops.bench.spark.campaign $(ARGS)

@@ -30,6 +30,7 @@ __all__ = [
     "KILLS_BATCHES_UNDER_WAY",
     "KILLS_BATCH_EVENTS_MAX",
     "KILLS_BETWEEN_SECONDS_MAX",
+    "KILLS_DRAIN_SECONDS_MAX",
     "KILLS_REPLAY_SECONDS_MAX",
     "KILLS_RETRY_SECONDS",
     "KILLS_SILENCE_SECONDS_MAX",
@@ -175,6 +176,9 @@ KILLS_BATCH_EVENTS_MAX = 40
 
 KILLS_BETWEEN_SECONDS_MAX = 0.5
 """A broker is killed so soon after its first acknowledgement: within the first batches, or after hundreds."""
+
+KILLS_DRAIN_SECONDS_MAX = 60.0
+"""When nothing of what waits for durable subscriptions was acknowledged for so long, it is stuck."""
 
 KILLS_REPLAY_SECONDS_MAX = 10.0
 """For the next thousand events of a replay. What has not come by then does not come."""
