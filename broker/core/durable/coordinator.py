@@ -64,7 +64,7 @@ from .messages import (
 )
 from .relay import Relay
 from .runs import Run, intersect, join_runs, split_runs, subtract
-from .state import DeadLetter, DurableState, Section, check_settings, parse_positions, positions_text
+from .state import DeadLetter, DurableState, Section, check_settings, parse_place, parse_positions, positions_text
 from .tally import Load, Tally
 
 __all__ = ["COORDINATING", "ENDS", "Coordinator"]
@@ -369,6 +369,12 @@ class Coordinator:
         def begin(starts: dict[Place, int], now: float) -> None:
             if self.held.get(held.name) is not held:
                 return
+            if start.isdigit():
+                try:
+                    starts = parse_place(start, starts)
+                except Refused as refused:
+                    self._let_go(held, refused.text, now, ErrorCode(refused.code))
+                    return
             wanted = replace(state, starts={**starts, **state.starts})
 
             def written(done: bool, now: float) -> None:
@@ -379,7 +385,8 @@ class Coordinator:
 
             self._keeping.write(wanted, written, now, fence=True)
 
-        if message.options.get("from", "now") == "start":
+        start = message.options.get("from", "now")
+        if start == "start":
             begin({}, now)
         else:
             self._survey(state.stream, begin, now)
@@ -396,7 +403,7 @@ class Coordinator:
             text += f""" `headgate schema put {stream} '{{"durability": "stored"}}'`"""
             raise Refused(ErrorCode.UNSUPPORTED, text)
         start = message.options.get("from", "now")
-        starts = {} if start in ("start", "now") else parse_positions(start)
+        starts = {} if start in ("start", "now") or start.isdigit() else parse_positions(start)
         created = 0 if start == "start" else max(1, self._clock.us(now))
         return DurableState(
             message.name,
@@ -799,7 +806,8 @@ class Coordinator:
                 deferred.say(Refused(ErrorCode.UNAVAILABLE, "another broker coordinates it now: try again"))
                 return
             if cursors is None:
-                mailbox.state = replace(mailbox.state, created=0, starts={})
+                version = mailbox.state.version + 1
+                mailbox.state = replace(mailbox.state, version=version, created=0, starts={})
                 cursors = dict.fromkeys(mailbox.places(), 0)
             mailbox.seek(cursors)
             self._feed(held, mailbox, now)
@@ -810,7 +818,8 @@ class Coordinator:
         elif to == "now":
             self._survey(mailbox.state.stream, go, now)
         else:
-            go(parse_positions(to), now)
+            places = parse_place(to, mailbox.places())
+            go(places, now)
         return deferred
 
     def remove(self, wished: Any, now: float) -> Deferred:

@@ -430,7 +430,7 @@ def check_options(options: Mapping[str, Any]) -> Options:
         raise _refused(f"{_START_RULE}, not {start!r:.100}")
     return Options(
         name,
-        start if start in ("now", "start") else parse_positions(start),
+        start if start in ("now", "start") or _is_number(start) else parse_positions(start),
         takeover,
         _given_whole(options, "window", 1, MAX_UNACKED_MAX) if "window" in options else 1000,
         check_settings(options),
@@ -483,6 +483,16 @@ def parse_positions(text: str) -> dict[Place, int]:
     if len(positions) > PLACES_MAX:
         raise _refused(f"a durable subscription begins in at most {PLACES_MAX} logs, not {len(positions)}")
     return positions
+
+
+def parse_place(text: str, logs: Mapping[Place, int]) -> dict[Place, int]:
+    """The same, and a number alone where the stream has one log. Raises Refused."""
+    if not _is_number(text):
+        return parse_positions(text)
+    if len(logs) > 1:
+        places = ",".join(f"{place.broker}@{place.epoch}:{text}" for place in sorted(logs))
+        raise _refused(f"the stream has {len(logs)} logs: say where to begin in each, as in {places}"[:2000])
+    return {place: int(text) for place in logs}
 
 
 def positions_text(positions: Mapping[Place, int]) -> str:

@@ -258,3 +258,19 @@ def test_what_a_coordinator_confirmed_while_another_takes_over_is_not_handed_out
     cluster.run(1.0)
     assert bodies(subscriber) == ["b"] if confirmed else bodies(subscriber) in (["a", "b"], ["b"])
     assert all(handed.counts for handed in subscriber.of(Handed))
+
+
+def test_a_number_alone_is_a_place_where_there_is_one_log() -> None:
+    cluster = LogCluster(2)
+    publisher, other = cluster.connect("b0"), cluster.connect("b1")
+    cluster.store(publisher, "a", "b", "c")
+    cluster.run(0.2)
+    one = cluster.connect("b0")
+    assert isinstance(subscribe(cluster, one, **{"from": "1"}), Suback)
+    assert drained(cluster, one) == ["b", "c"]
+    cluster.ask(publisher, "durable_seek", name="orders", to="2")
+    assert drained(cluster, one) == ["c"]
+    cluster.store(other, "d")
+    cluster.run(0.2)
+    refused = subscribe(cluster, other, "more", **{"from": "1"})
+    assert isinstance(refused, Error) and "2 logs" in refused.text
