@@ -305,6 +305,7 @@ class Client(ClientCore):
     def say_acks(self, inbox: DurableInbox) -> None:
         """Send what was said of events at the end of the loop's turn."""
         if self._acks_turn is None:
+            self.check_loop()
             self._acks_turn = self._loop.call_soon(self._turn_of_acks)
 
     async def ask(self, verb: str, **arguments: Any) -> Any:

@@ -37,24 +37,31 @@ class Event(receiving.Event):
         False when it is too late: it was or will be handed out again, after `ack_wait` or a lost connection. That is
         not known of every one until `wait` or `subscription.acked()` has waited for the broker.
         """
-        return await self._say(AckVerb.ACK, None, "", wait)
+        say = (AckVerb.ACK, None, "")
+        return await self._waited(*say) if wait else self._say(*say)
 
     async def nak(self, delay: float | None = None, *, wait: bool = False) -> bool:
         """Hand it out again, to whoever may have it, after so many seconds or the subscription's backoff."""
         if delay is not None:
             check_seconds("delay", delay)
-        return await self._say(AckVerb.NAK, delay, "", wait)
+        say = (AckVerb.NAK, delay, "")
+        return await self._waited(*say) if wait else self._say(*say)
 
     async def in_progress(self, *, wait: bool = False) -> bool:
         """Still at work on it: `ack_wait` begins anew."""
-        return await self._say(AckVerb.PROGRESS, None, "", wait)
+        say = (AckVerb.PROGRESS, None, "")
+        return await self._waited(*say) if wait else self._say(*say)
 
     async def term(self, reason: str = "", *, wait: bool = False) -> bool:
         """Give it up: it is a dead letter, with this reason, and never handed out again."""
-        return await self._say(AckVerb.TERM, None, reason, wait)
+        say = (AckVerb.TERM, None, reason)
+        return await self._waited(*say) if wait else self._say(*say)
 
-    async def _say(self, verb: AckVerb, seconds: float | None, text: str, wait: bool) -> bool:
+    def _say(self, verb: AckVerb, seconds: float | None, text: str) -> bool:
         raise LocalError("only events of a durable subscription are acknowledged: subscribe with durable='NAME'")
+
+    async def _waited(self, verb: AckVerb, seconds: float | None, text: str) -> bool:
+        return self._say(verb, seconds, text)
 
 
 class DurableEvent(Event, durable.HandedEvent):
@@ -62,8 +69,11 @@ class DurableEvent(Event, durable.HandedEvent):
 
     __slots__ = ()
 
-    async def _say(self, verb: AckVerb, seconds: float | None, text: str, wait: bool) -> bool:
-        return await run(self.inbox.client.settling(self, verb, seconds, text, wait))
+    def _say(self, verb: AckVerb, seconds: float | None, text: str) -> bool:
+        return self.inbox.client.settle(self, verb, seconds, text)
+
+    async def _waited(self, verb: AckVerb, seconds: float | None, text: str) -> bool:
+        return await run(self.inbox.client.settling(self, verb, seconds, text))
 
 
 class Subscription(SubscriptionCore):

@@ -38,24 +38,31 @@ class Event(receiving.Event):
         False when it is too late: it was or will be handed out again, after `ack_wait` or a lost connection. That is
         not known of every one until `wait` or `subscription.acked()` has waited for the broker.
         """
-        return self._say(AckVerb.ACK, None, "", wait)
+        say = (AckVerb.ACK, None, "")
+        return self._waited(*say) if wait else self._say(*say)
 
     def nak(self, delay: float | None = None, *, wait: bool = False) -> bool:
         """Hand it out again, to whoever may have it, after so many seconds or the subscription's backoff."""
         if delay is not None:
             check_seconds("delay", delay)
-        return self._say(AckVerb.NAK, delay, "", wait)
+        say = (AckVerb.NAK, delay, "")
+        return self._waited(*say) if wait else self._say(*say)
 
     def in_progress(self, *, wait: bool = False) -> bool:
         """Still at work on it: `ack_wait` begins anew."""
-        return self._say(AckVerb.PROGRESS, None, "", wait)
+        say = (AckVerb.PROGRESS, None, "")
+        return self._waited(*say) if wait else self._say(*say)
 
     def term(self, reason: str = "", *, wait: bool = False) -> bool:
         """Give it up: it is a dead letter, with this reason, and never handed out again."""
-        return self._say(AckVerb.TERM, None, reason, wait)
+        say = (AckVerb.TERM, None, reason)
+        return self._waited(*say) if wait else self._say(*say)
 
-    def _say(self, verb: AckVerb, seconds: float | None, text: str, wait: bool) -> bool:
+    def _say(self, verb: AckVerb, seconds: float | None, text: str) -> bool:
         raise LocalError("only events of a durable subscription are acknowledged: subscribe with durable='NAME'")
+
+    def _waited(self, verb: AckVerb, seconds: float | None, text: str) -> bool:
+        return self._say(verb, seconds, text)
 
 
 class DurableEvent(Event, durable.HandedEvent):
@@ -63,8 +70,11 @@ class DurableEvent(Event, durable.HandedEvent):
 
     __slots__ = ()
 
-    def _say(self, verb: AckVerb, seconds: float | None, text: str, wait: bool) -> bool:
-        return run(self.inbox.client.settling(self, verb, seconds, text, wait))
+    def _say(self, verb: AckVerb, seconds: float | None, text: str) -> bool:
+        return self.inbox.client.settle(self, verb, seconds, text)
+
+    def _waited(self, verb: AckVerb, seconds: float | None, text: str) -> bool:
+        return run(self.inbox.client.settling(self, verb, seconds, text))
 
 
 class Subscription(SubscriptionCore):

@@ -211,21 +211,23 @@ class ClientCore:
         """Send what the application said of events, as soon as it is likely to say no more."""
         raise NotImplementedError
 
-    def settling(self, event: Event, verb: AckVerb, seconds: float | None, text: str, wait: bool) -> Work[bool]:
-        """Say what became of an event that was handed out; whether that counts, as far as is known.
+    def settle(self, event: HandedEvent, verb: AckVerb, seconds: float | None, text: str) -> bool:
+        """Say what became of an event that was handed out; whether that counts, as far as is known here."""
+        inbox = event.inbox
+        with self.sharing:
+            is_current = inbox.say(event, verb, -1 if seconds is None else seconds, text)
+            if is_current:
+                self.say_acks(inbox)
+        return is_current
 
-        With `wait`, that is known. Raises LocalError for events that nobody handed out.
-        """
-        if not isinstance(event, HandedEvent):
-            raise LocalError(_NOT_DURABLE)
+    def settling(self, event: HandedEvent, verb: AckVerb, seconds: float | None, text: str) -> Work[bool]:
+        """Say it, and wait until the broker has said whether it counts."""
         with self.sharing:
             is_current = event.inbox.say(event, verb, -1 if seconds is None else seconds, text)
             flights = event.inbox.flights
             if is_current:
                 self.say_acks(event.inbox)
-        if not wait or not is_current:
-            return is_current
-        return (yield from self._counted(flights, event))
+        return is_current and (yield from self._counted(flights, event))
 
     def settling_all(self, inbox: Inbox, event: Event, wait: bool) -> Work[bool]:
         """The same for everything that was handed out up to this event."""

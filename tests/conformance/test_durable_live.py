@@ -113,3 +113,36 @@ def test_where_it_begins(client: Any) -> None:
     late = client.subscribe(client.stream, durable=f"{client.stream} now")
     publish(client, 3)
     assert (numbers_of(taken(early, 3)), numbers_of(taken(late, 1))) == ([1, 2, 3], [3])
+
+
+def test_an_acknowledgement_that_comes_too_late_is_stale(client: Any) -> None:
+    subscription = client.subscribe(client.stream, durable=f"{client.stream} d", ack_wait=0.2)
+    publish(client, 1)
+    (first,) = taken(subscription, 1)
+    (second,) = taken(subscription, 1)
+    assert (second.attributes["number"], second.delivery_count) == (1, 2)
+    assert second.delivery > first.delivery
+    assert finished(client, first.ack(wait=True)) is False and subscription.stale == 1
+    assert finished(client, second.ack(wait=True)) is True
+
+
+def test_what_was_removed_ends_with_its_reason(client: Any) -> None:
+    name = f"{client.stream} d"
+    subscription = client.subscribe(client.stream, durable=name)
+    client.ask("durable_rm", name=name)
+    with pytest.raises(Refused) as caught:
+        taken(subscription, 1)
+    assert caught.value.code == ErrorCode.NOT_FOUND
+    with pytest.raises(Refused) as caught:
+        client.subscribe("", durable=name)
+    assert caught.value.code == ErrorCode.NOT_FOUND
+
+
+def test_a_condition_changes_while_it_runs(client: Any) -> None:
+    name = f"{client.stream} d"
+    subscription = client.subscribe(client.stream, "number > 5", durable=name)
+    publish(client, 9, 1)
+    assert numbers_of(taken(subscription, 1)) == [9]
+    client.ask("durable_set", name=name, where="number < 5", **{"from": "ack"})
+    publish(client, 8, 2)
+    assert sorted(numbers_of(taken(subscription, 2))) == [1, 2]
