@@ -60,6 +60,10 @@ class HandedOut(NamedTuple):
     runs: list[Run]
 
 
+_Piece = tuple[int, int, int, int]
+"""Positions to be handed out: start, stop, how often with this time, key."""
+
+
 class _Again(NamedTuple):
     """Positions that are to be handed out again, or for the first time when `delivered` is 0."""
 
@@ -178,6 +182,12 @@ class Mailbox:
     Tell it facts with `fed`, then ask in turn: `reserve` (when it says so, write a `snapshot`, and say `written`),
     `hand_out`, `take_dead`, `next_deadline`. `dirty` says that something has to be on disks before it is confirmed.
     """
+
+    __slots__ = (
+        *("_again_count", "_again_runs", "_bound", "_chosen", "_clients", "_clock", "_dead", "_delayed", "_delays"),
+        *("_key", "_limits", "_logs", "_missed", "_newly_dead", "_next_due", "_number", "_redelivered", "_serial"),
+        *("_turn", "dirty", "is_full", "state"),
+    )
 
     def __init__(
         self, state: DurableState, now: float, limits: DurableLimits = DEFAULT_LIMITS, clock: Clock | None = None
@@ -300,12 +310,10 @@ class Mailbox:
         count = count_of(before)
         owed = intersect(log.unfed, before)
         key_of = dict(zip(_positions(before), keys[:count], strict=True)) if self._key and owed else {}
+        parts = [again for run in owed for again in self._counted(log, run, key_of)]
         self._forget_unfed(log, start, upto)
-        for run in owed:
-            for again in self._counted(log, run, key_of):
-                self._put_again(log, again)
-        for position in [position for position in log.counts if position < upto]:
-            del log.counts[position]
+        for again in parts:
+            self._put_again(log, again)
         return behind, keys[count:]
 
     def _counted(self, log: _Log, run: Run, key_of: Mapping[int, int]) -> Iterator[_Again]:
@@ -327,6 +335,8 @@ class Mailbox:
         self._again_runs += len(rest) - len(log.unfed)
         self._redelivered -= count_of(intersect(gone, [(0, log.flagged)]))
         log.unfed = rest
+        for position in [position for position in log.counts if start <= position < upto]:
+            del log.counts[position]
         return count
 
     def _trim(self, log: _Log, first: int) -> int:
@@ -436,33 +446,34 @@ class Mailbox:
 
     def _hand_out_to(self, clients: list[_Client], now: float, out: list[HandedOut]) -> None:
         """To any of these: what there is goes in even parts to those with the most room."""
-        clients = [client for client in clients if self._room(client) > 0]
+        taking = self._with_room(clients)
         for log in self._logs.values():
-            while log.again and log.again[0].stop <= log.confirmed and clients:
-                clients.sort(key=self._order)
+            while log.again and log.again[0].stop <= log.confirmed and taking:
                 count = sum(one.stop - one.start for one in log.again[: self._limits.hand_out_events])
-                pieces = self._pop_again(log, self._share(count, clients))
-                self._give(clients[0], log, pieces, now, out)
-                clients = [client for client in clients if self._room(client) > 0]
-        while clients:
+                share = self._share(count, taking)
+                self._give(taking.pop(), log, self._pop_again(log, share), now, out)
+                taking = taking or self._with_room(clients)
+        while taking:
             log_or_none = self._next_log()
             if log_or_none is None:
                 return
             log = log_or_none
-            clients.sort(key=self._order)
-            count = min(self._share(log.waiting.count, clients), self._limits.owed_events - self._owed_events())
+            count = min(self._share(log.waiting.count, taking), self._limits.owed_events - self._owed_events())
             runs = log.waiting.pop(count, log.confirmed)
             self._served(log)
-            pieces = [_again_once_more(_Again(*piece, 0)) for run in runs for piece in _cut(*run, log.flagged)]
-            self._give(clients[0], log, pieces, now, out)
-            clients = [client for client in clients if self._room(client) > 0]
+            pieces: list[_Piece] = [(start, stop, 1, 0) for start, stop in runs]
+            if runs[0][0] < log.flagged:
+                pieces = [(start, stop, known + 1, 0) for run in runs for start, stop, known in _cut(*run, log.flagged)]
+            self._give(taking.pop(), log, pieces, now, out)
+            taking = taking or self._with_room(clients)
 
-    def _order(self, client: _Client) -> tuple[int, int]:
-        return -self._room(client), client.serial
+    def _with_room(self, clients: list[_Client]) -> list[_Client]:
+        """Those of them that have room, the most at the end."""
+        return sorted((one for one in clients if self._room(one) > 0), key=lambda one: (self._room(one), -one.serial))
 
     def _share(self, count: int, clients: list[_Client]) -> int:
-        """How many of so many events the first of these clients gets."""
-        return min(self._room(clients[0]), -(-count // len(clients)), self._limits.hand_out_events)
+        """How many of so many events the last of these clients gets."""
+        return min(self._room(clients[-1]), -(-count // len(clients)), self._limits.hand_out_events)
 
     def _next_log(self) -> _Log | None:
         """The log whose first waiting event is the oldest; those of unknown or equal time take turns."""
@@ -571,7 +582,7 @@ class Mailbox:
         del log.again[:at]
         return pieces
 
-    def _give(self, client: _Client, log: _Log, pieces: list[_Again], now: float, out: list[HandedOut]) -> None:
+    def _give(self, client: _Client, log: _Log, pieces: Sequence[_Piece], now: float, out: list[HandedOut]) -> None:
         """Hand these out; `delivered` of each includes this time."""
         if not pieces:
             return
@@ -602,9 +613,7 @@ class Mailbox:
         self._number = number - 1
         self.dirty = self.dirty or repeated
         counts = (
-            tuple(chain.from_iterable(repeat(one.delivered, one.stop - one.start) for one in pieces))
-            if repeated
-            else ()
+            tuple(chain.from_iterable(repeat(piece[2], piece[1] - piece[0]) for piece in pieces)) if repeated else ()
         )
         out.append(HandedOut(client.id, first, counts, log.place, runs))
 
@@ -730,17 +739,23 @@ class Mailbox:
         return dead
 
     def replay_dead(self, chosen: Callable[[DeadLetter], bool]) -> int:
-        """Hand out again the dead letters for which `chosen` says so, as if never before; returns how many."""
+        """Hand out again the dead letters for which `chosen` says so; returns how many.
+
+        They count as handed out once, and go to any client: nobody remembers their keys.
+        """
         back = [letter for letter in newest_dead(self._dead, self._limits.dead) if chosen(letter)]
         if not back:
             return 0
         gone = set(back)
         self._dead = [letter for letter in newest_dead(self._dead, self._limits.dead) if letter not in gone]
         count = 0
+        owed = self._owed()
         for letter in back:
             log = self._logs.get(letter.place)
-            if log is None or letter.position < log.first or letter.position >= log.front:
+            if log is None or not log.first <= letter.position < log.front:
                 continue
+            if intersect(owed.get(letter.place, ()), [(letter.position, letter.position + 1)]):
+                continue  # after a seek
             count += 1
             self._put_again(log, _Again(letter.position, letter.position + 1, 1, 0))
         self._rewind()

@@ -6,10 +6,12 @@ every step the cursors, the counts and the numbers have to be those of the twin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import inf
+from random import Random
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -33,7 +35,7 @@ from headgate.protocol.errors import Refused
 PLACES = (Place("ann", 1), Place("bob", 7))
 CLIENTS = ("x", "y", "z")
 ACK, NAK, PROGRESS, TERM = range(4)
-SMALL = DurableLimits(waiting_runs=8, owed_runs=6, held=3, hand_out_events=4, handed_ahead=4, clients=2)
+SMALL = DurableLimits(waiting_runs=8, owed_runs=6, held=3, hand_out_events=4, handed_ahead=3, clients=2)
 
 Spot = tuple[Place, int]
 
@@ -55,8 +57,12 @@ class MailboxMachine(RuleBasedStateMachine):
     sharing = "exclusive"
     limits = DurableLimits()
 
-    @initialize(max_deliver=st.sampled_from([0, 0, 2]), backoff=st.sampled_from([(), (1.0, 3.0)]))
-    def begin(self, max_deliver: int, backoff: tuple[float, ...]) -> None:
+    @initialize(
+        max_deliver=st.sampled_from([0, 0, 2]),
+        backoff=st.sampled_from([(), (1.0, 3.0)]),
+        windows=st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    )
+    def begin(self, max_deliver: int, backoff: tuple[float, ...], windows: list[int]) -> None:
         self.now = 0.0
         self.values: dict[Place, list[int]] = {place: [] for place in PLACES}
         self.firsts = dict.fromkeys(PLACES, 0)
@@ -76,6 +82,7 @@ class MailboxMachine(RuleBasedStateMachine):
         self.places: dict[Spot, Where] = {}
         self.settled: set[Spot] = set()
         self.dead: set[Spot] = set()
+        self.keyless: set[Spot] = set()
         self.ever: set[Spot] = set()  # handed out by any coordinator
         self.upto = dict.fromkeys(PLACES, 0)
         self.known = dict.fromkeys(PLACES, 0)
@@ -84,11 +91,14 @@ class MailboxMachine(RuleBasedStateMachine):
         self.marks = dict.fromkeys(PLACES, 0)
         self.number = 0
         self.pending_missed = 0
+        for client, window in zip(CLIENTS, windows, strict=False):
+            self.attach(client, window, False)
 
     # --- What is true -------------------------------------------------------------------------------------------------
 
     def key(self, spot: Spot) -> int:
-        return self.values[spot[0]][spot[1]] % 3
+        """What the mailbox takes for the key of an event: it forgets those of dead letters."""
+        return 0 if spot in self.keyless else self.values[spot[0]][spot[1]] % 3
 
     def matches(self, spot: Spot) -> bool:
         place, position = spot
@@ -108,7 +118,7 @@ class MailboxMachine(RuleBasedStateMachine):
 
     def tell(self, place: Place, start: int, upto: int) -> None:
         runs = runs_of(at for at in range(start, upto) if self.matches((place, at)))
-        keys = [self.key((place, at)) for run in runs for at in range(*run)]
+        keys = [self.values[place][at] % 3 for run in runs for at in range(*run)]
         first, known = self.firsts[place], self.known[place]
         expected, self.pending_missed = self.pending_missed, 0
         if first > self.trimmed[place]:
@@ -142,6 +152,7 @@ class MailboxMachine(RuleBasedStateMachine):
 
     def settle_spot(self, spot: Spot) -> None:
         self.places.pop(spot, None)
+        self.keyless.discard(spot)
         self.settled.add(spot)
 
     @rule(place=st.sampled_from(PLACES), values=st.lists(st.integers(0, 8), max_size=8))
@@ -151,6 +162,14 @@ class MailboxMachine(RuleBasedStateMachine):
         begin = self.box.place_of(place)
         assert begin == self.known[place] or begin == self.trimmed[place]
         self.tell(place, max(begin, self.firsts[place]), end)
+
+    @rule(
+        place=st.sampled_from(PLACES), values=st.lists(st.integers(0, 8), min_size=3, max_size=12), write=st.booleans()
+    )
+    def publish_and_hand_out(self, place: Place, values: list[int], write: bool) -> None:
+        self.publish(place, values)
+        self.hand_out(write)
+        self.hand_out(True)
 
     @rule(place=st.sampled_from(PLACES), ends=st.tuples(st.integers(0, 60), st.integers(0, 60)))
     def tell_again(self, place: Place, ends: tuple[int, int]) -> None:
@@ -188,6 +207,10 @@ class MailboxMachine(RuleBasedStateMachine):
         client = data.draw(st.sampled_from(sorted(self.windows)))
         self.box.detach(client, self.now)
         self.gone([client])
+
+    def gone_if_any(self, client: str) -> None:
+        self.box.detach(client, self.now)
+        self.gone([client] if client in self.windows else [])
 
     def gone(self, clients: Iterable[str]) -> None:
         for client in clients:
@@ -309,7 +332,7 @@ class MailboxMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.number)
     @rule(
         client=st.sampled_from(CLIENTS),
-        verb=st.integers(0, 3),
+        verb=st.sampled_from([ACK, ACK, NAK, PROGRESS, TERM]),
         ends=st.lists(st.integers(-2, 12), min_size=2, max_size=6),
         cumulative=st.booleans(),
         delay=st.sampled_from([None, 0.0, 2.0]),
@@ -357,10 +380,12 @@ class MailboxMachine(RuleBasedStateMachine):
         self.box.take_dead()
         chosen = {spot for spot in self.dead if every or spot[1] % 2}
         back = [spot for spot in chosen if self.trimmed[spot[0]] <= spot[1] < self.front(spot[0])]
+        back = [spot for spot in back if spot not in self.places]  # after a seek it may be owed again
         assert self.box.replay_dead(lambda one: (one.place, one.position) in chosen) == len(back)
         self.dead -= chosen
         for spot in back:
             self.settled.discard(spot)
+            self.keyless.add(spot)
             self.places[spot] = Where("again", 1)
 
     # --- Changes ------------------------------------------------------------------------------------------------------
@@ -381,7 +406,7 @@ class MailboxMachine(RuleBasedStateMachine):
         new = [spot for spot in sorted(before - matched) if not now and self.values[spot[0]][spot[1]] >= condition]
         for place in PLACES if new else ():
             added[place] = runs_of(at for where, at in new if where == place)
-            keys[place] = [self.key((where, at)) for where, at in new if where == place]
+            keys[place] = [self.values[where][at] % 3 for where, at in new if where == place]
         fronts = {place: self.front(place) for place in PLACES}
         self.box.amended(state, added, keys)
         for place in PLACES:
@@ -398,6 +423,7 @@ class MailboxMachine(RuleBasedStateMachine):
         for spot in self.spots(*states):
             if spot[0] == place:
                 del self.places[spot]
+                self.keyless.discard(spot)
         self.settled = {spot for spot in self.settled if spot[0] != place or spot[1] < position}
 
     @rule(place=st.sampled_from(PLACES), position=st.integers(0, 60))
@@ -427,11 +453,9 @@ class MailboxMachine(RuleBasedStateMachine):
     def write(self) -> None:
         self.keep(True)
 
-    @rule(older=st.integers(0, 5), newer=st.booleans())
-    def restart(self, older: int, newer: bool) -> None:
+    @rule(older=st.integers(0, 5), newer=st.booleans(), windows=st.lists(st.integers(1, 9), max_size=3))
+    def restart(self, older: int, newer: bool, windows: list[int]) -> None:
         """Somebody else becomes coordinator, knows what was written last, and some older states, or a newer one."""
-        if self.box.dirty and not newer:
-            pass  # what was not written is lost
         state = self.written[-1]
         state = join(state, self.written[max(0, len(self.written) - 1 - older)])
         if newer and self.unwritten:
@@ -443,7 +467,7 @@ class MailboxMachine(RuleBasedStateMachine):
         self.written, self.unwritten = [state], []
         self.windows, self.places, self.number, self.pending_missed = {}, {}, 0, 0
         self.trimmed = dict.fromkeys(PLACES, 0)
-        self.settled = set()
+        self.settled, self.keyless = set(), set()
         self.dead = {(one.place, one.position) for one in state.dead}
         for place in PLACES:
             cursor = state.cursors.get(place, Cursor(0))
@@ -458,6 +482,8 @@ class MailboxMachine(RuleBasedStateMachine):
                     self.places[place, at] = Where("unfed", counts.get(at, least))
                 else:
                     self.settled.add((place, at))
+        for client, window in zip(CLIENTS, windows, strict=False):
+            self.attach(client, window, False)
 
     def lost(self, state: DurableState) -> set[Spot]:
         """What a state says to be settled and is not, as far as nothing was made to be owed again since."""
@@ -549,9 +575,9 @@ class SmallKeyMachine(KeyMachine):
 
 
 SETTINGS = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
+    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
 )
-for _machine in (
+MACHINES = (
     MailboxMachine,
     FailoverMachine,
     SharedMachine,
@@ -559,7 +585,8 @@ for _machine in (
     SmallMachine,
     SmallSharedMachine,
     SmallKeyMachine,
-):
+)
+for _machine in MACHINES:
     _machine.TestCase.settings = SETTINGS
 
 TestExclusive = MailboxMachine.TestCase
@@ -569,3 +596,51 @@ TestByKey = KeyMachine.TestCase
 TestExclusiveWithLittleRoom = SmallMachine.TestCase
 TestSharedWithLittleRoom = SmallSharedMachine.TestCase
 TestByKeyWithLittleRoom = SmallKeyMachine.TestCase
+
+
+def walk(machine: MailboxMachine, random: Random, steps: int) -> None:
+    """Long walks with a client at work for most of the time: deeper than examples that are made to be short."""
+
+    def values(most: int) -> list[int]:
+        return [random.randrange(9) for _ in range(random.randrange(most))]
+
+    def settle() -> None:
+        busy = [client for client in CLIENTS if machine.out(client)] or list(CLIENTS)
+        ends = [random.randrange(-1, 12) for _ in range(random.choice([2, 2, 4]))]
+        verb = random.choice([ACK, ACK, ACK, NAK, PROGRESS, TERM])
+        delay = random.choice([None, None, 0.0, 2.0])
+        machine.settle(
+            random.choice(busy if random.random() < 0.9 else CLIENTS), verb, ends, random.random() < 0.2, delay
+        )
+
+    def windows() -> list[int]:
+        return [random.randrange(1, 10) for _ in range(random.randrange(4))]
+
+    machine.begin(random.choice([0, 0, 2]), random.choice([(), (1.0, 3.0)]), windows())
+    moves: dict[Callable[[], None], int] = {
+        lambda: machine.publish_and_hand_out(random.choice(PLACES), values(8), random.random() < 0.5): 12,
+        lambda: machine.publish(random.choice(PLACES), values(8)): 2,
+        lambda: machine.hand_out(random.random() < 0.5): 10,
+        settle: 14 if machine.sharing == "exclusive" else 20,
+        lambda: machine.attach(random.choice(CLIENTS), random.randrange(1, 10), random.random() < 0.5): 4,
+        lambda: machine.wake(random.choice([0.5, 1.0, 3.0, 29.0, 31.0])): 3,
+        lambda: machine.tell_again(random.choice(PLACES), (random.randrange(60), random.randrange(60))): 2,
+        lambda: machine.trim(random.choice(PLACES), random.randrange(1, 5), random.random() < 0.5): 1,
+        lambda: machine.replay_dead(random.random() < 0.5): 1,
+        lambda: machine.amend(random.randrange(9), random.random() < 0.5): 1,
+        lambda: machine.seek(random.choice(PLACES), random.randrange(60)): 1,
+        machine.write: 2,
+        lambda: machine.restart(random.randrange(6), random.random() < 0.5, windows()): 1,
+        lambda: machine.gone_if_any(random.choice(CLIENTS)): 2,
+    }
+    for _ in range(steps):
+        (move,) = random.choices(list(moves), list(moves.values()))
+        move()
+        machine.numbers_and_cursors_are_those_of_the_twin()
+    machine.teardown()
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("seed", range(25))
+def test_a_long_walk(machine: type[MailboxMachine], seed: int) -> None:
+    walk(machine(), Random(seed), 80)
