@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from headgate.broker.core.durable import Cursor, DurableState, HandedOut, Mailbox, Place, Run
+from headgate.broker.core.durable import Cursor, DurableLimits, DurableState, HandedOut, Mailbox, Place, Run, join
 from headgate.protocol.errors import ErrorCode, Refused
 
 ANN, BOB = Place("ann", 1), Place("bob", 7)
@@ -87,7 +88,7 @@ def test_acknowledgements_of_others_and_old_ones_are_stale() -> None:
     box.attach("x", 5, 0.0)
     box.attach("y", 5, 0.0)
     first, second = hand_out(box)
-    assert settle(box, second.client.__str__(), ACK, first.first, second.first) == [first.first, first.first + 4]
+    assert settle(box, str(second.client), ACK, first.first, second.first) == [first.first, first.first + 4]
     assert settle(box, "nobody", ACK, 1, 3) == [1, 3]
     assert settle(box, str(second.client), ACK, second.first, second.first + 1) == [second.first, second.first]
 
@@ -186,3 +187,117 @@ def test_a_seek_lets_go_and_flags_what_was_handed_out() -> None:
     tell(box, [(2, 5)], 5, start=2)
     assert settle(box, "x", ACK, FIRST, FIRST) == [FIRST, FIRST]
     assert [one.counts for one in hand_out(box)] == [(2, 2, 2)]
+
+
+def test_work_in_progress_puts_the_deadline_off() -> None:
+    box = mailbox(ack_wait=5.0)
+    tell(box, [(0, 3)], 3)
+    box.attach("x", 3, 0.0)
+    hand_out(box)
+    assert settle(box, "x", PROGRESS, FIRST + 1, FIRST + 1, now=4.0) == []
+    box.wake(5.0)
+    assert [(one.runs, one.counts) for one in hand_out(box, 5.0)] == [([(0, 1), (2, 3)], (2, 2))]
+    assert settle(box, "x", PROGRESS, FIRST, FIRST + 2, now=5.0) == [FIRST, FIRST, FIRST + 2, FIRST + 2]
+    box.wake(10.0)
+    assert [one.runs for one in hand_out(box, 10.0)] == [[(0, 3)]]
+
+
+def test_a_late_confirmation_confirms_no_more_than_was_written() -> None:
+    box = mailbox()
+    tell(box, [(0, 2)], 2)
+    box.attach("x", 9, 0.0)
+    box.reserve()
+    early = box.snapshot()
+    far = 10_000_000
+    tell(box, [(far, far + 1)], far + 1, start=2)
+    hand = box.state.handed[ANN]
+    assert hand < far
+    box.written(early)
+    assert [one.runs for one in box.hand_out(0.0)] == [[(0, 2)]]
+    assert box.reserve()
+    box.written(early)
+    assert box.hand_out(0.0) == []
+    write(box)
+    assert [one.runs for one in box.hand_out(0.0)] == [[(far, far + 1)]]
+
+
+def test_what_an_amendment_adds_goes_out_when_its_mark_is_written_and_survives_older_states() -> None:
+    box = mailbox()
+    tell(box, [], 20)
+    before = write(box)
+    box.attach("x", 9, 0.0)
+    box.amended(replace(before, version=2, condition="a = 1"), {ANN: [(3, 5), (19, 25)]})
+    assert (box.waiting, box.place_of(ANN)) == (3, 20)
+    assert box.hand_out(0.0) == []
+    assert box.reserve()
+    after = write(box)
+    assert [(one.runs, one.counts) for one in box.hand_out(0.0)] == [([(3, 5), (19, 20)], ())]
+    assert join(after, before).cursors == {ANN: Cursor(20, ((3, 5), (19, 20)))}
+
+
+def test_what_is_written_with_each_state_is_bounded() -> None:
+    box = Mailbox(DurableState("orders", generation=1), 0.0, DurableLimits(owed_runs=3, hand_out_events=2))
+    tell(box, [(2 * at, 2 * at + 1) for at in range(20)], 40)
+    box.attach("x", 100, 0.0)
+    assert box.unacked == 0
+    hand_out(box)
+    assert box.unacked == 4
+    box = Mailbox(DurableState("orders", generation=1), 0.0, DurableLimits(owed_events=5))
+    tell(box, [(0, 20)], 20)
+    box.attach("x", 100, 0.0)
+    hand_out(box)
+    assert box.unacked == 5
+
+
+def test_a_full_mailbox_takes_facts_again_when_half_of_it_is_handed_out() -> None:
+    box = Mailbox(DurableState("orders", generation=1), 0.0, DurableLimits(waiting_runs=4))
+    tell(box, [(2 * at, 2 * at + 1) for at in range(4)], 8)
+    assert (box.is_full, box.wants_feed) == (True, False)
+    tell(box, [(8, 9)], 9, start=8)
+    assert box.place_of(ANN) == 8
+    box.attach("x", 2, 0.0)
+    hand_out(box)
+    assert box.wants_feed
+    tell(box, [(8, 9)], 9, start=8)
+    assert box.place_of(ANN) == 9
+
+
+def test_work_is_shared_evenly_and_late_logs_wait() -> None:
+    box = mailbox(sharing="shared")
+    for client in "abcd":
+        box.attach(client, 500, 0.0)
+    box.fed(BOB, 0, 0, 400, [(0, 400)], [], 9_000_000, 0.0)
+    box.fed(ANN, 0, 0, 400, [(0, 400)], [], 1_000_000, 0.0)
+    assert box.oldest_seconds(11_000_000) == 10.0
+    out = hand_out(box)
+    assert [(one.client, one.place, one.runs) for one in out[:4]] == [
+        ("a", ANN, [(0, 100)]),
+        ("b", ANN, [(100, 200)]),
+        ("c", ANN, [(200, 300)]),
+        ("d", ANN, [(300, 400)]),
+    ]
+    assert [one.place for one in out[4:]] == [BOB] * 4
+
+
+def test_a_key_finds_its_client_again_and_a_slow_client_holds_up_no_other() -> None:
+    def whose(box: Mailbox) -> dict[int, object]:
+        keys = {position: position % 7 for position in range(70)}
+        box.fed(ANN, 0, 0, 70, [(0, 70)], list(keys.values()), 0, 0.0)
+        return {keys[at]: one.client for one in hand_out(box) for run in one.runs for at in range(*run)}
+
+    box = mailbox(sharing="key:symbol")
+    for client in "abc":
+        box.attach(client, 100, 0.0)
+    first = whose(box)
+    assert len(set(first.values())) > 1
+    box = mailbox(sharing="key:symbol")
+    for client in "cab":
+        box.attach(client, 100, 0.0)
+    assert whose(box) == first
+    slow = first[0]
+    box = mailbox(sharing="key:symbol")
+    for client in "abc":
+        box.attach(client, 1 if client == slow else 100, 0.0)
+    got = whose(box)
+    assert {key for key, client in got.items() if client != slow} == {key for key in first if first[key] != slow}
+    assert box.unacked == 1 + sum(10 for client in first.values() if client != slow)
