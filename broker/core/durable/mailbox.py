@@ -186,7 +186,7 @@ class Mailbox:
     __slots__ = (
         *("_again_count", "_again_runs", "_bound", "_chosen", "_clients", "_clock", "_dead", "_delayed", "_delays"),
         *("_key", "_limits", "_logs", "_missed", "_newly_dead", "_next_due", "_number", "_redelivered", "_serial"),
-        *("_turn", "dirty", "is_full", "state"),
+        *("_turn", "dirty", "is_full", "settled", "state"),
     )
 
     def __init__(
