@@ -166,7 +166,12 @@ class FeedWorld:
         return self.log.hold(LogName(broker, EPOCH, int(LogKind.EVENTS), "quotes"))
 
     def append(
-        self, prices: Sequence[Any], topic: str = "quotes/a", held: HeldLog | None = None, batch: Batch | None = None
+        self,
+        prices: Sequence[Any],
+        topic: str = "quotes/a",
+        held: HeldLog | None = None,
+        batch: Batch | None = None,
+        origin: str = "",
     ) -> None:
         """A batch with an event for each price."""
         self.clock_us += 1000
@@ -176,7 +181,7 @@ class FeedWorld:
             held.assigned,
             batch.count,
             self.clock_us,
-            held.name.broker,
+            origin or held.name.broker,
             held.assigned,
             b"",
             batch.topics,

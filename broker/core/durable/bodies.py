@@ -329,7 +329,8 @@ class Bodies:
             if not read.rows and not read.damage:
                 then([], [], now)
                 return
-            wanted.take(read.next, read.next)
+            beyond = max(read.next, runs[0][0] + 1)
+            wanted.take(beyond, beyond)
             rest = wanted.rest()
             if found or not rest:
                 then(found, rest, now)

@@ -321,42 +321,16 @@ def _split(runs: list[Run], most: int) -> tuple[list[Run], list[Run]]:
     return part, []
 
 
-def _cut(portion: Portion, low: int, high: int) -> Portion:
-    """Some events of a portion that follow one another in it."""
-    batch = Batch(portion.topics, portion.count, portion.lengths, portion.records)
-    places = portion.rows()
-    part = batch.portion(range(low, high), portion.origin, 0, portion.time)
-    part.base = portion.base + places[low]
-    own = [places[at] - places[low] for at in range(low, high)]
-    part.offsets = b"" if own[-1] == len(own) - 1 else join_u32(own)
-    return part
-
-
 def _numbered(runs: list[Run], found: Found) -> Iterator[tuple[int, Portion]]:
     """The portions of what was found, each with the place of its first event among all positions of these runs.
 
-    Where positions are missing within one it is cut in two, so that delivery numbers follow one another in each.
+    Rows are whole, so what is missing is between two of them: delivery numbers follow one another in each.
     """
     starts = [start for start, _ in runs]
     before = [0, *accumulate(stop - start for start, stop in runs)]
-
-    def place_of(position: int) -> int:
-        run = bisect_right(starts, position) - 1
-        return before[run] + position - starts[run]
-
     for positions, portion in found.pieces:
-        low, count = 0, len(positions)
-        while low < count:
-            first, high = place_of(positions[low]), count
-            if place_of(positions[-1]) - first != count - 1 - low:
-                beyond = bisect_right(
-                    range(low, count),
-                    first - low,
-                    key=lambda at: place_of(positions[at]) - at,
-                )
-                high = low + beyond
-            yield first, portion if high - low == count else _cut(portion, low, high)
-            low = high
+        run = bisect_right(starts, positions[0]) - 1
+        yield before[run] + positions[0] - starts[run], portion
 
 
 def _joined(parts: Iterable[tuple[int, Portion]]) -> Iterator[tuple[int, Portion]]:
@@ -369,7 +343,6 @@ def _joined(parts: Iterable[tuple[int, Portion]]) -> Iterator[tuple[int, Portion
         if (
             not group
             or at != end
-            or end - first + portion.count > HANDED_EVENTS
             or size > HANDED_JOIN_BYTES
             or portion.origin != group[0].origin
             or not last < begin < group[0].base + 2**32 - BATCH_EVENTS_MAX

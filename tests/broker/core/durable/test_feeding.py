@@ -58,6 +58,29 @@ def test_nothing_is_told_before_enough_disks_have_it() -> None:
     world.check_end()
 
 
+def test_rows_that_are_read_beyond_the_high_watermark_are_left_for_later() -> None:
+    world = FeedWorld(copies=True)
+    for price in (1, 2):
+        world.append([price])
+    world.answer()
+    world.confirm(end=1)
+    world.feed(1)
+    world.settle()
+    assert world.positions() == [0]
+    world.confirm()
+    world.settle()
+    assert world.positions() == [0, 1]
+
+
+def test_keys_are_in_the_order_of_positions_whatever_else_matches() -> None:
+    world = FeedWorld()
+    world.feed(1, key="price")
+    world.feed(2, condition="price = 2")
+    world.append([1, 2, 3, 2])
+    world.answer()
+    assert (world.positions(1), world.positions(2)) == ([0, 1, 2, 3], [1, 3])
+
+
 def test_it_goes_on_at_the_places_that_are_named() -> None:
     world = filled([1, 2], [3, 4])
     world.feed(1, places=[("ann", EPOCH, 1)])

@@ -20,7 +20,7 @@ from headgate.broker.core.durable.messages import Detach, Detached, Fetch, HandO
 from headgate.broker.core.durable.runs import Run, count_of, join_runs, runs_of
 from headgate.broker.core.effects import ReadRows
 from headgate.broker.core.inputs import Stored
-from headgate.protocol.data import decode_record, join_u32
+from headgate.protocol.data import LogName, decode_record, join_u32
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Fetched, Gap, Handed
 from tests.support.feed_world import FeedWorld
@@ -60,6 +60,8 @@ class Home:
         """To the client."""
         self.told: list[Any] = []
         """To the coordinator."""
+        self.ids: dict[tuple[str, int], str] = {}
+        """The event of each id that was seen; the log gives them out from 0."""
 
     def tell(self, identifier: int, message: Any) -> None:
         if isinstance(message, Fetch):
@@ -132,6 +134,8 @@ class Home:
                 for place in range(portion.count):
                     length = int.from_bytes(portion.lengths[4 * place : 4 * place + 4], "little")
                     body = decode_record(portion.records[at : at + length])[1].decode()
+                    identity = portion.origin, portion.base + portion.rows()[place]
+                    assert self.ids.setdefault(identity, body) == body
                     found.append((handed.first + place, counts[place], body))
                     at += length
         return found
@@ -276,6 +280,50 @@ def test_small_rows_of_one_moment_go_out_as_one_message_and_others_do_not() -> N
     assert (home.messages[-1].portion.count, list(home.messages[-1].portion.rows())) == (2, [0, 2])
 
 
+def test_rows_of_two_lives_and_large_ones_go_out_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home()
+    home.world.append([1])
+    home.world.append([2], origin="ann/2")
+    home.world.answer()
+    home.hand_out(1, [(0, 2)])
+    assert [one.portion.origin for one in home.messages] == ["ann", "ann/2"]
+    store(home.world, [3], [4])
+    monkeypatch.setattr(handing_room, "HANDED_JOIN_BYTES", 1)
+    home.hand_out(3, [(2, 4)])
+    assert [one.portion.count for one in home.messages] == [1, 1, 1, 1]
+
+
+def test_any_number_of_parts_goes_out_in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handing_room, "HANDED_EVENTS", 1)
+    home = Home()
+    commit(home, list(range(2000)))
+    home.hand_out(1, [(0, 2000)])
+    assert len(home.events) == 2000
+
+
+def test_a_copy_or_a_memory_that_has_only_the_beginning_is_not_asked() -> None:
+    home = Home(["bob"])
+    store(home.world, [1], broker="bob")
+    store(home.others[0].world, [1], [2], broker="bob")
+    home.hand_out(1, [(0, 2)], BOB)
+    commit(home, [3])
+    store(home.world, [4])
+    home.hand_out(3, [(0, 2)])
+    assert home.events == [(1, 1, "1"), (2, 1, "2"), (3, 1, "3"), (4, 1, "4")]
+
+
+def test_a_part_of_the_disk_that_cannot_be_read_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies_room, "BODIES_READ_BYTES", 1)
+    home = Home(["bob"])
+    for world, place in ((home.world, ANN), (home.others[0].world, BOB)):
+        store(world, [1, 2], [3, 4], [5], broker=place.broker)
+        world.disk.unreadable[world.copy(place.broker).name] = 2
+        home.hand_out(1, [(0, 5)], place)
+        assert home.events[-3:] == [(1, 1, "1"), (2, 1, "2"), (5, 1, "5")]
+        home.hand_out(1, [(2, 3), (4, 5)], place)
+        assert home.events[-1] == (2, 1, "5")
+
+
 def test_bytes_on_the_way_are_bounded_until_they_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handing_room, "HANDED_BYTES", 1)
     monkeypatch.setattr(handing_room, "HANDED_EVENTS", 2)
@@ -385,6 +433,11 @@ def test_by_brute_force_every_event_is_sent_once_in_order(
             world.trim(data.draw(st.integers(0, total)), held)
             world.answer()
             first = held.first
+        damaged: list[int] = []
+        rows = world.disk.logs[LogName(*place, 0, "quotes")].rows
+        if where != "memory" and rows and data.draw(st.booleans()):
+            row = data.draw(st.sampled_from(rows))
+            row.row, damaged = b"?", list(range(row.first, row.first + row.count))
         positions = [position for position in range(total) if chosen[position]]
         if not positions:
             return
@@ -392,8 +445,9 @@ def test_by_brute_force_every_event_is_sent_once_in_order(
         redelivered = data.draw(st.booleans())
         home.hand_out(100, runs, place, [position + 1 for position in positions] if redelivered else [])
         assert count_of(runs) == len(positions)
+        assert all(str(identity) == body for (_, identity), body in home.ids.items())
         assert home.events == [
             (100 + number, position + 1 if redelivered else 1, str(position))
             for number, position in enumerate(positions)
-            if position >= first
+            if position >= first and position not in damaged
         ]
