@@ -10,7 +10,7 @@ from typing import Any
 from ..conditions import read_condition
 from ..exits import DONE, UsageError
 from ..jsonlines import read_attributes
-from ..server import add_server_arguments, answer_of
+from ..server import add_server_arguments, converse
 from ..tables import brief, plain, print_json, print_map
 
 __all__ = ["add_arguments", "read_event", "run"]
@@ -22,20 +22,40 @@ _EVENT_KEYS = frozenset({"topic", "attrs", "json"})
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `explain`."""
     add_server_arguments(parser)
-    parser.add_argument("pattern", metavar="PATTERN", help="as in `sub`")
+    parser.add_argument("pattern", metavar="PATTERN", nargs="?", help="as in `sub`")
     parser.add_argument("--where", metavar="SQL", default="", help="as in `sub`")
     parser.add_argument("--exact", action="store_true", help="as in `sub`")
+    text = "explain that durable subscription instead: what it asks for, who keeps it, and how far it has come"
+    parser.add_argument("--durable", metavar="NAME", help=text)
     parser.add_argument("--event", metavar="JSON", help=f"an event to try it on, like {_EXAMPLE}; - reads it")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask and print."""
+    if (arguments.pattern is None) == (arguments.durable is None):
+        raise UsageError("explain wants a PATTERN, or --durable NAME")
+    if arguments.durable is not None and (arguments.where or arguments.exact):
+        raise UsageError("--durable NAME has its own condition: leave out --where and --exact")
     condition = read_condition(arguments.where)
-    details: dict[str, Any] = {"pattern": arguments.pattern, "condition": condition, "exact": arguments.exact}
+    event = None
     if arguments.event is not None:
-        details["event"] = read_event(sys.stdin.read() if arguments.event == "-" else arguments.event)
-    answer = answer_of(arguments, "explain", **details)
+        event = read_event(sys.stdin.read() if arguments.event == "-" else arguments.event)
+
+    async def talk(client: Any) -> dict[str, Any]:
+        if arguments.durable is None:
+            row: dict[str, Any] = {"pattern": arguments.pattern, "condition": condition, "exact": arguments.exact}
+        else:
+            row = await client.ask("durable", name=arguments.durable)
+        details = {name: row[name] for name in ("pattern", "condition", "exact")}
+        answer: dict[str, Any] = await client.ask("explain", **details, **({} if event is None else {"event": event}))
+        if arguments.durable is None:
+            return answer
+        # A durable subscription is matched at the logs, and does not rest at a key of its condition.
+        elsewhere = ("lives_on", "because", "shelf", "keys", "subid", "producers")
+        return {name: value for name, value in answer.items() if name not in elsewhere} | {"durable": row}
+
+    answer = converse(arguments, talk)
     if arguments.json:
         print_json(answer)
     else:
@@ -64,9 +84,11 @@ def _print(answer: dict[str, Any]) -> None:
     members = {
         "pattern": f"{answer['pattern']} ({reach})",
         "condition": brief(answer["condition"]) or "none: every event of these topics",
-        # One name, or those of the owners of its keys.
-        "lives on": f"{plain(answer['lives_on'])}: {answer['because']}",
     }
+    if "durable" in answer:
+        members |= _place_of(answer["durable"])
+    else:  # one name, or those of the owners of its keys
+        members["lives on"] = f"{plain(answer['lives_on'])}: {answer['because']}"
     print_map(members | {name: answer[name] for name in ("shelf", "keys") if answer.get(name)})
     if answer.get("producers"):
         known, limit = answer["producers"]["known"], answer["producers"]["limit"]
@@ -83,6 +105,23 @@ def _print(answer: dict[str, Any]) -> None:
     for verdict, text in rows:
         print(f"  {verdict:<7}  {plain(brief(text))}")
     print(f"\n{'delivered' if answer['delivered'] else 'not delivered'}: {_reason(answer)}")
+
+
+def _place_of(row: dict[str, Any]) -> dict[str, Any]:
+    """Where a durable subscription lives and how far it has come, in words."""
+    logs = [f"{one['log']}: settled before {one['settled']}, looked at before {one['fed']}" for one in row["logs"]]
+    told = {
+        "lives on": f"{row['coordinator']}: it coordinates this name, in generation {row['generation']}",
+        "kept by": row["keepers"],
+        "logs": "; ".join(logs) or "none yet: nothing is stored in this stream",
+        "waiting": f"{row['waiting']}, and {row['unacked']} handed out to {len(row['clients'])} clients",
+    }
+    sections = [
+        f"{one['before']}: what matches {brief(one['condition']) or 'anything'} as well" for one in row["sections"]
+    ]
+    if sections:  # what changes of the condition left behind
+        told["and before"] = "; ".join(sections)
+    return told
 
 
 def _reason(answer: dict[str, Any]) -> str:

@@ -911,9 +911,22 @@ class Coordinator:
         return list(found)
 
     def row(self, name: Any, now: float) -> dict[str, Any]:
-        """One of them. Raises Refused."""
-        held, _ = self._running(name)
-        return self.row_of(held, now)
+        """One of them, with who keeps its state, and how far each log is fed. Raises Refused."""
+        held, mailbox = self._running(name)
+        keepers = [self._cluster.peers.by_identifier.get(one) for one in self._keeping.keepers.get(held.name, {})]
+        settled = mailbox.position()
+        return {
+            **self.row_of(held, now),
+            "keepers": [self._cluster.config.name, *(info.name for info in keepers if info is not None)],
+            "logs": [
+                {"log": f"{place.broker}@{place.epoch}", "settled": settled.get(place, fed), "fed": fed}
+                for place, fed in sorted(mailbox.places().items())
+            ],
+            "sections": [
+                {"condition": one.condition, "before": positions_text(one.ends)}
+                for one in _still(mailbox.state, mailbox)
+            ],
+        }
 
     def dead_of(self, name: Any) -> list[dict[str, Any]]:
         """Its dead letters. Raises Refused."""

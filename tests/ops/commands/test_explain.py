@@ -126,3 +126,50 @@ def test_a_counted_one_has_a_subid(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     use_client(monkeypatch, FakeClient({"explain": ANSWER | {"subid": {"c1": "00ff", "c2": None, "c3": 2}}}))
     assert main(["explain", "quotes/*", "--where", "price > 8"]) == 0
     assert "subID      c1 00ff (this broker), c2 its number here when it is made, c3 2" in capsys.readouterr().out
+
+
+DURABLE: dict[str, Any] = {
+    "name": "mailer",
+    "pattern": "orders/*",
+    "condition": "`total` > 9",
+    "exact": False,
+    "coordinator": "ann",
+    "generation": 7,
+    "keepers": ["ann", "bob"],
+    "logs": [{"log": "bob@5", "settled": 120, "fed": 140}],
+    "sections": [{"condition": "`total` > 5", "before": "bob@5:130"}],
+    "waiting": 12,
+    "unacked": 3,
+    "clients": ["worker"],
+}
+
+
+def test_a_durable_subscription_is_explained_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = answer("true") | {"pattern": "orders/*", "condition": "`total` > 9", "keys": ["00"], "shelf": "s"}
+    client = use_client(monkeypatch, FakeClient({"durable": DURABLE, "explain": told}))
+    assert main(["explain", "--durable", "mailer", "--event", '{"topic": "orders/1", "attrs": {"total": 10}}']) == 0
+    asked = {"pattern": "orders/*", "condition": "`total` > 9", "exact": False}
+    event = {"topic": "orders/1", "attrs": {"total": 10}}
+    assert client.asked == [("durable", {"name": "mailer"}), ("explain", asked | {"event": event})]
+    out = capsys.readouterr().out
+    for words in (
+        "lives on    ann: it coordinates this name, in generation 7",
+        "kept by     ann, bob",
+        "bob@5: settled before 120, looked at before 140",
+        "12, and 3 handed out to 1 clients",
+        "bob@5:130: what matches `total` > 5 as well",
+        "delivered: the condition is true",
+    ):
+        assert words in out
+    assert "keys" not in out and "it is alone" not in out
+    assert main(["explain", "--durable", "mailer", "--json"]) == 0
+    answered = json.loads(capsys.readouterr().out)
+    assert answered["durable"] == DURABLE and "lives_on" not in answered
+
+
+@pytest.mark.parametrize("words", [[], ["a", "--durable", "b"], ["--durable", "b", "--where", "x > 1"]])
+def test_either_a_pattern_or_a_name(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", *words]) == 2
+    assert "--durable NAME" in capsys.readouterr().err

@@ -97,3 +97,17 @@ def test_what_retention_took_is_counted() -> None:
     cluster.run(3.0)
     assert of(cluster, "b0").durable_missed == 2
     assert of(cluster, "b0").durable_waiting == 1
+
+
+def test_one_is_told_of_with_its_keepers_its_logs_and_what_a_change_left() -> None:
+    cluster = LogCluster(3)
+    publisher, subscriber = cluster.connect("b0"), cluster.connect("b2")
+    attach(cluster, subscriber, "orders", window=1)
+    cluster.store(publisher, "a", "b")
+    cluster.run(1.0)
+    cluster.ask(publisher, "durable_set", name="orders", where="price > 8", **{"from": "now"})
+    row = cluster.ask(publisher, "durable", name="orders")
+    assert row["keepers"][0] == row["coordinator"] and len(row["keepers"]) == 2
+    assert {one["log"].partition("@")[0]: (one["settled"], one["fed"]) for one in row["logs"]}["b0"] == (0, 2)
+    ((before, condition),) = [(one["before"], one["condition"]) for one in row["sections"]]
+    assert condition == "" and "b0@" in before and ":2" in before
