@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DurableInbox", "Flight", "HandedEvent", "durable_options", "is_within", "spans_of"]
 
+_ORDER = (AckVerb.PROGRESS, AckVerb.NAK, AckVerb.TERM, AckVerb.ACK)
 _UNREADABLE = "its record cannot be read"
 
 
@@ -265,7 +266,8 @@ class DurableInbox(Inbox):
         pending, self._pending, self._collecting = self._pending, {}, None
         if self._pending_upto:
             pending.setdefault((AckVerb.ACK, -1, ""), [])
-        for (verb, seconds, text), numbers in pending.items():
+        # A span from 0 takes what is still current, and who settles an event says no more of it: so ACK is the last.
+        for (verb, seconds, text), numbers in sorted(pending.items(), key=lambda item: _ORDER.index(item[0][0])):
             spans: list[int] = []
             if verb is AckVerb.ACK and self._pending_upto:
                 spans, self._pending_upto = [0, self._pending_upto], 0

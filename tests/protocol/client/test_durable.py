@@ -189,9 +189,9 @@ def test_what_was_said_in_a_moment_goes_together() -> None:
     world.inbox.say(events[5], AckVerb.PROGRESS)
     assert world.sent() == [], "it is not due yet"
     assert world.acks() == [
-        Ack(2, 1, AckVerb.ACK, [7, 9, 11, 11], -1, ""),
+        Ack(2, 1, AckVerb.PROGRESS, [12, 12], -1, ""),
         Ack(3, 1, AckVerb.NAK, [10, 10], 2.5, ""),
-        Ack(4, 1, AckVerb.PROGRESS, [12, 12], -1, ""),
+        Ack(4, 1, AckVerb.ACK, [7, 9, 11, 11], -1, ""),
     ]
     (flight,) = world.inbox.flights
     world.say(Acked(2), Acked(3, [10, 10]))
@@ -384,3 +384,90 @@ def test_who_waits_is_told_when_the_client_ends() -> None:
     (flight,) = world.inbox.flights
     world.conversation.abandon("nobody answers")
     assert flight.outcome.settled and flight.outcome.value is None and world.inbox.ended
+
+
+# --- A dumb twin ------------------------------------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["hand", "ack", "nak", "term", "all", "flush", "answer", "cut"]), st.integers(0, 9)),
+    max_size=40,
+)
+
+
+@given(STEPS)
+def test_the_broker_hears_of_each_event_what_the_application_said_first(steps: list[tuple[str, int]]) -> None:
+    """The twin keeps a dictionary of what was said of each number, and throws it away when the connection is cut."""
+    world = attached(limits=ClientLimits(acks_open=2))
+    verbs = {"ack": AckVerb.ACK, "nak": AckVerb.NAK, "term": AckVerb.TERM}
+    events: list[HandedEvent] = []
+    said: dict[int, AckVerb] = {}
+    heard: dict[int, AckVerb] = {}
+    unanswered: list[int] = []
+    handed, first = 1, 0  # the next number, and the first event of this attachment
+
+    def hear(acks: list[Ack]) -> None:
+        for ack in acks:
+            unanswered.append(ack.request)
+            for low, high in zip(ack.spans[::2], ack.spans[1::2], strict=True):
+                for event in events[first:]:
+                    # What is settled already is not current any more: a span from 0 passes over it.
+                    if low <= event.delivery <= high and (low or event.delivery not in heard):
+                        assert event.delivery not in heard, "it is said once"
+                        heard[event.delivery] = AckVerb(ack.verb)
+
+    for step, place in steps:
+        if step == "hand":
+            events += world.hand(handed, place + 1)
+            handed += place + 1
+        elif step == "flush":
+            hear(world.acks())
+        elif step == "answer" and unanswered:
+            world.say(Acked(unanswered.pop(0)))
+            hear([one for one in world.sent() if isinstance(one, Ack)])
+        elif step == "cut":
+            world.conversation.interrupted("cut")
+            world.welcome(False)
+            (asked,) = (one for one in world.sent() if isinstance(one, Subscribe))
+            world.say(Suback(asked.request, 1))
+            first, unanswered = len(events), []
+            said.clear()
+            heard.clear()
+        elif events and step in (*verbs, "all"):
+            event = events[-1 - place % len(events)]
+            current = event.delivery >= (events[first].delivery if first < len(events) else handed)
+            if step == "all":
+                assert world.inbox.say_all(event) is current
+                if current:
+                    for one in events[first:]:
+                        if one.delivery <= event.delivery:
+                            said.setdefault(one.delivery, AckVerb.ACK)
+            else:
+                verb = verbs[step]
+                expected = current and said.get(event.delivery, verb) is verb
+                assert world.inbox.say(event, verb) is expected
+                if current:
+                    said.setdefault(event.delivery, verb)
+    while world.inbox.has_said or unanswered:
+        hear(world.acks())
+        if unanswered:
+            world.say(Acked(unanswered.pop(0)))
+            hear([one for one in world.sent() if isinstance(one, Ack)])
+    assert heard == said
+
+
+def test_a_span_from_0_says_nothing_of_what_was_said_otherwise_before() -> None:
+    world = attached()
+    events = world.hand(5, 6)
+    world.inbox.say(events[0], AckVerb.ACK)
+    world.inbox.say(events[2], AckVerb.NAK)
+    world.inbox.say_all(events[5])
+    assert [(ack.verb, ack.spans) for ack in world.acks()] == [(AckVerb.NAK, [7, 7]), (AckVerb.ACK, [0, 10])]
+
+
+def test_who_is_still_at_work_and_then_done_says_so_in_this_order() -> None:
+    world = attached()
+    first, second = world.hand(5, 2)
+    world.inbox.say(first, AckVerb.ACK)
+    world.inbox.say(second, AckVerb.PROGRESS)
+    world.inbox.say(second, AckVerb.ACK)
+    assert [(ack.verb, ack.spans) for ack in world.acks()] == [(AckVerb.PROGRESS, [6, 6]), (AckVerb.ACK, [5, 6])]
