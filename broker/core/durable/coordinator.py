@@ -42,7 +42,7 @@ from ..log import Log
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .keeping import Keeping
-from .limits import AMEND_SECONDS, DURABLES_MAX, SECTIONS_MAX, SURVEY_SECONDS
+from .limits import AMEND_SECONDS, CONDITION_LENGTH_MAX, DURABLES_MAX, SECTIONS_MAX, SURVEY_SECONDS
 from .mailbox import Mailbox
 from .messages import (
     AskEnds,
@@ -64,7 +64,16 @@ from .messages import (
 )
 from .relay import Relay
 from .runs import Run, intersect, join_runs, split_runs, subtract
-from .state import DeadLetter, DurableState, Section, check_settings, parse_place, parse_positions, positions_text
+from .state import (
+    DeadLetter,
+    DurableState,
+    Section,
+    check_settings,
+    parse_place,
+    parse_positions,
+    positions_text,
+    with_record,
+)
 from .tally import Load, Tally
 
 __all__ = ["COORDINATING", "ENDS", "Coordinator"]
@@ -105,6 +114,8 @@ class _Look:
     ends: dict[Place, int]
     covered: dict[Place, int]
     found: dict[Place, list[Run]] = field(default_factory=dict)
+    keys: dict[Place, dict[int, int]] = field(default_factory=dict)
+    """Hashes by position, where events of one key stay together."""
 
     @property
     def is_done(self) -> bool:
@@ -700,8 +711,7 @@ class Coordinator:
             _, condition = parse_wish(state.pattern, wish["where"], state.exact)
         deferred = Deferred()
         if condition == state.condition:
-            mailbox.amended(changed, {})
-            self._feed(held, mailbox, now)
+            mailbox.state, mailbox.dirty = with_record(mailbox.state, changed), True
             self._when_written(held, deferred, now)
             return deferred
         changed = replace(changed, condition=condition)
@@ -712,7 +722,8 @@ class Coordinator:
                     deferred.say(Refused(ErrorCode.UNAVAILABLE, "another broker coordinates it now: try again"))
                     return
                 sections = (*_still(mailbox.state, mailbox), Section(state.condition, found))
-                if len(sections) > SECTIONS_MAX:
+                size = sum(len(one.condition) for one in sections)
+                if len(sections) > SECTIONS_MAX or size > 2 * CONDITION_LENGTH_MAX:
                     text = f"{SECTIONS_MAX} changes of the condition are still waited for: take `from ack`, or wait"
                     deferred.say(Refused(ErrorCode.LIMIT, text))
                     return
@@ -749,6 +760,9 @@ class Coordinator:
         place = message.place
         if place in look.ends and message.start <= look.covered[place] < message.upto:
             wanted = [(look.covered[place], min(message.upto, look.ends[place]))]
+            if message.keys:
+                positions = (position for run in runs for position in range(*run))
+                look.keys.setdefault(place, {}).update(zip(positions, split_u32(message.keys), strict=False))
             look.found.setdefault(place, []).extend(intersect(runs, wanted))
             look.covered[place] = message.upto
         if held.amendment is not None and held.amendment.new.is_done and held.amendment.old.is_done:
@@ -758,15 +772,19 @@ class Coordinator:
         amendment, mailbox = held.amendment, held.mailbox
         assert amendment is not None and mailbox is not None
         added: dict[Place, list[Run]] = {}
+        keys: dict[Place, list[int]] = {}
         cursors = mailbox.snapshot().cursors
         for place, found in amendment.new.found.items():
             fresh = subtract(subtract(found, amendment.old.found.get(place, [])), list(cursors[place].owed))
             if fresh:
                 added[place] = fresh
+                hashes = amendment.new.keys.get(place)
+                if hashes is not None:
+                    keys[place] = [hashes[position] for run in fresh for position in range(*run)]
         changed = replace(amendment.state, cursors=mailbox.state.cursors)
         deferred = amendment.deferred
         self._end_looks(held)
-        mailbox.amended(changed, added)
+        mailbox.amended(changed, added, keys)
         self._feed(held, mailbox, now)
         self._when_written(held, deferred, now)
 
@@ -1004,6 +1022,9 @@ def _listed(places: Any) -> list[Any]:
 
 def parse_wish(pattern: str, condition: str, exact: bool) -> tuple[str, str]:
     """A pattern and a condition in their one form. Raises Refused."""
+    if len(condition) > CONDITION_LENGTH_MAX:
+        text = f"the condition of a durable subscription has at most {CONDITION_LENGTH_MAX} characters"
+        raise Refused(ErrorCode.BAD_CONDITION, text)
     try:
         parsed = parse_pattern(pattern, exact=exact)
         tree = parse_condition(condition) if condition.strip() else None

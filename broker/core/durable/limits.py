@@ -16,6 +16,7 @@ __all__ = [
     "BODIES_READ_BYTES",
     "BODIES_RECENT_BYTES",
     "COLLECT_PAGE_BYTES",
+    "CONDITION_LENGTH_MAX",
     "COLLECT_SECONDS",
     "DURABLES_MAX",
     "FETCH_SECONDS",
@@ -52,6 +53,9 @@ STATE_BYTES_MAX = 768 * 1024
 
 NAME_LENGTH_MAX = 256
 """Characters of the name of a durable subscription, as of a producer's."""
+
+CONDITION_LENGTH_MAX = 64 * 1024
+"""Characters of a condition; with those of former ones (twice as much) they are less than half of a state."""
 
 PLACES_MAX = 4096
 """Logs of one stream: some dozens of brokers, each with some epochs that retention has not taken yet."""
