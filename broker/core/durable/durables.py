@@ -107,7 +107,7 @@ class Durables:
     def committed(self, committed: Iterable[Committed], now: float) -> None:
         """Batches of this broker are before the high watermark."""
         self.relay.now = now
-        batches = list(committed)
+        batches = [one for one in committed if one.stream.name in self.feeding.streams]
         self.bodies.committed(batches)
         self.feeding.committed(batches, now)
 

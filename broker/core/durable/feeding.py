@@ -266,15 +266,18 @@ class Feeding:
 
     def go_on(self, now: float) -> None:
         """Feed on: logs may have grown or been trimmed, the disk may have answered, or it is time."""
-        self._hear_of_logs(now)
-        self._let_go(self._limits.feed_step_feeds)
+        if self._log.changed:
+            self._hear_of_logs(now)
+        if self._leaving:
+            self._let_go(self._limits.feed_step_feeds)
         if self._behind or self._reading:
             self._read_on(now)
         if self._lagging:
             self._tell_idle(now)
         if self._leaving:
             self._timers.by(FEEDING, now)
-        self._flush()
+        if self._out:
+            self._flush()
 
     def _hear_of_logs(self, now: float) -> None:
         if not self.streams:
