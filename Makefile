@@ -47,12 +47,13 @@ spark-campaign: $(VENV)/.all ## run Spark jobs again and again under kills: exac
 papers: $(VENV)/.dev ## print the papers' figures beside ours
 	$(BIN)/python -m headgate.ops.bench.papers $(ARGS)
 
-seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker, the ring, a cluster and its logs
+seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker, the ring, a cluster, its logs and durable subscriptions
 	$(BIN)/python -m headgate.broker.simulator --campaign $(or $(N),200)
 	$(BIN)/python -m headgate.broker.simulator ring --campaign $(or $(N),200)
 	$(BIN)/python -m headgate.broker.simulator --nodes 3 --campaign $(or $(N),200) --faults all
 	$(BIN)/python -m headgate.broker.simulator --nodes 5 --campaign $(or $(N),200) --faults all
 	for nodes in 1 2 3 5; do $(BIN)/python -m headgate.broker.simulator --log --nodes $$nodes --campaign $(or $(N),200) || exit 1; done
+	for nodes in 1 2 3 5; do $(BIN)/python -m headgate.broker.simulator --durable --nodes $$nodes --campaign $(or $(N),200) || exit 1; done
 
 flows: $(VENV)/.dev ## count what each flow passes: files, calls, calls back, messages (ARGS="--files SUBSCRIBE")
 	$(BIN)/python -m tests.support.tracer $(ARGS)

@@ -1,7 +1,7 @@
 """The command `python -m headgate.broker.simulator`: one seed with its digest and verdict, or a campaign of many.
 
-Which kind of run is meant is said by `--nodes`, `--log` or the word `ring`; without, it is one broker. What a kind can
-be asked for are the fields of its Options. `prog` is how the command was called: `headgate simulate` is one way.
+Which kind of run is meant is said by `--nodes`, `--log`, `--durable` or `ring`; without, it is one broker. What a kind
+can be asked for are the fields of its Options. `prog` is how the command was called: `headgate simulate` is one way.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .scenarios import (
     VARIANTS,
     BrokerOptions,
     ClusterOptions,
+    DurableOptions,
     LogOptions,
     Options,
     RingOptions,
@@ -37,6 +38,7 @@ This is one broker with its clients. The other kinds have arguments of their own
 
   {prog} --nodes 3 --help    a cluster of brokers
   {prog} --log --help        a cluster that keeps logs, on disks that fail
+  {prog} --durable --help    clients with durable subscriptions, that come and go
   {prog} ring --help         the ring of brokers alone, and its invariant
 """
 
@@ -70,6 +72,8 @@ def _kind_of(argv: Sequence[str]) -> type[Options]:
         return RingOptions
     if "--log" in argv:
         return LogOptions
+    if "--durable" in argv:
+        return DurableOptions
     return ClusterOptions if any(word.partition("=")[0] == "--nodes" for word in argv) else BrokerOptions
 
 
@@ -91,7 +95,7 @@ def _table(options: RingOptions, seeds: Sequence[int], write: Callable[[str], ob
 
 def parsers(prog: str) -> list[ArgumentParser]:
     """The parsers of all kinds of runs."""
-    return [_parser(kind, prog) for kind in (BrokerOptions, ClusterOptions, LogOptions, RingOptions)]
+    return [_parser(kind, prog) for kind in (BrokerOptions, ClusterOptions, LogOptions, DurableOptions, RingOptions)]
 
 
 def _parser(kind: type[Options], prog: str) -> ArgumentParser:

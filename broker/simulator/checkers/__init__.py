@@ -11,6 +11,8 @@
                OneQuery, ServesWhenAdopted, NobodyStartsOver; RingKept in a whole cluster
     log        what disks keep (LogChecker): OnEnoughDisks, OnlyOnce, SeenWhenSafe, PositionsStand, ComesBackWhole,
                StoredElsewhere; Disks is what is on them, names_of the events in a row
+    durable    what clients of durable subscriptions are handed (DurableChecker): NothingOwed, Wanted, InLogOrder,
+               Flagged, CursorStands
 
 A checker compares with the history and the world, never with the broker's own idea of what is right.
 """
@@ -37,6 +39,7 @@ from .clients import (
     PublisherOrder,
     SoundNode,
 )
+from .durable import CursorStands, DurableChecker, Flagged, InLogOrder, NothingOwed, Wanted
 from .log import (
     ComesBackWhole,
     Disks,
@@ -84,15 +87,20 @@ __all__ = [
     "ComesBackWhole",
     "Consequences",
     "CreditKept",
+    "CursorStands",
     "DeliveredOrAnnounced",
     "DeservedEndings",
     "Disks",
+    "DurableChecker",
+    "Flagged",
     "FreshScopes",
+    "InLogOrder",
     "InvariantHolds",
     "LogChecker",
     "NoDuplicates",
     "NobodyStartsOver",
     "NothingLost",
+    "NothingOwed",
     "NothingUnexpected",
     "NothingWaits",
     "OnEnoughDisks",
@@ -115,6 +123,7 @@ __all__ = [
     "SoundNode",
     "StateChecker",
     "StoredElsewhere",
+    "Wanted",
     "names_of",
     "scope_of",
 ]

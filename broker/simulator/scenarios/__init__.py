@@ -6,16 +6,18 @@
     broker     one broker with its clients: BrokerOptions, BrokerScenario
     cluster    brokers that come and go: ClusterOptions, ClusterScenario
     log        brokers that keep logs, on disks that fail: LogOptions, LogScenario
+    durable    clients with durable subscriptions, that come and go: DurableOptions, DurableScenario
     ring       the ring of brokers alone, in several KINDS and VARIANTS of the protocol: RingOptions, RingScenario
     script     a story of a cluster as text, with its trace: Script, rewritten
 
 Each kind has its ablations, runs with one safeguard switched off in the configuration of brokers: BROKER_ABLATIONS,
-CLUSTER_ABLATIONS, LOG_ABLATIONS and RING_ABLATIONS.
+CLUSTER_ABLATIONS, LOG_ABLATIONS, DURABLE_ABLATIONS and RING_ABLATIONS.
 """
 
 from .broker import BROKER_ABLATIONS, BrokerOptions, BrokerScenario
 from .campaign import CORES, Summary, campaign
 from .cluster import CLUSTER_ABLATIONS, ClusterOptions, ClusterScenario
+from .durable import DURABLE_ABLATIONS, DurableOptions, DurableScenario
 from .log import LOG_ABLATIONS, LogOptions, LogScenario
 from .ring import KINDS, RING_ABLATIONS, VARIANTS, RingOptions, RingScenario
 from .scenario import PROGRAM, Options, Scenario, Verdict, command_of, flags, play, within
@@ -25,6 +27,7 @@ __all__ = [
     "BROKER_ABLATIONS",
     "CLUSTER_ABLATIONS",
     "CORES",
+    "DURABLE_ABLATIONS",
     "KINDS",
     "LOG_ABLATIONS",
     "PROGRAM",
@@ -34,6 +37,8 @@ __all__ = [
     "BrokerScenario",
     "ClusterOptions",
     "ClusterScenario",
+    "DurableOptions",
+    "DurableScenario",
     "LogOptions",
     "LogScenario",
     "Options",

@@ -5,17 +5,41 @@ drawn      Workload draws subscriptions and batches of STREAMS, Traits say what 
 client     Client, ClusterClient: subscribe, publish, lose their connections, come back. Delivery: one event
 listener   Listener: subscribes to all of STREAM, and again whenever it is cut off
 producer   Producer: publishes to the stored stream STREAM, and sends again whatever has no answer
+durable    Consumer, Changer: clients of durable subscriptions (DurableName) of the events of a DurableProducer, with
+           one of CONDITIONS and of SHARINGS; Receipt: an event that one was handed; Change: another condition.
+           color_of and lane_of say which attributes an event has
 history    History, ClusterHistory, LogHistory: what was published and accepted (Event), and what each subscription
            must be sent (SubscriptionLog), by the plain meaning. Incidents: what may be lost without a word
 """
 
 from .client import Client, ClusterClient, Delivery
 from .drawn import STREAMS, Traits, Workload, event_name
+from .durable import (
+    CONDITIONS,
+    SHARINGS,
+    Change,
+    Changer,
+    Consumer,
+    DurableName,
+    DurableProducer,
+    Receipt,
+    color_of,
+    lane_of,
+)
 from .history import ClusterHistory, Event, History, Incidents, LogHistory, SubscriptionLog
 from .listener import Listener
 from .producer import STREAM, Producer
 
 __all__ = [
+    "CONDITIONS",
+    "Change",
+    "Changer",
+    "Consumer",
+    "DurableName",
+    "DurableProducer",
+    "SHARINGS",
+    "color_of",
+    "lane_of",
     "STREAM",
     "STREAMS",
     "Client",
@@ -28,6 +52,7 @@ __all__ = [
     "Listener",
     "LogHistory",
     "Producer",
+    "Receipt",
     "SubscriptionLog",
     "Traits",
     "Workload",

@@ -96,11 +96,15 @@ class Producer:
         """Publish one more batch."""
         count = self._world.random.choice((1, 1, 2, 5))
         names = [f"{self.name}:{number}" for number in range(self.numbers, self.numbers + count)]
-        batch = _Batch(self.numbers, make_batch([f"{STREAM}/x"], {}, [name.encode() for name in names]), names)
+        batch = _Batch(self.numbers, self.make(names), names)
         self.numbers += count
         self._history.published.update(dict.fromkeys(names, self._world.now))
         self.unanswered.append(batch)
         self._send(batch)
+
+    def make(self, names: list[str]) -> Batch:
+        """A batch of these events."""
+        return make_batch([f"{STREAM}/x"], {}, [name.encode() for name in names])
 
     # --- what it hears -----------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from headgate.broker.core.safeguards import SAFEGUARDS
 from headgate.broker.simulator.scenarios import (
     BROKER_ABLATIONS,
     CLUSTER_ABLATIONS,
+    DURABLE_ABLATIONS,
     LOG_ABLATIONS,
     RING_ABLATIONS,
     ClusterOptions,
@@ -43,7 +44,14 @@ def test_a_run_without_it_fails_soon(name: str) -> None:
 
 def test_every_safeguard_is_switched_off_somewhere() -> None:
     ring = {f"ring-{name}" for name in RING_ABLATIONS}
-    assert {*BROKER_ABLATIONS, *CLUSTER_ABLATIONS, *LOG_ABLATIONS, *KEYED_ABLATIONS, *ring} >= SAFEGUARDS
+    assert {
+        *BROKER_ABLATIONS,
+        *CLUSTER_ABLATIONS,
+        *LOG_ABLATIONS,
+        *DURABLE_ABLATIONS,
+        *KEYED_ABLATIONS,
+        *ring,
+    } >= SAFEGUARDS
 
 
 def test_brokers_have_every_safeguard_but_the_one_that_is_switched_off() -> None:

@@ -123,7 +123,8 @@ def test_help_names_every_ablation_and_fault_and_the_other_kinds(capsys: pytest.
         run("--help")
     text = capsys.readouterr().out
     assert all(name in text for name in (*BROKER_ABLATIONS, "cuts", "pauses", "slow", "--log --help"))
-    assert [parser.prog for parser in parsers("sim")] == ["sim", "sim --nodes N", "sim --log", "sim ring"]
+    kinds = ["sim", "sim --nodes N", "sim --log", "sim --durable", "sim ring"]
+    assert [parser.prog for parser in parsers("sim")] == kinds
 
 
 def test_a_cluster_has_all_faults_unless_something_else_is_said() -> None:

@@ -20,6 +20,7 @@ from headgate.broker.simulator.scenarios import (
     BrokerOptions,
     BrokerScenario,
     ClusterOptions,
+    DurableOptions,
     LogOptions,
     Options,
     RingOptions,
@@ -36,6 +37,7 @@ QUICK: tuple[Options, ...] = (
     BrokerOptions(1, steps=400),
     ClusterOptions(3, 3, 5.0, 4, ("crash", "pause", "link")),
     LogOptions(3, seconds=5.0, producers=2),
+    DurableOptions(3, seconds=5.0, producers=2, names=2, faults=()),
     RingOptions(4, steps=100),
 )
 of_each_kind = pytest.mark.parametrize("options", QUICK, ids=lambda options: type(options).__name__)

@@ -1,0 +1,268 @@
+"""Checkers of durable subscriptions: one for each promise. They know what clients were handed and said, and the logs.
+
+    NothingOwed    L3: what matches from the start of the subscription on was acknowledged, given up, or told in a GAP
+    Wanted         D2: what is handed out matches a condition that may be in force, and what `from now` left in place
+    InLogOrder     D4: what is handed out for the first time comes in the order of its log
+    Flagged        D5: an event comes once without a flag, never after its acknowledgement was confirmed, and an
+                   acknowledgement of a delivery that is not current is refused
+    CursorStands   C1, C3: on no disk a generation goes back, and no cursor passes what nobody acknowledged
+
+They compare at the end of a run, by delivery numbers, because messages of several clients overtake each other; the
+states on disks are looked at as the run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headgate.broker.core.durable import DurableState, decode_state
+from headgate.protocol.data import LogKind, LogName, Row
+
+from ..engine import Entry, Server
+from ..workloads import CONDITIONS, Change, DurableName, Receipt, color_of, lane_of
+from .log import LogChecker, names_of
+
+__all__ = ["CursorStands", "DurableChecker", "Flagged", "InLogOrder", "NothingOwed", "Wanted"]
+
+
+class DurableChecker(LogChecker):
+    """A checker that knows all durable subscriptions of a run."""
+
+    def __init__(self, *parts: Any, names: Sequence[DurableName]) -> None:
+        super().__init__(*parts)
+        self.names = names
+        self.places: dict[str, dict[tuple[str, int], int]] = {}
+        """Event -> (broker, epoch) of each log that has it -> its position."""
+
+    def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
+        """Remember where each event is."""
+        if log.kind == LogKind.EVENTS:
+            for place, event in enumerate(names_of(row)):
+                self.places.setdefault(event, {})[log.broker, log.epoch] = entry.first + place
+
+
+def _matches(condition: str, event: str) -> bool:
+    return CONDITIONS[condition](color_of(event))
+
+
+def _ever(changes: Sequence[Change], since: float) -> list[str]:
+    """Conditions that may have been in force since that moment."""
+    ends = [*(change.done_at for change in changes[1:]), float("inf")]
+    return [change.condition for change, end in zip(changes, ends, strict=True) if end >= since]
+
+
+def _told(changes: Sequence[Change]) -> str:
+    spans = [f"{one.condition!r} {one.start} {one.asked_at:.2f} to {one.done_at:.2f}" for one in changes]
+    return f"conditions {', '.join(spans)}"
+
+
+def _receipts(one: DurableName, event: str) -> str:
+    """Deliveries of one event, for people: generation, number, count, who, when, and whether it was settled."""
+    return ", ".join(
+        f"{each.number >> 32}/{each.number & 0xFFFFFFFF} x{each.count} {each.consumer} {each.at:.2f}"
+        + " settled" * each.settled
+        + " confirmed" * each.confirmed
+        for each in sorted(one.receipts, key=lambda each: each.number)
+        if each.event == event
+    )
+
+
+class NothingOwed(DurableChecker):
+    """L3."""
+
+    owed = 0
+
+    def finish(self, clients: Sequence[Any] = ()) -> None:
+        """Every event that was stored is accounted for."""
+        dead = _dead(self.world.servers.values(), self.places)
+        for one in self.names:
+            if one.gaps:
+                self.fail(f"{one.name} was told of a gap, and retention took nothing: {one.gaps[0]}")
+            for event in self.history.acknowledged:
+                since = self.history.published[event]
+                if one.start == "now" and since < one.registered:
+                    continue
+                if not all(_matches(condition, event) for condition in _ever(one.changes, since)):
+                    continue
+                self.owed += 1
+                if event not in _settled(one) and event not in dead.get(one.name, {}):
+                    got = [
+                        (each.number, each.count, each.settled, each.confirmed)
+                        for each in one.receipts
+                        if each.event == event
+                    ]
+                    self.fail(f"{one.name} ({one.sharing}) is owed {event} at {self.places.get(event)}; handed {got}")
+
+
+def _settled(one: DurableName) -> dict[str, None]:
+    """Events of which a client said that it is done with them, and was not told that this came too late."""
+    return {receipt.event: None for receipt in one.receipts if receipt.settled}
+
+
+def _dead(servers: Any, places: dict[str, dict[tuple[str, int], int]]) -> dict[str, dict[str, None]]:
+    """Events that were given up, by what disks have."""
+    events = {(*place, position): event for event, where in places.items() for place, position in where.items()}
+    found: dict[str, dict[str, None]] = {}
+    for server in servers:
+        for data in server.disk.content.durables.values():
+            state = decode_state(data)
+            for one in state.dead:
+                event = events.get((one.place.broker, one.place.epoch, one.position))
+                if event is not None:
+                    found.setdefault(state.name, {})[event] = None
+    return found
+
+
+class Wanted(DurableChecker):
+    """D2."""
+
+    checked = 0
+
+    def finish(self, clients: Sequence[Any] = ()) -> None:
+        """Everything that was handed out was wanted at that time."""
+        for one in self.names:
+            for receipt in one.receipts:
+                self.checked += 1
+                if not any(
+                    self._fits(one.changes[: number + 1], receipt.event)
+                    for number, change in enumerate(one.changes)
+                    if change.asked_at <= receipt.at
+                ):
+                    self.fail(f"{one.name} was handed {receipt.event} at {receipt.at:.2f}; {_told(one.changes)}")
+
+    def _fits(self, changes: Sequence[Change], event: str) -> bool:
+        """Whether it matches the last of these, and those before it that `from now` left in force for older events."""
+        if not _matches(changes[-1].condition, event):
+            return False
+        safe = self.history.acknowledged.get(event, float("inf"))
+        for before, change in zip(changes[-2::-1], changes[:0:-1], strict=True):
+            if change.start == "ack":
+                break
+            if safe < change.asked_at and not _matches(before.condition, event):
+                return False
+        return True
+
+
+class InLogOrder(DurableChecker):
+    """D4. A change `from ack` goes back once; with keys the order is that of each key."""
+
+    compared = 0
+
+    def finish(self, clients: Sequence[Any] = ()) -> None:
+        """In the order of delivery numbers the positions of first deliveries ascend."""
+        for one in self.names:
+            allowed = sum(change.start == "ack" for change in one.changes[1:])
+            last: dict[Any, tuple[int, str]] = {}
+            back: dict[Any, int] = {}
+            for receipt in sorted(one.receipts, key=lambda receipt: receipt.number):
+                where = self.places.get(receipt.event, {})
+                if receipt.count > 1 or len(where) != 1:
+                    continue
+                (place, position), lane = next(iter(where.items())), lane_of(receipt.event)
+                key = (place, lane) if one.sharing.startswith("key") else place
+                before = last.get(key)
+                self.compared += 1
+                if before is not None and position < before[0]:
+                    back[key] = back.get(key, 0) + 1
+                    if back[key] > allowed:
+                        self.fail(
+                            f"{one.name} ({one.sharing}): {receipt.event} ({position}) after {before[1]} ({before[0]})"
+                        )
+                last[key] = (position, receipt.event)
+
+
+class Flagged(DurableChecker):
+    """D5.
+
+    A cursor does not tell what was acknowledged from what did not match. So a change `from ack` may bring back what was
+    acknowledged and did not match some condition before that change; it comes with a flag.
+    """
+
+    repeated = 0
+
+    def finish(self, clients: Sequence[Any] = ()) -> None:
+        """Every delivery but the first has a count, and none comes after a confirmation."""
+        for one in self.names:
+            by_event: dict[str, list[Receipt]] = {}
+            for receipt in sorted(one.receipts, key=lambda receipt: receipt.number):
+                by_event.setdefault(receipt.event, []).append(receipt)
+            for receipts in by_event.values():
+                self.repeated += len(receipts) > 1
+                self._look_at(one, receipts)
+
+    def _look_at(self, one: DurableName, receipts: list[Receipt]) -> None:
+        event = receipts[0].event
+        told = f"{event} ({one.sharing} {one.name}): {_receipts(one, event)}; {_told(one.changes)}"
+        if sum(receipt.count == 1 for receipt in receipts) > 1:
+            self.fail(f"handed out twice without a flag: {told}")
+        for place, receipt in enumerate(receipts):
+            if receipt.confirmed and receipt.acked_at is not None:
+                for later in receipts[place + 1 :]:
+                    if later.at < receipt.acked_at:
+                        self.fail(f"an acknowledgement of an old delivery counted: {told}")
+                    if not self._was_brought_back(one, event, receipt, later):
+                        self.fail(f"handed out after its acknowledgement was confirmed: {told}")
+
+    def _was_brought_back(self, one: DurableName, event: str, acked: Receipt, later: Receipt) -> bool:
+        return any(
+            change.start == "ack"
+            and change.asked_at <= later.at
+            and change.done_at >= acked.at
+            and not all(_matches(before.condition, event) for before in one.changes[:place])
+            for place, change in enumerate(one.changes)
+        )
+
+
+class CursorStands(DurableChecker):
+    """C1, C3."""
+
+    looked = 0
+
+    def __init__(self, *parts: Any, names: Sequence[DurableName]) -> None:
+        super().__init__(*parts, names=names)
+        self._generations: dict[tuple[str, str], int] = {}
+        self._seen: dict[tuple[str, str], bytes] = {}
+
+    def look(self) -> None:
+        """States that are new on disks."""
+        for server in self.world.servers.values():
+            for name, data in server.disk.content.durables.items():
+                if self._seen.get((server.name, name)) is not data:
+                    self._seen[server.name, name] = data
+                    self._look_at(server.name, decode_state(data))
+
+    def _look_at(self, broker: str, state: DurableState) -> None:
+        self.looked += 1
+        key = (broker, state.name)
+        if state.generation < self._generations.get(key, 0):
+            self.fail(f"the generation of {state.name} went back on the disk of {broker}")
+        self._generations[key] = state.generation
+
+    def finish(self, clients: Sequence[Any] = ()) -> None:
+        """What a cursor has passed was settled by a client, or nobody wanted it."""
+        self.look()
+        names = {one.name: one for one in self.names}
+        settled = {one.name: _settled(one) for one in self.names}
+        dead = _dead(self.world.servers.values(), self.places)
+        for server in self.world.servers.values():
+            for data in server.disk.content.durables.values():
+                state = decode_state(data)
+                one = names[state.name]
+                for event, where in self.places.items():
+                    for place, cursor in state.cursors.items():
+                        position = where.get((place.broker, place.epoch))
+                        if position is None or position >= cursor.upto:
+                            continue
+                        if any(start <= position < stop for start, stop in cursor.owed):
+                            continue
+                        since = self.history.published[event]
+                        if event not in self.history.acknowledged or (one.start == "now" and since < one.registered):
+                            continue
+                        if event in settled[one.name] or event in dead.get(one.name, {}):
+                            continue
+                        if all(_matches(condition, event) for condition in _ever(one.changes, since)):
+                            self.fail(
+                                f"{one.name}: the cursor on {server.name} has passed {event} at {where}, not settled: "
+                                f"{_receipts(one, event)}; {_told(one.changes)}"
+                            )

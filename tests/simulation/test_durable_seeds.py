@@ -1,0 +1,22 @@
+"""Durable subscriptions over many seeds: a few at every run of the tests, many when there is time."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.broker.simulator.scenarios import CORES, DurableOptions, campaign
+
+
+def test_a_few_seeds_without_faults_keep_every_promise() -> None:
+    summary = campaign(DurableOptions(0, seconds=8.0, faults=()), range(1, 4))
+    assert summary.failures == []
+    for what in ("conditions changed", "flagged", "acks refused", "events owed", "order compared"):
+        assert summary.counts[what], f"{what} never happened"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("nodes", [1, 3, 5])
+def test_many_seeds_without_faults_keep_every_promise(nodes: int) -> None:
+    summary = campaign(DurableOptions(0, nodes, faults=()), range(100, 120), jobs=CORES)
+    assert summary.failures == []
