@@ -21,6 +21,11 @@ __all__ = [
     "DURABILITY_BATCHES_UNDER_WAY",
     "DURABILITY_DRAIN_SECONDS_MAX",
     "DURABILITY_EVENTS_UNDER_WAY",
+    "DURABLE_AHEAD_EVENTS",
+    "DURABLE_BATCHES_UNDER_WAY",
+    "DURABLE_MAKERS",
+    "DURABLE_QUESTIONS",
+    "DURABLE_TAKEN_SECONDS_MAX",
     "FAILOVER_GIVE_UP_SECONDS",
     "FAILOVER_SECONDS_MAX",
     "FRAMES_PER_CHUNK_MAX",
@@ -167,6 +172,21 @@ DURABILITY_EVENTS_UNDER_WAY = 32_000
 
 DURABILITY_DRAIN_SECONDS_MAX = 30.0
 """After the last acknowledgement, mode `accepted` may still have to write: a second or two; more is a fault."""
+
+DURABLE_AHEAD_EVENTS = 20_000
+"""Events published and not taken yet: a tenth of a second of the fastest client, and below every window."""
+
+DURABLE_BATCHES_UNDER_WAY = 16
+"""Batches that wait for their acknowledgement: enough to share a synchronisation of the disk."""
+
+DURABLE_MAKERS = 64
+"""Subscriptions that are made at a time: each waits for the disk once, and they share that."""
+
+DURABLE_QUESTIONS = 50
+"""Questions about what waits: enough for a median on a busy machine."""
+
+DURABLE_TAKEN_SECONDS_MAX = 600.0
+"""What is not taken by then is not taken: a million events, one by one, on a busy machine take minutes."""
 
 KILLS_BATCHES_UNDER_WAY = 8
 """Batches that wait for their acknowledgement whenever a broker is killed."""

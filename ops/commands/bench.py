@@ -21,6 +21,7 @@ BENCHES = {
     "cluster": ("cluster.cluster", "what it costs to be several brokers, and where the time goes"),
     "log_store": ("log.store", "the disk under the log: rows a second, and how long one waits for it"),
     "durability": ("log.durability", "what it costs to have events on disks before they are acknowledged"),
+    "durable": ("durable.durable", "durable subscriptions: acknowledging, catching up, and many that are idle"),
     "spark_read": ("spark.read", "rows of one broker's log into a DataFrame, beside writing them and beside Parquet"),
     "spark_audit": ("spark.audit", "the audit beside pandas, on a log with planted faults"),
     "spark_publish": ("spark.publish", "rows of a DataFrame into one broker's log, beside a loop over MQTT"),

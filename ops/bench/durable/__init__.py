@@ -1,6 +1,7 @@
-"""Tries durable subscriptions: `kills` is SIGKILL of brokers and clients while they are used.
+"""Measures and tries durable subscriptions: `durable` is what they cost, `kills` SIGKILL of brokers and clients.
 
-`crowd` is a process of clients that can be killed, `ledger` what they wrote down, and the verdict over it.
+`jetstream` is what `durable` compares with. `crowd` is a process of clients that `kills` can kill, `ledger` what they
+wrote down, and the verdict over it.
 """
 
 __all__ = []

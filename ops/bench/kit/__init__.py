@@ -1,9 +1,9 @@
 """Runs processes for measurements and counts the processor time they use.
 
 `Server` and `Child` are processes of a measurement, `running` keeps one for a block, `Cores` says which core each
-gets. `cpu_seconds`, `queued_seconds` and `peak_bytes` read what a process used; `free_port` and `raise_open_files`
-prepare the machine; `SOURCES` is the tree that is measured. `MeasurementFailed` says what to do when something is
-missing.
+gets. `cpu_seconds`, `queued_seconds`, `resident_bytes` and `peak_bytes` read what a process used; `free_port` and
+`raise_open_files` prepare the machine; `SOURCES` is the tree that is measured. `MeasurementFailed` says what to do when
+something is missing.
 
 `Fleet` is a cluster of real brokers on the loopback, each a `Member` that can be killed, stopped, woken and started
 again; `fleet` keeps one for a block.
@@ -24,6 +24,7 @@ from .harness import (
     peak_bytes,
     queued_seconds,
     raise_open_files,
+    resident_bytes,
     running,
 )
 from .workloads import WORKLOADS, Want, Workload, build
@@ -46,5 +47,6 @@ __all__ = [
     "peak_bytes",
     "queued_seconds",
     "raise_open_files",
+    "resident_bytes",
     "running",
 ]
