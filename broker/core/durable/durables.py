@@ -51,7 +51,9 @@ class Durables:
         self.relay = relay = Relay(cluster, self.work)
         self.keeping = Keeping(effects, log, cluster, producers, relay, timers, self.work)
         self.coordinator = Coordinator(effects, log, cluster, self.keeping, relay, streams, clock, timers, self.work)
-        self.feeding = Feeding(log, relay.tell, config.limits, effects=effects, timers=timers)
+        self.feeding = Feeding(
+            log, relay.tell, config.limits, effects=effects, timers=timers, paused=self._takes_nothing
+        )
         self._view: object = None
         self.bodies = Bodies(config.origin, effects, log, cluster, relay.tell, timers)
         self.dead_letters = DeadLetters(effects, self.bodies)
@@ -110,6 +112,10 @@ class Durables:
         batches = [one for one in committed if one.stream.name in self.feeding.streams]
         self.bodies.committed(batches)
         self.feeding.committed(batches, now)
+
+    def _takes_nothing(self, identifier: int) -> bool:
+        info = self._cluster.peers.by_identifier.get(identifier)
+        return info is not None and info.session.paused
 
     def after_log(self, now: float) -> None:
         """The disk said something: logs may have grown, or begin later."""

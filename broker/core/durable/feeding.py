@@ -225,11 +225,6 @@ class Feeding:
         """How many feeds are served."""
         return sum(len(feeds) for feeds in self._askers.values())
 
-    def attributes(self, stream: str) -> tuple[str, ...]:
-        """What the feeds of a stream that are live are filtered on."""
-        known = self.streams.get(stream)
-        return () if known is None else known.index.attributes()
-
     # --- what happens to the logs ------------------------------------------------------------------------------------
 
     def committed(self, committed: Iterable[Committed], now: float) -> None:

@@ -274,3 +274,19 @@ def test_a_number_alone_is_a_place_where_there_is_one_log() -> None:
     cluster.run(0.2)
     refused = subscribe(cluster, other, "more", **{"from": "1"})
     assert isinstance(refused, Error) and "2 logs" in refused.text
+
+
+def test_logs_are_not_read_for_a_coordinator_whose_link_takes_nothing() -> None:
+    cluster = LogCluster(2)
+    publisher = cluster.connect("b0")
+    cluster.store(publisher, *[f"event {number}" for number in range(10)])
+    cluster.run(1.0)
+    name = next(f"orders{number}" for number in range(99) if _coordinator(cluster, f"orders{number}") == "b1")
+    (link,) = cluster.node("b0").cluster.linked()
+    link.session.paused = True
+    subscriber = cluster.connect("b1")
+    assert isinstance(subscribe(cluster, subscriber, name, **{"from": "start"}), Suback)
+    cluster.run(0.3)
+    assert bodies(subscriber) == []
+    link.session.paused = False
+    cluster.until(lambda: len(bodies(subscriber)) == 10, 5.0)
