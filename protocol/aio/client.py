@@ -275,7 +275,8 @@ class Client(ClientCore):
         least once. It is made by the first who asks, and from then on attached to; with the pattern "" and nothing
         else, to whatever there is. `start` says where a new one begins: "now", "start", or positions. `sharing` is
         "exclusive" (one client; `takeover` sends away the one there is), "failover", "shared", or "key:ATTRIBUTE". An
-        event that is not acknowledged within `ack_wait` seconds is handed out again, after the pauses of `backoff`,
+        event that is not acknowledged within `ack_wait` seconds, counted from when it was handed out or this client
+        last settled one before it, is handed out again, after the pauses of `backoff`,
         and given up after `max_deliver` times, to the topic `dead_letter` as well. A client has at most `max_unacked`
         of them at a time, and at most `window` where it wants fewer.
         """

@@ -14,7 +14,7 @@ from ..errors import HeadgateError, LocalError
 from ..messages import AckVerb, Gap, LogChunk, ReadLog
 from .conversation import ClientOptions, Conversation
 from .dialling import LinkCore
-from .durable import DurableInbox, Flight, HandedEvent, is_within
+from .durable import DurableInbox, HandedEvent, is_within
 from .limits import ClientLimits
 from .logs import Logs
 from .receiving import Event, Inbox
@@ -224,10 +224,9 @@ class ClientCore:
         """Say it, and wait until the broker has said whether it counts."""
         with self.sharing:
             is_current = event.inbox.say(event, verb, -1 if seconds is None else seconds, text)
-            flights = event.inbox.flights
             if is_current:
                 self.say_acks(event.inbox)
-        return is_current and (yield from self._counted(flights, event))
+        return is_current and (yield from self._counted(event))
 
     def settling_all(self, inbox: Inbox, event: Event, wait: bool) -> Work[bool]:
         """The same for everything that was handed out up to this event."""
@@ -235,16 +234,15 @@ class ClientCore:
             raise LocalError(_NOT_DURABLE if not isinstance(inbox, DurableInbox) else "an event of this subscription")
         with self.sharing:
             is_current = inbox.say_all(event)
-            flights = inbox.flights
             if is_current:
                 self.say_acks(inbox)
         if not wait or not is_current:
             return is_current
-        return (yield from self._counted(flights, event))
+        return (yield from self._counted(event))
 
-    def _counted(self, flights: list[Flight], event: Event) -> Work[bool]:
+    def _counted(self, event: HandedEvent) -> Work[bool]:
         """Wait until what was said of an event so far has its answer; whether that counts."""
-        for flight in flights:
+        for flight in [event.flight] if event.flight is not None else event.inbox.flights:
             yield Settled(self, flight.outcome)
             stale = flight.outcome.result()
             if stale is None or is_within(event.delivery, stale):

@@ -87,13 +87,15 @@ def is_within(number: int, spans: Sequence[int]) -> bool:
 class HandedEvent(Event):
     """An event of a durable subscription, under this delivery number and for the so-many-th time."""
 
-    __slots__ = ("_attachment", "_inbox", "_said", "delivery", "delivery_count")
+    __slots__ = ("_attachment", "_inbox", "_said", "delivery", "delivery_count", "flight")
 
     def hand_over(self, inbox: DurableInbox, attachment: int, number: int, count: int) -> None:
         """What it is handed out as."""
         self.delivery, self.delivery_count = number, count
         self._inbox, self._attachment = inbox, attachment
         self._said: AckVerb | None = None
+        self.flight: Flight | None = None
+        """With which the last that was said of it goes; None when nothing was, or of all up to it at once."""
 
     @property
     def inbox(self) -> DurableInbox:
@@ -226,6 +228,7 @@ class DurableInbox(Inbox):
             if verb is not AckVerb.PROGRESS:
                 event.settled(verb)
             self._add(verb, seconds, text, event.delivery)
+            event.flight = self._collecting
         return True
 
     def say_all(self, event: HandedEvent) -> bool:
@@ -235,7 +238,8 @@ class DurableInbox(Inbox):
             return False
         if event.delivery > self._settled_upto:
             self._settled_upto = self._pending_upto = event.delivery
-            self._flight().count += 1
+            event.flight = self._flight()
+            event.flight.count += 1
         return True
 
     def _add(self, verb: AckVerb, seconds: float, text: str, number: int) -> None:
@@ -265,7 +269,8 @@ class DurableInbox(Inbox):
             return
         pending, self._pending, self._collecting = self._pending, {}, None
         if self._pending_upto:
-            pending.setdefault((AckVerb.ACK, -1, ""), [])
+            # Last, so that what was said of single events is not taken back by it.
+            pending[AckVerb.ACK, -1, ""] = pending.pop((AckVerb.ACK, -1, ""), [])
         # A span from 0 takes what is still current, and who settles an event says no more of it: so ACK is the last.
         for (verb, seconds, text), numbers in sorted(pending.items(), key=lambda item: _ORDER.index(item[0][0])):
             spans: list[int] = []

@@ -12,6 +12,10 @@ unacknowledged or to be handed out again is *owed*; the cursor of a log is the f
 owed before it. A mailbox that is made of a state reads the logs from the first owed position on: owed positions are
 handed out again as the feed reaches them, and what comes behind the cursor waits.
 
+A client takes what it is handed one after the other. So the time in which an event has to be acknowledged begins when
+it is handed out, or when the client last said something of one before it: a client that is slow, and takes more than
+it can do in that time, goes on, where it would be told for ever that all it does is too late.
+
 Positions are kept as runs, so that a thousand events which follow one another cost as much as one.
 
 Nothing is handed out for the first time at or behind the mark of its log (`handed`) that k disks have: so whoever takes
@@ -21,7 +25,7 @@ over knows which positions never went out, and flags all others.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
@@ -91,7 +95,9 @@ class _Entry:
 class _Client:
     """A client, what it may take, and what it has not acknowledged, in order of delivery numbers."""
 
-    __slots__ = ("entries", "id", "label", "numbers", "seed", "serial", "unacked", "window")
+    __slots__ = (
+        *("entries", "id", "label", "numbers", "reached", "reached_at", "seed", "serial", "unacked", "window"),
+    )
 
     def __init__(self, client: Hashable, label: str, serial: int, seed: int, window: int) -> None:
         self.id = client
@@ -102,6 +108,19 @@ class _Client:
         self.numbers: list[int] = []
         self.entries: list[_Entry] = []
         self.unacked = 0
+        self.reached, self.reached_at = 0, -inf
+
+    def reaches(self, number: int, now: float, ack_wait: float) -> None:
+        """It said something of this number: it has not begun with those behind it, so their time begins now."""
+        if number <= self.reached:
+            return
+        for entry in self.entries[bisect_right(self.numbers, self.reached) : bisect_right(self.numbers, number)]:
+            entry.due = max(entry.due, self.reached_at + ack_wait)
+        self.reached, self.reached_at = number, now
+
+    def due(self, entry: _Entry, ack_wait: float) -> float:
+        """When that is late."""
+        return entry.due if entry.first <= self.reached else max(entry.due, self.reached_at + ack_wait)
 
 
 class _Log:
@@ -639,6 +658,8 @@ class Mailbox:
                 taken += found
             if first:
                 _add_gaps(stale, first, last, found)
+        if owner is not None and spans:
+            owner.reaches(min(max(spans[1::2]), self._number), now, self.state.ack_wait)
         if owner is None or verb == _PROGRESS or not taken:
             return stale
         for entry in taken:
@@ -772,16 +793,17 @@ class Mailbox:
         self._wake_delayed(now)
         if now < self._next_due:
             return
-        self._next_due = inf
+        self._next_due, ack_wait = inf, self.state.ack_wait
         for client in self._clients.values():
-            late = [entry for entry in client.entries if entry.due <= now]
+            late = [entry for entry in client.entries if client.due(entry, ack_wait) <= now]
             if late:
-                client.entries = [entry for entry in client.entries if entry.due > now]
+                client.entries = [entry for entry in client.entries if client.due(entry, ack_wait) > now]
                 client.numbers = [entry.first for entry in client.entries]
                 for entry in late:
                     self._let_go(client, entry)
                 self._fail_all(late, now, f"not acknowledged within {self.state.ack_wait:g} s")
-            self._next_due = min(self._next_due, min((entry.due for entry in client.entries), default=inf))
+            first = min((client.due(entry, ack_wait) for entry in client.entries), default=inf)
+            self._next_due = min(self._next_due, first)
 
     def _wake_delayed(self, now: float) -> None:
         while self._delayed and self._delayed[0][0] <= now:
@@ -1036,7 +1058,9 @@ class Mailbox:
         for client in self._clients.values():
             assert client.unacked == sum(entry.count for entry in client.entries)
             assert client.numbers == [entry.first for entry in client.entries] == sorted(client.numbers)
-        assert self._next_due <= min((entry.due for entry in entries), default=inf), "nothing is late unnoticed"
+        for client in self._clients.values():
+            dues = (client.due(entry, self.state.ack_wait) for entry in client.entries)
+            assert self._next_due <= min(dues, default=inf), "nothing is late unnoticed"
 
 
 def _positions(runs: Iterable[Run]) -> Iterator[int]:

@@ -223,6 +223,27 @@ def test_all_up_to_an_event_is_one_span() -> None:
     assert world.inbox.say_all(events[5]) and [ack.spans for ack in world.acks()] == [[0, 12]]
 
 
+def test_what_was_said_of_one_goes_before_all_up_to_an_event() -> None:
+    world = attached()
+    events = world.hand(7, 4)
+    assert world.inbox.say(events[0], AckVerb.ACK) and world.inbox.say(events[1], AckVerb.NAK)
+    assert world.inbox.say_all(events[3])
+    assert [(ack.verb, ack.spans) for ack in world.acks()] == [(AckVerb.NAK, [8, 8]), (AckVerb.ACK, [0, 10])]
+
+
+def test_who_waits_for_an_event_waits_for_what_was_said_of_it_alone() -> None:
+    world = attached()
+    events = world.hand(7, 3)
+    flights = []
+    for event in events[:2]:
+        assert world.inbox.say(event, AckVerb.ACK)
+        world.acks()
+        flights.append(event.flight)
+    assert world.inbox.say_all(events[2]) and events[2].flight is world.inbox.flights[-1]
+    assert flights[0] is not flights[1] and world.inbox.flights[:2] == flights
+    assert world.inbox.say(events[0], AckVerb.ACK) and events[0].flight is flights[0], "it was said already"
+
+
 def test_more_spans_than_an_ack_has_go_in_several() -> None:
     world = attached()
     events = world.hand(2, 4096) + world.hand(4098, 4096) + world.hand(8194, 4)

@@ -196,10 +196,40 @@ def test_work_in_progress_puts_the_deadline_off() -> None:
     hand_out(box)
     assert settle(box, "x", PROGRESS, FIRST + 1, FIRST + 1, now=4.0) == []
     box.wake(5.0)
-    assert [(one.runs, one.counts) for one in hand_out(box, 5.0)] == [([(0, 1), (2, 3)], (2, 2))]
-    assert settle(box, "x", PROGRESS, FIRST, FIRST + 2, now=5.0) == [FIRST, FIRST, FIRST + 2, FIRST + 2]
+    assert [(one.runs, one.counts) for one in hand_out(box, 5.0)] == [([(0, 1)], (2,))]
+    assert settle(box, "x", PROGRESS, FIRST, FIRST + 2, now=5.0) == [FIRST, FIRST]
     box.wake(10.0)
     assert [one.runs for one in hand_out(box, 10.0)] == [[(0, 3)]]
+
+
+def test_a_slow_client_is_not_late_with_what_it_has_not_begun_with() -> None:
+    box = mailbox(ack_wait=5.0)
+    tell(box, [(0, 6)], 6)
+    box.attach("x", 6, 0.0)
+    hand_out(box)
+    for number in range(3):
+        assert settle(box, "x", ACK, FIRST + number, FIRST + number, now=4.0 * (number + 1)) == []
+        box.wake(box.next_deadline())
+        assert hand_out(box, 4.0 * (number + 1)) == []
+    assert settle(box, "x", ACK, FIRST + 4, FIRST + 4, now=14.0) == []
+    box.wake(16.9)
+    assert hand_out(box, 16.9) == []
+    box.wake(17.0)
+    # It passed that one over: its time began when it settled the one before it.
+    assert [one.runs for one in hand_out(box, 17.0)] == [[(3, 4)]]
+    box.wake(19.0)
+    assert [one.runs for one in hand_out(box, 19.0)] == [[(5, 6)]]
+
+
+def test_a_client_that_says_something_of_a_number_it_never_had_is_late_all_the_same() -> None:
+    box = mailbox(ack_wait=5.0)
+    tell(box, [(0, 2)], 2)
+    box.attach("x", 1, 0.0)
+    hand_out(box)
+    assert settle(box, "x", ACK, 0, 1 << 62) == []
+    assert [one.runs for one in hand_out(box)] == [[(1, 2)]]
+    box.wake(5.0)
+    assert [one.runs for one in hand_out(box, 5.0)] == [[(1, 2)]]
 
 
 def test_a_late_confirmation_confirms_no_more_than_was_written() -> None:

@@ -79,6 +79,7 @@ class MailboxMachine(RuleBasedStateMachine):
         self.written = [self.box.snapshot()]
         self.unwritten: list[DurableState] = []
         self.windows: dict[str, int] = {}
+        self.reached: dict[str, int] = {}
         self.places: dict[Spot, Where] = {}
         self.settled: set[Spot] = set()
         self.dead: set[Spot] = set()
@@ -215,6 +216,7 @@ class MailboxMachine(RuleBasedStateMachine):
     def gone(self, clients: Iterable[str]) -> None:
         for client in clients:
             del self.windows[client]
+            self.reached.pop(client, None)
             for spot in self.out(client):
                 self.fail(spot)
 
@@ -351,6 +353,12 @@ class MailboxMachine(RuleBasedStateMachine):
         stale = self.box.settle(client, verb, spans, delay, "poison", self.now)
         refused = [at for first, last in zip(stale[::2], stale[1::2], strict=True) for at in range(first, last + 1)]
         assert sorted(refused) == [number for number in named if number not in mine]
+        reached = min(max(spans[1::2], default=0), (self.box.state.generation << 32) + self.number)
+        if client in self.windows and reached > self.reached.get(client, 0):
+            self.reached[client] = reached
+            for number, spot in mine.items():
+                if number > reached:
+                    self.places[spot].due = max(self.places[spot].due, self.now + self.box.state.ack_wait)
         for number in named:
             if number not in mine:
                 continue
@@ -466,6 +474,7 @@ class MailboxMachine(RuleBasedStateMachine):
         self.box = Mailbox(state, self.now, self.limits)
         self.written, self.unwritten = [state], []
         self.windows, self.places, self.number, self.pending_missed = {}, {}, 0, 0
+        self.reached = {}
         self.trimmed = dict.fromkeys(PLACES, 0)
         self.settled, self.keyless = set(), set()
         self.dead = {(one.place, one.position) for one in state.dead}
