@@ -36,6 +36,8 @@ BUDGETS = {
     "CREDIT": Budget(4, 0),
     "stored-PUBLISH": Budget(25, 0, messages=2, links=3),
     "replay": Budget(7, 0, links=0.5),
+    "durable-PUBLISH": Budget(44, 4, messages=6, links=7.5),
+    "durable-ACK": Budget(25, 3, messages=4, links=4.5),
     "first-use-3": Budget(44, 0, messages=10, links=4),
     "first-use-5": Budget(44, 0, messages=14, links=4),
     "first-use-9": Budget(44, 0, messages=22, links=4),

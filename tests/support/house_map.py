@@ -27,6 +27,8 @@ WALKS = {
     "PUBLISH": "An event in memory, one broker, one subscriber: from PUBLISH to DELIVER",
     "SUBSCRIBE-cluster": "A subscription, three brokers: from SUBSCRIBE to SUBACK",
     "stored-PUBLISH": "A stored event, three brokers, two copies: from PUBLISH to PUBACK",
+    "durable-PUBLISH": "A stored event for a durable subscription, three brokers: from PUBLISH to HANDED",
+    "durable-ACK": "An acknowledgement, three brokers, two copies of the cursor: from ACK to ACKED",
     "replay": "A page of a log: from READ_LOG to LOG_CHUNK",
 }
 HOUSES = ("broker/core", "matching", "protocol", "broker/daemon", "broker/simulator", "ops")

@@ -49,8 +49,21 @@ from typing import Any, TypeVar, get_args
 from headgate.broker.core import Node
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input, LogInput, Received
-from headgate.protocol.messages import Credit, LogChunk, Message, Puback, ReadLog, Suback
-from tests.support.builders import quote_batch
+from headgate.protocol.messages import (
+    Ack,
+    Acked,
+    AckVerb,
+    Credit,
+    Handed,
+    LogChunk,
+    Message,
+    Mode,
+    Puback,
+    ReadLog,
+    Suback,
+    Subscribe,
+)
+from tests.support.builders import make_publish, quote_batch
 from tests.support.log_cluster import LogCluster
 from tests.support.node_cluster import LATENCY_SECONDS, Client, NodeCluster
 
@@ -385,6 +398,44 @@ def replay() -> Flow:
     return _trace(cluster, lambda: client.send(question), lambda: bool(client.of(LogChunk)))
 
 
+def _durable() -> tuple[LogCluster, Client, Client]:
+    """Three brokers and a durable subscription: its publisher is at b0, its coordinator b1, and its client at b2."""
+    cluster = LogCluster(3, check_every=CHECK_EVERY)
+    publisher, subscriber = cluster.connect("b0"), cluster.connect("b2")
+    durables = cluster.node("b0").durables
+    name = next(f"d{at}" for at in range(99) if durables.coordinator_name(f"d{at}") == "b1")
+    subscriber.send(Subscribe(1, 1, "quotes", "price > 10", {"durable": name}))
+    cluster.until(lambda: bool(subscriber.of(Suback)))
+    cluster.run(1.0)
+    for _ in range(2):  # the first makes the log known, and reserves a mark on disks
+        publisher.sequence += 1
+        publisher.send(make_publish(publisher.sequence, quote_batch(price=[11.0]), Mode.STORED))
+        cluster.run(1.0)
+    handed = subscriber.of(Handed)[-1]
+    subscriber.send(Ack(1, 1, AckVerb.ACK, [0, handed.first]))
+    cluster.until(lambda: bool(subscriber.of(Acked)))
+    cluster.run(3.0)
+    subscriber.take()
+    return cluster, publisher, subscriber
+
+
+def durable_publish() -> Flow:
+    """PUBLISH of a stored event in a cluster of three until a durable subscriber at another broker is handed it."""
+    cluster, publisher, subscriber = _durable()
+    message = make_publish(publisher.sequence + 1, quote_batch(price=[11.0]), Mode.STORED)
+    return _trace(cluster, lambda: publisher.send(message), lambda: bool(subscriber.of(Handed)))
+
+
+def durable_ack() -> Flow:
+    """ACK of an event of a durable subscription until its ACKED: the cursor is on the disks of two brokers."""
+    cluster, publisher, subscriber = _durable()
+    publisher.send(make_publish(publisher.sequence + 1, quote_batch(price=[11.0]), Mode.STORED))
+    cluster.until(lambda: bool(subscriber.of(Handed)))
+    cluster.run(3.0)
+    ack = Ack(2, 1, AckVerb.ACK, [subscriber.of(Handed)[0].first] * 2)
+    return _trace(cluster, lambda: subscriber.send(ack), lambda: bool(subscriber.of(Acked)))
+
+
 def _cluster(brokers: int) -> NodeCluster:
     return NodeCluster(brokers, check_every=CHECK_EVERY)
 
@@ -402,6 +453,8 @@ FLOWS: dict[str, Callable[[], Flow]] = {
     "CREDIT": credit,
     "stored-PUBLISH": stored_publish,
     "replay": replay,
+    "durable-PUBLISH": durable_publish,
+    "durable-ACK": durable_ack,
     "first-use-3": partial(first_use, 3),
     "first-use-5": partial(first_use, 5),
     "first-use-9": partial(first_use, 9),
