@@ -258,6 +258,8 @@ class Node:
             for letter in self.durables.dead_letters.take():
                 self.publishers.publish_own(letter.batch, letter.subscription, now)
             self._after_peers(now)
+        if self.durables.feeding.interest:
+            self._feeds_changed()
         if self.streams.changes:
             self._settings_changed()
         effects = self.effects[:]
@@ -369,6 +371,13 @@ class Node:
         self.peers.handle(happened, now)
         self.cluster.begin(happened.address, happened.client_address, now)
         self._after_peers(now)
+
+    def _feeds_changed(self) -> None:
+        """Feeds are filtered on other attributes: publishers here are told to send them as columns."""
+        for name, attributes in self.durables.feeding.take_interest().items():
+            stream = self.streams.find(name)
+            if stream is not None and stream.show_fed(attributes):
+                self.publishers.interest_changed(stream)
 
     def _settings_changed(self) -> None:
         for stream, before, after in self.streams.take_changes():

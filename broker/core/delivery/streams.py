@@ -143,6 +143,8 @@ class Stream:
     """One stream on this broker."""
 
     __slots__ = (
+        "_asked",
+        "_fed",
         "_memory",
         "deliveries",
         "events",
@@ -162,6 +164,8 @@ class Stream:
         self._memory = memory or TopicMemory(self.forget_topics)
         self.index = Index()
         self.interest: tuple[str, ...] | None = ()
+        self._asked: Sequence[str] = ()
+        self._fed: Sequence[str] = ()
         self.publishers: dict[bytes, ClientSession] = {}
         self.known_topics: set[str] = set()
         self.lanes: dict[str, Plan] = {}
@@ -205,7 +209,17 @@ class Stream:
         """The attributes that a subscription anywhere in the cluster filters on; True when publishers must be told of
         another set.
         """
-        interest = tuple(names) if len(names) <= INTEREST_ATTRIBUTES_MAX else None
+        self._asked = names
+        return self._add_up()
+
+    def show_fed(self, names: Sequence[str]) -> bool:
+        """The same of feeds of durable subscriptions from logs of this broker."""
+        self._fed = names
+        return self._add_up()
+
+    def _add_up(self) -> bool:
+        names = tuple(self._asked) if not self._fed else tuple(sorted({*self._asked, *self._fed}))
+        interest = names if len(names) <= INTEREST_ATTRIBUTES_MAX else None
         if interest == self.interest:
             return False
         self.interest = interest

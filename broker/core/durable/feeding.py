@@ -107,6 +107,7 @@ class _Stream:
     name: str
     index: Index = field(default_factory=Index)
     feeds: dict[int, _Feed] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)  # attribute -> feeds that are filtered on it
     logs: dict[Place, _Log] = field(default_factory=dict)
 
 
@@ -161,6 +162,8 @@ class Feeding:
         self._sections: dict[tuple[str, str], Index] = {}
         self._present: dict[tuple[str, ...], tuple[str, ...]] = {}
         """Most feeds have the same, and share it."""
+        self.interest: dict[str, tuple[str, ...]] = {}
+        """Streams whose feeds are filtered on other attributes than before, and on which; the caller takes them out."""
         self.facts = self.rows = 0
 
     # --- what coordinators ask ---------------------------------------------------------------------------------------
@@ -199,6 +202,7 @@ class Feeding:
         )
         self._askers.setdefault(asker, {})[feed.number] = feed
         stream.feeds[feed.identity] = feed
+        self._use(feed, 1)
         for held in self._log.by_stream.get(message.stream, ()):
             self._begin_in(feed, held, now)
         self._flush()
@@ -219,6 +223,11 @@ class Feeding:
             self._forget(feed)
         if self._leaving:
             self._timers.by(FEEDING, 0.0)
+
+    def take_interest(self) -> dict[str, tuple[str, ...]]:
+        """Takes it out."""
+        interest, self.interest = self.interest, {}
+        return interest
 
     @property
     def count(self) -> int:
@@ -356,6 +365,7 @@ class Feeding:
         """It is in no table any more, and so is told nothing. The indexes let go of it in steps."""
         stream, identity = feed.stream, feed.identity
         del stream.feeds[identity]
+        self._use(feed, -1)
         for log in stream.logs.values():
             log.live.pop(identity, None)
             log.finding.pop(identity, None)
@@ -369,6 +379,21 @@ class Feeding:
                 log.gone = True
                 self._behind.pop(log, None)
                 self._lagging.pop(log, None)
+
+    def _use(self, feed: _Feed, sign: int) -> None:
+        """Its condition, and its key, are read from columns, which publishers send once they are told so."""
+        used, stream = feed.stream.used, feed.stream
+        tree = self._condition(feed.condition)
+        names = () if tree is None else attributes(tree)
+        for name in (*names, feed.key) if feed.key and feed.key not in names else names:
+            before = used.get(name, 0)
+            used[name] = before + sign
+            if not before or not used[name]:
+                self.interest[stream.name] = ()
+            if not used[name]:
+                del used[name]
+        if stream.name in self.interest:
+            self.interest[stream.name] = tuple(sorted(used))
 
     def _let_go(self, most: int) -> None:
         for _ in range(min(most, len(self._leaving))):

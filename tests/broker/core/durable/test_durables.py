@@ -12,7 +12,7 @@ from headgate.broker.core.durable.keeping import key_of
 from headgate.broker.core.keyspace import distance
 from headgate.protocol.data import decode_record
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Error, Gap, Handed, Mode, Suback, Subscribe
+from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Error, Gap, Handed, Interest, Mode, Suback, Subscribe
 from tests.support.builders import make_publish, quote_batch
 from tests.support.log_cluster import LogCluster
 from tests.support.node_cluster import Client
@@ -290,3 +290,14 @@ def test_logs_are_not_read_for_a_coordinator_whose_link_takes_nothing() -> None:
     assert bodies(subscriber) == []
     link.session.paused = False
     cluster.until(lambda: len(bodies(subscriber)) == 10, 5.0)
+
+
+def test_publishers_are_told_what_durable_subscriptions_are_filtered_on() -> None:
+    cluster = LogCluster(3)
+    publisher, subscriber = cluster.connect("b2"), cluster.connect("b0")
+    cluster.store(publisher, "a")
+    cluster.run(0.1)
+    assert isinstance(subscribe(cluster, subscriber, where="price > 8", sharing="key:desk"), Suback)
+    cluster.until(lambda: publisher.of(Interest)[-1:] == [Interest("quotes", ["desk", "price"])], 5.0)
+    cluster.ask(subscriber, "durable_rm", name="orders")
+    cluster.until(lambda: publisher.of(Interest)[-1:] == [Interest("quotes", [])], 5.0)
