@@ -17,7 +17,7 @@ with k disks for a write and N - k + 1 for a promise; states are joined, so no v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from headgate.protocol.errors import ProtocolViolation
@@ -52,8 +52,8 @@ class _Kept(NamedTuple):
 
     generation: int
     data: bytes
-    coordinator: int = 0
-    """Whose generation it is, as far as is known in this life."""
+    coordinator: int
+    """Whose generation it is."""
 
 
 Written: TypeAlias = Callable[[bool, float], None]
@@ -136,7 +136,7 @@ class Keeping:
                 facts = {"name": name, "reason": error.text}
                 self._effects.append(Note("durable subscription unreadable", facts, alarming=True))
                 continue
-            self._kept[name] = _Kept(state.generation, data)
+            self._kept[name] = _Kept(state.generation, data, state.coordinator)
             self.find(name)
 
     def state_of(self, name: str) -> DurableState | None:
@@ -153,7 +153,7 @@ class Keeping:
         kept = self._kept.get(name)
         return 0 if kept is None else kept.generation
 
-    def _remember(self, name: str, generation: int, data: bytes, coordinator: int = 0) -> None:
+    def _remember(self, name: str, generation: int, data: bytes, coordinator: int) -> None:
         self._kept[name] = _Kept(generation, data, coordinator)
 
     # --- writing -----------------------------------------------------------------------------------------------------
@@ -165,6 +165,7 @@ class Keeping:
         """
         assert state.name not in self._writes
         self._numbers += 1
+        state = replace(state, coordinator=self._cluster.me)
         write = _Write(self._numbers, state.name, state.generation, encode_state(state), then, now + WRITE_SECONDS)
         write.fence = fence and Safeguard.DURABLE_FENCE in self._safeguards
         self._writes[state.name] = write
@@ -266,8 +267,8 @@ class Keeping:
         if not self._log.available:
             return
         state = decode_state(message.state)  # what cannot be read ends the link
-        if state.name != message.name or state.generation != message.generation:
-            raise ProtocolViolation("KeepState: the state is of another name, or generation")
+        if (state.name, state.generation, state.coordinator) != (message.name, message.generation, teller):
+            raise ProtocolViolation("KeepState: the state is of another name, generation or coordinator")
         data, former = message.state, b""
         if before is not None and before.generation < message.generation:
             former = before.data
@@ -359,10 +360,10 @@ class Keeping:
             name = state.name
             kept = self._kept.get(name)
             if kept is None:
-                self._remember(name, state.generation, data)
+                self._remember(name, state.generation, data, state.coordinator)
             elif kept.data != data:
                 both = join(decode_state(kept.data), state)
-                self._remember(name, both.generation, encode_state(both))
+                self._remember(name, both.generation, encode_state(both), both.coordinator)
             self.find(name)
         if message.more and name:
             self._ask(teller, name)

@@ -857,9 +857,10 @@ class Mailbox:
         """Somebody changed the record: what waits is fed anew, what is owed stays, what is `added` is owed from now on.
 
         `keys` are those of the added events. What is added at or behind the cursor of its log comes with the feed.
-        After an earlier amendment what is added is flagged: a former condition may have matched it.
+        After an earlier amendment what is added is flagged: a former condition may have matched it. After a takeover
+        too: the former coordinator may have handed it out, and then not been able to write what it had changed.
         """
-        delivered = 1 if self.state.version > 1 else 0
+        delivered = 1 if self.state.version > 1 or self.state.generation > 1 else 0
         self.state = with_record(self.state, state)
         self._key = key_attribute(state.sharing)
         self._bound.clear()

@@ -18,6 +18,7 @@ from headgate.protocol.data import pack_value, unpack_value
 from headgate.protocol.errors import ErrorCode, LocalError, ProtocolViolation, Refused
 from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, CONDITION_LENGTH_MAX, CREDIT_MAX, TOPIC_LENGTH_MAX
 
+from ..keyspace import RING_SIZE
 from ..limits import POSITIONS_MAX
 from .limits import (
     ACK_WAIT_MAX,
@@ -112,6 +113,8 @@ class DurableState:
     rewinds: int = 0
     """How often something settled was made owed again. Who creates a name anew over its tombstone begins with one more
     than that had."""
+    coordinator: int = 0
+    """The broker whose generation this is: of two that took the same number, a disk knows one."""
 
 
 RECORD_FIELDS = (
@@ -135,6 +138,7 @@ def join(left: DurableState, right: DurableState) -> DurableState:
     joined = replace(
         record,
         generation=max(left.generation, right.generation),
+        coordinator=max((one.generation, one.coordinator) for one in (left, right))[1],
         rewinds=max(left.rewinds, right.rewinds),
         handed=_larger(left.handed, right.handed),
     )
@@ -210,7 +214,7 @@ def _dead_rank(letter: DeadLetter) -> tuple[int, DeadLetter]:
 def encode_state(state: DurableState) -> bytes:
     """The state as bytes. Raises LocalError when they are more than a state may have."""
     fields = [
-        *([_FORMAT, state.name, state.generation, state.rewinds]),
+        *([_FORMAT, state.name, state.generation, state.rewinds, state.coordinator]),
         *(_plain(getattr(state, name)) for name in RECORD_FIELDS),
         [[*place, cursor.upto, join_runs(cursor.owed)] for place, cursor in sorted(state.cursors.items())],
         _plain(state.handed),
@@ -243,16 +247,17 @@ def _counted_runs(counts: Mapping[int, int]) -> Iterator[int]:
 def decode_state(data: bytes) -> DurableState:
     """The state in these bytes. Raises ProtocolViolation, and nothing else, when they are none."""
     parts = _list(
-        unpack_value(data, bytes_max=STATE_BYTES_MAX, items_max=_ITEMS_MAX), "a state", 8 + len(RECORD_FIELDS)
+        unpack_value(data, bytes_max=STATE_BYTES_MAX, items_max=_ITEMS_MAX), "a state", 9 + len(RECORD_FIELDS)
     )
     if parts[0] != _FORMAT:
         raise _wrong(f"a state of format {parts[0]!r}, which this version does not know")
-    record = dict(zip(RECORD_FIELDS, parts[4 : 4 + len(RECORD_FIELDS)], strict=True))
-    cursors, handed, counts, dead = parts[4 + len(RECORD_FIELDS) :]
+    record = dict(zip(RECORD_FIELDS, parts[5 : 5 + len(RECORD_FIELDS)], strict=True))
+    cursors, handed, counts, dead = parts[5 + len(RECORD_FIELDS) :]
     state = DurableState(
         name=_name(parts[1]),
         generation=_whole(parts[2], "a generation"),
         rewinds=_whole(parts[3], "rewinds"),
+        coordinator=_whole(parts[4], "a broker", RING_SIZE - 1),
         version=_whole(record["version"], "a version"),
         removed=_flag(record["removed"]),
         stream=_text(record["stream"], TOPIC_LENGTH_MAX),
