@@ -102,8 +102,9 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("--durable wants a name")
     settings["durable"] = arguments.durable
     if arguments.count is not None:
-        # What is over the count was taken from the others for nothing.
+        # What is over the count would be taken from the others for nothing.
         settings["window"] = min(arguments.count, WINDOW_EVENTS)
+        settings["limit"] = arguments.count
     return settings
 
 

@@ -261,6 +261,7 @@ class Client(ClientCore):
         dead_letter: str | None = None,
         takeover: bool = False,
         window: int | None = None,
+        limit: int | None = None,
     ) -> Subscription:
         """Subscribe; when this returns, every event published from now on is seen. Raises Refused.
 
@@ -278,7 +279,7 @@ class Client(ClientCore):
         event that is not acknowledged within `ack_wait` seconds, counted from when it was handed out or this client
         last settled one before it, is handed out again, after the pauses of `backoff`,
         and given up after `max_deliver` times, to the topic `dead_letter` as well. A client has at most `max_unacked`
-        of them at a time, and at most `window` where it wants fewer.
+        of them at a time, at most `window` where it wants fewer, and `limit` in all until it comes back.
         """
         options = subscribe_options(exact, ordered) | durable_options(
             durable,
@@ -291,6 +292,7 @@ class Client(ClientCore):
             dead_letter=dead_letter,
             takeover=takeover,
             window=window,
+            limit=limit,
         )
 
         def made(inbox: Inbox, replaying: Replaying | None) -> Subscription:

@@ -243,6 +243,7 @@ class BlockingClient(ClientCore):
         dead_letter: str | None = None,
         takeover: bool = False,
         window: int | None = None,
+        limit: int | None = None,
     ) -> Subscription:
         """Subscribe; when this returns, every event published from now on is seen. Raises Refused.
 
@@ -260,6 +261,7 @@ class BlockingClient(ClientCore):
             dead_letter=dead_letter,
             takeover=takeover,
             window=window,
+            limit=limit,
         )
 
         def made(inbox: Inbox, replaying: Replaying | None) -> Subscription:

@@ -51,12 +51,14 @@ def durable_options(durable: str | None, start: str | int | None, **settings: An
     if not isinstance(durable, str) or not durable:
         raise LocalError(f"durable is the name of a subscription, a string of 1 to 256 characters, not {durable!r}")
     if start is not None:
+        if type(start) is int:
+            start = str(start)
         if not isinstance(start, str):
             raise LocalError(
                 f"a durable subscription starts at 'start', 'now' or 'ann@1763492000:120,…', not {start!r}"
             )
         given["from"] = start
-    for name in ("max_deliver", "max_unacked", "window"):
+    for name in ("max_deliver", "max_unacked", "window", "limit"):
         if name in given and (type(given[name]) is not int or given[name] < 0):
             raise LocalError(f"{name} is a whole number, 0 or more, not {given[name]!r}")
     if "ack_wait" in given:

@@ -34,7 +34,7 @@ __all__ = ["ATTACHING", "Attaching"]
 ATTACHING = "durable-attaching"
 """Key of the timer: a client is brought to its coordinator again."""
 
-_OWN_OPTIONS = ("durable", "exact", "from", "takeover", "window", "ordered")
+_OWN_OPTIONS = ("durable", "exact", "from", "takeover", "window", "limit", "ordered")
 
 
 @dataclass(slots=True, eq=False)

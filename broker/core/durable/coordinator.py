@@ -433,8 +433,9 @@ class Coordinator:
         try:
             self._check_same(held, mailbox.state, message)
             takeover = message.options.get("takeover", False) is True
+            limit = int(message.options.get("limit", 0))
             window = min(int(message.options.get("window", mailbox.state.max_unacked)), mailbox.state.max_unacked)
-            replaced = mailbox.attach(client, max(1, window), now, takeover, message.client)
+            replaced = mailbox.attach(client, max(1, window), now, takeover, message.client, limit)
         except Refused as refused:
             self._client_of.pop(client, None)
             self._relay.tell(client.home, Attached(client.number, refused.code, refused.text))

@@ -49,6 +49,7 @@ _ACK, _NAK, _PROGRESS, _TERM = range(4)
 _MIX = 0x9E3779B97F4A7C15
 _WORD = 2**64 - 1
 _SECOND_US = 1_000_000
+_UNLIMITED = 2**62
 
 
 class HandedOut(NamedTuple):
@@ -96,15 +97,16 @@ class _Client:
     """A client, what it may take, and what it has not acknowledged, in order of delivery numbers."""
 
     __slots__ = (
-        *("entries", "id", "label", "numbers", "reached", "reached_at", "seed", "serial", "unacked", "window"),
+        *("entries", "id", "label", "left", "numbers", "reached", "reached_at", "seed", "serial", "unacked", "window"),
     )
 
-    def __init__(self, client: Hashable, label: str, serial: int, seed: int, window: int) -> None:
+    def __init__(self, client: Hashable, label: str, serial: int, seed: int, window: int, limit: int) -> None:
         self.id = client
         self.label = label
         self.serial = serial
         self.seed = seed
         self.window = window
+        self.left = limit or _UNLIMITED
         self.numbers: list[int] = []
         self.entries: list[_Entry] = []
         self.unacked = 0
@@ -400,9 +402,10 @@ class Mailbox:
     # --- Clients ------------------------------------------------------------------------------------------------------
 
     def attach(
-        self, client: Hashable, window: int, now: float, takeover: bool = False, label: str = ""
+        self, client: Hashable, window: int, now: float, takeover: bool = False, label: str = "", limit: int = 0
     ) -> list[Hashable]:
         """A client takes part; returns those that it replaces. `label` is what people call it, and what keys go by.
+        It is handed at most `limit` events in all, if that is not 0.
 
         Raises Refused when the subscription is exclusive and somebody has it.
         """
@@ -415,7 +418,7 @@ class Mailbox:
                 raise Refused(
                     ErrorCode.DUPLICATE,
                     f"durable subscription {self.state.name!r} is exclusive, and client {other.label} has it: "
-                    "take it over (--takeover), or share it (headgate durable set --sharing failover|shared|key:...)",
+                    "take it over (--takeover), wait until it is free, or begin one that is shared (--sharing shared)",
                 )
             replaced = list(self._clients)
             for other_client in replaced:
@@ -428,7 +431,7 @@ class Mailbox:
         same = sum(one.label == label for one in self._clients.values())
         self._serial += 1
         seed = hash_identifier(f"{label}/{same}")
-        self._clients[client] = _Client(client, label, self._serial, seed, max(1, window))
+        self._clients[client] = _Client(client, label, self._serial, seed, max(1, window), limit)
         self._chosen.clear()
         return replaced
 
@@ -445,7 +448,7 @@ class Mailbox:
         self._fail_all(entries, now, "the client left")
 
     def _room(self, client: _Client) -> int:
-        return min(client.window, self.state.max_unacked) - client.unacked
+        return min(min(client.window, self.state.max_unacked) - client.unacked, client.left)
 
     # --- Handing out --------------------------------------------------------------------------------------------------
 
@@ -629,6 +632,7 @@ class Mailbox:
                 client.numbers.append(number)
             number += count
         client.unacked += number - first
+        client.left -= number - first
         self._number = number - 1
         self.dirty = self.dirty or repeated
         counts = (

@@ -409,6 +409,8 @@ class Options(NamedTuple):
     """`now`, `start`, or a position for each log that is named."""
     takeover: bool = False
     window: int = 1000
+    limit: int = 0
+    """Events that the client takes in all, before it comes anew; 0 for any number."""
     settings: Mapping[str, Any] = {}
     """Fields of the record: those that were given, and no other."""
 
@@ -438,6 +440,7 @@ def check_options(options: Mapping[str, Any]) -> Options:
         start if start in ("now", "start") or _is_number(start) else parse_positions(start),
         takeover,
         _given_whole(options, "window", 1, MAX_UNACKED_MAX) if "window" in options else 1000,
+        _given_whole(options, "limit", 0, CREDIT_MAX, " (0: no limit)") if "limit" in options else 0,
         check_settings(options),
     )
 

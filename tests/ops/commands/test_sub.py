@@ -118,7 +118,9 @@ def test_what_is_over_the_count_is_not_acknowledged(monkeypatch: Patch, capfd: C
     client = use_client(monkeypatch, FakeClient(batches=[[handed(0), handed(1, 2)], [handed(2), handed(3)]]))
     assert main(["sub", "--durable", "mine", "--count", "3"]) == 0
     assert client.subscription is not None and client.subscription.acknowledged == ["ab-1.1", "ab-1.2"]
-    assert client.subscribed == [("", None, {"exact": False, "start": None, "durable": "mine", "window": 3})]
+    assert client.subscribed == [
+        ("", None, {"exact": False, "start": None, "durable": "mine", "window": 3, "limit": 3})
+    ]
     assert "(handed out 2 times)" in capfd.readouterr().out.splitlines()[1]
 
 

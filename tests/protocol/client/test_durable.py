@@ -119,7 +119,7 @@ def test_options_are_those_that_were_set() -> None:
         (None, None, {"ack_wait": 1}),
         ("", None, {}),
         (7, None, {}),
-        ("d", 120, {}),
+        ("d", 1.5, {}),
         ("d", None, {"ack_wait": -1}),
         ("d", None, {"backoff": [1, -1]}),
         ("d", None, {"max_deliver": 1.5}),

@@ -301,3 +301,16 @@ def test_publishers_are_told_what_durable_subscriptions_are_filtered_on() -> Non
     cluster.until(lambda: publisher.of(Interest)[-1:] == [Interest("quotes", ["desk", "price"])], 5.0)
     cluster.ask(subscriber, "durable_rm", name="orders")
     cluster.until(lambda: publisher.of(Interest)[-1:] == [Interest("quotes", [])], 5.0)
+
+
+def test_a_client_that_wants_so_many_is_handed_no_more() -> None:
+    cluster = LogCluster(1)
+    publisher, one, other = (cluster.connect("b0") for _ in range(3))
+    cluster.store(publisher, "a", "b", "c")
+    cluster.run(0.1)
+    assert isinstance(subscribe(cluster, one, window=2, limit=2, **{"from": "start"}), Suback)
+    assert drained(cluster, one) == ["a", "b"]
+    cluster.disconnect(one)
+    assert isinstance(subscribe(cluster, other), Suback)
+    cluster.run(0.5)
+    assert bodies(other) == ["c"] and not any(handed.counts for handed in other.of(Handed))

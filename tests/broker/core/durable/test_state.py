@@ -218,6 +218,7 @@ def test_options_say_what_is_given() -> None:
         {ANN: 120, BOB: 0},
         True,
         7,
+        0,
         {
             "sharing": "key:symbol",
             "ack_wait": 2.0,
