@@ -17,7 +17,7 @@ links change the feeds are asked for anew, from where each log is known to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -189,6 +189,7 @@ class Coordinator:
         self._looks: dict[int, tuple[_Held, _Look]] = {}
         self._surveys: dict[int, _Survey] = {}
         self._numbers = 0
+        self._linked: dict[int, None] = {}
         self._touched: dict[str, None] = {}
         self.given_up: list[tuple[DurableState, list[DeadLetter]]] = []
         """Dead letters of subscriptions; the caller takes them out."""
@@ -247,7 +248,13 @@ class Coordinator:
         return held
 
     def moved(self, now: float) -> None:
-        """Links or neighbours changed: what is another broker's now goes there; who is gone takes no part."""
+        """Links or neighbours changed: what is another broker's now goes there; who is gone takes no part.
+
+        Who is here now is asked to feed. When a broker is gone, all are asked anew: the others have its logs.
+        """
+        linked = dict.fromkeys(info.identifier for info in self._cluster.linked())
+        gone, came = self._linked.keys() - linked.keys(), [one for one in linked if one not in self._linked]
+        self._linked = linked
         for held in list(self.held.values()):
             if not self._keeping.is_ours(held.name):
                 self._let_go(held, "another broker coordinates it now", now)
@@ -256,7 +263,10 @@ class Coordinator:
             for client in [client for client in held.clients if not self._relay.is_here(client.home)]:
                 self._detach_client(held, client, now)
             if held.mailbox is not None:
-                self._feed(held, held.mailbox, now)
+                if gone or not held.feed:
+                    self._feed(held, held.mailbox, now)
+                elif came:
+                    self._ask_to_feed(held, held.mailbox, came)
                 self._top_up(held)
         for name in self._keeping.names():
             if name not in self.held:
@@ -577,39 +587,32 @@ class Coordinator:
         held.fed_by = {}
         if not mailbox.wants_feed and mailbox.is_full:
             return
-        state = mailbox.state
-        places = {**state.starts, **mailbox.places()}
-        sections = state.sections
-        self._tell_feed(held.feed, held.fed_by, state, state.condition, sections, places)
+        self._ask_to_feed(held, mailbox, [self._cluster.me, *(info.identifier for info in self._cluster.linked())])
 
-    def _tell_feed(
-        self,
-        number: int,
-        asked: dict[int, None],
-        state: DurableState,
-        condition: str,
-        sections: Sequence[Section],
-        places: dict[Place, int],
-    ) -> None:
-        linked = self._cluster.linked()
-        present = tuple(sorted((self._cluster.config.name, *(info.name for info in linked))))
+    def _ask_to_feed(self, held: _Held, mailbox: Mailbox, brokers: Iterable[int]) -> None:
+        state = mailbox.state
+        message = self._feed_of(held.feed, state, {**state.starts, **mailbox.places()})
+        for identifier in brokers:
+            held.fed_by[identifier] = None
+            self._relay.tell(identifier, message)
+
+    def _feed_of(self, number: int, state: DurableState, places: dict[Place, int]) -> Feed:
+        """What a feed of that state asks for, from these places on."""
+        present = tuple(sorted((self._cluster.config.name, *(info.name for info in self._cluster.linked()))))
         key = state.sharing.partition(":")[2]
         since = max(0, state.created - int(CLOCKS_APART_SECONDS * 1e6)) if state.created else 0
-        message = Feed(
+        return Feed(
             number,
             state.stream,
             state.pattern,
             state.exact,
-            condition,
-            tuple(FeedSection(one.condition, _places(one.ends)) for one in sections),
+            state.condition,
+            tuple(FeedSection(one.condition, _places(one.ends)) for one in state.sections),
             key,
             since,
             _places(places),
             present,
         )
-        for identifier in (self._cluster.me, *(info.identifier for info in linked)):
-            asked[identifier] = None
-            self._relay.tell(identifier, message)
 
     def _end_feed(self, held: _Held) -> None:
         self._by_feed.pop(held.feed, None)
@@ -754,7 +757,9 @@ class Coordinator:
         self._set_timer(held)
         for look, state in ((new, changed), (old, snapshot)):
             self._looks[look.number] = held, look
-            self._tell_feed(look.number, {}, replace(state, created=1 << 52), state.condition, state.sections, starts)
+            message = self._feed_of(look.number, replace(state, created=1 << 52), starts)
+            for identifier in (self._cluster.me, *(info.identifier for info in self._cluster.linked())):
+                self._relay.tell(identifier, message)
 
     def _looked(self, message: Fed, runs: list[Run], now: float) -> None:
         held, look = self._looks[message.number]
