@@ -146,7 +146,7 @@ class Safeguard(StrEnum):
     DURABLE_FENCE = "durable-fence"
     """A broker keeps what an older coordinator of a durable subscription wants it to keep."""
     CURRENT_ACKS = "current-acks"
-    """An acknowledgement counts for an event whatever delivery of it was meant."""
+    """An acknowledgement of an old delivery is confirmed, and the event comes again all the same."""
     AMEND_AT_POINT = "amend-at-point"
     """A new condition that is to hold from now on holds for all that waits."""
 

@@ -7,7 +7,7 @@ listener   Listener: subscribes to all of STREAM, and again whenever it is cut o
 producer   Producer: publishes to the stored stream STREAM, and sends again whatever has no answer
 durable    Consumer, Changer: clients of durable subscriptions (DurableName) of the events of a DurableProducer, with
            one of CONDITIONS and of SHARINGS; Receipt: an event that one was handed; Change: another condition.
-           color_of and lane_of say which attributes an event has
+           color_of and lane_of say which attributes an event has, is_poison whether nobody gets done with it
 history    History, ClusterHistory, LogHistory: what was published and accepted (Event), and what each subscription
            must be sent (SubscriptionLog), by the plain meaning. Incidents: what may be lost without a word
 """
@@ -24,6 +24,7 @@ from .durable import (
     DurableProducer,
     Receipt,
     color_of,
+    is_poison,
     lane_of,
 )
 from .history import ClusterHistory, Event, History, Incidents, LogHistory, SubscriptionLog
@@ -39,6 +40,7 @@ __all__ = [
     "DurableProducer",
     "SHARINGS",
     "color_of",
+    "is_poison",
     "lane_of",
     "STREAM",
     "STREAMS",
