@@ -73,9 +73,6 @@ class Attaching:
     def subscribe(self, session: ClientSession, message: Subscribe, now: float) -> None:
         """A client wants to take part. Raises Refused."""
         _check(message)
-        for pending in self._pending.values():
-            if pending.session is session and pending.message.subscription == message.subscription:
-                raise Refused(ErrorCode.DUPLICATE, f"subscription {message.subscription} is on its way already")
         if message.subscription in session.durables:
             text = f"subscription {message.subscription} exists: unsubscribe it first"
             raise Refused(ErrorCode.DUPLICATE, text)
@@ -104,7 +101,6 @@ class Attaching:
             self._say(pending, Suback(pending.message.request, pending.message.subscription))
         elif message.code == ErrorCode.UNAVAILABLE and now < pending.until:
             pending.said = message.text
-            self._handing.forget(message.number)
             pending.again_at = now + ATTACH_PAUSE_SECONDS
             self._timers.by(ATTACHING, pending.again_at)
         else:
@@ -126,14 +122,14 @@ class Attaching:
         self._handing.end_number(pending.number)
         self._try(pending, now)
 
-    def moved(self, now: float) -> None:
-        """Links changed: coordinators that are gone let go of everybody."""
-        for pending in list(self._pending.values()):
-            if not self._relay.is_here(pending.coordinator):
+    def link_down(self, identifier: int, now: float) -> None:
+        """A coordinator cannot be reached, and so lets go of everybody."""
+        for pending in self._pending.values():
+            if pending.coordinator == identifier:
                 pending.again_at = now + ATTACH_PAUSE_SECONDS
                 self._timers.by(ATTACHING, pending.again_at)
         for number, coordinator in self._handing.coordinators():
-            if number not in self._pending and not self._relay.is_here(coordinator):
+            if number not in self._pending and coordinator == identifier:
                 text = "the broker that coordinates this durable subscription cannot be reached"
                 self._handing.detached(Detached(number, ErrorCode.UNAVAILABLE, text), now)
 

@@ -72,7 +72,6 @@ from .state import (
     parse_place,
     parse_positions,
     positions_text,
-    with_record,
 )
 from .tally import Load, Tally
 
@@ -189,7 +188,7 @@ class Coordinator:
         self._looks: dict[int, tuple[_Held, _Look]] = {}
         self._surveys: dict[int, _Survey] = {}
         self._numbers = 0
-        self._linked: dict[int, None] = {}
+        self._linked: dict[int, int | None] = {}
         self._touched: dict[str, None] = {}
         self.given_up: list[tuple[DurableState, list[DeadLetter]]] = []
         """Dead letters of subscriptions; the caller takes them out."""
@@ -252,16 +251,15 @@ class Coordinator:
 
         Who is here now is asked to feed. When a broker is gone, all are asked anew: the others have its logs.
         """
-        linked = dict.fromkeys(info.identifier for info in self._cluster.linked())
-        gone, came = self._linked.keys() - linked.keys(), [one for one in linked if one not in self._linked]
+        linked = {info.identifier: info.link for info in self._cluster.linked()}
+        gone = self._linked.keys() - linked.keys()
+        came = [one for one, link in linked.items() if link != self._linked.get(one)]
         self._linked = linked
         for held in list(self.held.values()):
             if not self._keeping.is_ours(held.name):
                 self._let_go(held, "another broker coordinates it now", now)
                 self._keeping.find(held.name)
                 continue
-            for client in [client for client in held.clients if not self._relay.is_here(client.home)]:
-                self._detach_client(held, client, now)
             if held.mailbox is not None:
                 if gone or not held.feed:
                     self._feed(held, held.mailbox, now)
@@ -271,9 +269,13 @@ class Coordinator:
         for name in self._keeping.names():
             if name not in self.held:
                 self._keeping.find(name)
-        for survey in list(self._surveys):
-            for one in [one for one in self._surveys[survey].asked if not self._relay.is_here(one)]:
-                self._not_asked(survey, one, now)
+
+    def link_down(self, identifier: int, now: float) -> None:
+        """A broker cannot be reached: its clients take no part, and it will not say where logs end."""
+        for client in [client for client in self._client_of if client.home == identifier]:
+            self._detach_client(self.held[self._client_of[client]], client, now)
+        for number in [number for number, survey in self._surveys.items() if identifier in survey.asked]:
+            self._not_asked(number, identifier, now)
 
     def _top_up(self, held: _Held) -> None:
         """Too few of the brokers that keep its state can be reached: it is written again, at others."""
@@ -580,15 +582,12 @@ class Coordinator:
     def _feed(self, held: _Held, mailbox: Mailbox, now: float) -> None:
         """Ask every broker for what matches, from where each log is known to."""
         if held.feed:
-            self._by_feed.pop(held.feed, None)
-            for one in held.fed_by:
-                self._relay.tell(one, EndFeed(held.feed))
+            self._end_feed(held)
+        if not mailbox.wants_feed:
+            return
         self._numbers += 1
         held.feed = self._numbers
         self._by_feed[held.feed] = held.name
-        held.fed_by = {}
-        if not mailbox.wants_feed and mailbox.is_full:
-            return
         self._ask_to_feed(held, mailbox, [self._cluster.me, *(info.identifier for info in self._cluster.linked())])
 
     def _ask_to_feed(self, held: _Held, mailbox: Mailbox, brokers: Iterable[int]) -> None:
@@ -697,8 +696,6 @@ class Coordinator:
     def change(self, wish: dict[str, Any], now: float) -> Deferred:
         """`durable set`: another condition, or other settings of delivery. Raises Refused."""
         held, mailbox = self._running(wish.get("name"))
-        name = held.name
-        state = mailbox.state
         start = wish.get("from", "ack")
         if start not in ("ack", "now"):
             raise Refused(ErrorCode.BAD_REQUEST, "durable set: `from` is ack or now")
@@ -707,42 +704,56 @@ class Coordinator:
         if unknown:
             text = f"durable set: unknown setting {unknown[0]!r}; there are where, from, {', '.join(RECORD_OPTIONS)}"
             raise Refused(ErrorCode.BAD_REQUEST, text)
-        changed = replace(state, version=state.version + 1, **check_settings(settings))
-        if settings.get("sharing", state.sharing) != state.sharing:
+        changes = check_settings(settings)
+        if settings.get("sharing", mailbox.state.sharing) != mailbox.state.sharing:
             raise Refused(ErrorCode.UNSUPPORTED, "the sharing of a durable subscription stays as it is")
-        condition = state.condition
+        condition = mailbox.state.condition
         if "where" in wish:
             if type(wish["where"]) is not str:
                 raise Refused(ErrorCode.BAD_REQUEST, "durable set: `where` is a condition")
-            _, condition = parse_wish(state.pattern, wish["where"], state.exact)
+            _, condition = parse_wish(mailbox.state.pattern, wish["where"], mailbox.state.exact)
+            changes["condition"] = condition
+
+        def changed() -> DurableState:
+            return replace(mailbox.state, version=mailbox.state.version + 1, **changes)
+
         deferred = Deferred()
-        if condition == state.condition:
-            mailbox.state, mailbox.dirty = with_record(mailbox.state, changed), True
+        if condition == mailbox.state.condition:
+            mailbox.state, mailbox.dirty = changed(), True
             self._when_written(held, deferred, now)
             return deferred
-        changed = replace(changed, condition=condition)
         if start == "now":
 
             def ends(found: dict[Place, int], now: float) -> None:
-                if self.held.get(name) is not held or held.mailbox is not mailbox:
-                    deferred.say(Refused(ErrorCode.UNAVAILABLE, "another broker coordinates it now: try again"))
+                if not self._runs_still(held, mailbox, deferred):
                     return
-                sections = (*_still(mailbox.state, mailbox), Section(state.condition, found))
+                sections = (*_still(mailbox.state, mailbox), Section(mailbox.state.condition, found))
                 size = sum(len(one.condition) for one in sections)
                 if len(sections) > SECTIONS_MAX or size > 2 * CONDITION_LENGTH_MAX:
                     text = f"{SECTIONS_MAX} changes of the condition are still waited for: take `from ack`, or wait"
                     deferred.say(Refused(ErrorCode.LIMIT, text))
                     return
-                now_state = replace(changed, sections=sections if Safeguard.AMEND_AT_POINT in self._safeguards else ())
+                now_state = replace(
+                    changed(), sections=sections if Safeguard.AMEND_AT_POINT in self._safeguards else ()
+                )
                 mailbox.amended(now_state, {})
                 self._feed(held, mailbox, now)
                 self._when_written(held, deferred, now)
 
-            self._survey(state.stream, ends, now)
+            self._survey(mailbox.state.stream, ends, now)
             return deferred
-        changed = replace(changed, sections=())
-        self._amend(held, mailbox, changed, deferred, now)
+        self._amend(held, mailbox, replace(changed(), sections=()), deferred, now)
         return deferred
+
+    def _runs_still(self, held: _Held, mailbox: Mailbox, deferred: Deferred) -> bool:
+        """Whether it is coordinated here as before, and not being changed; else that is the answer."""
+        try:
+            if self._running(held.name)[1] is mailbox:
+                return True
+            deferred.say(Refused(ErrorCode.UNAVAILABLE, "another broker coordinates it now: try again"))
+        except Refused as refused:
+            deferred.say(refused)
+        return False
 
     def _amend(self, held: _Held, mailbox: Mailbox, changed: DurableState, deferred: Deferred, now: float) -> None:
         """Find what the new condition adds of what was passed already, from what is acknowledged on."""
@@ -822,14 +833,13 @@ class Coordinator:
     def seek(self, wish: dict[str, Any], now: float) -> Deferred:
         """`durable seek`: go on from another place, whatever was acknowledged. Raises Refused."""
         held, mailbox = self._running(wish.get("name"))
-        name, to = held.name, wish.get("to")
+        to = wish.get("to")
         if type(to) is not str:
             raise Refused(ErrorCode.BAD_REQUEST, "durable seek: `to` is start, now or positions")
         deferred = Deferred()
 
         def go(cursors: dict[Place, int] | None, now: float) -> None:
-            if self.held.get(name) is not held or held.mailbox is not mailbox:
-                deferred.say(Refused(ErrorCode.UNAVAILABLE, "another broker coordinates it now: try again"))
+            if not self._runs_still(held, mailbox, deferred):
                 return
             if cursors is None:
                 version = mailbox.state.version + 1

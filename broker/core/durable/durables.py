@@ -86,18 +86,20 @@ class Durables:
 
     def moved(self, now: float) -> None:
         """Links or neighbours may have changed."""
-        view = [info.identifier for info in self._cluster.linked()], self._cluster.table.known
+        view = [(info.identifier, info.link) for info in self._cluster.linked()], self._cluster.table.known
         if view == self._view:
             return
         self._view = view
         self.relay.now = now
         self.keeping.moved(now)
         self.coordinator.moved(now)
-        self.attaching.moved(now)
 
     def link_down(self, info: PeerInfo, now: float) -> None:
-        """A broker cannot be reached any more."""
+        """A broker cannot be reached any more; or it can again, over another link, in the same moment."""
         self.relay.now = now
+        self.keeping.link_down(info.identifier)
+        self.coordinator.link_down(info.identifier, now)
+        self.attaching.link_down(info.identifier, now)
         self.feeding.gone(info.identifier)
         self.bodies.link_down(info, now)
 

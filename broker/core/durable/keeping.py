@@ -16,8 +16,10 @@ with k disks for a write and N - k + 1 for a promise; states are joined, so no v
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from headgate.protocol.errors import ProtocolViolation
@@ -28,7 +30,7 @@ from ..keyspace import distance, hash_identifier, in_arc
 from ..log import Log, Producers
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
-from .limits import COLLECT_PAGE_BYTES, COLLECT_SECONDS, VIEW_SECONDS, WRITE_SECONDS
+from .limits import COLLECT_PAGE_BYTES, COLLECT_PAGE_STATES, COLLECT_SECONDS, VIEW_SECONDS, WRITE_SECONDS
 from .messages import Collected, CollectStates, KeepState, StateFenced, StateKept
 from .relay import Relay
 from .state import DurableState, decode_state, encode_state, join
@@ -104,6 +106,7 @@ class Keeping:
         self._arc = (cluster.me, cluster.me)
         self._heard: dict[int, None] = {}
         self._asked: dict[int, int] = {}
+        self._names: list[str] = []
         self.keepers: dict[str, dict[int, None]] = {}
         """Name -> brokers that have its newest confirmed state beside this one."""
         self.states_written = 0
@@ -293,10 +296,13 @@ class Keeping:
 
     def moved(self, now: float) -> None:
         """Links or neighbours changed: look again when they have been the same for a while."""
-        self._heard = {one: None for one in self._heard if self._relay.is_here(one)}
-        self._asked = {one: number for one, number in self._asked.items() if self._relay.is_here(one)}
         self.is_ready = False
         self._timers.at(COLLECTING, now + VIEW_SECONDS)
+
+    def link_down(self, identifier: int) -> None:
+        """That broker may be another one when there is a link again."""
+        self._heard.pop(identifier, None)
+        self._asked.pop(identifier, None)
 
     def anew(self, now: float) -> None:
         """A newer coordinator was at work in our arc: what brokers told before is not enough."""
@@ -340,11 +346,13 @@ class Keeping:
         """Another broker takes over what is in its arc."""
         states: list[bytes] = []
         size, more = 0, False
-        for name in sorted(name for name in self._kept if name > message.after):
+        if len(self._names) != len(self._kept):  # names only come
+            self._names = sorted(self._kept)
+        for name in islice(self._names, bisect_right(self._names, message.after), None):
             if not in_arc(message.start, key_of(name), message.end) and message.start != message.end:
                 continue
             data = self._kept[name].data
-            if states and size + len(data) > COLLECT_PAGE_BYTES:
+            if len(states) == COLLECT_PAGE_STATES or (states and size + len(data) > COLLECT_PAGE_BYTES):
                 more = True
                 break
             states.append(data)
@@ -367,6 +375,7 @@ class Keeping:
             self.find(name)
         if message.more and name:
             self._ask(teller, name)
+            self._timers.at(COLLECTING, now + COLLECT_SECONDS)
             return
         del self._asked[teller]
         self._heard[teller] = None

@@ -16,6 +16,7 @@ __all__ = [
     "BODIES_READ_BYTES",
     "BODIES_RECENT_BYTES",
     "COLLECT_PAGE_BYTES",
+    "COLLECT_PAGE_STATES",
     "CONDITION_LENGTH_MAX",
     "COLLECT_SECONDS",
     "DURABLES_MAX",
@@ -102,6 +103,9 @@ COLLECT_SECONDS = 2.0
 
 COLLECT_PAGE_BYTES = 512 * 1024
 """States in one answer: half of what a CONTROL may have."""
+
+COLLECT_PAGE_STATES = 4096
+"""And so many, however small they are: what a reader takes."""
 
 WRITE_SECONDS = 1.0
 """After so long without an answer a state is written to one more broker: longer than a busy disk takes."""

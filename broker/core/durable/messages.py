@@ -30,6 +30,7 @@ from ..messages import (
     text,
     whole,
 )
+from .limits import COLLECT_PAGE_STATES
 
 __all__ = [
     "AskEnds",
@@ -129,7 +130,7 @@ class Collected:
     """Some of them, by name; `more`: ask again after the last one."""
 
     number: Counter
-    states: Annotated[tuple[bytes, ...], listed(binary(STATE_BYTES_MAX), 4096)]
+    states: Annotated[tuple[bytes, ...], listed(binary(STATE_BYTES_MAX), COLLECT_PAGE_STATES)]
     more: Flag
 
 
