@@ -82,7 +82,7 @@ def fill(cluster: LogCluster, count: int) -> None:
     kept = cluster.node("b0").durables.keeping._kept
     for number in range(count):
         state = DurableState(f"{number}", stream="q", pattern="q", removed=True, generation=1)
-        kept[state.name] = keeping._Kept(1, encode_state(state))
+        kept[state.name] = keeping._Kept(1, encode_state(state), 0)
 
 
 def test_many_small_states_are_collected() -> None:
