@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.simulator.scenarios import CORES, DurableOptions, campaign
+from headgate.broker.simulator.scenarios import CORES, DurableOptions, campaign, play
+
+PINNED = [
+    (DurableOptions(114), "two brokers took one generation, and a disk forgot over a restart whose it keeps"),
+    (DurableOptions(130), "what a change had added came again without a flag when the change was on no disk"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "story"), PINNED)
+def test_a_seed_that_found_something_stays_mended(options: DurableOptions, story: str) -> None:
+    assert play(options).failure == "", story
 
 
 def test_a_few_seeds_without_faults_keep_every_promise() -> None:

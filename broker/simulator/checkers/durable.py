@@ -41,6 +41,19 @@ class DurableChecker(LogChecker):
             for place, event in enumerate(names_of(row)):
                 self.places.setdefault(event, {})[log.broker, log.epoch] = entry.first + place
 
+    def dead_letters(self) -> dict[str, dict[str, None]]:
+        """Events that were given up, by what disks have: some of them never reached a client."""
+        events = {(*place, at): event for event, where in self.places.items() for place, at in where.items()}
+        found: dict[str, dict[str, None]] = {}
+        for server in self.world.servers.values():
+            for data in server.disk.content.durables.values():
+                state = decode_state(data)
+                for one in state.dead:
+                    event = events.get((one.place.broker, one.place.epoch, one.position))
+                    if event is not None:
+                        found.setdefault(state.name, {})[event] = None
+        return found
+
 
 def _matches(condition: str, event: str) -> bool:
     return CONDITIONS[condition](color_of(event))
@@ -75,8 +88,9 @@ class NothingOwed(DurableChecker):
 
     def finish(self, clients: Sequence[Any] = ()) -> None:
         """Every event that was stored is accounted for."""
+        dead = self.dead_letters()
         for one in self.names:
-            done = _settled(one) | _given_up(one)
+            done = _settled(one) | _given_up(one) | dead.get(one.name, {})
             if one.gaps:
                 self.fail(f"{one.name} was told of a gap, and retention took nothing: {one.gaps[0]}")
             for event in self.history.acknowledged:
@@ -239,7 +253,8 @@ class CursorStands(DurableChecker):
         """What a cursor has passed was settled by a client, or nobody wanted it."""
         self.look()
         names = {one.name: one for one in self.names}
-        settled = {one.name: _settled(one) | _given_up(one) for one in self.names}
+        dead = self.dead_letters()
+        settled = {one.name: _settled(one) | _given_up(one) | dead.get(one.name, {}) for one in self.names}
         for server in self.world.servers.values():
             for data in server.disk.content.durables.values():
                 state = decode_state(data)

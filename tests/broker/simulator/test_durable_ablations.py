@@ -12,7 +12,7 @@ from headgate.broker.simulator.scenarios import DURABLE_ABLATIONS, DurableOption
 FIRST = {
     Safeguard.AMEND_AT_POINT: DurableOptions(1, faults=("slow",)),
     Safeguard.CURRENT_ACKS: DurableOptions(1, faults=()),
-    Safeguard.CURSOR_ON_DISKS: DurableOptions(1, faults=("crash",)),
+    Safeguard.CURSOR_ON_DISKS: DurableOptions(1),
     Safeguard.DURABLE_FENCE: DurableOptions(1),
 }
 """Where to begin to look."""
