@@ -45,6 +45,7 @@ from .keeping import Keeping
 from .limits import AMEND_SECONDS, CONDITION_LENGTH_MAX, DURABLES_MAX, SECTIONS_MAX, SURVEY_SECONDS
 from .mailbox import Mailbox
 from .messages import (
+    SPANS_MAX,
     AskEnds,
     Attach,
     Attached,
@@ -68,6 +69,7 @@ from .state import (
     DeadLetter,
     DurableState,
     Section,
+    check_options,
     check_settings,
     parse_place,
     parse_positions,
@@ -343,6 +345,11 @@ class Coordinator:
 
     def _attach(self, home: int, message: Attach, now: float) -> None:
         client, name = _Client(home, message.number), message.name
+        try:
+            check_options({**message.options, "durable": name})
+        except Refused as refused:
+            self._relay.tell(home, Attached(message.number, refused.code, refused.text))
+            return
         if not self._keeping.is_ours(name) or not self._keeping.is_ready:
             code, text = ErrorCode.UNAVAILABLE, "the brokers have not settled yet who coordinates this subscription"
             if not self._log.available:
@@ -390,8 +397,8 @@ class Coordinator:
         self._client_of[client] = message.name
 
         def begin(starts: dict[Place, int], now: float) -> None:
-            if self.held.get(held.name) is not held:
-                return
+            if self.held.get(held.name) is not held or held.mailbox is not None or self._keeping.is_writing(held.name):
+                return  # another coordinator had begun it, and it is taken over
             if start.isdigit():
                 try:
                     starts = parse_place(start, starts)
@@ -505,6 +512,8 @@ class Coordinator:
         if Safeguard.CURRENT_ACKS not in self._safeguards:
             stale = []
         self.stale += len(stale) // 2
+        if len(stale) > SPANS_MAX:  # nothing is confirmed that was not done
+            stale[SPANS_MAX - 1 :] = stale[-1:]
         self.settled += held.mailbox.settled - before
         if message.request:
             held.confirm_next.append((client, Settled(message.number, message.request, tuple(stale))))
@@ -519,7 +528,13 @@ class Coordinator:
                 counts = join_u32(out.counts) if out.counts else b""
                 self.handed_out += sum(stop - start for start, stop in out.runs)
                 message = HandOut(
-                    out.client.number, out.first, counts, mailbox.state.stream, out.place, join_runs(out.runs)
+                    out.client.number,
+                    out.first,
+                    counts,
+                    mailbox.state.stream,
+                    out.place,
+                    join_runs(out.runs),
+                    int(mailbox.state.ack_wait * 1000),
                 )
                 self._relay.tell(out.client.home, message)
         letters = mailbox.take_dead()

@@ -54,6 +54,8 @@ class _Part:
     first: int
     at: int
     runs: list[Run]
+    until: float
+    """Then it is handed out again, perhaps to somebody else."""
 
 
 @dataclass(slots=True)
@@ -144,7 +146,8 @@ class Handing:
         """Send these, when it is their turn."""
         one = self._attachments.get(message.number)
         if one is not None:
-            one.queue.append(_Part(message, message.first, 0, split_runs(message.runs)))
+            until = now + message.milliseconds / 1000
+            one.queue.append(_Part(message, message.first, 0, split_runs(message.runs), until))
             self._go_on_with(one, now)
 
     def settled(self, message: Settled, now: float) -> None:
@@ -197,6 +200,8 @@ class Handing:
         """Send what there is, as far as the client has room; one part is looked for at a time, so that order stays."""
         if one.busy:
             return
+        while one.queue and one.queue[0].until <= now and not one.fetching:
+            one.queue.popleft()
         one.busy = True
         while one.queue and not one.fetching and self._has_room(one, now):
             part = next((part for part in one.queue if one.missing.get(part.message.place, _NOW)[0] <= now), None)
@@ -259,12 +264,10 @@ class Handing:
         _, pause = one.missing.get(place, (0.0, HANDING_PAUSE_SECONDS))
         one.missing[place] = now + pause, min(2 * pause, HANDING_PAUSE_SECONDS_MAX)
         self._timers.by(HANDING, now + pause)
-        spans = [
-            number
-            for part in one.queue
-            if part.message.place == place
-            for number in (part.first, part.first + count_of(part.runs) - 1)
-        ]
+        parts = [part for part in one.queue if part.message.place == place]
+        for part in parts:
+            part.until = now + part.message.milliseconds / 1000
+        spans = [number for part in parts for number in (part.first, part.first + count_of(part.runs) - 1)]
         for at in range(0, len(spans), SPANS_MAX):
             some = tuple(spans[at : at + SPANS_MAX])
             self._tell(one.coordinator, Settle(one.number, 0, AckVerb.PROGRESS, some, None, ""))

@@ -56,6 +56,9 @@ class _Kept(NamedTuple):
     data: bytes
     coordinator: int
     """Whose generation it is."""
+    number: int = 0
+    former: bytes = b""
+    """What was there before the write of that number, which fenced it: who asks once more is told so once more."""
 
 
 Written: TypeAlias = Callable[[bool, float], None]
@@ -276,7 +279,9 @@ class Keeping:
         if before is not None and before.generation < message.generation:
             former = before.data
             data = encode_state(join(decode_state(former), state))
-        self._remember(message.name, message.generation, data, teller)
+        elif before is not None and before.generation == message.generation and before.number == message.number:
+            former, data = before.former, before.data
+        self._kept[message.name] = _Kept(message.generation, data, teller, message.number, former)
         self.find(message.name)
 
         def kept(reason: str, now: float) -> None:
@@ -371,7 +376,10 @@ class Keeping:
                 self._remember(name, state.generation, data, state.coordinator)
             elif kept.data != data:
                 both = join(decode_state(kept.data), state)
-                self._remember(name, both.generation, encode_state(both), both.coordinator)
+                again = kept if both.generation == kept.generation else _Kept(0, b"", 0)
+                self._kept[name] = again._replace(
+                    generation=both.generation, data=encode_state(both), coordinator=both.coordinator
+                )
             self.find(name)
         if message.more and name:
             self._ask(teller, name)

@@ -31,6 +31,7 @@ from ..messages import (
     whole,
 )
 from .limits import COLLECT_PAGE_STATES
+from .runs import count_of, split_runs
 
 __all__ = [
     "AskEnds",
@@ -181,7 +182,10 @@ class Detached:
 @CONTROLS.message(59)
 @dataclass(slots=True)
 class HandOut:
-    """These positions of a log go to the client, numbered from `first`; `counts` as in HANDED."""
+    """These positions of a log go to the client, numbered from `first`; `counts` as in HANDED.
+
+    It has so many milliseconds to acknowledge them: what was not sent by then goes to somebody else.
+    """
 
     number: Counter
     first: Counter
@@ -189,6 +193,12 @@ class HandOut:
     stream: Name
     place: Annotated[Place, record(Place)]
     runs: Runs
+    milliseconds: Counter = 86_400_000
+
+    def check(self) -> str:
+        """Something is handed out, and each event has a count or none has."""
+        count = count_of(split_runs(self.runs))
+        return "" if count and len(self.counts) in (0, 4 * count) else f"{len(self.counts)} bytes count {count} events"
 
 
 @CONTROLS.message(60)
@@ -280,6 +290,12 @@ class Fed:
     runs: Runs
     keys: Annotated[bytes, binary(RUNS_BYTES_MAX)]
     time: Counter
+
+    def check(self) -> str:
+        """What matches is among what was looked at."""
+        runs = split_runs(self.runs)
+        within = self.start <= self.upto and (not runs or (self.start <= runs[0][0] and runs[-1][1] <= self.upto))
+        return "" if within and len(self.keys) % 4 == 0 else "positions that match are among those looked at"
 
 
 @CONTROLS.message(65)

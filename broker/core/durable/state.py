@@ -497,6 +497,8 @@ def parse_place(text: str, logs: Mapping[Place, int]) -> dict[Place, int]:
     """The same, and a number alone where the stream has one log. Raises Refused."""
     if not _is_number(text):
         return parse_positions(text)
+    if int(text) > POSITIONS_MAX:
+        raise _refused(f"{text} is no place to begin: positions go up to {POSITIONS_MAX}")
     if len(logs) > 1:
         places = ",".join(f"{place.broker}@{place.epoch}:{text}" for place in sorted(logs))
         raise _refused(f"the stream has {len(logs)} logs: say where to begin in each, as in {places}"[:2000])

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from headgate.broker.core.durable import DurableState, encode_state, keeping
-from headgate.broker.core.inputs import LinkDown
-from headgate.protocol.messages import Answer, Ask, Ended, Error, Suback, Subscribe, Unsuback, Unsubscribe
+from headgate.broker.core.durable import DurableState, Place, decode_state, encode_state, join_runs, keeping
+from headgate.broker.core.durable.messages import Attach, Attached, Fed, HandOut, KeepState, StateKept
+from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed
+from headgate.broker.core.messages import CONTROLS
+from headgate.protocol.errors import ErrorCode, ProtocolViolation
+from headgate.protocol.messages import (
+    Ack,
+    Acked,
+    AckVerb,
+    Answer,
+    Ask,
+    Control,
+    Ended,
+    Error,
+    Handed,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+)
 from tests.support.log_cluster import LogCluster
 
 from .test_durables import bodies, subscribe
@@ -100,3 +119,137 @@ def test_collecting_may_take_longer_than_an_answer(monkeypatch: pytest.MonkeyPat
     cluster.start("b2")
     cluster.run(15.0)
     assert all(node.durables.keeping.is_ready for node in cluster.nodes)
+
+
+def control(message: Any) -> Control:
+    """As it travels."""
+    return Control(*CONTROLS.write(message))
+
+
+def state_of(cluster: LogCluster, broker: str, name: str, generation: int, created: int) -> DurableState:
+    """A state as that broker writes it."""
+    return DurableState(
+        name,
+        stream="quotes",
+        pattern="quotes",
+        generation=generation,
+        created=created,
+        coordinator=cluster.node(broker).cluster.me,
+    )
+
+
+def broken_links(cluster: LogCluster) -> int:
+    """How many links between brokers ended so far."""
+    return sum(note.event == "broker link ended" for host in cluster.hosts.values() for note in host.notes)
+
+
+def test_another_coordinator_writes_while_a_subscription_begins() -> None:
+    cluster = LogCluster(3)
+    name = name_at(cluster, "b1")
+    one = cluster.connect("b1")
+    cluster.hold("b1", "b2")
+    one.send(Subscribe(5, 1, "quotes", "", {"durable": name}))
+    cluster.run(1.9985)  # b2 is waited for no longer while this is being taken over
+    theirs = state_of(cluster, "b0", name, 7, 5)
+    cluster.tell("b0", "b1", control(KeepState(name, 7, 99, encode_state(theirs))))
+    cluster.until(lambda: bool(one.of(Suback)))
+    kept = decode_state(cluster.disks["b1"].durables[name])
+    assert (kept.generation, kept.created) == (8, 5)
+
+
+def test_a_fence_that_is_asked_for_again_is_answered_as_before() -> None:
+    cluster = LogCluster(3)
+    old, new = (state_of(cluster, "b0", "x", generation, 9) for generation in (1, 2))
+    cluster.tell("b0", "b1", control(KeepState("x", 1, 1, encode_state(old))))
+    cluster.run(0.5)
+    cluster.said.clear()
+    for _ in range(2):
+        cluster.tell("b0", "b1", control(KeepState("x", 2, 50, encode_state(new))))
+        cluster.run(0.5)
+    said = [CONTROLS.read(what.kind, list(what.body)) for _, _, what in cluster.said if isinstance(what, Control)]
+    assert [one.state for one in said if isinstance(one, StateKept)] == [encode_state(old)] * 2
+
+
+@pytest.mark.parametrize("verb", ["from", "seek"])
+def test_a_place_behind_all_logs_is_refused(verb: str) -> None:
+    cluster = LogCluster(3)
+    name = name_at(cluster, "b1")
+    one, publisher = cluster.connect("b0"), cluster.connect("b0")
+    cluster.store(publisher, "a")
+    cluster.run(0.5)
+    begin = {"from": "9999999999999999"} if verb == "from" else {}
+    answer = subscribe(cluster, one, name, **begin)
+    if verb == "seek":
+        answer = cluster.ask(publisher, "durable_seek", name=name, to="9999999999999999")
+    assert isinstance(answer, Error) and "positions go up to" in answer.text
+    cluster.run(3.0)
+    assert not broken_links(cluster)
+
+
+def test_an_acknowledgement_with_holes_is_answered_within_bounds() -> None:
+    cluster = LogCluster(2)
+    one, publisher = cluster.connect("b0"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, one, name_at(cluster, "b1"), window=65536, max_unacked=65536), Suback)
+    for _ in range(10):
+        cluster.store(publisher, *["x"] * 1000)
+        cluster.run(0.2)
+    first = one.of(Handed)[0].first
+    for begin in (0, 5000):
+        even = range(first + begin, first + begin + 5000, 2)
+        one.send(Ack(7, 1, AckVerb.ACK, [number for at in even for number in (at, at)]))
+    cluster.run(1.0)
+    one.take()
+    one.send(Ack(8, 1, AckVerb.ACK, [1, 2**53]))
+    cluster.until(lambda: bool(one.of(Acked)))
+    assert one.of(Acked)[0].stale[:4] == [1, first, first + 2, first + 2]
+    assert not broken_links(cluster)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Attach(1, "", "c", "quotes", "", {"from": 5}),
+        Attach(1, "", "c", "quotes", "", {"from": "²"}),
+        Attach(1, "", "c", "quotes", "", {"window": "much"}),
+        Attach(1, "x\0", "c", "quotes", "", {}),
+    ],
+)
+def test_an_odd_wish_from_another_broker_is_refused(message: Attach) -> None:
+    cluster = LogCluster(1)
+    cluster.start("b1")
+    cluster.run(8.0)
+    message.name = message.name or name_at(cluster, "b1")
+    cluster.node("b1").durables.keeping.is_ready = True
+    (answer,) = [
+        CONTROLS.read(said.kind, list(said.body))
+        for said in cluster.tell("b0", "b1", control(message))
+        if isinstance(said, Control)
+    ]
+    assert isinstance(answer, Attached) and answer.code == ErrorCode.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Fed(1, Place("b0", 1000), 0, 4, 5, join_runs([(4, 9)]), b"", 0),
+        Fed(1, Place("b0", 1000), 0, 3, 2, b"", b"", 0),
+        Fed(1, Place("b0", 1000), 0, 0, 9, b"", b"1", 0),
+        HandOut(1, 1, b"", "quotes", Place("b0", 1000), b""),
+        HandOut(1, 1, b"\1\0\0\0", "quotes", Place("b0", 1000), join_runs([(0, 2)])),
+    ],
+)
+def test_odd_positions_from_another_broker_end_the_link(message: Any) -> None:
+    with pytest.raises(ProtocolViolation):
+        CONTROLS.read(*CONTROLS.write(message))
+
+
+def test_what_is_not_sent_in_time_is_not_sent_twice() -> None:
+    cluster = LogCluster(1)
+    one, publisher = cluster.connect("b0"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, one, ack_wait=0.2), Suback)
+    cluster.feed(cluster.hosts["b0"], LinkPaused(one.link))
+    cluster.store(publisher, "a", "b")
+    cluster.run(60.0)
+    cluster.feed(cluster.hosts["b0"], LinkResumed(one.link))
+    cluster.run(0.1)
+    assert len(bodies(one)) <= 4
