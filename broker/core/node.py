@@ -383,8 +383,13 @@ class Node:
         for stream, before, after in self.streams.take_changes():
             if after.audit and not before.audit:
                 self.audit.begin(stream)
+                self.durables.watch(self.audit)
+                self.durables.coordinator.tell_watch(stream, "subscribe")
             elif before.audit and not after.audit:
+                self.durables.coordinator.tell_watch(stream, "unsubscribe", "the stream is not audited any more")
                 self.audit.end(stream)
+                if self.subscribers.watch is None:
+                    self.durables.watch(None)
 
     def _asked(self, session: ClientSession, message: Ask, now: float) -> None:
         """A client has a question."""

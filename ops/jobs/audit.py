@@ -33,7 +33,14 @@ if not __package__:  # started by its path, as spark-submit does, in the sources
 from headgate.ops.exits import REFUSED, USAGE, UsageError, exit_code
 from headgate.ops.jobs.audit_batch import Question, audit_stream
 from headgate.ops.jobs.audit_history import Bounds
-from headgate.ops.jobs.audit_limits import BOUNDARY_SECONDS, LATE_SECONDS, ROUND_SECONDS, SETTLE_SECONDS, WINDOW_SECONDS
+from headgate.ops.jobs.audit_limits import (
+    BOUNDARY_SECONDS,
+    LATE_SECONDS,
+    LOGGED_SECONDS,
+    ROUND_SECONDS,
+    SETTLE_SECONDS,
+    WINDOW_SECONDS,
+)
 from headgate.ops.jobs.audit_report import Accepted, Report, StreamReport, json_line, print_report
 from headgate.ops.jobs.audit_session import kept_output, missing_parts, start_session
 from headgate.ops.jobs.audit_source import LogSource, Survey
@@ -161,6 +168,9 @@ def audit_cluster(
     until = int(time.time() * 1e6)
     newest = max((survey.newest for survey in surveys.values()), default=0)
     _wait_until(min(newest, until) / 1e6 + arguments.settle)
+    held = source.held()
+    if held:  # what they have acknowledged by now is in the logs a moment later
+        _wait_until(time.time() + LOGGED_SECONDS)
     reports: dict[str, StreamReport] = {}
     for stream, survey in surveys.items():
         question = Question(
@@ -170,6 +180,7 @@ def audit_cluster(
             Bounds(boundary=int(arguments.boundary * 1e6)),
             survey.gone,
             parquet=arguments.parquet,
+            held=held,
         )
         found = audit_stream(spark, source.frames(stream, question.window.since), question)
         found.notes += survey.notes

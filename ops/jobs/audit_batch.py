@@ -44,6 +44,9 @@ class Question:
     evidence: Mapping[str, int] = field(default_factory=dict)
     """Origin -> when it was last seen before this window."""
     parquet: Path | None = None
+    held: Mapping[str, int] | None = None
+    """Name of a durable subscription -> events that its coordinator had and that were not acknowledged, when the window
+    was over; None when nobody was asked."""
 
 
 def audit_stream(spark: Any, frames: Frames, question: Question) -> StreamReport:
@@ -110,7 +113,11 @@ def _audit(spark: Any, events: Any, deliveries: Any, changes: Sequence[Change], 
     pairs = judged_pairs(spark, split, deliveries, history.wanted, window, history.disturbances).persist()
     try:
         sums = {row["number"]: row for row in sums_of(pairs, int(question.late_seconds * 1e6))}
-        lines = [line_of(one, sums.get(number)) for number, one in enumerate(history.wanted)]
+        disturbed = any(_meets(one.since, one.until, window) for one in history.disturbances) or bool(history.damage)
+        lines = [
+            line_of(one, sums.get(number), _held_of(one, question), disturbed)
+            for number, one in enumerate(history.wanted)
+        ]
         findings = _named(spark, findings_of(pairs, split), history.wanted)
         report = StreamReport(question.stream, window, split.count(), lines)
         report.findings = _examples(findings)
@@ -125,6 +132,10 @@ def _audit(spark: Any, events: Any, deliveries: Any, changes: Sequence[Change], 
     finally:
         pairs.unpersist()
         split.unpersist()
+
+
+def _held_of(one: Wanted, question: Question) -> int | None:
+    return question.held.get(one.subscriber) if one.lasting and question.held is not None else None
 
 
 def _evidence(events: Any, deliveries: Any, question: Question) -> dict[str, int]:
@@ -190,7 +201,7 @@ def _latencies(report: StreamReport, pairs: Any) -> None:
     latency = sql.greatest(sql.col("delivered_at") - sql.col("time"), sql.lit(0))
     shares = sql.array(sql.lit(0.5), sql.lit(0.95), sql.lit(0.99))
     (row,) = (
-        pairs.where("received > 0")
+        pairs.where("received > 0 AND NOT lasting")
         .agg(sql.percentile_approx(latency, shares, PERCENTILE_ACCURACY).alias("shares"), sql.max(latency).alias("max"))
         .collect()
     )
@@ -201,8 +212,8 @@ def _latencies(report: StreamReport, pairs: Any) -> None:
 
 _LINE_SCHEMA = (
     "subscription_id string, subscriber_id string, pattern string, filter string, expected long, delivered long, "
-    "lost long, announced long, unacked long, duplicate long, wrong long, boundary long, unsettled long, late long, "
-    "p50_seconds double, p95_seconds double, p99_seconds double, max_seconds double, note string"
+    "lost long, announced long, unacked long, duplicate long, wrong long, boundary long, unsettled long, waiting long, "
+    "late long, p50_seconds double, p95_seconds double, p99_seconds double, max_seconds double, note string"
 )
 
 

@@ -17,6 +17,10 @@ that it ever was in force, has an outer ring alone.
 its connection had been gone for some seconds. And when a broker died, nobody wrote the moment down: it was after the
 last row that this life of the broker left in any log (its *evidence*), so nothing later is owed by it.
 
+**A durable subscription** outlives brokers and clients, and its lines name it and no broker. What matches its condition
+is owed from the moment on from which that is its condition, until it is acknowledged; what matches a former condition
+may come, and so may what was published before, for a subscription can be set back to the start of its logs.
+
 **A death disturbs others**: what was on its way through that broker, or waited for its answer, may be missing with
 anybody, and they were told so by a GAP. `disturbances` are the times around deaths. A GAP that names no events but a
 subscription is its own `Gap`.
@@ -39,6 +43,9 @@ __all__ = ["Bounds", "Change", "Disturbance", "Gap", "History", "Span", "Wanted"
 
 FOREVER: Final = 2**62
 """Later than any clock says, and far enough from the end of 64 bits to be added to."""
+
+DURABLE: Final = "durable"
+"""Stands for the life of a broker in the ids of durable subscriptions."""
 
 RESTARTED: Final = "broker restarted"
 SESSION_ENDED: Final = "session ended"
@@ -116,6 +123,17 @@ class Wanted:
     """The log of its deliveries may lack lines about what was published until then."""
     answers_until: int = FOREVER
     """What was published later may have been acknowledged when its broker could not log that any more."""
+    former: list[Wanted] = field(default_factory=list)
+    """What a durable subscription asked for before; of that nothing is owed, and all may come."""
+
+    @property
+    def lasting(self) -> bool:
+        """It is a durable one: owed until it is acknowledged, and what comes again is flagged."""
+        return origin_of(self.subscription) == DURABLE
+
+    def versions(self) -> list[Wanted]:
+        """All that it ever asked for."""
+        return [self, *self.former]
 
     @property
     def partial(self) -> bool:
@@ -172,7 +190,10 @@ def read_history(
     for story in by_subscription.values():
         for origin in [origin_of(change.subscription) for change in story if change.reason == RESTARTED]:
             deaths.setdefault(origin, alive.get(origin, -FOREVER))
-    wanted = [_story(name, story, deaths, bounds) for name, story in by_subscription.items()]
+    wanted = [
+        _lasting_story(name, story, bounds) if origin_of(name) == DURABLE else _story(name, story, deaths, bounds)
+        for name, story in by_subscription.items()
+    ]
     for one in wanted:
         one.blind_until = damage.get(_broker_of(one.subscription), -FOREVER)
         one.answers_until = deaths.get(origin_of(one.subscription), FOREVER) - bounds.answer
@@ -227,6 +248,41 @@ def _story(name: str, story: Sequence[Change], deaths: Mapping[str, int], bounds
     elif asked is not None and not wanted.spans:
         wanted.spans.append(Span(asked - bounds.outside, FOREVER, FOREVER, asked, asked, FOREVER))
     return wanted
+
+
+_AT_ANY_TIME: Final = Span(-FOREVER, FOREVER, FOREVER, -FOREVER, -FOREVER, FOREVER)
+"""What comes is right, and nobody misses it."""
+
+
+def _lasting_story(name: str, story: Sequence[Change], bounds: Bounds) -> Wanted:
+    """One durable subscription from its changes, in order of time."""
+    former: list[Wanted] = []
+    now: Wanted | None = None
+    gaps: list[Gap] = []
+    for change in story:
+        if change.action == "gap":
+            gaps.append(Gap(-FOREVER, change.effective_at + bounds.boundary, _count_of(change.reason)))
+            continue
+        version = Wanted(name)
+        _wish(version, change)
+        if now is not None and change.action == "subscribe" and _same_wish(now, version):
+            continue  # another broker coordinates it
+        if now is not None:
+            now.spans = [_AT_ANY_TIME]
+            former.append(now)
+            now = None
+        if change.action == "subscribe":
+            sure = change.effective_at + bounds.boundary
+            version.spans = [Span(-FOREVER, sure - 2 * bounds.boundary, sure, FOREVER, FOREVER, FOREVER)]
+            now = version
+    wanted = now or (former.pop() if former else Wanted(name, trouble="the log does not say what it asks for"))
+    wanted.former, wanted.gaps = former, gaps
+    wanted.trouble = next((one.trouble for one in wanted.versions() if one.trouble), "")
+    return wanted
+
+
+def _same_wish(one: Wanted, other: Wanted) -> bool:
+    return (one.pattern, one.condition, one.trouble) == (other.pattern, other.condition, other.trouble)
 
 
 def _end_span(wanted: Wanted, began: int, change: Change, deaths: Mapping[str, int], bounds: Bounds) -> None:

@@ -12,6 +12,7 @@ __all__ = [
     "EXAMPLES_MAX",
     "GAP_SECONDS",
     "LATE_SECONDS",
+    "LOGGED_SECONDS",
     "OUTSIDE_SECONDS",
     "PERCENTILE_ACCURACY",
     "ROUND_SECONDS",
@@ -34,6 +35,9 @@ for the disk and 15 s for an answer about a key, and then meet a subscription th
 SESSION_SECONDS: Final = 12.0
 """A session outlives its connection by 10 s: what was matched in that time for a client that never came back was sent
 to nobody. And a little for the clocks."""
+
+LOGGED_SECONDS: Final = 2.0
+"""What a client acknowledged is in the log after so long: lines are gathered for a quarter of a second."""
 
 CRASH_SECONDS: Final = 20.0
 """So long after a broker died others may still have sent events to it, or have waited (15 s at most) for an answer."""

@@ -22,6 +22,9 @@ _COUNTS = ("expected", "delivered", "lost", "announced", "unacked", "duplicate",
 class Line:
     """One subscription: how many events it was owed, and what came. Latencies are in seconds; None: nothing came.
 
+    A durable one is owed events until it has acknowledged them: those that it has not are `waiting`, unless its
+    coordinator has fewer, of which the difference is `lost`.
+
     `expected` were owed for certain; `lost` of them did not come, and of these `announced` were told. `unacked` were
     sent, and their client never said that it took them. `boundary` did not come either, and `unsettled` were not
     acknowledged, but so near to a change or to a broker's death that this says nothing.
@@ -40,6 +43,7 @@ class Line:
     wrong: int = 0
     boundary: int = 0
     unsettled: int = 0
+    waiting: int = 0
     late: int = 0
     p50_seconds: float | None = None
     p95_seconds: float | None = None
@@ -144,6 +148,8 @@ class Report:
             text = "exact but for what was accepted: " + ", ".join(words)
         else:
             text = "every subscriber got exactly what it asked for: nothing lost, nothing wrong, nothing twice"
+        if waiting := self.total("waiting"):
+            text += f"; {waiting:,} wait for durable subscriptions"
         if not unjudged:
             return text
         return f"{text if failed else 'of what could be judged, ' + text}; not judged: {'; '.join(unjudged)}"
@@ -160,7 +166,7 @@ class Report:
                     "until": one.window.until / 1e6,
                     "events": one.events,
                     "subscriptions": len(one.lines),
-                    **{count: one.total(count) for count in (*_COUNTS, "unsettled")},
+                    **{count: one.total(count) for count in (*_COUNTS, "unsettled", "waiting")},
                     **{name: getattr(one, name) for name in _LATENCIES},
                     "clean": one.clean,
                     "disturbances": [asdict(disturbance) for disturbance in one.disturbances],
@@ -177,8 +183,12 @@ class Report:
 _LATENCIES = ("p50_seconds", "p95_seconds", "p99_seconds", "max_seconds")
 
 
-def line_of(one: Wanted, sums: Any = None) -> Line:
-    """The line of a subscription from what Spark summed up; None when it has no pair at all."""
+def line_of(one: Wanted, sums: Any = None, held: int | None = None, disturbed: bool = False) -> Line:
+    """The line of a subscription from what Spark summed up; None when it has no pair at all.
+
+    `held`: how many events its coordinator has that are not acknowledged; None: it is not a durable one, or nobody was
+    asked. `disturbed`: a broker died, so lines of the audit may be missing.
+    """
     line = Line(one.subscription, one.subscriber, str(one.pattern or ""), one.condition)
     if one.partial:
         line.note = "DELTA and XPATH: only wrong and repeated deliveries are checked"
@@ -187,7 +197,15 @@ def line_of(one: Wanted, sums: Any = None) -> Line:
     line.expected, line.delivered, line.lost = sums["expected"], sums["delivered"], sums["lost"]
     line.duplicate, line.wrong, line.late = sums["duplicate"], sums["wrong"], sums["late"]
     line.boundary, line.unacked, line.unsettled = sums["boundary"], sums["unacked"], sums["unsettled"]
-    line.announced = sums["named"] + min(sums["in_gap"], _told_of(one, sums["in_gap"]))
+    line.waiting = sums["waiting"]
+    if held is not None and line.waiting > held:
+        missing, line.waiting = line.waiting - held, held
+        if disturbed:
+            line.boundary += missing
+        else:
+            line.lost += missing
+            line.announced = min(missing, _told_of(one, missing))
+    line.announced += sums["named"] + min(sums["in_gap"], _told_of(one, sums["in_gap"]))
     percentiles = [None if value is None else value / 1e6 for value in sums["percentiles"] or [None] * 3]
     line.p50_seconds, line.p95_seconds, line.p99_seconds = percentiles
     line.max_seconds = None if sums["latency_max"] is None else sums["latency_max"] / 1e6

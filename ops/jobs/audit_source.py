@@ -82,6 +82,19 @@ class LogSource:
         """Find out which parts of a stream's logs can be read."""
         return survey_of({kind: self._client.logs(stream, kind) for kind in _KINDS})
 
+    def held(self) -> dict[str, int]:
+        """Of each durable subscription, how many events its coordinator has that are not acknowledged."""
+        held: dict[str, int] = {}
+        for broker in self._client.ask("ring")["brokers"]:
+            after = ""
+            while broker["state"] == "up":
+                rows = self._client.ask("durables", at=broker["name"], after=after)
+                if not rows:
+                    break
+                after = rows[-1]["name"]
+                held |= {row["name"]: row["waiting"] + row["unacked"] + row["dead"] for row in rows}
+        return held
+
     def frames(self, stream: str, since: int = 0) -> Frames:
         """The logs of a stream. Rows that were written before `since` (microseconds) may be left out."""
         starting = {"startingTimestamp": str(since // 1000)} if since else {}

@@ -200,3 +200,26 @@ def test_what_is_planted_is_found_and_nothing_else(broker: ServedBroker) -> None
     kinds = {one["kind"]: one for one in found["findings"]}
     assert sorted(kinds) == ["duplicate", "lost", "wrong"] and kinds["wrong"]["event"].endswith(f".{low.base}")
     assert found["expected"] == wanted + 2 * copies and found["announced"] == 0
+
+
+def test_a_durable_subscription_is_owed_events_until_it_acknowledges_them(broker: ServedBroker) -> None:
+    with connect_blocking(broker.address) as client:
+        client.ask("schema.put", stream="orders", schema={"audit": True})
+        subscription = client.subscribe("orders", "total > 2", durable="mailer")
+        client.publish_batch("orders", {"total": [float(total) for total in range(10)]}, [b""] * 10, mode="stored")
+        events = [event for events in subscription.batches(2.0) for event in events]
+        assert len(events) == 7
+        for event in events[:3]:
+            assert event.ack(wait=True)
+        subscription.close()
+        again = client.subscribe("", durable="mailer")
+        assert sum(event.redelivered for events in again.batches(1.0) for event in events) == 4
+        client.ask("durable_set", name="mailer", where="total > 100")
+        code, stream = audit(broker)
+        (line,) = stream["lines"]
+        assert (code, line["delivered"], line["expected"], line["duplicate"], line["wrong"]) == (0, 7, 0, 0, 0)
+        client.ask("durable_set", name="mailer", where="")
+        client.publish_batch("orders", {"total": [1.0, 2.0]}, [b""] * 2, mode="stored")
+        code, stream = audit(broker)
+        (line,) = stream["lines"]
+        assert (code, line["expected"], line["waiting"], line["lost"]) == (0, 2, 2, 0)

@@ -17,6 +17,12 @@ wanted is a line of its own:
     gap           some events may be missing before that moment, unknown which: `reason` begins with how many
     damaged       lines that this broker wrote before that moment may be missing: `reason` says what was found
 
+A durable subscription has no home: its lines have DURABLE in place of one, and as its number what its name hashes to.
+Its coordinator writes what it wants: `subscribe` at its beginning, after a takeover and a change of its condition,
+`unsubscribe` when it is removed, and both when it goes on from another place. The homes of its clients write what they
+hand out, with outcome 4 in place of 0 where the client was told that it may have come before, and 3 when a client
+acknowledges it.
+
 A life that ended without a word left its subscriptions open; the next one finds them in the log and ends them.
 
 Lines are gathered for a moment and written as rows. What the disk does not take is kept and written again, within a
@@ -26,9 +32,10 @@ bound; beyond it the audit has a hole, which is said with alarm.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from headgate.matching import MatchingError, parse_condition, to_spark
@@ -36,12 +43,14 @@ from headgate.matching.limits import CANONICAL_BYTES_MAX
 from headgate.protocol.data import LogKind, Row, decode_column, decode_row, encode_column
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX, RECORD_LENGTH_MAX, TEXT_LENGTH_MAX
-from headgate.protocol.messages import Credit, Deliver, Ping
+from headgate.protocol.messages import AckVerb, Credit, Deliver, Handed, Ping
 
 from ..clock import Clock
 from ..delivery import ClientSession, Streams, Subscribers, Subscription
+from ..durable import DurableState
 from ..effects import Effect, Note, Send
 from ..inputs import RowsRead
+from ..keyspace import hash_identifier
 from ..limits import AUDIT_ACK_SECONDS, AUDIT_SECONDS, Limits
 from ..log import HeldLog, Log
 from ..timers import NEVER, Timers
@@ -52,9 +61,11 @@ __all__ = [
     "AUDIT_LINES",
     "AuditLog",
     "DROPPED",
+    "DURABLE",
     "LOST",
     "Left",
     "SENT",
+    "SENT_AGAIN",
     "open_subscriptions",
 ]
 
@@ -65,6 +76,9 @@ AUDIT_LINES, AUDIT_ACKS = "audit lines", "audit acknowledgements"
 
 Left: TypeAlias = dict[tuple[str, int], tuple[Any, ...]]
 """(origin of its home, identity) of a subscription -> its line in the log."""
+
+DURABLE = "durable"
+"""In place of the origin of a home."""
 
 _COLUMNS = ("subscription", "subscriber", "pattern", "exact", "condition", "spark", "action")
 
@@ -90,6 +104,8 @@ def open_subscriptions(log: Log, held: HeldLog, tell: Callable[[HeldLog, Left], 
 
 def _follow(left: Left, row: Row) -> None:
     """What a row changes. Raises ProtocolViolation."""
+    if row.topics == DURABLE:
+        return  # they outlive brokers
     columns = [decode_column(row.columns.get(name, b""), row.count) for name in _COLUMNS]
     for line in zip(*columns, strict=True):
         identity, action = line[0], line[6]
@@ -99,7 +115,7 @@ def _follow(left: Left, row: Row) -> None:
             left.pop((row.topics, identity), None)
 
 
-SENT, DROPPED, LOST, ACKNOWLEDGED = 0, 1, 2, 3
+SENT, DROPPED, LOST, ACKNOWLEDGED, SENT_AGAIN = 0, 1, 2, 3, 4
 
 _CHANGES = ("subscription", "subscriber", "pattern", "exact", "condition", "spark", "action", "effective_at", "reason")
 
@@ -132,6 +148,16 @@ class _Flight:
     published_at: int
     subscriptions: array[int]
     sequences: array[int]
+    home: str = ""
+    """When it is not this broker."""
+
+
+@dataclass(slots=True)
+class _HandedOut:
+    """Events of one HANDED that its client has not answered; the i-th has the delivery number `first` + i."""
+
+    first: int
+    flight: _Flight
 
 
 class AuditLog:
@@ -154,10 +180,11 @@ class AuditLog:
         self._log = log
         self._streams = streams
         self._subscribers = subscribers
-        self._lines: dict[tuple[str, str], _Lines] = {}
+        self._lines: dict[tuple[str, str, str], _Lines] = {}
         self._changes: dict[tuple[str, str], list[tuple[int | str | bool, ...]]] = {}
         self._flights: dict[bytes, deque[_Flight]] = {}
         self._flying = 0
+        self._handed: dict[int, list[_HandedOut]] = {}
         self._asked: dict[int, None] = {}
         self._again: deque[tuple[LogKind, str, Row]] = deque()
         self._streams_audited: dict[str, None] = {}
@@ -340,7 +367,7 @@ class AuditLog:
     def _write(self, flight: _Flight, outcome: int) -> None:
         if flight.stream not in self._streams_audited:
             return
-        lines = self._lines.setdefault((flight.stream, flight.origin), _Lines())
+        lines = self._lines.setdefault((flight.stream, flight.origin, flight.home or self._origin), _Lines())
         count = len(flight.sequences)
         lines.subscription += flight.subscriptions
         lines.sequence += flight.sequences
@@ -349,6 +376,66 @@ class AuditLog:
         lines.outcome.extend([outcome] * count)
         lines.acked_at.extend([self.clock.us(self.now) if outcome == ACKNOWLEDGED else 0] * count)
         self._is_due()
+
+    # --- durable subscriptions ---------------------------------------------------------------------------------------
+
+    def wanted(self, state: DurableState, action: str, reason: str = "") -> None:
+        """At its coordinator: it is in force as it is now, or over, or lost events to retention."""
+        if state.stream not in self._streams_audited:
+            return
+        wish = (state.name, state.pattern, state.exact, state.condition, _spark(state.condition))
+        line = (_durable_identity(state.name), *wish, action, self.clock.us(self.now), reason)
+        self._changes.setdefault((state.stream, DURABLE), []).append(line)
+        self._is_due()
+
+    def handed(self, number: int, name: str, message: Handed) -> None:
+        """At the home of a client: these events went out."""
+        portion = message.portion
+        stream = _stream_of(portion.topics)
+        if stream not in self._streams_audited:
+            return
+        sequences = array("q", [portion.base + place for place in portion.rows()])
+        identities = array("q", [_durable_identity(name)]) * len(sequences)
+        flight = _Flight(0, self.now, stream, portion.origin, portion.time, identities, sequences, DURABLE)
+        counts = message.count_list()
+        if counts:
+            for place, count in enumerate(counts):
+                self._write(_part_of(flight, place, place + 1), SENT_AGAIN if count > 1 else SENT)
+        else:
+            self._write(flight, SENT)
+        kept = self._handed.setdefault(number, [])
+        kept.append(_HandedOut(message.first, flight))
+        while len(kept) > 1 and kept[0].first + self._limits.audit_flight_events < message.first:
+            del kept[0]  # it was handed out to somebody else long ago
+
+    def answered(self, number: int, verb: int, spans: Sequence[int]) -> None:
+        """At its home: what the client acknowledges is written down, and what else it settles is forgotten."""
+        kept = self._handed.get(number)
+        if kept is None or verb == AckVerb.PROGRESS:
+            return
+        for first, last in zip(spans[::2], spans[1::2], strict=True):
+            low = max(0, bisect_right(kept, first, key=_first_of) - 1)
+            high = bisect_right(kept, last, key=_first_of)
+            kept[low:high] = [part for one in kept[low:high] for part in self._rest_of(one, verb, first, last)]
+        if not kept:
+            del self._handed[number]
+
+    def _rest_of(self, one: _HandedOut, verb: int, first: int, last: int) -> Iterable[_HandedOut]:
+        flight, count = one.flight, len(one.flight.sequences)
+        low, high = max(0, first - one.first), min(count, last + 1 - one.first)
+        if low >= high:
+            yield one
+            return
+        if verb == AckVerb.ACK:
+            self._write(_part_of(flight, low, high), ACKNOWLEDGED)
+        if low:
+            yield _HandedOut(one.first, _part_of(flight, 0, low))
+        if high < count:
+            yield _HandedOut(one.first + high, _part_of(flight, high, count))
+
+    def left(self, number: int) -> None:
+        """At its home: the client takes part no more."""
+        self._handed.pop(number, None)
 
     # --- to the log --------------------------------------------------------------------------------------------------
 
@@ -367,8 +454,8 @@ class AuditLog:
         time_us, events = self.clock.us(now), self._limits.batch_events
         for (stream, origin), changes in self._changes.items():
             rows += [(LogKind.SUBSCRIPTIONS, stream, row) for row in _rows_of_changes(changes, origin, time_us, events)]
-        for (stream, origin), lines in self._lines.items():
-            made = _rows_of_lines(lines, origin, self._origin, time_us, events)
+        for (stream, origin, home), lines in self._lines.items():
+            made = _rows_of_lines(lines, origin, home, time_us, events)
             rows += [(LogKind.DELIVERIES, stream, row) for row in made]
         self._lines.clear()
         self._changes.clear()
@@ -399,6 +486,19 @@ class AuditLog:
         assert self._flights.keys() <= self._subscribers.by_key.keys()
         assert (self._subscribers.watch is self) == bool(self._streams_audited)
         assert self._timers.when(AUDIT_LINES) < NEVER or not (self._lines or self._changes or self._again)
+
+
+def _durable_identity(name: str) -> int:
+    """The number of a durable subscription in the logs of the audit."""
+    return hash_identifier(f"{DURABLE}/{name}") >> 1
+
+
+def _first_of(one: _HandedOut) -> int:
+    return one.first
+
+
+def _part_of(flight: _Flight, low: int, high: int) -> _Flight:
+    return replace(flight, subscriptions=flight.subscriptions[low:high], sequences=flight.sequences[low:high])
 
 
 def _stream_of(topics: str) -> str:

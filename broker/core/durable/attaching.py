@@ -81,7 +81,7 @@ class Attaching:
     def _try(self, pending: _Pending, now: float) -> None:
         message, name = pending.message, pending.message.options["durable"]
         pending.coordinator = self._cluster.owner_of(key_of(name))
-        pending.number = self._handing.begin(pending.session, message.subscription, pending.coordinator)
+        pending.number = self._handing.begin(pending.session, message.subscription, pending.coordinator, name)
         self._pending[pending.number] = pending
         reached = self._relay.is_here(pending.coordinator)
         pending.again_at = pending.until if reached else now + ATTACH_PAUSE_SECONDS

@@ -76,6 +76,7 @@ from .state import (
     positions_text,
 )
 from .tally import Load, Tally
+from .watch import DurableWatch
 
 __all__ = ["COORDINATING", "ENDS", "Coordinator"]
 
@@ -196,6 +197,7 @@ class Coordinator:
         """Dead letters of subscriptions; the caller takes them out."""
         self.stale = self.handed_out = self.settled = self.dead = self.missed = self.takeovers = 0
         self.tally = Tally(self.load_of)
+        self.watch: DurableWatch | None = None
         relay.take(
             {
                 Attach: self._attach,
@@ -311,6 +313,7 @@ class Coordinator:
             self._let_go(held, f"durable subscription {held.name!r} was removed", now, ErrorCode.NOT_FOUND)
             return
         held.mailbox = Mailbox(state, now, clock=self._clock)
+        self._tell_watch(held, "subscribe")
         self._feed(held, held.mailbox, now)
         self._touch(held.name)
         waiting, held.waiting = held.waiting, {}
@@ -657,11 +660,22 @@ class Coordinator:
         facts = {"name": held.name, "log": f"{message.place.broker}@{message.place.epoch}", "events": lost}
         self._effects.append(Note("durable subscription lost events", facts | {"before": message.first}, alarming=True))
         self.missed += lost
+        self._tell_watch(held, "gap", f"{lost} lost: retention took them")
         reason = f"retention took events of log {facts['log']} before position {message.first}"
         for client in held.clients:
             self._relay.tell(client.home, Missed(client.number, lost, reason))
         if not held.clients:
             held.missed += lost
+
+    def tell_watch(self, stream: str, action: str, reason: str = "") -> None:
+        """The stream is audited from now on, or no more: tell of all its subscriptions here."""
+        for held in self.held.values():
+            if held.mailbox is not None and held.mailbox.state.stream == stream:
+                self._tell_watch(held, action, reason)
+
+    def _tell_watch(self, held: _Held, action: str, reason: str = "") -> None:
+        if self.watch is not None and held.mailbox is not None:
+            self.watch.wanted(held.mailbox.state, action, reason)
 
     # --- where logs end ----------------------------------------------------------------------------------------------
 
@@ -752,6 +766,7 @@ class Coordinator:
                     changed(), sections=sections if Safeguard.AMEND_AT_POINT in self._safeguards else ()
                 )
                 mailbox.amended(now_state, {})
+                self._tell_watch(held, "subscribe")
                 self._feed(held, mailbox, now)
                 self._when_written(held, deferred, now)
 
@@ -819,6 +834,7 @@ class Coordinator:
         deferred = amendment.deferred
         self._end_looks(held)
         mailbox.amended(changed, added, keys)
+        self._tell_watch(held, "subscribe")
         self._feed(held, mailbox, now)
         self._when_written(held, deferred, now)
 
@@ -861,6 +877,8 @@ class Coordinator:
                 mailbox.state = replace(mailbox.state, version=version, created=0, starts={})
                 cursors = dict.fromkeys(mailbox.places(), 0)
             mailbox.seek(cursors)
+            self._tell_watch(held, "unsubscribe", "it went on from another place")
+            self._tell_watch(held, "subscribe")
             self._feed(held, mailbox, now)
             self._when_written(held, deferred, now)
 
@@ -880,6 +898,7 @@ class Coordinator:
         if self._keeping.is_writing(name):
             self._keeping.give_up(name)
         before = mailbox.snapshot()
+        self._tell_watch(held, "unsubscribe")
         state = replace(
             DurableState(name, stream=before.stream, pattern=before.pattern),
             version=before.version + 1,

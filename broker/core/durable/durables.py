@@ -26,6 +26,7 @@ from .handing import HANDING, Handing
 from .keeping import COLLECTING, KEEPING, Keeping, key_of
 from .messages import EndFeed, Feed, Fetch
 from .relay import Relay
+from .watch import DurableWatch
 
 __all__ = ["Durables"]
 
@@ -76,6 +77,10 @@ class Durables:
             BODIES: self.bodies.go_on,
             HANDING: self.handing.go_on,
         }
+
+    def watch(self, watch: DurableWatch | None) -> None:
+        """Tell it of everything that the audit wants to know; None: no stream is audited."""
+        self.coordinator.watch = self.handing.watch = watch
 
     # --- what happens ------------------------------------------------------------------------------------------------
 

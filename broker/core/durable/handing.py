@@ -37,6 +37,7 @@ from .limits import (
 )
 from .messages import SPANS_MAX, Detach, Detached, HandOut, Missed, Place, Settle, Settled
 from .runs import Run, count_of, split_runs
+from .watch import DurableWatch
 
 __all__ = ["HANDING", "Handing"]
 
@@ -77,6 +78,7 @@ class _Attachment:
     session: ClientSession
     subscription: int
     coordinator: int
+    name: str
     queue: deque[_Part] = field(default_factory=deque)
     fetching: bool = False
     busy: bool = False
@@ -100,13 +102,14 @@ class Handing:
         self._numbers = 0
         self.events = 0
         """Sent to clients here."""
+        self.watch: DurableWatch | None = None
 
     # --- who takes part ----------------------------------------------------------------------------------------------
 
-    def begin(self, session: ClientSession, subscription: int, coordinator: int) -> int:
+    def begin(self, session: ClientSession, subscription: int, coordinator: int, name: str = "") -> int:
         """A client is brought to a coordinator; the number that both will say."""
         self._numbers += 1
-        one = _Attachment(self._numbers, session, subscription, coordinator)
+        one = _Attachment(self._numbers, session, subscription, coordinator, name)
         self._attachments[one.number] = one
         self._of.setdefault(session.key, {})[subscription] = one
         session.durables[subscription] = None
@@ -139,6 +142,8 @@ class Handing:
                 del one.session.durables[one.subscription]
             if not own:
                 del self._of[one.session.key]
+            if self.watch is not None:
+                self.watch.left(number)
 
     # --- what the coordinator says -----------------------------------------------------------------------------------
 
@@ -184,6 +189,8 @@ class Handing:
             one.coordinator,
             Settle(one.number, message.request, message.verb, spans, milliseconds, message.text),
         )
+        if self.watch is not None:
+            self.watch.answered(one.number, message.verb, spans)
         if message.verb != AckVerb.PROGRESS:
             for first, last in zip(spans[::2], spans[1::2], strict=True):
                 _count_out(one, first, last)
@@ -281,7 +288,10 @@ class Handing:
             self._say_handed(one, part.first + first, some, portion, now)
 
     def _say_handed(self, one: _Attachment, first: int, counts: bytes, portion: Portion, now: float) -> None:
-        self._say(one, Handed(one.subscription, first, counts, portion))
+        message = Handed(one.subscription, first, counts, portion)
+        self._say(one, message)
+        if self.watch is not None:
+            self.watch.handed(one.number, one.name, message)
         self.events += portion.count
         size = len(portion.records)
         one.chunks.append(_Chunk(first, first + portion.count - 1, portion.count, size, now))

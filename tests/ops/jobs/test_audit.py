@@ -44,6 +44,9 @@ class Source:
             return Survey(int((NOW - 60) * 1e6), newest, ("aa",), ["b1@5 begins at position 7"])
         return Survey(0, newest)
 
+    def held(self) -> dict[str, int]:
+        return {}
+
     def frames(self, stream: str, since: int) -> str:
         return f"frames of {stream} since {since}"
 

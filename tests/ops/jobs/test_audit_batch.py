@@ -272,3 +272,68 @@ def test_parquet_has_every_line_and_every_finding(spark: Any, tmp_path: Path) ->
 def test_empty_logs_are_clean(spark: Any) -> None:
     report = Logs().audit(spark)
     assert report.clean and report.events == 0 and report.lines == [] and report.p50_seconds is None
+
+
+def lasting(held: int | None = 0) -> tuple[Logs, list[str], dict[str, Any]]:
+    """A durable subscription wants prices above 4, of which there are five, and has acknowledged them."""
+    logs = Logs()
+    logs.subscribe(1, 10.0, "price > 4", home="durable")
+    events = ten_quotes(logs)
+    for number in range(5, 10):
+        logs.delivery(events[number], 1, 100.0 + number, home="durable")
+    return logs, events, {} if held is None else {"held": {"client of durable-1": held}}
+
+
+def test_a_durable_subscription_that_has_acknowledged_everything_is_exact(spark: Any) -> None:
+    logs, events, details = lasting()
+    logs.delivery(events[6], 1, 106.0, 1.0, outcome=4, home="durable")  # flagged
+    logs.delivery(events[6], 1, 106.0, 2.0, outcome=4, home="durable")
+    line, findings = logs.line(spark, **details)
+    assert counts(line) == (5, 0, 0, 0, 0) and (line.waiting, line.unacked, line.late) == (0, 0, 0)
+    assert line.clean and findings == []
+
+
+def test_what_waits_for_a_durable_subscription_is_not_lost_unless_its_coordinator_has_fewer(spark: Any) -> None:
+    logs = lasting()[0]
+    del logs.acknowledgements[1:3]  # sent, and not acknowledged
+    del logs.deliveries[4], logs.acknowledgements[2]  # never sent
+    for held, expected in ((None, (3, 0)), (7, (3, 0)), (3, (3, 0)), (2, (2, 1)), (0, (0, 3))):
+        details = {} if held is None else {"held": {"client of durable-1": held}}
+        line, _ = logs.line(spark, **details)
+        assert (line.waiting, line.lost, line.unacked) == (*expected, 0)
+        assert line.clean == (expected[1] == 0)
+    logs.gap(1, 300.0, 2, home="durable")
+    line, _ = logs.line(spark, held={"client of durable-1": 0})
+    assert (line.lost, line.announced) == (3, 2)
+
+
+def test_after_the_death_of_a_broker_lines_may_be_missing(spark: Any) -> None:
+    logs, _, details = lasting()
+    del logs.acknowledgements[0]
+    logs.event(99, 300.0, origin="00000000000000bb-2", price=0.0)  # another life of the publishers' broker
+    (line,) = logs.audit(spark, **details).lines
+    assert (line.waiting, line.lost, line.boundary) == (0, 0, 1)
+
+
+def test_a_durable_subscription_gets_what_nobody_wants_or_the_same_twice(spark: Any) -> None:
+    logs, events, details = lasting()
+    logs.delivery(events[2], 1, 102.0, home="durable")
+    logs.delivery(events[7], 1, 107.0, 3.0, home="durable")  # and not flagged
+    line, findings = logs.line(spark, **details)
+    assert counts(line) == (5, 0, 1, 1, 0)
+    assert sorted(finding.kind for finding in findings) == ["duplicate", "wrong"]
+
+
+def test_a_new_condition_of_a_durable_subscription_holds_from_then_on(spark: Any) -> None:
+    logs, events, details = lasting()
+    logs.subscribe(1, 10.5, "price > 4", home="durable")  # taken over
+    logs.subscribe(1, 105.5, "price < 2", home="durable")
+    logs.delivery(events[0], 1, 100.0, 50.0, home="durable")  # from what is acknowledged on
+    logs.event(50, 200.0, price=1.0)
+    logs.event(51, 201.0, price=9.0)
+    line, findings = logs.line(spark, **details)
+    assert (line.expected, line.waiting, line.lost, line.wrong) == (1, 0, 1, 0), "the one of 200"
+    assert findings == [] and line.condition == "price < 2"
+    logs.unsubscribe(1, 300.0, home="durable")
+    line, _ = logs.line(spark)
+    assert (line.expected, line.waiting, line.lost, line.wrong) == (0, 0, 0, 0)

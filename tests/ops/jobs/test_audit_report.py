@@ -26,7 +26,7 @@ WINDOW = Window(1_000_000, 61_000_000)
 
 def sums(**counts: Any) -> dict[str, Any]:
     names = ("expected", "delivered", "lost", "named", "in_gap", "duplicate", "wrong", "boundary", "late")
-    names = (*names, "unacked", "unsettled")
+    names = (*names, "unacked", "unsettled", "waiting")
     return {**dict.fromkeys(names, 0), "percentiles": [1000, 2000, 3000], "latency_max": 4000, **counts}
 
 
@@ -63,6 +63,20 @@ def test_nothing_came_so_there_is_no_latency() -> None:
 )
 def test_gaps_announce_as_many_as_they_count(gaps: tuple[int, ...], announced: int) -> None:
     assert line_of(wanted(gaps=gaps), sums(lost=20, named=3, in_gap=10)).announced == announced
+
+
+@pytest.mark.parametrize(
+    ("held", "disturbed", "expected"),
+    [(None, False, (5, 0, 0)), (5, False, (5, 0, 0)), (3, False, (3, 2, 0)), (3, True, (3, 0, 2))],
+)
+def test_more_waits_for_a_durable_subscription_than_its_coordinator_has(
+    held: int | None, disturbed: bool, expected: tuple[int, int, int]
+) -> None:
+    line = line_of(wanted(), sums(expected=5, waiting=5), held, disturbed)
+    assert (line.waiting, line.lost, line.boundary) == expected
+    report = Report([StreamReport("quotes", Window(0, 1), lines=[line])])
+    assert f"{expected[0]} wait for durable subscriptions" in report.verdict()
+    assert report.exit_code() == (1 if expected[1] else 0)
 
 
 def test_of_a_dynamic_filter_it_is_said_what_is_checked() -> None:

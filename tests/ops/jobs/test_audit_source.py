@@ -100,7 +100,14 @@ class Client:
             return []
         return [log("b1", LogKind.SUBSCRIPTIONS), log("b2", LogKind.SUBSCRIPTIONS)]
 
-    def ask(self, verb: str, stream: str) -> dict[str, Any]:
+    def ask(self, verb: str, stream: str = "", at: str = "", after: str = "") -> Any:
+        if verb == "ring":
+            states = {"b1": "up", "b2": "up", "b3": "down"}
+            return {"brokers": [{"name": name, "state": state} for name, state in states.items()]}
+        if verb == "durables":
+            kept = {"b1": ["a", "c"], "b2": ["b"]}[at]
+            row = {"waiting": 5, "unacked": 2, "dead": 1}
+            return [{"name": name} | row for name in kept if name > after][:1]
         assert verb == "schema.get"
         if stream not in SCHEMAS:
             raise Refused(ErrorCode.NOT_FOUND, "it has no schema")
@@ -131,6 +138,10 @@ def test_a_stream_of_which_nothing_is_kept_is_refused(source: LogSource, stream:
 @pytest.mark.parametrize("stream", ["quotes", "lonely"])
 def test_a_stream_that_is_audited_may_be_judged(source: LogSource, stream: str) -> None:
     source.check(stream)
+
+
+def test_every_broker_that_lives_is_asked_how_much_waits_for_whom(source: LogSource) -> None:
+    assert source.held() == {"a": 8, "b": 8, "c": 8}
 
 
 def test_logs_are_read_with_types_and_whole_where_history_needs_it(source: LogSource) -> None:
