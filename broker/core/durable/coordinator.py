@@ -42,7 +42,16 @@ from ..log import Log
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .keeping import Keeping
-from .limits import AMEND_SECONDS, CONDITION_LENGTH_MAX, DURABLES_MAX, SECTIONS_MAX, SURVEY_SECONDS
+from .limits import (
+    AMEND_SECONDS,
+    CONDITION_LENGTH_MAX,
+    DURABLES_MAX,
+    SECTIONS_MAX,
+    SURVEY_SECONDS,
+    TAKEN_AT_LEAST,
+    TAKEN_AT_ONCE,
+    TAKING_SECONDS,
+)
 from .mailbox import Mailbox
 from .messages import (
     SPANS_MAX,
@@ -78,13 +87,16 @@ from .state import (
 from .tally import Load, Tally
 from .watch import DurableWatch
 
-__all__ = ["COORDINATING", "ENDS", "Coordinator"]
+__all__ = ["COORDINATING", "ENDS", "TAKING", "Coordinator"]
 
 COORDINATING = "durable-coordinating"
 """Key of the timer: a mailbox wants to be woken, or an amendment took too long; a queue of its own, by name."""
 
 RECORD_OPTIONS = ("sharing", "ack_wait", "max_deliver", "backoff", "max_unacked", "dead_letter")
 """Options of SUBSCRIBE that are kept with a subscription."""
+
+TAKING = "durable-taking"
+"""Key of the timer: there were too many subscriptions to take over, or to feed anew, for one input."""
 
 ENDS = "durable-ends"
 """Key of the timer: brokers that were asked where logs end are waited for no longer."""
@@ -193,6 +205,8 @@ class Coordinator:
         self._numbers = 0
         self._linked: dict[int, int | None] = {}
         self._touched: dict[str, None] = {}
+        self._moved: dict[str, tuple[int, ...] | None] = {}
+        """Those that are fed by other brokers from now on: by these as well, or, with None, by all anew."""
         self.given_up: list[tuple[DurableState, list[DeadLetter]]] = []
         """Dead letters of subscriptions; the caller takes them out."""
         self.stale = self.handed_out = self.settled = self.dead = self.missed = self.takeovers = 0
@@ -219,17 +233,42 @@ class Coordinator:
 
     def go_on(self, now: float) -> None:
         """What came of the last input: subscriptions to take over or to let go of, events to hand out."""
-        keeping = self._keeping
-        if keeping.is_ready and keeping.found:
-            found, keeping.found = keeping.found, {}
-            for name in found:
-                self._look_at(name, now)
+        if self._keeping.found or self._moved:
+            self._take_some(now)
         while self._touched:
             touched, self._touched = self._touched, {}
             for name in touched:
                 held = self.held.get(name)
                 if held is not None and held.mailbox is not None:
                     self._go_on_with(held, held.mailbox, now)
+
+    def _take_some(self, now: float) -> None:
+        """Look at as many as other inputs can wait for."""
+        keeping = self._keeping
+        # Each that is taken over is written first, and fed when that is confirmed: those count as well.
+        steps = max(TAKEN_AT_LEAST, TAKEN_AT_ONCE - keeping.under_way)
+        while steps and keeping.found and keeping.is_ready:
+            del keeping.found[name := next(iter(keeping.found))]
+            self._look_at(name, now)
+            steps -= 1
+        while steps and self._moved:
+            held = self.held.get(name := next(iter(self._moved)))
+            came = self._moved.pop(name)
+            if held is not None and held.mailbox is not None:
+                if came is None or not held.feed:
+                    self._feed(held, held.mailbox, now)
+                elif came:
+                    self._ask_to_feed(held, held.mailbox, came)
+                self._top_up(held)
+            steps -= 1
+        if self._moved or (keeping.found and keeping.is_ready):
+            # Sooner when the writes that are under way are confirmed.
+            self._timers.by(TAKING, now + (TAKING_SECONDS if keeping.under_way >= TAKEN_AT_ONCE else 0.0))
+
+    def take_more(self, now: float) -> None:
+        """Go on with the many that there were to look at."""
+        self._timers.at(TAKING, NEVER)
+        self._work["more"] = None
 
     def _look_at(self, name: str, now: float) -> None:
         """Its state is new here, or newer."""
@@ -265,11 +304,10 @@ class Coordinator:
                 self._keeping.find(held.name)
                 continue
             if held.mailbox is not None:
-                if gone or not held.feed:
-                    self._feed(held, held.mailbox, now)
-                elif came:
-                    self._ask_to_feed(held, held.mailbox, came)
-                self._top_up(held)
+                before = self._moved.get(held.name, ())
+                anew = gone or before is None
+                self._moved[held.name] = None if anew else tuple(dict.fromkeys((*(before or ()), *came)))
+                self._work["moved"] = None
         for name in self._keeping.names():
             if name not in self.held:
                 self._keeping.find(name)

@@ -19,7 +19,7 @@ from ..log import Committed, Log, Producers
 from ..timers import Timers
 from .attaching import ATTACHING, Attaching
 from .bodies import BODIES, Bodies
-from .coordinator import COORDINATING, ENDS, Coordinator
+from .coordinator import COORDINATING, ENDS, TAKING, Coordinator
 from .dead_letters import DeadLetters
 from .feeding import FEEDING, Feeding
 from .handing import HANDING, Handing
@@ -71,6 +71,7 @@ class Durables:
             KEEPING: self.keeping.go_on,
             COLLECTING: self.keeping.collect,
             COORDINATING: self.coordinator.wake,
+            TAKING: self.coordinator.take_more,
             ENDS: self.coordinator.give_up_surveys,
             ATTACHING: self.attaching.go_on,
             FEEDING: self.feeding.go_on,

@@ -184,6 +184,11 @@ class Keeping:
         """Whether a write of it is under way."""
         return name in self._writes
 
+    @property
+    def under_way(self) -> int:
+        """How many writes are."""
+        return len(self._writes)
+
     def give_up(self, name: str) -> None:
         """Nobody waits for its write any more."""
         self._writes.pop(name, None)

@@ -29,6 +29,9 @@ __all__ = [
     "HANDING_PAUSE_SECONDS",
     "HANDING_PAUSE_SECONDS_MAX",
     "SURVEY_SECONDS",
+    "TAKEN_AT_LEAST",
+    "TAKEN_AT_ONCE",
+    "TAKING_SECONDS",
     "VIEW_SECONDS",
     "WRITE_SECONDS",
     "ACK_WAIT_MAX",
@@ -118,6 +121,15 @@ ATTACH_PAUSE_SECONDS = 0.1
 
 SURVEY_SECONDS = 2.0
 """How long brokers are waited for that were asked where their logs end; the logs of others begin by time then."""
+
+TAKEN_AT_ONCE = 200
+"""Subscriptions that are taken over, or fed anew, before other inputs have their turn: some hundredths of a second."""
+
+TAKEN_AT_LEAST = 3
+"""So many are, however many states of others are on their way to disks."""
+
+TAKING_SECONDS = 0.25
+"""After so long more are taken over although so many states are still on their way to disks."""
 
 AMEND_SECONDS = 20.0
 """How long a new condition waits for logs to be read: what is not acknowledged may be a few million events."""

@@ -9,13 +9,27 @@ import pytest
 
 from headgate.broker.core.config import broker_id
 from headgate.broker.core.durable.keeping import key_of
+from headgate.broker.core.effects import Effect, KeepDurable
+from headgate.broker.core.inputs import Input
 from headgate.broker.core.keyspace import distance
 from headgate.protocol.data import decode_record
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Error, Gap, Handed, Interest, Mode, Suback, Subscribe
+from headgate.protocol.messages import (
+    Ack,
+    Acked,
+    AckVerb,
+    Ended,
+    Error,
+    Gap,
+    Handed,
+    Interest,
+    Mode,
+    Suback,
+    Subscribe,
+)
 from tests.support.builders import make_publish, quote_batch
 from tests.support.log_cluster import LogCluster
-from tests.support.node_cluster import Client
+from tests.support.node_cluster import Client, Host
 
 
 def subscribe(cluster: LogCluster, client: Client, name: str = "orders", **options: Any) -> Any:
@@ -314,3 +328,44 @@ def test_a_client_that_wants_so_many_is_handed_no_more() -> None:
     assert isinstance(subscribe(cluster, other), Suback)
     cluster.run(0.5)
     assert bodies(other) == ["c"] and not any(handed.counts for handed in other.of(Handed))
+
+
+def test_many_are_taken_over_in_steps_between_other_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.broker.core.durable.coordinator.TAKEN_AT_ONCE", 3)
+    monkeypatch.setattr("headgate.broker.core.durable.coordinator.TAKEN_AT_LEAST", 1)
+    hosts = "b0", "b1", "b2"
+    cluster = LogCluster(3)
+    client = cluster.connect("b0")
+    count = 30
+    for number in range(count):
+        client.send(Subscribe(100 + number, 1 + number, "quotes", "", {"durable": f"orders{number}"}))
+    cluster.until(lambda: len(client.of(Suback)) == count, 20.0)
+    writes: list[int] = []
+    real = cluster.feed
+
+    def feed(host: Host, happened: Input) -> list[Effect]:
+        effects = real(host, happened)
+        writes.append(sum(isinstance(one, KeepDurable) for one in effects))
+        return effects
+
+    monkeypatch.setattr(cluster, "feed", feed)
+    for host in hosts:
+        cluster.kill(host)
+    for host in hosts:
+        cluster.start(host)
+    cluster.until(lambda: sum(_taken(cluster, host) for host in hosts) == count, 20.0)
+    assert sum(writes) >= 2 * count and max(writes) <= 4
+    cluster.kill("b2")
+    cluster.until(lambda: sum(_taken(cluster, host) for host in hosts[:2]) == count, 20.0)
+    publisher, client = cluster.connect("b1"), cluster.connect("b0")
+    for number in range(count):
+        client.send(Subscribe(100 + number, 1 + number, "", "", {"durable": f"orders{number}"}))
+    cluster.until(lambda: len(client.of(Suback)) == count, 20.0)
+    cluster.store(publisher, "a")
+    cluster.until(lambda: len(bodies(client)) == count, 5.0)
+
+
+def _taken(cluster: LogCluster, host: str) -> int:
+    """How many subscriptions a broker coordinates."""
+    held = cluster.node(host).durables.coordinator.held.values()
+    return sum(one.mailbox is not None for one in held)
