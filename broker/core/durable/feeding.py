@@ -311,7 +311,7 @@ class Feeding:
     def _begin_in(self, feed: _Feed, held: HeldLog, now: float, new: bool = False) -> None:
         """Feed from this log as well, if it is one that we feed from. `new`: it began after the feed."""
         name, stream = held.name, feed.stream
-        if not held.own and name.broker in feed.present:
+        if not held.own and name.broker in feed.present and not held.orphan:
             return
         new = new and held.own
         place = Place(name.broker, name.epoch)

@@ -10,7 +10,7 @@ waits until that broker has said whether it has taken the row itself: of the two
 
 from __future__ import annotations
 
-from headgate.protocol.data import LogName, Row, decode_row
+from headgate.protocol.data import LogKind, LogName, Row, decode_row
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.messages import Copy
 
@@ -18,7 +18,7 @@ from ..cluster import Cluster
 from ..limits import POSITIONS_MAX
 from ..links import PeerInfo
 from .log import Log
-from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCopies, HeldPlace, RowContested
+from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCopies, HeldPlace, LostLogs, RowContested
 from .producers import Producers
 from .reconcile import Claims, Owner, Span
 
@@ -36,7 +36,7 @@ class Follower:
         self._producers = producers
         self.to_tell: dict[tuple[int, LogName], None] = {}
         self.to_refuse: dict[tuple[int, LogName], None] = {}
-        cluster.take_controls({CopyOffer: self._offered})
+        cluster.take_controls({CopyOffer: self._offered, LostLogs: self._lost_there})
 
     def peer_up(self, info: PeerInfo, now: float) -> None:
         """Tell another broker what is here of its logs, or about to be: it may know less of them than we."""
@@ -51,6 +51,14 @@ class Follower:
         for at in range(0, max(1, len(held)), most):
             is_all = at + most >= len(held)
             self._cluster.tell(info, HeldCopies(is_all, tuple(held[at : at + most])), now)
+
+    def _lost_there(self, info: PeerInfo, lost: LostLogs, now: float) -> None:
+        """The broker that wrote these has not got them any more: what reads logs reads our copies."""
+        for epoch, stream in lost.logs:
+            held = self._log.logs.get(LogName(info.name, epoch, int(LogKind.EVENTS), stream))
+            if held is not None:
+                held.orphan = True
+                self._log.changed[held.name] = None
 
     def _offered(self, info: PeerInfo, offer: CopyOffer, now: float) -> None:
         """Another broker has this log: where to go on."""

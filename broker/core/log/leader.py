@@ -36,7 +36,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from headgate.protocol.data import LogName, decode_row
+from headgate.protocol.data import LogKind, LogName, decode_row
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.messages import Copy
 
@@ -56,7 +56,7 @@ from ..links import PeerInfo
 from ..safeguards import Safeguard
 from ..timers import Timers
 from .log import HeldLog, Landed, Log
-from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCopies, RowContested
+from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCopies, LostLog, LostLogs, RowContested
 from .producers import Producers
 from .reconcile import Reconciler
 
@@ -186,13 +186,19 @@ class Leader:
         elsewhere = self._log.elsewhere
         for name in [name for one, name in elsewhere if one == info.identifier]:
             del elsewhere[info.identifier, name]
+        lost: list[LostLog] = []
         for name, (stored, end) in told.items():
             elsewhere[info.identifier, name] = end
             ours = self._log.logs.get(name)
+            here = 0 if ours is None else ours.next
+            if name.kind == LogKind.EVENTS and name.epoch < self._log.epoch and here < end:
+                lost.append(LostLog(name.epoch, name.stream))
             if ours is not None and self._others == 1:
                 same = max(ours.opened, self._ever_sent.get((info.identifier, name), 0))
                 ours.became_safe(min(stored, same, ours.next))
                 self._log.settle(ours, now)
+        if lost:
+            self._cluster.tell(info, LostLogs(tuple(lost)), now)
 
     def _go_on(self, now: float) -> None:
         patient, self._vouch_at = now < self._vouch_at, float("inf")

@@ -132,6 +132,7 @@ class HeldLog:
     safe: int = 0
     doubted: bool = False  # whether it is being found out which of its rows are taken back: none goes to followers
     kept: int = 0  # the high watermark that the disk was asked to remember
+    orphan: bool = False  # a copy of what the disk of the broker that wrote it has not got
     dead_end: int | None = None  # its followers take no rows behind it: those are not delivered
     uncommitted: deque[_Uncommitted] = field(default_factory=deque, repr=False)  # rows of this life behind `safe`
     waiters: deque[Any] = field(default_factory=deque, repr=False)

@@ -26,6 +26,7 @@ __all__ = [
     "CopyPlace",
     "ForgetProducers",
     "HeldCopies",
+    "LostLogs",
     "HeldPlace",
     "ListProducers",
     "ListedProducers",
@@ -117,6 +118,21 @@ class HeldCopies:
 
     is_all: Flag
     logs: Annotated[tuple[HeldPlace, ...], listed(record(HeldPlace, lambda one: one.next <= one.end), LIST_LENGTH_MAX)]
+
+
+class LostLog(NamedTuple):
+    """A log of the one who tells."""
+
+    epoch: Counter
+    stream: Text
+
+
+@CONTROLS.message(33)
+@dataclass(slots=True)
+class LostLogs:
+    """Of these logs of ours you hold events that our disk has not: they are to be read from you, also while we live."""
+
+    logs: Annotated[tuple[LostLog, ...], listed(record(LostLog), LIST_LENGTH_MAX)]
 
 
 # --- Producers --------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from headgate.protocol.messages import (
     Unsubscribe,
 )
 from tests.support.log_cluster import LogCluster
+from tests.support.log_disk import Disk
 
 from .test_durables import bodies, subscribe
 
@@ -253,3 +254,23 @@ def test_what_is_not_sent_in_time_is_not_sent_twice() -> None:
     cluster.feed(cluster.hosts["b0"], LinkResumed(one.link))
     cluster.run(0.1)
     assert len(bodies(one)) <= 4
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_what_a_broker_lost_with_its_disk_is_handed_out_from_the_copy(attached: bool) -> None:
+    cluster = LogCluster(3)
+    publisher, one = cluster.connect("b0"), cluster.connect("b1")
+    name = name_at(cluster, "b1")
+    if attached:
+        assert isinstance(subscribe(cluster, one, name), Suback)
+        cluster.disconnect(one)
+    cluster.store(publisher, "a", "b")
+    cluster.run(0.5)
+    cluster.kill("b0")
+    cluster.disks["b0"] = Disk("b0", 2_000)
+    cluster.start("b0", ["b1"], life=2)
+    cluster.run(10.0)
+    one, publisher = cluster.connect("b1"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, one, name, **({} if attached else {"from": "start"})), Suback)
+    cluster.store(publisher, "c")
+    cluster.until(lambda: sorted(bodies(one)) == ["a", "b", "c"], 10.0)
