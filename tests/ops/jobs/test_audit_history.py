@@ -131,3 +131,36 @@ def test_what_was_only_asked_for_may_come_and_nobody_misses_it() -> None:
     asked = Change(f"{ME}-7", "asked", 1000, "ann", "quotes")
     assert spans(asked) == [Span(970, FOREVER, FOREVER, 1000, 1000, FOREVER)]
     assert spans(asked, begins(1010)) == spans(begins(1010))
+
+
+LASTING = "durable-7"
+
+
+def test_a_durable_subscription_is_owed_what_matches_from_its_last_condition_on() -> None:
+    changes = [begins(1000, LASTING), begins(1500, LASTING), begins(2000, LASTING, "price < 9")]
+    (wanted,) = read_history(changes, {"durable": 1800}, BOUNDS, gone=["durable"]).wanted
+    assert wanted.lasting and wanted.condition == "price < 9"
+    assert wanted.spans == [Span(-FOREVER, 1998, 2002, FOREVER, FOREVER, FOREVER)]
+    (former,) = wanted.former
+    assert (former.condition, len(former.spans)) == ("price > 1", 1), "a takeover is no change"
+    (span,) = former.spans
+    assert (span.possible_from, span.possible_to) == (-FOREVER, FOREVER) and span.sure_from > span.sure_to
+
+
+def test_a_durable_subscription_that_was_set_back_or_removed_is_owed_nothing_of_before() -> None:
+    back = [begins(1000, LASTING), ends(2000, name=LASTING), begins(2000, LASTING)]
+    (wanted,) = read_history(back, {}, BOUNDS).wanted
+    assert wanted.spans[0].sure_from == 2002 and len(wanted.former) == 1
+    (wanted,) = read_history([*back, ends(3000, name=LASTING)], {}, BOUNDS).wanted
+    assert all(span.sure_from > span.sure_to for one in wanted.versions() for span in one.spans)
+    lost = Change(LASTING, "gap", 2500, reason="3 lost: retention took them")
+    (wanted,) = read_history([*back, lost], {}, BOUNDS).wanted
+    assert wanted.gaps == [Gap(-FOREVER, 2502, 3)]
+    (wanted,) = read_history([lost], {}, BOUNDS).wanted
+    assert wanted.trouble
+
+
+def test_what_a_durable_subscription_ever_wanted_has_to_be_understood() -> None:
+    changes = [begins(1000, LASTING, "price >"), begins(2000, LASTING)]
+    (wanted,) = read_history(changes, {}, BOUNDS).wanted
+    assert wanted.trouble and wanted.pattern is not None
