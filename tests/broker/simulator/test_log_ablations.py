@@ -10,7 +10,7 @@ from headgate.broker.simulator.scenarios import LOG_ABLATIONS, LogOptions, play
 
 SEEDS: dict[str, tuple[int, str]] = {
     "copies-before-ack": (1, "OnEnoughDisks"),
-    "dedupe-stored": (11, "OnlyOnce"),
+    "dedupe-stored": (25, "OnlyOnce"),
     "deliver-at-high-watermark": (1, "SeenWhenSafe"),
     "epoch-check": (1, "PositionsStand"),
     "heard-before-writing": (1, "Crash: AssertionError"),

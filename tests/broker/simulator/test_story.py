@@ -63,7 +63,7 @@ hear of it."""
 
 
 def test_a_stored_event_is_followed_to_its_follower_and_then_to_subscribers() -> None:
-    steps = steps_of(LogOptions(3, seconds=5.0, producers=2, faults=()))
+    steps = steps_of(LogOptions(27, seconds=5.0, producers=2, faults=()))
     stories = [story(steps, cause) for cause in published(steps)]
     whole = [one for one in stories if [step.kinds for step in one] == WAY]
     assert len(whole) >= 10
