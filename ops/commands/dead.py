@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "list", help="which events were given up, how often they were tried, and why", allow_abbrev=False
     )
     show = actions.add_parser("show", help="the same with the events themselves, from the logs", allow_abbrev=False)
-    replay = actions.add_parser("replay", help="hand them out again, as if for the first time", allow_abbrev=False)
+    replay = actions.add_parser("replay", help="hand them out again, flagged as redelivered", allow_abbrev=False)
     for one in actions.choices.values():
         one.add_argument("name", metavar="NAME", help="the durable subscription")
     for one in (show, replay):
