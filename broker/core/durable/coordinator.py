@@ -30,7 +30,7 @@ from headgate.matching import (
     to_text,
 )
 from headgate.protocol.data import join_u32, split_u32
-from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.errors import ErrorCode, LocalError, Refused
 
 from ..clock import Clock
 from ..cluster import Cluster
@@ -613,7 +613,13 @@ class Coordinator:
                 one(True, now)
             self._touch(held.name)
 
-        self._keeping.write(snapshot, written, now)
+        try:
+            self._keeping.write(snapshot, written, now)
+        except LocalError as error:  # nothing is confirmed before what is owed is less
+            self._effects.append(Note("state too large", {"name": held.name, "reason": str(error)}, alarming=True))
+            mailbox.dirty = True
+            held.confirm, held.confirm_next = [], held.confirm
+            held.then, held.then_next = [], held.then
 
     def _set_timer(self, held: _Held) -> None:
         deadline = NEVER if held.mailbox is None else held.mailbox.next_deadline()

@@ -93,9 +93,10 @@ OWED_RUNS_MAX = 8192
 """Runs of positions that are handed out or to be handed out again, and so are written with each state: with their
 counts 256 KiB, a third of it. Nothing new is handed out above that."""
 
-OWED_EVENTS_MAX = 262_144
-"""Events that are handed out or to be handed out again: four clients with the largest window. Each may have a count of
-its own in memory; nothing new is handed out above that."""
+OWED_EVENTS_MAX = 32_768
+"""Events that are handed out or to be handed out again, of all clients: nothing new is handed out above that. Clients
+that acknowledge every other one leave half as many runs, which a state still has room for; or each has a count of its
+own."""
 
 VIEW_SECONDS = 0.3
 """How long links and neighbours have been the same before a broker asks for the states in its arc: brokers that start

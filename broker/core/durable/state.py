@@ -58,7 +58,7 @@ __all__ = [
 
 _FORMAT = 1
 _COUNTS_MAX = 2**32 - 1
-_ITEMS_MAX = 65_536
+_ITEMS_MAX = 262_144
 
 
 class Section(NamedTuple):

@@ -7,8 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.broker.core.durable import Cursor, DurableLimits, DurableState, HandedOut, Mailbox, Place, Run, join
+from headgate.broker.core.durable import (
+    Cursor,
+    DurableLimits,
+    DurableState,
+    HandedOut,
+    Mailbox,
+    Place,
+    Run,
+    count_of,
+    decode_state,
+    encode_state,
+    join,
+)
 from headgate.protocol.errors import ErrorCode, Refused
+from headgate.protocol.messages import AckVerb
 
 ANN, BOB = Place("ann", 1), Place("bob", 7)
 ACK, NAK, PROGRESS, TERM = range(4)
@@ -331,3 +344,31 @@ def test_a_key_finds_its_client_again_and_a_slow_client_holds_up_no_other() -> N
     got = whose(box)
     assert {key for key, client in got.items() if client != slow} == {key for key in first if first[key] != slow}
     assert box.unacked == 1 + sum(10 for client in first.values() if client != slow)
+
+
+def test_however_clients_acknowledge_the_state_can_be_kept() -> None:
+    state = DurableState("orders", generation=1, max_unacked=65_536, sharing="shared", ack_wait=1.0, starts={ANN: 0})
+    box = Mailbox(state, 0.0)
+    for client in range(4):
+        box.attach(client, 65_536, 0.0)
+    for start in range(0, 300_000, 1_000):
+        box.fed(ANN, 0, start, start + 1_000, [(start, start + 1_000)], (), 1, 0.0)
+
+    def handed(now: float) -> list[HandedOut]:
+        found: list[HandedOut] = []
+        while box.reserve():
+            box.written(box.snapshot())
+            while out := box.hand_out(now):
+                found += out
+        return found
+
+    for out in handed(0.0):
+        even = range(out.first, out.first + count_of(out.runs), 2)
+        box.settle(out.client, AckVerb.ACK, [number for at in even for number in (at, at)], None, "", 0.5)
+    box.wake(5.0)
+    for out in handed(5.0):
+        some = range(out.first, out.first + count_of(out.runs), 4)
+        box.settle(out.client, AckVerb.NAK, [number for at in some for number in (at, at)], 0.0, "", 5.5)
+    handed(5.5)
+    kept = decode_state(encode_state(box.snapshot()))
+    assert sum(count_of(cursor.owed) for cursor in kept.cursors.values()) > 10_000
