@@ -800,7 +800,8 @@ class Coordinator:
             def ends(found: dict[Place, int], now: float) -> None:
                 if not self._runs_still(held, mailbox, deferred):
                     return
-                sections = (*_still(mailbox.state, mailbox), Section(mailbox.state.condition, found))
+                past = {**mailbox.places(), **found}  # what nobody told the end of is past as far as it is known
+                sections = (*_still(mailbox.state, mailbox), Section(mailbox.state.condition, past))
                 size = sum(len(one.condition) for one in sections)
                 if len(sections) > SECTIONS_MAX or size > 2 * CONDITION_LENGTH_MAX:
                     text = f"{SECTIONS_MAX} changes of the condition are still waited for: take `from ack`, or wait"
