@@ -76,6 +76,10 @@ class Attaching:
         if message.subscription in session.durables:
             text = f"subscription {message.subscription} exists: unsubscribe it first"
             raise Refused(ErrorCode.DUPLICATE, text)
+        most = self._cluster.config.limits.subscriptions_per_session
+        if len(session.durables) >= most:
+            text = f"a session has at most {most} durable subscriptions: open another one"
+            raise Refused(ErrorCode.LIMIT, text)
         self._try(_Pending(session, message, now + ATTACH_SECONDS), now)
 
     def _try(self, pending: _Pending, now: float) -> None:

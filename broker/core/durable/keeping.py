@@ -110,6 +110,7 @@ class Keeping:
         self._heard: dict[int, None] = {}
         self._asked: dict[int, int] = {}
         self._names: list[str] = []
+        self._silent: dict[int, None] = {}
         self.keepers: dict[str, dict[int, None]] = {}
         """Name -> brokers that have its newest confirmed state beside this one."""
         self.states_written = 0
@@ -207,9 +208,13 @@ class Keeping:
         self._log.keep_durable(write.name, write.data, kept)
 
     def _ask_others(self, write: _Write, now: float, more: int = 0) -> None:
-        """The brokers behind its key that can be reached: as many as are needed, and some more of no answer."""
+        """The brokers behind its key that can be reached: as many as are needed, and some more of no answer.
+
+        Who did not answer a write, as a broker without a disk, comes last from then on.
+        """
         key = key_of(write.name)
-        ahead = sorted((info.identifier for info in self._cluster.linked()), key=lambda one: distance(key, one))
+        ahead = [info.identifier for info in self._cluster.linked()]
+        ahead.sort(key=lambda one: (one in self._silent, distance(key, one)))
         wanted = len(ahead) if write.fence else self._log.needed + more
         for identifier in ahead:
             if len(write.asked) >= wanted:
@@ -242,6 +247,7 @@ class Keeping:
             silent = [one for one in write.asked if one not in write.kept]
             for one in silent:
                 del write.asked[one]
+                self._silent[one] = None
             self._ask_others(write, now, more=len(silent))
             self._look(write, now)
         self._timers.at(KEEPING, min((write.again_at for write in self._writes.values()), default=NEVER))
@@ -257,6 +263,7 @@ class Keeping:
             if both.generation == write.generation:
                 self._remember(write.name, write.generation, encode_state(both), self._cluster.me)
         write.kept[teller] = None
+        self._silent.pop(teller, None)
         self._look(write, now)
 
     def _was_fenced(self, teller: int, message: StateFenced, now: float) -> None:
@@ -313,6 +320,7 @@ class Keeping:
         """That broker may be another one when there is a link again."""
         self._heard.pop(identifier, None)
         self._asked.pop(identifier, None)
+        self._silent.pop(identifier, None)
 
     def anew(self, now: float) -> None:
         """A newer coordinator was at work in our arc: what brokers told before is not enough."""

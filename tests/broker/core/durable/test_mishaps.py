@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from headgate.broker.core.config import broker_id
 from headgate.broker.core.durable import DurableState, Place, decode_state, encode_state, join_runs, keeping
+from headgate.broker.core.durable.keeping import key_of
 from headgate.broker.core.durable.messages import Attach, Attached, Fed, HandOut, KeepState, StateKept
-from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed
+from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed, WallClock
+from headgate.broker.core.keyspace import distance
+from headgate.broker.core.limits import Limits
 from headgate.broker.core.messages import CONTROLS
 from headgate.protocol.errors import ErrorCode, ProtocolViolation
 from headgate.protocol.messages import (
@@ -28,8 +32,9 @@ from headgate.protocol.messages import (
 )
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import Disk
+from tests.support.node_cluster import Host
 
-from .test_durables import bodies, subscribe
+from .test_durables import ack_all, bodies, subscribe
 
 
 def name_at(cluster: LogCluster, broker: str) -> str:
@@ -274,3 +279,44 @@ def test_what_a_broker_lost_with_its_disk_is_handed_out_from_the_copy(attached: 
     assert isinstance(subscribe(cluster, one, name, **({} if attached else {"from": "start"})), Suback)
     cluster.store(publisher, "c")
     cluster.until(lambda: sorted(bodies(one)) == ["a", "b", "c"], 10.0)
+
+
+class _Mixed(LogCluster):
+    """Broker b2 has no disk."""
+
+    def begin_life(self, host: Host) -> None:
+        if host.name == "b2":
+            self.feed(host, WallClock(1e6))
+            host.node.streams.declare("quotes", self.schema)
+        else:
+            super().begin_life(host)
+
+
+def test_a_broker_without_a_disk_does_not_slow_acknowledgements() -> None:
+    cluster = _Mixed(3)
+    one, publisher = cluster.connect("b0"), cluster.connect("b0")
+    keys = {f"n{number}": key_of(f"n{number}") for number in range(99)}
+    coordinator, mute = broker_id("b1"), broker_id("b2")
+    name = next(
+        name
+        for name, key in keys.items()
+        if distance(key, coordinator) < distance(key, mute) < distance(key, broker_id("b0"))
+    )
+    assert isinstance(subscribe(cluster, one, name), Suback)
+    took: list[float] = []
+    for body in "abcd":
+        cluster.store(publisher, body)
+        cluster.until(lambda: bool(one.of(Handed)), 5.0)
+        begun = cluster.now
+        ack_all(cluster, one)
+        took.append(cluster.now - begun)
+        one.take()
+    assert max(took[2:]) < 0.1
+
+
+def test_a_session_has_a_bound_of_durable_subscriptions() -> None:
+    cluster = LogCluster(1, limits=Limits(subscriptions_per_session=2))
+    one = cluster.connect("b0")
+    one.send(*[Subscribe(number, number, "quotes", "", {"durable": f"d{number}"}) for number in (1, 2, 3)])
+    cluster.until(lambda: len(one.of(Suback)) == 2)
+    assert [error.code for error in one.of(Error)] == [ErrorCode.LIMIT]
