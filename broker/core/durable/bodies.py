@@ -223,7 +223,7 @@ class Bodies:
             then(Found(pieces, []), now)
             return
         held = self._log.logs.get(name)
-        if held is not None and runs[-1][1] <= held.readable:
+        if held is not None and runs[-1][1] <= held.readable and self._begins_here(held, runs[0][0]):
             self.from_disk += 1
 
             def came(read: list[_Read], rest: list[Run], now: float) -> None:
@@ -236,6 +236,12 @@ class Bodies:
         one = _Fetching(self._numbers, stream, place, list(runs), then, now + FETCH_SECONDS)
         self._fetching[one.number] = one
         self._ask(one, now)
+
+    def _begins_here(self, held: HeldLog, position: int) -> bool:
+        """Whether what is not here is nowhere: a copy may have been trimmed before the log that its writer has."""
+        if held.own or held.orphan or held.first <= position:
+            return True
+        return all(info.name != held.name.broker for info in self._cluster.linked())
 
     def _ask(self, one: _Fetching, now: float) -> None:
         """The broker that wrote it, or the next one that was not asked yet."""

@@ -320,3 +320,17 @@ def test_a_session_has_a_bound_of_durable_subscriptions() -> None:
     one.send(*[Subscribe(number, number, "quotes", "", {"durable": f"d{number}"}) for number in (1, 2, 3)])
     cluster.until(lambda: len(one.of(Suback)) == 2)
     assert [error.code for error in one.of(Error)] == [ErrorCode.LIMIT]
+
+
+def test_what_a_copy_has_not_any_more_comes_from_the_broker_that_wrote_it() -> None:
+    cluster = LogCluster(3)
+    publisher = cluster.connect("b0")
+    for body in "abcd":
+        cluster.store(publisher, body)
+        cluster.run(0.1)
+    (home,) = [name for name in cluster.holders("b0") if name != "b0"]
+    cluster.node(home).log.trim(cluster.name("b0"), 2)
+    cluster.run(1.0)
+    one = cluster.connect(home)
+    assert isinstance(subscribe(cluster, one, **{"from": "start"}), Suback)
+    cluster.until(lambda: bodies(one) == ["a", "b", "c", "d"], 5.0)
