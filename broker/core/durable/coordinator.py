@@ -391,16 +391,16 @@ class Coordinator:
         except Refused as refused:
             self._relay.tell(home, Attached(message.number, refused.code, refused.text))
             return
+        held = self.held.get(name)
+        if held is not None and held.mailbox is not None:
+            self._let_in(held, client, message, now)
+            return
         if not self._keeping.is_ours(name) or not self._keeping.is_ready:
             code, text = ErrorCode.UNAVAILABLE, "the brokers have not settled yet who coordinates this subscription"
             if not self._log.available:
                 code = ErrorCode.UNSUPPORTED
                 text = "durable subscriptions need brokers that keep a log on disk: give this one a --data folder"
             self._relay.tell(home, Attached(message.number, code, text))
-            return
-        held = self.held.get(name)
-        if held is not None and held.mailbox is not None:
-            self._let_in(held, client, message, now)
             return
         if held is not None:
             held.waiting[client] = message

@@ -334,3 +334,17 @@ def test_what_a_copy_has_not_any_more_comes_from_the_broker_that_wrote_it() -> N
     one = cluster.connect(home)
     assert isinstance(subscribe(cluster, one, **{"from": "start"}), Suback)
     cluster.until(lambda: bodies(one) == ["a", "b", "c", "d"], 5.0)
+
+
+def test_who_coordinates_a_subscription_lets_clients_in_while_too_few_brokers_are_there_for_others() -> None:
+    cluster = LogCluster(3, log_copies=1)
+    name = name_at(cluster, "b1")
+    one, publisher = cluster.connect("b0"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, one, name), Suback)
+    cluster.kill("b2")
+    cluster.run(5.0)
+    cluster.disconnect(one)
+    again = cluster.connect("b0")
+    assert isinstance(subscribe(cluster, again, name), Suback)
+    cluster.store(publisher, "a")
+    cluster.until(lambda: bodies(again) == ["a"], 5.0)
