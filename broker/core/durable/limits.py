@@ -136,7 +136,7 @@ AMEND_SECONDS = 20.0
 """How long a new condition waits for logs to be read: what is not acknowledged may be a few million events."""
 
 DURABLES_MAX = 100_000
-"""Durable subscriptions that one broker coordinates: some 2 KiB each while they are idle."""
+"""Durable subscriptions that one broker coordinates: some 4 KiB each while they are idle."""
 
 BODIES_RECENT_BYTES = 16 * 1024 * 1024
 """Batches kept in memory for who is handed them at once: some tenths of a second of a fast publisher."""
