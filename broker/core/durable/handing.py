@@ -9,7 +9,7 @@ Settlements go the other way, unseen: the coordinator alone knows which delivery
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -185,9 +185,16 @@ class Handing:
             return
         milliseconds = None if message.seconds < 0 else int(message.seconds * 1000)
         spans = tuple(message.spans)
+        explicit = spans
+        if spans and not spans[0]:
+            # All that the client has: what is on its way to it, or was never sent, has lower numbers now and then.
+            sent, explicit = _sent(one, spans[1]), spans[2:]
+            for place in range(0, len(sent), SPANS_MAX):
+                part = sent[place : place + SPANS_MAX]
+                self._tell(one.coordinator, Settle(one.number, 0, message.verb, part, milliseconds, message.text))
         self._tell(
             one.coordinator,
-            Settle(one.number, message.request, message.verb, spans, milliseconds, message.text),
+            Settle(one.number, message.request, message.verb, explicit, milliseconds, message.text),
         )
         if self.watch is not None:
             self.watch.answered(one.number, message.verb, spans)
@@ -294,7 +301,8 @@ class Handing:
             self.watch.handed(one.number, one.name, message)
         self.events += portion.count
         size = len(portion.records)
-        one.chunks.append(_Chunk(first, first + portion.count - 1, portion.count, size, now))
+        chunk = _Chunk(first, first + portion.count - 1, portion.count, size, now)
+        insort(one.chunks, chunk, key=lambda one: one.first)  # a log that was missing may be late
         one.bytes += size
 
     def go_on(self, now: float) -> None:
@@ -379,6 +387,19 @@ def _join(group: list[Portion]) -> Portion:
     places = [one.base - head.base + row for one in group for row in one.rows()]
     offsets = b"" if places[-1] == len(places) - 1 else join_u32(places)
     return Portion(head.origin, head.base, head.time, offsets, whole.topics, whole.lengths, whole.records, whole.count)
+
+
+def _sent(one: _Attachment, last: int) -> tuple[int, ...]:
+    """Spans of the delivery numbers up to that one that were sent, and not settled as a whole."""
+    spans: list[int] = []
+    for chunk in one.chunks:
+        if chunk.first > last:
+            continue
+        if spans and spans[-1] + 1 == chunk.first:
+            spans[-1] = min(chunk.last, last)
+        else:
+            spans += (chunk.first, min(chunk.last, last))
+    return tuple(spans)
 
 
 def _count_out(one: _Attachment, first: int, last: int) -> None:

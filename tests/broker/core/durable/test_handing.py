@@ -367,6 +367,16 @@ def test_settlements_go_to_the_coordinator_and_their_answers_back() -> None:
     assert home.said == [Acked(8, [3, 3]), Acked(9, [1, 2])]
 
 
+def test_a_cumulative_acknowledgement_is_of_what_was_sent() -> None:
+    home = Home()
+    commit(home, ["a", "b", "c"])
+    home.hand_out(5, [(0, 1)], BOB)  # nobody has it
+    home.hand_out(6, [(0, 3)])
+    home.handing.settle(home.session, Ack(1, 4, AckVerb.ACK, [0, 7]), home.world.now)
+    settled = [(one.request, one.spans) for one in home.told if isinstance(one, Settle) and one.verb == AckVerb.ACK]
+    assert settled == [(0, (6, 7)), (1, ())]
+
+
 def test_losses_and_ends_are_told() -> None:
     home = Home()
     home.handing.missed(Missed(home.number, 5, "retention"), 0.0)
