@@ -73,7 +73,7 @@ from .messages import (
     ToldEnds,
 )
 from .relay import Relay
-from .runs import Run, intersect, join_runs, split_runs, subtract
+from .runs import Run, intersect, join_runs, split_runs, subtract, union
 from .state import (
     DeadLetter,
     DurableState,
@@ -142,6 +142,8 @@ class _Amendment:
     """A change of the condition that waits for what the new and the old one match of what was passed already."""
 
     state: DurableState
+    owed: dict[Place, list[Run]]
+    """What was owed when it began: it is owed still, or was settled since."""
     new: _Look
     old: _Look
     until: float
@@ -836,9 +838,10 @@ class Coordinator:
         mailbox.dirty = True  # this one is not written
         starts = {place: cursor.owed[0][0] for place, cursor in snapshot.cursors.items() if cursor.owed}
         ends = {place: snapshot.cursors[place].upto for place in starts}
+        owed = {place: list(snapshot.cursors[place].owed) for place in starts}
         self._numbers += 2
         new, old = (_Look(self._numbers - one, ends, dict(starts)) for one in (0, 1))
-        held.amendment = _Amendment(changed, new, old, now + AMEND_SECONDS, deferred)
+        held.amendment = _Amendment(changed, owed, new, old, now + AMEND_SECONDS, deferred)
         if not starts:
             self._amended(held, now)
             return
@@ -869,7 +872,8 @@ class Coordinator:
         keys: dict[Place, list[int]] = {}
         cursors = mailbox.snapshot().cursors
         for place, found in amendment.new.found.items():
-            fresh = subtract(subtract(found, amendment.old.found.get(place, [])), list(cursors[place].owed))
+            known = union([*amendment.old.found.get(place, []), *amendment.owed[place], *cursors[place].owed])
+            fresh = subtract(found, known)
             if fresh:
                 added[place] = fresh
                 hashes = amendment.new.keys.get(place)

@@ -230,7 +230,9 @@ class Keeping:
             del self._writes[write.name]
             self.keepers[write.name] = dict(write.kept)
             self.states_written += 1
-            write.then(True, now)
+            kept = self._kept[write.name]
+            # Another coordinator may have been heard of in the meantime, by way of a third broker.
+            write.then((kept.generation, kept.coordinator) == (write.generation, self._cluster.me), now)
 
     def _is_enough(self, heard: int, now: float) -> bool:
         """Whether so many brokers, this one among them, leave no k disks without one of them."""

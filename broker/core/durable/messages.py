@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
-from headgate.protocol.errors import ErrorCode
+from headgate.protocol.errors import ErrorCode, ProtocolViolation
 from headgate.protocol.limits import CONDITION_LENGTH_MAX, TOPIC_LENGTH_MAX
 
 from ..limits import POSITIONS_MAX
@@ -19,10 +19,12 @@ from ..messages import (
     COUNTER,
     MAP,
     Counter,
+    Field,
     Flag,
     Identifier,
     Name,
     Text,
+    Unfit,
     binary,
     listed,
     nullable,
@@ -66,7 +68,20 @@ PLACES_MAX = 4096
 Position = Annotated[int, whole(POSITIONS_MAX)]
 Code = Annotated[int, whole(max(ErrorCode))]
 StateBytes = Annotated[bytes, binary(STATE_BYTES_MAX)]
-Runs = Annotated[bytes, binary(RUNS_BYTES_MAX)]
+
+
+def _runs(value: Any) -> bytes:
+    if type(value) is not bytes or len(value) > RUNS_BYTES_MAX:
+        raise Unfit
+    try:
+        split_runs(value)
+    except ProtocolViolation:
+        raise Unfit from None
+    return value
+
+
+RUNS = Field(f"pairs of u64 that ascend, at most {RUNS_BYTES_MAX} bytes", _runs, bound=RUNS_BYTES_MAX, label="runs")
+Runs = Annotated[bytes, RUNS]
 """Positions as pairs of u64 little-endian, start and stop, ascending and apart."""
 Condition = Annotated[str, text(CONDITION_LENGTH_MAX)]
 Spans = Annotated[tuple[int, ...], listed(whole(2**53), SPANS_MAX)]

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import pytest
 
 from headgate.broker.core import node  # noqa: F401  (it imports every room, and so every declaration)
+from headgate.broker.core.durable import join_runs
 from headgate.broker.core.keyspace import count_dimension
 from headgate.broker.core.messages import (
     CONTROLS,
@@ -45,6 +46,9 @@ def wire_value(field: Field, random: Random) -> Any:
             return "é" * random.randint(1, min(field.bound, 9))
         case "binary":
             return random.randbytes(random.randint(0, min(field.bound, 9)))
+        case "runs":
+            start = random.randint(0, 9)
+            return join_runs([(start, start + random.randint(1, 9))][: random.randint(0, 1)])
         case "flag":
             return random.random() < 0.5
         case "listed":
