@@ -9,6 +9,12 @@ from headgate.broker.simulator.scenarios import CORES, DurableOptions, campaign,
 PINNED = [
     (DurableOptions(114), "two brokers took one generation, and a disk forgot over a restart whose it keeps"),
     (DurableOptions(130), "what a change had added came again without a flag when the change was on no disk"),
+    (DurableOptions(40), "a cumulative acknowledgement took what was still on its way to the client"),
+    (DurableOptions(1019), "a fence held although a newer coordinator was heard of while it was written"),
+    (
+        DurableOptions(1180),
+        "what a coordinator wrote after it was fenced off counted more than what was confirmed since",
+    ),
 ]
 
 

@@ -352,7 +352,7 @@ class Coordinator:
         if state.removed:
             self._let_go(held, f"durable subscription {held.name!r} was removed", now, ErrorCode.NOT_FOUND)
             return
-        held.mailbox = Mailbox(state, now, clock=self._clock)
+        held.mailbox = Mailbox(replace(state, base=state.generation), now, clock=self._clock)
         self._tell_watch(held, "subscribe")
         self._feed(held, held.mailbox, now)
         self._touch(held.name)
@@ -433,7 +433,8 @@ class Coordinator:
             raise Refused(ErrorCode.LIMIT, f"this broker coordinates its {DURABLES_MAX} durable subscriptions already")
         state = self._wished(message, now)
         if former is not None:
-            state = replace(state, version=former.version + 1, generation=former.generation, rewinds=former.rewinds + 1)
+            state = replace(state, version=former.version + 1, rewinds=former.rewinds + 1)
+            state = replace(state, generation=former.generation, base=former.base)
         state = replace(state, generation=state.generation + 1)
         held = self._held(message.name)
         held.waiting[client] = message
@@ -952,6 +953,8 @@ class Coordinator:
             DurableState(name, stream=before.stream, pattern=before.pattern),
             version=before.version + 1,
             generation=before.generation,
+            coordinator=before.coordinator,
+            base=before.base,
             rewinds=before.rewinds + 1,
             removed=True,
         )

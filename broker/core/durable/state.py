@@ -114,6 +114,8 @@ class DurableState:
     """How often something settled was made owed again. Who creates a name anew over its tombstone begins with one more
     than that had."""
     coordinator: int = 0
+    base: int = 0
+    """The newest generation whose fence was complete when this was written: it has all that was confirmed before."""
     """The broker whose generation this is: of two that took the same number, a disk knows one."""
 
 
@@ -133,15 +135,21 @@ def with_record(state: DurableState, record: DurableState) -> DurableState:
 
 
 def join(left: DurableState, right: DurableState) -> DurableState:
-    """What is known of a name when both states are: commutative, associative, idempotent."""
-    record = max(left, right, key=_record_rank)
+    """What is known of a name when both states are: commutative, associative, idempotent.
+
+    Of different bases the larger one has all that was confirmed; what else the other one has was written by a
+    coordinator that was fenced off, and nobody was told that it is kept. States of one base are joined.
+    """
+    record = max(left, right, key=lambda state: (state.base, _record_rank(state)))
     joined = replace(
         record,
         generation=max(left.generation, right.generation),
         coordinator=max((one.generation, one.coordinator) for one in (left, right))[1],
-        rewinds=max(left.rewinds, right.rewinds),
         handed=_larger(left.handed, right.handed),
     )
+    if left.base != right.base:
+        return joined
+    joined.rewinds = max(left.rewinds, right.rewinds)
     if left.rewinds != right.rewinds:
         kept = max(left, right, key=lambda state: state.rewinds)
         return replace(joined, cursors=dict(kept.cursors), counts=dict(kept.counts), dead=kept.dead)
@@ -214,7 +222,7 @@ def _dead_rank(letter: DeadLetter) -> tuple[int, DeadLetter]:
 def encode_state(state: DurableState) -> bytes:
     """The state as bytes. Raises LocalError when they are more than a state may have."""
     fields = [
-        *([_FORMAT, state.name, state.generation, state.rewinds, state.coordinator]),
+        *([_FORMAT, state.name, state.generation, state.rewinds, state.coordinator, state.base]),
         *(_plain(getattr(state, name)) for name in RECORD_FIELDS),
         [[*place, cursor.upto, join_runs(cursor.owed)] for place, cursor in sorted(state.cursors.items())],
         _plain(state.handed),
@@ -247,17 +255,18 @@ def _counted_runs(counts: Mapping[int, int]) -> Iterator[int]:
 def decode_state(data: bytes) -> DurableState:
     """The state in these bytes. Raises ProtocolViolation, and nothing else, when they are none."""
     parts = _list(
-        unpack_value(data, bytes_max=STATE_BYTES_MAX, items_max=_ITEMS_MAX), "a state", 9 + len(RECORD_FIELDS)
+        unpack_value(data, bytes_max=STATE_BYTES_MAX, items_max=_ITEMS_MAX), "a state", 10 + len(RECORD_FIELDS)
     )
     if parts[0] != _FORMAT:
         raise _wrong(f"a state of format {parts[0]!r}, which this version does not know")
-    record = dict(zip(RECORD_FIELDS, parts[5 : 5 + len(RECORD_FIELDS)], strict=True))
-    cursors, handed, counts, dead = parts[5 + len(RECORD_FIELDS) :]
+    record = dict(zip(RECORD_FIELDS, parts[6 : 6 + len(RECORD_FIELDS)], strict=True))
+    cursors, handed, counts, dead = parts[6 + len(RECORD_FIELDS) :]
     state = DurableState(
         name=_name(parts[1]),
         generation=_whole(parts[2], "a generation"),
         rewinds=_whole(parts[3], "rewinds"),
         coordinator=_whole(parts[4], "a broker", RING_SIZE - 1),
+        base=_whole(parts[5], "a generation"),
         version=_whole(record["version"], "a version"),
         removed=_flag(record["removed"]),
         stream=_text(record["stream"], TOPIC_LENGTH_MAX),
