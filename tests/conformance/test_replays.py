@@ -224,7 +224,7 @@ def test_what_is_not_on_enough_disks_yet_holds_nothing_up(
 def test_a_durable_one_is_refused_before_anything_is_read(connect: Any, fake: Fake) -> None:
     with connect(fake.thing.address) as client:
         publish(client, 1)
-        fake.thing.refusals["a"] = ErrorCode.UNSUPPORTED
+        fake.thing.refusals["mine"] = ErrorCode.UNSUPPORTED
         with pytest.raises(Refused):
             client.subscribe("a", durable="mine", start="start")
         assert "logs" not in fake.thing.asked
