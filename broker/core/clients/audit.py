@@ -406,7 +406,7 @@ class AuditLog:
         kept = self._handed.setdefault(number, [])
         kept.append(_HandedOut(message.first, flight))
         while len(kept) > 1 and kept[0].first + self._limits.audit_flight_events < message.first:
-            del kept[0]  # it was handed out to somebody else long ago
+            del kept[0]  # the coordinator has handed it out to another client since
 
     def answered(self, number: int, verb: int, spans: Sequence[int]) -> None:
         """At its home: what the client acknowledges is written down, and what else it settles is forgotten."""

@@ -168,7 +168,7 @@ class Attaching:
             self._effects.append(Send(pending.session.link, message))
 
     def validate(self) -> None:
-        """Whoever waits has a timer."""
+        """Every SUBSCRIBE without an answer has a timer."""
         for number, pending in self._pending.items():
             assert pending.number == number and pending.session.link is not None
             assert self._timers.when(ATTACHING) <= pending.again_at

@@ -346,7 +346,7 @@ class Bodies:
         self._log.read_rows(held.name, runs[0][0], _bytes_of(held, runs), came)
 
     def validate(self) -> None:
-        """What is kept adds up, and whoever waits has a timer."""
+        """Bytes kept in memory add up, and every fetch has a timer."""
         assert len(self._order) >= sum(map(len, self._memories.values()))
         assert self._memory_bytes <= BODIES_RECENT_BYTES
         assert all(self._timers.when(BODIES) <= one.until for one in self._fetching.values())

@@ -334,13 +334,16 @@ class Coordinator:
             return
         state = self._keeping.state_of(held.name)
         assert state is not None
-        state = replace(state, generation=state.generation + 1)
+        self._fence(held, replace(state, generation=state.generation + 1), True, now)
+
+    def _fence(self, held: _Held, state: DurableState, is_taken: bool, now: float) -> None:
+        """Have the next generation kept where nobody can do without it, and begin then."""
 
         def written(done: bool, now: float) -> None:
             if not done or self.held.get(held.name) is not held:
                 self._look_again(held, now)
                 return
-            self.takeovers += 1
+            self.takeovers += is_taken
             self._begin(held, now)
 
         self._keeping.write(state, written, now, fence=True)
@@ -449,15 +452,7 @@ class Coordinator:
                 except Refused as refused:
                     self._let_go(held, refused.text, now, ErrorCode(refused.code))
                     return
-            wanted = replace(state, starts={**starts, **state.starts})
-
-            def written(done: bool, now: float) -> None:
-                if not done or self.held.get(held.name) is not held:
-                    self._look_again(held, now)
-                    return
-                self._begin(held, now)
-
-            self._keeping.write(wanted, written, now, fence=True)
+            self._fence(held, replace(state, starts={**starts, **state.starts}), False, now)
 
         start = message.options.get("from", "now")
         if start == "start":
@@ -585,7 +580,7 @@ class Coordinator:
         if letters:
             self.dead += len(letters)
             self.given_up.append((mailbox.state, letters))
-        if held.feed and not mailbox.wants_feed and mailbox.is_full:
+        if held.feed and not mailbox.wants_feed:
             self._end_feed(held)
         elif not held.feed and mailbox.wants_feed:
             self._feed(held, mailbox, now)
@@ -653,7 +648,11 @@ class Coordinator:
         self._numbers += 1
         held.feed = self._numbers
         self._by_feed[held.feed] = held.name
-        self._ask_to_feed(held, mailbox, [self._cluster.me, *(info.identifier for info in self._cluster.linked())])
+        self._ask_to_feed(held, mailbox, self._everybody())
+
+    def _everybody(self) -> list[int]:
+        """This broker and those that there is a link to."""
+        return [self._cluster.me, *(info.identifier for info in self._cluster.linked())]
 
     def _ask_to_feed(self, held: _Held, mailbox: Mailbox, brokers: Iterable[int]) -> None:
         state = mailbox.state
@@ -729,7 +728,7 @@ class Coordinator:
     def _survey(self, stream: str, then: Callable[[dict[Place, int], float], None], now: float) -> None:
         """Where the logs of a stream end, as far as brokers can be reached."""
         self._numbers += 1
-        asked = dict.fromkeys((self._cluster.me, *(info.identifier for info in self._cluster.linked())))
+        asked = dict.fromkeys(self._everybody())
         self._surveys[self._numbers] = _Survey(asked, now + SURVEY_SECONDS, then)
         self._timers.by(ENDS, now + SURVEY_SECONDS)
         for identifier in list(asked):
@@ -850,7 +849,7 @@ class Coordinator:
         for look, state in ((new, changed), (old, snapshot)):
             self._looks[look.number] = held, look
             message = self._feed_of(look.number, replace(state, created=1 << 52), starts)
-            for identifier in (self._cluster.me, *(info.identifier for info in self._cluster.linked())):
+            for identifier in self._everybody():
                 self._relay.tell(identifier, message)
 
     def _looked(self, message: Fed, runs: list[Run], now: float) -> None:
@@ -880,20 +879,18 @@ class Coordinator:
                 hashes = amendment.new.keys.get(place)
                 if hashes is not None:
                     keys[place] = [hashes[position] for run in fresh for position in range(*run)]
-        changed = replace(amendment.state, cursors=mailbox.state.cursors)
-        deferred = amendment.deferred
         self._end_looks(held)
-        mailbox.amended(changed, added, keys)
+        mailbox.amended(amendment.state, added, keys)
         self._tell_watch(held, "subscribe")
         self._feed(held, mailbox, now)
-        self._when_written(held, deferred, now)
+        self._when_written(held, amendment.deferred, now)
 
     def _end_looks(self, held: _Held) -> None:
         amendment, held.amendment = held.amendment, None
         if amendment is not None:
             for look in (amendment.new, amendment.old):
                 self._looks.pop(look.number, None)
-                for identifier in (self._cluster.me, *(info.identifier for info in self._cluster.linked())):
+                for identifier in self._everybody():
                     self._relay.tell(identifier, EndFeed(look.number))
 
     def _end_amendment(self, held: _Held, refused: Refused) -> None:

@@ -147,7 +147,7 @@ class Feeding:
         """Those that there are feeds of; while it is empty nothing has to be told here."""
         self._askers: dict[int, dict[int, _Feed]] = {}
         self._behind: dict[_Log, _Stream] = {}
-        """Logs where the scan has a step to make: somebody is behind."""
+        """Logs that have to be read on, because a feed of them is behind."""
         self._reading: dict[_Log, _Stream] = {}
         """Logs of which a chunk is on its way from the disk, or was not looked at to its end."""
         self._lagging: dict[_Log, _Stream] = {}
@@ -428,7 +428,7 @@ class Feeding:
             self._scan(log, stream, now)
 
     def _scan(self, log: _Log, stream: _Stream, now: float) -> None:
-        """Read the next chunk; at the end of the log begin another scan, if somebody waits for one."""
+        """Read the next chunk; at the end of the log begin another scan, if feeds wait for one."""
         held = log.held
         if log.aboard and log.at >= held.readable:
             self._arrive(log, stream, now)

@@ -56,7 +56,7 @@ class _Part:
     at: int
     runs: list[Run]
     until: float
-    """Then it is handed out again, perhaps to somebody else."""
+    """When the coordinator hands it out again, perhaps to another client."""
 
 
 @dataclass(slots=True)

@@ -9,9 +9,13 @@ its generation. Who takes a subscription over
                 of them (of N brokers N - k + 1: the rule of producers that are opened)
     joins       what they had until then, which loses nothing that was confirmed, and only then hands anything out
 
+From then on its generation is the *base* of the states that it writes. Of two states the one of the larger base counts:
+what the other one has beside it was written by a coordinator that was fenced off, and nobody was told that it is kept.
+
 A broker that has kept a state refuses writes of older generations, and of another coordinator's same generation. So a
 coordinator which does not know yet that it was replaced can confirm nothing, and hears it at its next write. (Paxos
-with k disks for a write and N - k + 1 for a promise; states are joined, so no value has to be chosen.)
+with k disks for a write, N - k + 1 for a promise, and the base as the accepted ballot; states of one base are joined,
+so no value has to be chosen.)
 """
 
 from __future__ import annotations
@@ -116,7 +120,7 @@ class Keeping:
         self.states_written = 0
         self.is_ready = False
         self.found: dict[str, None] = {}
-        """Names in our arc of which something new is known: whoever coordinates takes them out."""
+        """Names of which something new is known; the coordinator takes out those that it looked at."""
         relay.take(
             {
                 KeepState: self._keep,
@@ -128,7 +132,7 @@ class Keeping:
         )
 
     def find(self, name: str) -> None:
-        """Something new is known of it: whoever coordinates it looks at it."""
+        """Have the coordinator of this broker look at that name: something new is known of it."""
         self.found[name] = None
         self._work["found"] = None
 

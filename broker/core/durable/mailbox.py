@@ -34,6 +34,7 @@ from math import inf
 from typing import NamedTuple
 
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
+from headgate.protocol.messages import AckVerb
 
 from ..clock import Clock
 from ..keyspace import hash_identifier
@@ -45,7 +46,6 @@ from .state import Cursor, DeadLetter, DurableState, key_attribute, newest_dead,
 
 __all__ = ["HandedOut", "Mailbox"]
 
-_ACK, _NAK, _PROGRESS, _TERM = range(4)
 _MIX = 0x9E3779B97F4A7C15
 _WORD = 2**64 - 1
 _SECOND_US = 1_000_000
@@ -655,7 +655,7 @@ class Mailbox:
         for first, last in zip(spans[::2], spans[1::2], strict=False):
             if owner is None:
                 found: list[_Entry] = []
-            elif verb == _PROGRESS:
+            elif verb == AckVerb.PROGRESS:
                 found = self._prolong(owner, first, last, now + self.state.ack_wait)
             else:
                 found = self._cut_out(owner, first, last)
@@ -664,17 +664,17 @@ class Mailbox:
                 _add_gaps(stale, first, last, found)
         if owner is not None and spans:
             owner.reaches(min(max(spans[1::2]), self._number), now, self.state.ack_wait)
-        if owner is None or verb == _PROGRESS or not taken:
+        if owner is None or verb == AckVerb.PROGRESS or not taken:
             return stale
         for entry in taken:
             self._let_go(owner, entry)
         self.dirty = True
-        if verb == _ACK:
+        if verb == AckVerb.ACK:
             self.settled += sum(entry.count for entry in taken)
-        elif verb == _TERM:
+        elif verb == AckVerb.TERM:
             for entry in taken:
                 self._bury(entry.log, entry.start, entry.start + entry.count, entry.delivered, reason, now)
-        elif verb == _NAK:
+        elif verb == AckVerb.NAK:
             self._fail_all(taken, now, "refused by the client", delay)
         return stale
 

@@ -32,7 +32,7 @@ from ..messages import (
     text,
     whole,
 )
-from .limits import COLLECT_PAGE_STATES
+from .limits import COLLECT_PAGE_STATES, PLACES_MAX, STATE_BYTES_MAX
 from .runs import count_of, split_runs
 
 __all__ = [
@@ -60,10 +60,8 @@ __all__ = [
     "ToldEnds",
 ]
 
-STATE_BYTES_MAX = 768 * 1024
 RUNS_BYTES_MAX = 128 * 1024
 SPANS_MAX = 8192
-PLACES_MAX = 4096
 
 Position = Annotated[int, whole(POSITIONS_MAX)]
 Code = Annotated[int, whole(max(ErrorCode))]
