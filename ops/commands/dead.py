@@ -11,6 +11,7 @@ from typing import Any
 from headgate.protocol.data import Batch, LogKind, LogName, decode_record
 from headgate.protocol.errors import ErrorCode, Refused
 
+from ..everywhere import add_broker_argument, rows_everywhere
 from ..exits import DONE, REFUSED, UsageError
 from ..server import add_server_arguments, answer_of, converse
 from ..tables import plain, print_json, print_map, print_table
@@ -24,14 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `dead`."""
     add_server_arguments(parser)
     actions = parser.add_subparsers(dest="action", metavar="list|show|replay", required=True)
-    actions.add_parser(
-        "list", help="which events were given up, how often they were tried, and why", allow_abbrev=False
-    )
+    text = "which events were given up, how often they were tried, and why"
+    everything = actions.add_parser("list", help=text, allow_abbrev=False)
+    text = "the durable subscription; all of them when none is named"
+    everything.add_argument("name", metavar="NAME", nargs="?", help=text)
+    add_broker_argument(everything)
     show = actions.add_parser("show", help="the same with the events themselves, from the logs", allow_abbrev=False)
     replay = actions.add_parser("replay", help="hand them out again, flagged as redelivered", allow_abbrev=False)
-    for one in actions.choices.values():
-        one.add_argument("name", metavar="NAME", help="the durable subscription")
     for one in (show, replay):
+        one.add_argument("name", metavar="NAME", help="the durable subscription")
         text = "this event, by its place as `dead list` shows it; may be given again"
         one.add_argument("--id", metavar="ID", action="append", default=[], help=text)
     replay.add_argument("--all", action="store_true", help="all of them")
@@ -46,12 +48,30 @@ def run(arguments: argparse.Namespace) -> int:
         return _replay(arguments)
     if arguments.action == "show":
         return _show(arguments)
-    rows = [_row(row) for row in answer_of(arguments, "dead", name=arguments.name)]
+    return _list(arguments)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    columns: tuple[str, ...] = _COLUMNS
+    if arguments.name is not None:
+        rows = [_row(row) for row in answer_of(arguments, "dead", name=arguments.name)]
+    else:
+        rows, columns = _of_all(arguments), ("name", *_COLUMNS)
     if arguments.json:
         print_json(rows)
     else:
-        print_table(("given up", *_COLUMNS), ([_clock(row), *(row.get(name) for name in _COLUMNS)] for row in rows))
+        print_table(("given up", *columns), ([_clock(row), *(row.get(name) for name in columns)] for row in rows))
     return DONE
+
+
+def _of_all(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """The dead letters of every durable subscription that has any, each with its name first."""
+    names = sorted({str(row["name"]) for row in rows_everywhere(arguments, "durables", "name") if row.get("dead")})
+
+    async def talk(client: Any) -> list[dict[str, Any]]:
+        return [{"name": name, **_row(row)} for name in names for row in await client.ask("dead", name=name)]
+
+    return converse(arguments, talk) if names else []
 
 
 def _replay(arguments: argparse.Namespace) -> int:

@@ -48,6 +48,25 @@ def test_list(client: FakeClient, capsys: Capture) -> None:
     assert client.asked == [("dead", {"name": "mail"})] * 2
 
 
+def test_list_without_a_name_tells_of_all_that_gave_something_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def durables(at: str, after: str = "") -> list[dict[str, Any]]:
+        return [] if after else [{"name": "mail", "dead": 2}, {"name": "news", "dead": 0}]
+
+    client = use_client(monkeypatch, FakeClient({"durables": durables, "dead": ROWS}))
+    assert main(["dead", "list"]) == 0
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert head.split() == ["given", "up", "name", "id", "stream", "delivered", "reason"]
+    assert first.split()[2:] == ["mail", "ann@5:7", "orders", "1", "broken"] and "ann@5:9" in second
+    assert main(["dead", "list", "--json"]) == 0
+    assert [(one["name"], one["id"]) for one in json.loads(capsys.readouterr().out)] == [
+        ("mail", "ann@5:7"),
+        ("mail", "ann@5:9"),
+    ]
+    assert [asked for asked in client.asked if asked[0] == "dead"] == [("dead", {"name": "mail"})] * 2
+
+
 def test_show(client: FakeClient, capsys: Capture) -> None:
     assert main(["dead", "show", "mail", "--json"]) == 0
     found, lost = json.loads(capsys.readouterr().out)
