@@ -23,6 +23,8 @@ __all__ = [
     "CONDITION_TERMS_MAX",
     "COVERED_BLOCKS_MAX",
     "EXCERPT_CHARACTERS_MAX",
+    "FILTER_BITS_MAX",
+    "FILTER_HASHES_MAX",
     "GRID_HALVINGS_MAX",
     "HASH_LOOKUPS_MAX",
     "HEARTBEAT_SECONDS_MAX",
@@ -46,6 +48,11 @@ __all__ = [
     "TOPIC_BYTES_MAX",
     "TOPIC_LEVELS_MAX",
     "TOPIC_MASKS_MAX",
+    "TWIG_BYTES_MAX",
+    "TWIG_DEPTH_MAX",
+    "TWIG_NAME_BYTES_MAX",
+    "TWIG_STEPS_MAX",
+    "VALUE_BYTES_MAX",
 ]
 
 # Integers are 64-bit and signed: what msgpack carries, what Spark calls BIGINT, what every client language has.
@@ -160,3 +167,25 @@ REFILED_CONDITIONS_MAX: Final = 2
 
 # How much of a long condition an error shows around the column it points at.
 EXCERPT_CHARACTERS_MAX: Final = 72
+
+# A twig is part of a condition, and no longer.
+TWIG_BYTES_MAX: Final = CONDITION_BYTES_MAX
+
+# Names below one another in a twig: deeper documents exist, but nobody asks for all their levels at once. What walks a
+# twig recurses this deep.
+TWIG_DEPTH_MAX: Final = 32
+
+# Names in one twig. Evaluating its XPath text visits each element of a document at most so many times.
+TWIG_STEPS_MAX: Final = 64
+
+# A name in a twig. Names in JSON that no twig can ask for are given a longer one by whoever evaluates it.
+TWIG_NAME_BYTES_MAX: Final = 255
+
+# Texts that count as an item: longer ones are prose that nobody compares, and would fill the filter.
+VALUE_BYTES_MAX: Final = 64
+
+# A filter of 8 KiB holds the structure of the largest documents; its positions fit in 16 bits.
+FILTER_BITS_MAX: Final = 64 * 1024
+
+# SHA-256 gives four hashes of 8 bytes. BLOOM (Figure 3.17) finds no use for more than two.
+FILTER_HASHES_MAX: Final = 4

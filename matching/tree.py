@@ -157,7 +157,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class XPath:
-    """`XPATH 'twig'`: the structure of the event's document contains the twig."""
+    """`XPATH 'twig'`: the structure of the event's document contains the twig, which is a canonical text."""
 
     twig: str
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headgate.matching.language.text import quote_name, to_text
 from headgate.matching.limits import EXCERPT_CHARACTERS_MAX
 from headgate.matching.meaning import evaluate, value_of
+from headgate.matching.structure import parse_twig
 from headgate.matching.tree import (
     And,
     Arithmetic,
@@ -38,7 +39,8 @@ class Verdict:
     text: str
     verdict: str
     why: str = ""
-    """What makes it unknown: an attribute that is not there, or is there as another type than was asked for."""
+    """What makes it unknown: an attribute that is not there, or is there as another type than was asked for. Of an
+    XPATH, what it asks of a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,19 @@ def explain(tree: Tree, row: Mapping[str, object]) -> Explanation:
 
 def _verdict(leaf: Tree, row: Mapping[str, object]) -> Verdict:
     text = to_text(leaf)
-    if isinstance(leaf, (XPath, Delta)):
+    if isinstance(leaf, XPath):
+        return Verdict(text, "later", _structure(leaf))
+    if isinstance(leaf, Delta):
         return Verdict(text, "later")
     verdict = evaluate(leaf, row)
     return Verdict(text, _WORDS[verdict], "; ".join(_reasons(leaf, row)) if verdict is None else "")
+
+
+def _structure(leaf: XPath) -> str:
+    """The items that a twig asks a document for."""
+    twig = parse_twig(leaf.twig)
+    shown = ", ".join([*sorted(twig.items()), *sorted(twig.values())])
+    return f"it asks the document for {shown[:EXCERPT_CHARACTERS_MAX]}{'…' * (len(shown) > EXCERPT_CHARACTERS_MAX)}"
 
 
 def _reasons(leaf: Tree, row: Mapping[str, object]) -> list[str]:

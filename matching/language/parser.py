@@ -29,6 +29,7 @@ from headgate.matching.limits import (
     INTEGER_MAX,
     LIKE_PATTERN_CHARACTERS_MAX,
 )
+from headgate.matching.structure import TwigError, parse_twig
 from headgate.matching.tree import (
     Arithmetic,
     Attribute,
@@ -304,7 +305,7 @@ class _Builder(Transformer[Token, Tree]):
 
     def xpath(self, word: Token, twig: Token) -> Part:
         column = word.value.column
-        return Part(XPath(_string(twig)), column, "an XPATH", True, 1, 1, column)
+        return Part(XPath(_twig(twig)), column, "an XPATH", True, 1, 1, column)
 
     def delta(self, word: Token, name: Token, more: Token, threshold: float, heartbeat: float | None) -> Part:
         column = word.value.column
@@ -369,6 +370,18 @@ def _escape(token: Token | None) -> str | None:
     if len(escape) != 1 or escape in "%_" or ord(escape) > 0xFFFF:
         raise Refusal(token.value.column, "this cannot be an escape character", "one character other than % and _")
     return escape
+
+
+def _twig(token: Token) -> str:
+    """The canonical text of the twig in a string; what is wrong with it is refused at its column in the condition."""
+    try:
+        return parse_twig(_string(token)).text
+    except TwigError as error:
+        inside = token.value.text[1:-1]
+        place = 0
+        for _ in range(error.column - 1):
+            place += 2 if inside.startswith("''", place) else 1  # a quote is doubled inside a string
+        raise Refusal(token.value.column + 1 + place, error.problem, error.expected) from None
 
 
 def _pattern(token: Token, escape: Token | None) -> str:

@@ -32,6 +32,7 @@ def test_extensions_are_decided_later() -> None:
     explanation = explain(parse_condition("a = 1 AND XPATH '/x' AND DELTA(a) > 1"), {"a": 1})
     assert [v.verdict for v in explanation.predicates] == ["true", "later", "later"]
     assert explanation.verdict == "true"
+    assert explanation.predicates[1].why == "it asks the document for n/x, r/x"
 
 
 @pytest.mark.parametrize(
