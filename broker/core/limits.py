@@ -51,6 +51,7 @@ __all__ = [
     "REFRESH_SECONDS",
     "REMEMBERED_TEXT_LENGTH_MAX",
     "REPLICAS_DEFAULT",
+    "REPLICAS_MAX",
     "RETENTION_BYTES_MIN",
     "RETENTION_PAUSE_SECONDS",
     "RETENTION_SECONDS_MIN",
@@ -115,6 +116,9 @@ WHOLE_BYTES_MAX = 512 * 1024
 
 REPLICAS_DEFAULT = 2
 """Siblings that hold what lives at a key beside its owner: two brokers may die at once and nothing is lost."""
+
+REPLICAS_MAX = 8
+"""The most that the papers try, which count the owner as one more: every write waits for all of them."""
 
 ROUTE_HOPS_MAX = 64
 """Hops of one message for a key. A settled ring of a million brokers needs some ten; more is a circle."""

@@ -85,6 +85,7 @@ class Daemon:
             outbox_bytes_total=settings.outbox_bytes_total,
             grace_seconds=settings.grace_seconds,
             slow_consumer=settings.slow_consumer,
+            replicas=settings.replicas,
             log_copies=settings.log_copies,
             cluster=settings.cluster,
             seeds=settings.join,

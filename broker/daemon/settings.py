@@ -24,6 +24,8 @@ from headgate.broker.core.limits import (
     LOG_COPIES_DEFAULT,
     OUTBOX_BYTES_DEFAULT,
     OUTBOX_BYTES_TOTAL_DEFAULT,
+    REPLICAS_DEFAULT,
+    REPLICAS_MAX,
     SESSION_GRACE_SECONDS,
 )
 
@@ -88,6 +90,7 @@ class Settings(BaseSettings):
     outbox_bytes_total: int = Field(default=OUTBOX_BYTES_TOTAL_DEFAULT, ge=64 * 1024)
     slow_consumer: Literal["drop", "disconnect"] = "drop"
     grace_seconds: float = Field(default=SESSION_GRACE_SECONDS, ge=0, le=3600)
+    replicas: int = Field(default=REPLICAS_DEFAULT, ge=0, le=REPLICAS_MAX)
     log_copies: int = Field(default=LOG_COPIES_DEFAULT, ge=1, le=8)
     drain_seconds: float = Field(default=DRAIN_SECONDS_DEFAULT, ge=0, le=3600)
 

@@ -28,6 +28,7 @@ FLAGS: dict[str, tuple[str, str]] = {
     "outbox_bytes": ("BYTES", "what may wait for one slow subscriber"),
     "outbox_bytes_total": ("BYTES", "what may wait for all of them"),
     "slow_consumer": ("POLICY", "over those bounds: drop the oldest events, or disconnect"),
+    "replicas": ("N", "brokers that hold a copy of each key beside its owner (default 2)"),
     "log_copies": ("N", "disks that have a stored batch before it is acknowledged (default 2)"),
     "grace_seconds": ("SECONDS", "how long a session outlives its connection"),
     "drain_seconds": ("SECONDS", "how long a stop waits for clients to take what is theirs"),

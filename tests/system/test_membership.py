@@ -58,10 +58,10 @@ def ring(broker: Broker) -> str:
     return headgate("--server", broker.address, "ring").stdout
 
 
-def founder(brokers: Brokers) -> tuple[Broker, int]:
+def founder(brokers: Brokers, *words: str) -> tuple[Broker, int]:
     """A broker, and its peer port."""
     port = free_port()
-    first = brokers.start("a", port, "--name", "a")
+    first = brokers.start("a", port, "--name", "a", *words)
     wait_until(lambda: ready(first)[0] == 200)
     return first, port
 
@@ -116,6 +116,16 @@ def test_what_must_be_alike_is_compared_and_the_difference_named(brokers: Broker
     wait_until(lambda: "refused by the cluster" in ready(other)[1])
     assert "the same log_copies, and a has 2 where b has 3" in ready(other)[1]
     assert "one broker, a:" in ring(first)
+
+
+def test_how_many_copies_of_keys_there_are_is_a_setting_of_the_cluster(brokers: Brokers) -> None:
+    first, port = founder(brokers, "--replicas", "0")
+    join = ("--join", f"127.0.0.1:{port}", "--replicas")
+    brokers.start("b", free_port(), "--name", "b", *join, "0")
+    wait_until(lambda: "2 brokers form" in ring(first))
+    assert "0 copies beside it" in ring(first), ring(first)
+    other = brokers.start("c", free_port(), "--name", "c", *join, "1")
+    wait_until(lambda: "the same replicas, and a has 0 where c has 1" in ready(other)[1])
 
 
 def test_clusters_of_two_names_never_link_and_metrics_have_the_name(brokers: Brokers) -> None:
