@@ -228,9 +228,10 @@ ACK_SPANS_MAX = 4096
 """Spans of delivery numbers in one ACK, and of stale ones in an ACKED: four times the events that a client of a durable
 subscription has unacknowledged unless it asks for more, each of them apart from the others."""
 
-ACKS_OPEN_MAX = 8
-"""ACKs of one durable subscription that have no answer. What is said meanwhile goes together with the next one, so that
-who acknowledges one by one costs a broker a third of what it does with 256, and waits no longer."""
+ACKS_OPEN_MAX = 2
+"""ACKs of one durable subscription that have no answer: one that is being written, and one for the write behind it. A
+broker writes one state of a subscription at a time, so with more of them nothing would be confirmed any sooner; what is
+said meanwhile goes together with the next one, and who acknowledges one by one costs little more than in batches."""
 
 ACK_SECONDS_ENDING = 5.0
 """How long a client that is being closed waits for the answers to its last ACKs: a disk needs some milliseconds, and a

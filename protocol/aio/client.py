@@ -306,8 +306,8 @@ class Client(ClientCore):
         await run(self.unsubscribing(inbox))
 
     def say_acks(self, inbox: DurableInbox) -> None:
-        """Send what was said of events at the end of the loop's turn."""
-        if self._acks_turn is None:
+        """Send what was said of events at the end of the loop's turn, or with the next answer when too few came."""
+        if self._acks_turn is None and inbox.takes_acks:
             self.check_loop()
             self._acks_turn = self._loop.call_soon(self._turn_of_acks)
 

@@ -259,15 +259,20 @@ class DurableInbox(Inbox):
         return self._collecting is not None
 
     @property
+    def takes_acks(self) -> bool:
+        """What was said may be sent: few ACKs have no answer, or it is the last word."""
+        return len(self._flights) < self._limits.acks_open or self.ended
+
+    @property
     def flights(self) -> list[Flight]:
         """What has no answer yet, in order, and what is not even sent behind it."""
         collecting = [self._collecting] if self._collecting is not None else []
         return [*dict.fromkeys(self._flights.values()), *collecting]
 
     def acks(self, next_request: Callable[[], int]) -> Iterator[Ack]:
-        """What is to be sent now; nothing while too much of it has no answer."""
+        """What is to be sent now; nothing while too much of it has no answer. It is due again when one comes."""
         flight = self._collecting
-        if flight is None or len(self._flights) >= self._limits.acks_open:
+        if flight is None or not self.takes_acks:
             return
         pending, self._pending, self._collecting = self._pending, {}, None
         if self._pending_upto:

@@ -1,10 +1,11 @@
 """`headgate bench durable`: what durable subscriptions cost, beside plain ones of the same stored stream.
 
-    deliveries    a publisher stores batches as fast as one client takes them: through a plain subscription, and through
-                  durable ones that are acknowledged one by one, in batches, and cumulatively. A delivery counts when it
-                  is acknowledged and that was confirmed. The processor time of the broker a delivery is beside it: it
-                  says what a durable subscription costs on a machine where client and broker share a core. Beside it a
-                  durable pull consumer of NATS JetStream (file storage, explicit acknowledgements), if it is installed
+    deliveries    a publisher stores batches as fast as one client takes them: through a plain subscription, and
+                  through durable ones that are acknowledged one by one, in batches, and cumulatively. A delivery
+                  counts when it is acknowledged and that was confirmed (`CASES`). The processor time of the broker a
+                  delivery is beside it: it says what a durable subscription costs on a machine where client and broker
+                  share a core. The same of a durable pull consumer of NATS JetStream (file storage, explicit
+                  acknowledgements), if it is installed
     catching up   a client attaches with many events waiting: as many times the live rate
     waiting       the time that the question `durable` takes with as many events waiting
     idle          many durable subscriptions that nothing comes for: how fast they are made, the broker's memory for
@@ -48,8 +49,18 @@ from .jetstream import JetStream, consume, publish
 
 __all__ = ["CASES", "Idle", "Rate", "add_arguments", "catching_up", "idle", "live", "run", "waiting_seconds"]
 
-CASES = ("plain", "each", "batch", "cumulative")
-"""How events are acknowledged; those of a plain subscription are not."""
+CASES = ("plain", "each", "awaited", "batch", "cumulative")
+"""How events are acknowledged; those of a plain subscription are not.
+
+    each          one by one, each in a turn of the loop of its own: `await event.ack()`; that it was confirmed is
+                  heard of behind it, with `await subscription.acked()`
+    awaited       the same by tasks that wait for the confirmation of their event: `await event.ack(wait=True)`
+    batch         all of a batch in one turn, and the confirmation is waited for
+    cumulative    the last one of a batch, and all before it: `ack_all`
+"""
+
+JETSTREAM_CASES = ("each", "batch", "cumulative")
+"""Those of a client over bare sockets, which says the same in the same turns of the loop, and counts confirmations."""
 
 _POLL_SECONDS = 0.05
 _UNDER_WAY = 256
@@ -119,8 +130,8 @@ async def _subscribe(client: Client, stream: str, case: str) -> Subscription:
 
 async def _take(client: Client, subscription: Subscription, case: str, events: int, taken: _Taken) -> None:
     """Take so many, and have the acknowledgement of each confirmed."""
-    room, tasks, done = asyncio.Semaphore(_UNDER_WAY), Tasks(), asyncio.Event()
-    confirmed = 0
+    room, tasks, done, said_some = asyncio.Semaphore(_UNDER_WAY), Tasks(), asyncio.Event(), asyncio.Event()
+    confirmed = said = 0
 
     def count(more: int) -> None:
         nonlocal confirmed
@@ -134,6 +145,15 @@ async def _take(client: Client, subscription: Subscription, case: str, events: i
         room.release()
         count(int(counts))
 
+    async def confirmations() -> None:
+        while True:
+            await said_some.wait()
+            said_some.clear()
+            before = said
+            if not await subscription.acked():
+                raise MeasurementFailed(case, "an acknowledgement did not count")
+            count(before - confirmed)
+
     async def all_settled(batch: Sequence[Event]) -> None:
         for event in batch:
             await event.ack()
@@ -145,10 +165,17 @@ async def _take(client: Client, subscription: Subscription, case: str, events: i
             count(len(batch))
 
     async def loop() -> None:
+        nonlocal said
         async for batch in subscription.batches():
             if case == "plain":
                 count(len(batch))
             elif case == "each":
+                for event in batch:
+                    await event.ack()
+                    said += 1
+                    said_some.set()
+                    await asyncio.sleep(0)
+            elif case == "awaited":
                 for event in batch:
                     await room.acquire()
                     tasks.start(settled(event), "acknowledging")
@@ -157,6 +184,7 @@ async def _take(client: Client, subscription: Subscription, case: str, events: i
                 tasks.start(all_settled(batch) if case == "batch" else upto(batch), "acknowledging")
 
     tasks.start(loop(), "taking")
+    tasks.start(confirmations(), "hearing of confirmations")
     try:
         async with asyncio.timeout(DURABLE_TAKEN_SECONDS_MAX):
             await done.wait()
@@ -269,9 +297,9 @@ def _publishing_jetstream(port: int, events: int, taken: _Taken) -> None:
     asyncio.run(publish(port, events, lambda: taken.count))
 
 
-def live_jetstream(case: str, events: int) -> Rate:
+def live_jetstream(peer: JetStream, case: str, events: int) -> Rate:
     """The same with NATS JetStream, in a server of its own. Raises MeasurementFailed."""
-    peer, taken = JetStream(), _Taken()
+    taken = _Taken()
     began = 0.0
     children: list[Child[None]] = []
 
@@ -327,14 +355,13 @@ def run(arguments: argparse.Namespace) -> int:
                 (Path(folder) / room).mkdir()
             rates, times, found = asyncio.run(_measure(arguments, Path(folder)))
         version = JetStream().version()
-        if version is None:
-            out.print("nats-server is not installed: nothing is compared with NATS JetStream")
-        else:
-            rates[len(CASES) : len(CASES)] = [live_jetstream(case, arguments.events) for case in CASES[1:]]
+        if version is not None:
+            rates[len(CASES) : len(CASES)] = _rates_of_jetstream(arguments.events)
     except (MeasurementFailed, HeadgateError) as failure:
         print(f"failed: {failure}", file=sys.stderr)
         return 1
     _print(rates)
+    out.print(_about_jetstream(version))
     asked = 1000 * median(times)
     out.print(f"`durable` with {arguments.backlog:,} events waiting: {asked:.2f} ms (median of {len(times)})")
     if found is not None:
@@ -349,6 +376,19 @@ def run(arguments: argparse.Namespace) -> int:
         }
         Path(arguments.json).write_text(json.dumps(told, indent=2) + "\n", "utf-8")
     return 0
+
+
+def _rates_of_jetstream(events: int) -> list[Rate]:
+    peers = [JetStream(), JetStream(synchronised=True)] if JetStream().can_synchronise else [JetStream()]
+    return [live_jetstream(peer, case, events) for peer in peers for case in JETSTREAM_CASES]
+
+
+def _about_jetstream(version: str | None) -> str:
+    if version is None:
+        return "nats-server is not installed: nothing is compared with NATS JetStream"
+    text = f"nats-server {version}, file storage, explicit acknowledgements: it brings its files to the disk every two "
+    text += "minutes, a Headgate broker before it confirms"
+    return text if JetStream().can_synchronise else f"{text}; this version can not (sync_interval came with 2.10)"
 
 
 def _print(rates: Sequence[Rate]) -> None:

@@ -267,6 +267,18 @@ def test_few_acks_are_under_way_and_the_rest_goes_with_the_next() -> None:
     assert world.sent() == [Ack(4, 1, AckVerb.ACK, [3, 5], -1, "")]
 
 
+def test_the_last_word_waits_for_no_answer() -> None:
+    world = attached(limits=ClientLimits(acks_open=1))
+    events = world.hand(1, 3)
+    for event in events:
+        world.inbox.say(event, AckVerb.ACK)
+        world.acks()
+    assert not world.inbox.takes_acks
+    world.conversation.unsubscribe(world.inbox)
+    ack, unsubscribe = world.sent()
+    assert isinstance(ack, Ack) and ack.spans == [2, 3] and isinstance(unsubscribe, Unsubscribe)
+
+
 # --- Attached and detached --------------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ def test_a_small_run_has_all_numbers(
     assert "nats-server is not installed" in capsys.readouterr().out
     told = json.loads((tmp_path / "told.json").read_text("utf-8"))
     assert [rate["title"] for rate in told["rates"]] == [*durable.CASES, "catching up, batch"]
-    assert [rate["events"] for rate in told["rates"]] == [2000] * 4 + [3000]
+    assert [rate["events"] for rate in told["rates"]] == [2000] * 5 + [3000]
     assert all(rate["per_second"] > 0 and rate["broker_seconds"] > 0 for rate in told["rates"])
     assert told["idle"]["count"] == 50 and told["idle"]["restart_seconds"] > 0
 
@@ -130,7 +130,22 @@ async def test_what_jetstream_refuses_is_no_result() -> None:
     await nats.end()
 
 
-def test_jetstream_has_a_store_that_is_synchronised(tmp_path: Path) -> None:
-    assert str(tmp_path / "nats.conf") in JetStream().command(4222, tmp_path)
-    config = (tmp_path / "nats.conf").read_text("ascii")
-    assert f'store_dir: "{tmp_path}"' in config and "sync_interval: always" in config and "max_pending" in config
+@pytest.mark.parametrize(("version", "can"), [("2.9.10", False), ("2.10.0", True), ("3.0", True), (None, False)])
+def test_jetstream_is_synchronised_where_its_version_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, can: bool
+) -> None:
+    monkeypatch.setattr(JetStream, "version", lambda self: version)
+    assert JetStream().can_synchronise is can
+    for peer, told in ((JetStream(), False), (JetStream(synchronised=True), True)):
+        assert str(tmp_path / "nats.conf") in peer.command(4222, tmp_path)
+        config = (tmp_path / "nats.conf").read_text("ascii")
+        assert f'store_dir: "{tmp_path}"' in config and "max_pending" in config
+        assert ("sync_interval: always" in config) is told
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(JetStream().version() is None, reason="nats-server is not installed")
+@pytest.mark.parametrize("case", durable.JETSTREAM_CASES)
+def test_the_installed_jetstream_is_measured(case: str) -> None:
+    rate = durable.live_jetstream(JetStream(), case, 3000)
+    assert rate.title == f"nats jetstream, {case}" and rate.events == 3000 and rate.per_second > 0
