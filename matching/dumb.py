@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from headgate.matching.index import Matches
 from headgate.matching.meaning import evaluate
+from headgate.matching.structure import Asked
 from headgate.matching.topics import Pattern
-from headgate.matching.tree import Tree, attributes
+from headgate.matching.tree import Tree, XPath, attributes, conjuncts
 from headgate.matching.values import Value
 
 __all__ = ["DumbIndex"]
@@ -52,7 +53,7 @@ class DumbIndex:
             ids = [
                 subscription
                 for subscription, (pattern, condition) in self._subscriptions.items()
-                if pattern.matches(topic) and (condition is None or evaluate(condition, values) is True)
+                if pattern.matches(topic) and (condition is None or _matches(condition, values))
             ]
             if ids:
                 groups.setdefault(tuple(sorted(ids)), []).append(row)
@@ -60,3 +61,9 @@ class DumbIndex:
 
     def validate(self) -> None:
         """There is nothing that could be wrong."""
+
+
+def _matches(condition: Tree, values: Mapping[str, Value]) -> bool:
+    """Its static part is true, and no filter says that the document lacks a twig."""
+    twigs = [part.twig for part in conjuncts(condition) if isinstance(part, XPath)]
+    return evaluate(condition, values) is True and Asked.of(*twigs).passes(values)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from headgate.matching.limits import INTEGER_MAX, INTEGER_MIN
+from headgate.matching.structure import DEFAULT_SHAPE
 from headgate.matching.values import Value
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "conjuncts",
     "cost",
     "disjunction",
+    "event_part",
     "extensions",
     "membership",
     "opposite",
@@ -161,6 +163,12 @@ class XPath:
 
     twig: str
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The match columns of the filters that it is tested with; that of values when it asks for a text."""
+        shape = DEFAULT_SHAPE
+        return (shape.column, shape.values_column) if "=" in self.twig else (shape.column,)
+
 
 @dataclass(frozen=True, slots=True)
 class Delta:
@@ -245,7 +253,9 @@ def children(node: Any) -> tuple[Any, ...]:
 
 
 def attributes(tree: Any) -> tuple[str, ...]:
-    """The names of the attributes a condition reads, each once, in order of first appearance."""
+    """The names of the columns a condition reads, each once, in order of first appearance: attributes, and filters of
+    documents.
+    """
     names: dict[str, None] = {}
     waiting = [tree]
     while waiting:
@@ -255,6 +265,8 @@ def attributes(tree: Any) -> tuple[str, ...]:
             names[node.name] = None
         elif kind is Delta:
             names[node.attribute] = None
+        elif kind is XPath:
+            names.update(dict.fromkeys(node.columns))
         elif kind is not Literal:
             waiting.extend(reversed(children(node)))
     return tuple(names)
@@ -280,6 +292,11 @@ def conjuncts(tree: Tree) -> tuple[Tree, ...]:
 def extensions(tree: Tree) -> tuple[Extension, ...]:
     """The XPATH and DELTA conjuncts, in order."""
     return tuple(part for part in conjuncts(tree) if isinstance(part, (XPath, Delta)))
+
+
+def event_part(tree: Tree) -> Tree:
+    """The condition without DELTA: what one event's attributes and the filters of its document can prove wrong."""
+    return conjunction([part for part in conjuncts(tree) if not isinstance(part, Delta)])
 
 
 def static_part(tree: Tree) -> Tree:

@@ -4,9 +4,10 @@
 predicate index. `match` answers with `Matches`, groups of subscriptions and rows; `Statistics` is a snapshot.
 
 **Theory.** A condition is cut into parts that must all hold (`parts_of`). A part that a structure can look up is an
-*anchor*: a key, a prefix or a range. A condition is filed under its most selective anchors, one within the other, and
-compiled code tests what is left. A row then reaches only the conditions whose anchors it fits, so the work for a row is
-that of its answer and not that of the number of conditions. Selectivity is guessed from a sample of the traffic.
+*anchor*: a key, a prefix, a range or a filter. A condition is filed under its most selective anchors, one within the
+other, and compiled code tests what is left. A row then reaches only the conditions whose anchors it fits, so the work
+for a row is that of its answer and not that of the number of conditions. Selectivity is guessed from a sample of the
+traffic.
 
 `RangeTable` finds the ranges that hold a value in the time of two bisections; `Span` is a range in it and `Answers`
 what a cell of it holds.

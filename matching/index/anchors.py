@@ -6,6 +6,7 @@ logic allows: the values that compare at all are in one order, so `NOT a < 5` is
     by key       a = 'x'   a IN (1, 2)   a = TRUE   a IS NULL     a hash table
     by range     a > 5     a BETWEEN 1 AND 2      a <> 3          `ranges.py`
     by prefix    a LIKE 'abc%'                                    a hash table for each length
+    by filter    XPATH 'a/b'                                      `matching.structure.FilterIndex`
 
 and all the ranges that a condition asks of one attribute are one range, their intersection. An OR is an anchor when
 each of its sides has one: the condition is then filed under all of them, and because two of them may hold at once it is
@@ -26,6 +27,7 @@ from typing import Any, Final, TypeAlias
 
 from headgate.matching.likes import literal_prefix
 from headgate.matching.limits import ALTERNATIVES_MAX, PREFIX_CHARACTERS_MAX
+from headgate.matching.structure import Asked
 from headgate.matching.tree import (
     And,
     Attribute,
@@ -38,13 +40,14 @@ from headgate.matching.tree import (
     Not,
     Or,
     Tree,
+    XPath,
     conjunction,
     conjuncts,
     disjunction,
 )
 from headgate.matching.values import EXACT_MAX, hash_key
 
-__all__ = ["Anchor", "Key", "Keys", "Prefixes", "Range", "Ranges", "Term", "anchors", "key_of", "parts_of"]
+__all__ = ["Anchor", "Bits", "Key", "Keys", "Prefixes", "Range", "Ranges", "Term", "anchors", "key_of", "parts_of"]
 
 # A string, a number, None for NULL, or (True,) and (False,), because Python takes True for 1.
 Key: TypeAlias = str | int | float | tuple[bool] | None
@@ -75,7 +78,15 @@ class Prefixes:
     prefixes: tuple[str, ...]
 
 
-Term: TypeAlias = Keys | Ranges | Prefixes
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """The filter in this column has all of these bits."""
+
+    attribute: str
+    bits: int
+
+
+Term: TypeAlias = Keys | Ranges | Prefixes | Bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +144,11 @@ def anchors(parts: Sequence[Tree]) -> list[Anchor]:
             found.append(Anchor(terms, (), overlapping=True))
     for attribute, several in ranges.items():
         found.append(_narrowest(attribute, several))
+    twigs = [part for part in parts if isinstance(part, XPath)]
+    if twigs:
+        asked = Asked.of(*(part.twig for part in twigs))
+        # Values are in another column: such a twig is tested as well.
+        found.append(Anchor((Bits(asked.shape.column, asked.items),), () if asked.values else tuple(twigs)))
     return found
 
 
@@ -253,7 +269,7 @@ def _united(sides: list[tuple[Term, ...] | None]) -> tuple[Term, ...] | None:
                 keys.setdefault(term.attribute, {}).update(dict.fromkeys(term.keys))
             elif isinstance(term, Ranges):
                 ranges.setdefault(term.attribute, []).extend(term.ranges)
-            else:
+            elif isinstance(term, Prefixes):
                 prefixes.setdefault(term.attribute, []).extend(term.prefixes)
     for name, several in ranges.items():
         numbers = [key for key in keys.get(name, ()) if isinstance(key, (int, float))]

@@ -18,10 +18,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeGuard
 
-from headgate.matching.index.anchors import Anchor, Key, Keys, Ranges, Term, anchors, key_of, parts_of
+from headgate.matching.index.anchors import Anchor, Bits, Key, Keys, Ranges, Term, anchors, key_of, parts_of
 from headgate.matching.index.columns import Columns
 from headgate.matching.index.conditions import Condition, Place
-from headgate.matching.index.steps import Branch, Found, Keyed, Listed, Prefixed, Ranged, Scanned, Step, Tally
+from headgate.matching.index.steps import Branch, Filtered, Found, Keyed, Listed, Prefixed, Ranged, Scanned, Step, Tally
 from headgate.matching.index.traffic import Traffic
 from headgate.matching.language import compile_condition, parse_condition, to_text
 from headgate.matching.limits import (
@@ -34,7 +34,8 @@ from headgate.matching.limits import (
     REFILED_CONDITIONS_MAX,
 )
 from headgate.matching.shrinking import ShrinkingDict
-from headgate.matching.tree import Tree, attributes, conjunction, static_part
+from headgate.matching.structure import Asked
+from headgate.matching.tree import Tree, XPath, attributes, conjunction, event_part, static_part
 
 __all__ = ["PredicateIndex"]
 
@@ -120,7 +121,7 @@ class PredicateIndex:
 
     def _file(self, condition: Condition, tree: Tree) -> None:
         filing = _Filing(condition, [], {})
-        parts = parts_of(static_part(tree))
+        parts = parts_of(event_part(tree))
         candidates = anchors(parts)
         if not any(_is_impossible(anchor) for anchor in candidates):
             self._descend(filing, self._root, parts, candidates, PLACES_MAX)
@@ -159,6 +160,8 @@ class PredicateIndex:
         for term in anchor.terms:
             if isinstance(term, Ranges):
                 self._file_ranges(filing, branch, term, rest)
+            elif isinstance(term, Bits):
+                self._file_bits(filing, branch, term, rest)
             elif _is_long(term):
                 self._file_list(filing, branch, term, rest)
             elif isinstance(term, Keys):
@@ -202,6 +205,13 @@ class PredicateIndex:
         listed.put(place, term.keys)
         filing.places.append(place)
 
+    def _file_bits(self, filing: _Filing, branch: Branch, term: Bits, rest: list[Tree]) -> None:
+        filtered = branch.filtered(term.attribute, self.tally)
+        place = Place(filing.condition, *_test(filing, rest)) if rest else Place(filing.condition)
+        place.step = filtered
+        filtered.put(place, term.bits)
+        filing.places.append(place)
+
     def _choose(self, branch: Branch, candidates: list[Anchor], places_max: int) -> Anchor | None:
         """The anchor that lets the fewest rows through; one below which others can be used comes before a range."""
         candidates = [anchor for anchor in candidates if _breadth(anchor) <= places_max]
@@ -235,7 +245,7 @@ class PredicateIndex:
         improved = False
         for condition in conditions:
             tree = parse_condition(condition.text, CANONICAL_BYTES_MAX)
-            candidates = anchors(parts_of(static_part(tree)))
+            candidates = anchors(parts_of(event_part(tree)))
             best = self._choose(self._root, candidates, PLACES_MAX)
             if best is not None and self._is_better(best, step.attribute, candidates):
                 self._unfile(condition)
@@ -283,9 +293,24 @@ def _test(filing: _Filing, parts: list[Tree]) -> tuple[tuple[str, ...], Callable
     key = tuple(map(id, parts))
     found = filing.tests.get(key)
     if found is None:
-        compiled = compile_condition(conjunction(parts))
-        found = filing.tests[key] = compiled.attributes, compiled.test
+        compiled = compile_condition(static_part(conjunction(parts)))
+        found = compiled.attributes, compiled.test
+        twigs = [part.twig for part in parts if isinstance(part, XPath)]
+        if twigs:
+            found = _with_filters(*found, Asked.of(*twigs))
+        filing.tests[key] = found
     return found
+
+
+def _with_filters(
+    names: tuple[str, ...], test: Callable[..., bool], asked: Asked
+) -> tuple[tuple[str, ...], Callable[..., bool]]:
+    """A test that also compares filters, as `Columns` has them."""
+    items, values = asked.items, asked.values
+    if not values:
+        return (*names, asked.shape.column), lambda *row: not items & ~row[-1] and test(*row[:-1])
+    columns = (asked.shape.column, asked.shape.values_column)
+    return (*names, *columns), lambda *row: not items & ~row[-2] and not values & ~row[-1] and test(*row[:-2])
 
 
 def _is_impossible(anchor: Anchor) -> bool:
@@ -302,6 +327,8 @@ def _breadth(anchor: Anchor) -> int:
 def _term_breadth(term: Term) -> int:
     if isinstance(term, Keys):
         return 1 if _is_long(term) else len(term.keys)
+    if isinstance(term, Bits):
+        return 1
     return len(term.ranges) if isinstance(term, Ranges) else len(term.prefixes)
 
 
@@ -311,10 +338,10 @@ def _is_long(term: Term) -> TypeGuard[Keys]:
 
 
 def _rank(anchor: Anchor) -> int:
-    """0 when others can be used below it, 1 when it is a range or a long list, 2 when all will be tested anyway."""
+    """0 when others can be used below it, 1 when it is a leaf of its own, 2 when all will be tested anyway."""
     if anchor.overlapping:
         return 2
-    return int(any(isinstance(term, Ranges) or _is_long(term) for term in anchor.terms))
+    return int(any(isinstance(term, Ranges | Bits) or _is_long(term) for term in anchor.terms))
 
 
 def _route(place: Place) -> list[str]:
@@ -326,6 +353,8 @@ def _route(place: Place) -> list[str]:
         words.append(f"{step.attribute} from {place.low!r} until before {place.high!r}")
     if isinstance(step, Listed):
         words.append(f"{step.attribute} is one of {len(step.lists[place])}")
+    if isinstance(step, Filtered):
+        words.append(f"{step.attribute} has {step.filters.filter_of(place).bit_count()} bits")
     branch: Branch = step.branch
     while branch.above is not None:
         words.append(_key_words(branch.above, branch.key))
@@ -355,6 +384,8 @@ def _validate_branch(branch: Branch, filed: dict[Place, None]) -> None:
             continue
         if isinstance(step, Ranged):
             step.table.validate()
+        if isinstance(step, Filtered):
+            step.filters.validate()
         if isinstance(step, Listed):
             pairs = {(key, place) for place, keys in step.lists.items() for key in keys}
             assert pairs == {(key, place) for key, places in step.table.items() for place in places}, "a list is torn"

@@ -7,6 +7,7 @@ to go on:
     Listed     the value of an attribute is on a long list     -> conditions, with a test where something is left
     Prefixed   a string begins with a prefix                   -> a branch below
     Ranged     a number is in a range                          -> conditions, with a test where something is left
+    Filtered   a document's filter has all these bits          -> conditions, with a test where something is left
     Ready      nothing is left to ask                          -> conditions
     Scanned    what is left cannot be looked up                -> conditions, each with its test
 
@@ -25,8 +26,22 @@ from headgate.matching.index.columns import Columns
 from headgate.matching.index.conditions import IDS, PLACES, Place, merged_ids
 from headgate.matching.index.ranges import RangeTable
 from headgate.matching.shrinking import ShrinkingDict
+from headgate.matching.structure import FilterIndex
 
-__all__ = ["Branch", "Found", "Keyed", "LeafStep", "Listed", "Prefixed", "Ranged", "Ready", "Scanned", "Step", "Tally"]
+__all__ = [
+    "Branch",
+    "Filtered",
+    "Found",
+    "Keyed",
+    "LeafStep",
+    "Listed",
+    "Prefixed",
+    "Ranged",
+    "Ready",
+    "Scanned",
+    "Step",
+    "Tally",
+]
 
 Hits: TypeAlias = list[tuple[int, ...]]
 
@@ -119,6 +134,15 @@ class Branch:
             if isinstance(step, Ranged) and step.attribute == attribute and step.tally is tally:
                 return step
         made = Ranged(self, attribute, tally)
+        self.steps.append(made)
+        return made
+
+    def filtered(self, attribute: str, tally: Tally) -> Filtered:
+        """The step for filters of documents."""
+        for step in self.steps:
+            if isinstance(step, Filtered) and step.attribute == attribute:
+                return step
+        made = Filtered(self, attribute, tally)
         self.steps.append(made)
         return made
 
@@ -334,6 +358,43 @@ class Ranged:
 
     def places(self) -> Iterator[Place]:
         yield from self.table.spans()
+
+
+@dataclass(slots=True, eq=False)
+class Filtered:
+    """Conditions by the filter that the document's must contain."""
+
+    branch: Branch
+    attribute: str
+    tally: Tally
+    filters: FilterIndex[Place] = field(default_factory=FilterIndex)
+
+    def put(self, place: Place, bits: int) -> None:
+        self.filters.add(place, bits)
+
+    def take(self, place: Place) -> None:
+        self.filters.remove(place)
+        self.branch.prune(self)
+
+    def touch(self, place: Place, present: bool) -> None:
+        """Ids are read when a filter was contained."""
+
+    def sweep(self, rows: Sequence[int], columns: Columns, found: Found) -> None:
+        _sweep(self.collect, rows, columns, found)
+
+    def collect(self, row: int, columns: Columns, hits: Hits) -> None:
+        document: Any = columns[self.attribute][row]
+        for place in self.filters.match(document):
+            if place.test is None:
+                _hit(place, hits)
+            else:
+                _try((place,), row, columns, hits, self.tally)
+
+    def is_empty(self) -> bool:
+        return not self.filters
+
+    def places(self) -> Iterator[Place]:
+        yield from self.filters
 
 
 @dataclass(slots=True, eq=False)

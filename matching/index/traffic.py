@@ -12,7 +12,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from headgate.matching.index.anchors import Anchor, Keys, Prefixes, Term, key_of
+from headgate.matching.index.anchors import Anchor, Bits, Keys, Prefixes, Term, key_of
 from headgate.matching.index.columns import Columns
 from headgate.matching.limits import SAMPLED_ATTRIBUTES_MAX, SAMPLED_ROWS_INTERVAL, SAMPLED_VALUES_MAX
 from headgate.matching.values import Value
@@ -74,6 +74,8 @@ def holds(term: Term, value: Any) -> bool:
         return key_of(value) in term.keys
     if isinstance(term, Prefixes):
         return isinstance(value, str) and value.startswith(term.prefixes)
+    if isinstance(term, Bits):
+        return not term.bits & ~value
     if type(value) not in (int, float):
         return False
     return any(not value < low and (value < high or high == inf) for low, high in term.ranges)
@@ -93,5 +95,7 @@ def _guess(term: Term, keys_in_use: int) -> float:
         return _FLAG_SHARE if flag else len(term.keys) / max(_KEYS_MIN, keys_in_use)
     if isinstance(term, Prefixes):
         return sum(_PREFIX_SHARE / len(prefix) for prefix in term.prefixes)
+    if isinstance(term, Bits):
+        return _PREFIX_SHARE
     bounded = all(low > -inf and high < inf for low, high in term.ranges)
     return len(term.ranges) * (_RANGE_SHARE if bounded else _RAY_SHARE)

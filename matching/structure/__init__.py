@@ -16,15 +16,24 @@ A filter is known by the name of its match column: `Shape(1024, 1).column` is `#
 `DEFAULT_SHAPE`. `pack` and `unpack` are its bytes there. `estimate`, `exact` and `best_hashes` say how often a test
 says yes by chance alone.
 
+`FilterIndex` finds which of many filters a document's contains, and has `FilterStatistics`; `PlainFilters` has its
+verbs and compares them all, as the paper does. `Asked` is what a twig asks of the two columns of an event.
+
 Brokers see filters only: who publishes parses the document, and who subscribes evaluates the XPath text of the twig.
-Order of reading: `twigs`, `filters`.
+Order of reading: `twigs`, `filters`, `index`, `asked`.
 """
 
+from .asked import Asked
 from .filters import DEFAULT_SHAPE, Shape, best_hashes, bits_of, estimate, exact, filter_of, pack, unpack
+from .index import FilterIndex, FilterStatistics, PlainFilters
 from .twigs import Step, Twig, TwigError, parse_twig
 
 __all__ = [
+    "Asked",
     "DEFAULT_SHAPE",
+    "FilterIndex",
+    "FilterStatistics",
+    "PlainFilters",
     "Shape",
     "Step",
     "Twig",

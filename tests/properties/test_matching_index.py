@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from headgate.matching.dumb import DumbIndex
 from headgate.matching.index import Index, Matches, predicates, range_blocks, ranges, traffic
 from headgate.matching.language import parse_condition
+from headgate.matching.structure import DEFAULT_SHAPE, filter_of, pack, parse_twig
 from headgate.matching.topics import Pattern
 from headgate.matching.tree import Tree
 from tests.matching.samples import NAMES, random_tree, random_value
@@ -63,7 +64,24 @@ TEMPLATES = (
     "b = {0} AND a IN ('', 'a', 'abc') AND b < {1}",
     "b > -1e300 AND b <> {0}",
     "b NOT BETWEEN {0} AND {1}",
+    "XPATH 'x/y'",
+    "XPATH '/x[@id]' AND XPATH 'y=''1'''",
+    "XPATH '/x' AND a = {0} AND b > {1}",
+    "XPATH '/z/y[x]' AND (a = {0} OR b > {1})",
+    "XPATH 'y' AND b BETWEEN {0} AND {1} AND a <> 'x'",
+    "a IN ({0}, 'q') AND XPATH 'x=''2''' AND XPATH 'y/z'",
 )
+
+
+ITEMS = sorted({item for twig in ("/x[@id]/y/z", "/z/y/x") for item in parse_twig(twig).items()})
+VALUES = ["v/y/1", "v/x/2"]
+
+
+def random_filter(rng: Random, items: list[str]) -> object:
+    """The filter of a document that has most of these items; or what says nothing of it."""
+    if rng.random() < 0.2:
+        return rng.choice((None, b"123", "text", 7))
+    return pack(filter_of([item for item in items if rng.random() < 0.7], 1024, 1), 1024)
 
 
 def pairs(matches: Matches) -> list[tuple[int, int]]:
@@ -133,6 +151,9 @@ class IndexAgainstTwin(RuleBasedStateMachine):
             for name in NAMES
             if rng.random() < 0.8
         }
+        for name, items in ((DEFAULT_SHAPE.column, ITEMS), (DEFAULT_SHAPE.values_column, VALUES)):
+            if rng.random() < 0.8:
+                columns[name] = [random_filter(rng, items) for _ in range(count)]
         if strangers and count and "a" in columns:
             columns["a"][0] = rng.choice(([1], {}, b"a", 2**63))
         found = self.index.match(topics, count, columns)  # type: ignore[arg-type]

@@ -91,11 +91,26 @@ def test_only_the_given_rows_are_looked_at() -> None:
     assert match(index, [1, 3], a=[1, 1, 1, 2], b=[1, 1, 1, 1]) == {1: [(1,), (2,), (3,)], 3: [(2,), (3,)]}
 
 
-def test_extensions_are_no_part_of_the_test() -> None:
+def test_a_delta_is_no_part_of_the_test() -> None:
     index = PredicateIndex()
-    condition = index.add(1, parse_condition("a = 1 AND XPATH '/x' AND DELTA(p) > 1"))
+    condition = index.add(1, parse_condition("a = 1 AND DELTA(p) > 1"))
     assert condition.attributes == ("a", "p") and list(index.routes(condition)) == ["a is 1 -> match"]
     assert match(index, a=[1, 2]) == {0: [(1,)]}
+
+
+def test_twigs_are_looked_up_by_their_filters_below_an_equality_or_alone() -> None:
+    index = PredicateIndex()
+    names = ("#structure/1024/1", "#values/1024/1")
+    for identity, text, attributes, route in (
+        (1, "XPATH '/x'", names[:1], "#structure/1024/1 has 2 bits -> match"),
+        (2, "XPATH 'x' AND XPATH 'y'", names[:1], "#structure/1024/1 has 2 bits -> match"),
+        (3, "XPATH 'x=''1'''", names, "#structure/1024/1 has 1 bits -> test of #structure/1024/1, #values/1024/1"),
+        (4, "a = 1 AND XPATH 'x'", ("a", names[0]), "a is 1 -> #structure/1024/1 has 1 bits -> match"),
+        (5, "XPATH 'x' AND b <> c", (names[0], "b", "c"), "#structure/1024/1 has 1 bits -> test of b, c"),
+    ):
+        condition = index.add(identity, parse_condition(text))
+        assert condition.attributes == attributes and list(index.routes(condition)) == [route]
+    index.validate()
 
 
 def test_nothing_is_left_when_all_have_gone() -> None:
