@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from .data import Batch, Portion, join_u32, split_u32
+from .data import Batch, LogShift, Portion, join_u32, split_u32
 from .limits import CREDIT_DEFAULT, CREDIT_MAX, HEARTBEAT_SECONDS_DEFAULT
 
 __all__ = [
@@ -110,7 +110,8 @@ class Forward:
 
     `dimensions` is a list of [dimension, rows]: the dimension a list of scalars, the rows places in this batch,
     ascending. The batch itself may be rows of a larger one, which began at `base` in its broker's sequence: `offsets`
-    has the place of each event after `base`, as in a portion. `hops` counts the brokers that passed it on.
+    has the place of each event after `base`, as in a portion, and `log` is that of a portion. `hops` counts the brokers
+    that passed it on.
     """
 
     dimensions: list[Any]
@@ -120,16 +121,25 @@ class Forward:
     base: int
     offsets: bytes
     time: int
+    log: LogShift | None = None
 
     @classmethod
     def make(
-        cls, dimensions: list[Any], hops: int, batch: Batch, origin: str, base: int, places: Sequence[int], time: int
+        cls,
+        dimensions: list[Any],
+        hops: int,
+        batch: Batch,
+        origin: str,
+        base: int,
+        places: Sequence[int],
+        time: int,
+        log: LogShift | None = None,
     ) -> Forward:
         """With the place of each event after `base` (ascending, as many as the batch has)."""
         first = places[0]
         if places[-1] - first == len(places) - 1:
-            return cls(dimensions, hops, batch, origin, base + first, b"", time)
-        return cls(dimensions, hops, batch, origin, base, join_u32(places), time)
+            return cls(dimensions, hops, batch, origin, base + first, b"", time, log)
+        return cls(dimensions, hops, batch, origin, base, join_u32(places), time, log)
 
     def places(self) -> Sequence[int]:
         """The place of each event after `base`."""
@@ -208,10 +218,10 @@ class Fetched:
     rows: list[bytes]
 
 
-VERSION = 1
+VERSION = 2
 """Of what clients and brokers say to each other."""
 
-PEER_VERSION = 3
+PEER_VERSION = 4
 """Of what brokers say to each other: PEER and all that follows it, the messages inside CONTROL too."""
 
 

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from ..data import Portion, Scalar, decode_record, split_u32
+from ..data import LogShift, Portion, Scalar, decode_record, split_u32
 from ..errors import HeadgateError, ProtocolViolation
 from ..limits import CREDIT_BYTES_DEFAULT, CREDIT_MAX, GAPS_KEPT_MAX
 from ..messages import Credit, Deliver, Gap, Hold, Subscribe
@@ -49,8 +49,8 @@ __all__ = ["Deliveries", "Event", "Inbox", "opened"]
 class Event:
     """One event as a subscriber gets it. `subscription` is the number of the subscription that it came for.
 
-    `position` is its place in a log, as in "ann@1763492000:120", when it was read from there, and otherwise empty.
-    `delivery` is its delivery number when a durable subscription handed it out, for the `delivery_count`-th time.
+    `log` says where it stands in a log of its stream; None when the stream is not stored, or a durable subscription
+    handed it out: then `delivery` is its delivery number, handed out for the `delivery_count`-th time.
     """
 
     delivery = 0
@@ -60,8 +60,8 @@ class Event:
         "attributes",
         "body",
         "content_type",
+        "log",
         "origin",
-        "position",
         "sequence",
         "subscription",
         "time",
@@ -78,6 +78,7 @@ class Event:
         body: bytes,
         content_type: str,
         subscription: int,
+        log: LogShift | None = None,
     ) -> None:
         self.origin = origin
         self.sequence = sequence
@@ -87,12 +88,17 @@ class Event:
         self.body = body
         self.content_type = content_type
         self.subscription = subscription
-        self.position = ""
+        self.log = log
 
     @property
     def id(self) -> str:
         """Its name in the cluster, given by the broker that accepted it."""
         return f"{self.origin}.{self.sequence}"
+
+    @property
+    def position(self) -> str:
+        """Its place in a log, as in "ann@1763492000:120"; empty when it is in none, or that is not known."""
+        return f"{self.log.partition}:{self.sequence + self.log.shift}" if self.log is not None else ""
 
     @property
     def redelivered(self) -> bool:
@@ -137,7 +143,7 @@ class _Parcel:
         portion = self.portion
         if not self._pieces:
             self._open()
-        time, origin, base = portion.time / 1e6, portion.origin, portion.base
+        time, origin, base, log = portion.time / 1e6, portion.origin, portion.base, portion.log
         rows, topics = self._rows, self._topics
         one = topics[0] if len(topics) == 1 else ""
         events = []
@@ -147,7 +153,7 @@ class _Parcel:
             except ProtocolViolation:
                 continue
             topic = one or topics[place]
-            found = event(origin, base + rows[place], time, topic, attributes, body, content_type, subscription)
+            found = event(origin, base + rows[place], time, topic, attributes, body, content_type, subscription, log)
             events.append(found)
         return events
 
@@ -261,15 +267,13 @@ class Inbox:
         levels = request.pattern.count("/") if request.options.get("exact") else None
         wanted: list[Event] = []
         for row in piece.rows:
-            portion = Portion(
-                row.origin, row.base, row.time, row.offsets, row.topics, row.lengths, row.records, row.count
-            )
+            parts = (row.origin, row.base, row.time, row.offsets, row.topics, row.lengths, row.records, row.count)
+            portion = Portion(*parts, LogShift(piece.name.partition, row.first - row.base))
             events = _Parcel(portion).events(0, row.count, event, request.subscription)
             self._deliveries.malformed += row.count - len(events)
             for one in events:
                 position = row.first + one.sequence - row.base
                 if position >= piece.position and levels in (None, one.topic.count("/")):
-                    one.position = f"{piece.name.partition}:{position}"
                     wanted.append(one)
         return wanted
 

@@ -2,8 +2,8 @@
 
 **A batch** is events of one stream in columns: topics, records, and match columns by attribute. `make_batch` makes one
 of topics, columns and bodies, `join_batches` puts several together. `Batch.portion` gives the rows that go to one
-connection, a `Portion`, encoded once however many connections get it. `join_u32` and `split_u32` carry lengths and
-places as little-endian integers.
+connection, a `Portion`, encoded once however many connections get it; of a stored stream its `LogShift` says where the
+rows stand in their log. `join_u32` and `split_u32` carry lengths and places as little-endian integers.
 
 **A match column** is the values of one attribute for all events: `encode_column`, `decode_column`. `Columns` shows
 those of a batch, each decoded when it is first asked for. Values are `Scalar`, of the types in `SCALAR_TYPES`.
@@ -21,7 +21,7 @@ Whatever cannot be read raises ProtocolViolation; what cannot be written raises 
 Order of reading: `batch`, `columns`, `records`, `log_rows`, `values`.
 """
 
-from .batch import Batch, Columns, Portion, join_batches, join_u32, make_batch, split_u32
+from .batch import Batch, Columns, LogShift, Portion, join_batches, join_u32, make_batch, split_u32
 from .columns import SCALAR_TYPES, Scalar, decode_column, encode_column
 from .log_rows import LogKind, LogName, Row, cut_row, decode_row, encode_row, row_batch
 from .records import decode_record, flatten, pack_record
@@ -32,6 +32,7 @@ __all__ = [
     "Columns",
     "LogKind",
     "LogName",
+    "LogShift",
     "Portion",
     "Row",
     "SCALAR_TYPES",

@@ -25,13 +25,14 @@ from io import BytesIO
 from itertools import accumulate
 from operator import itemgetter
 from struct import Struct
+from typing import NamedTuple
 
 from ..errors import LocalError, ProtocolViolation
 from ..limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGTH_MAX
 from .columns import SCALAR_TYPES, Scalar, decode_column, encode_column
 from .records import decode_record, encode_record, pack_record
 
-__all__ = ["Batch", "Columns", "Portion", "join_batches", "join_u32", "make_batch", "split_u32"]
+__all__ = ["Batch", "Columns", "LogShift", "Portion", "join_batches", "join_u32", "make_batch", "split_u32"]
 
 _SWAP = sys.byteorder == "big"
 
@@ -64,6 +65,16 @@ def split_u32(data: bytes) -> array[int]:
     return words
 
 
+class LogShift(NamedTuple):
+    """Where events of a stored batch stand: in this log of their stream, each at its number and `shift`.
+
+    Numbers and positions of one row run in parallel, so every part of it has the same shift.
+    """
+
+    partition: str
+    shift: int
+
+
 @dataclass(slots=True)
 class Portion:
     """The rows of one batch that go to one connection, and where the batch stands in its broker's sequence."""
@@ -76,6 +87,7 @@ class Portion:
     lengths: bytes
     records: bytes
     count: int
+    log: LogShift | None = None  # of a stored stream
     encoded: bytes = field(default=b"", repr=False, compare=False)  # all but the records, which are not copied
 
     def rows(self) -> Sequence[int]:

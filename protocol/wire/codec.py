@@ -18,7 +18,7 @@ from typing import Any
 
 import msgpack
 
-from ..data import SCALAR_TYPES, Batch, Portion, join_u32, split_u32
+from ..data import SCALAR_TYPES, Batch, LogShift, Portion, join_u32, split_u32
 from ..errors import ErrorCode, LocalError, ProtocolViolation
 from ..limits import (
     ACK_SPANS_MAX,
@@ -87,10 +87,10 @@ __all__ = [
 # FORWARD carries the traffic between brokers, so it is put together field by field like PUBLISH. While it is unpacked,
 # every list and map is counted: it has few of them, and a frame of four million empty ones ends at the first too many.
 
-_FIELDS = 11
+_FIELDS = 12
 _PLACE_MAX = 2**64 - 1
 _KIND_MAX = 255
-_LISTS_MAX = 2 * DIMENSIONS_MAX + 2
+_LISTS_MAX = 2 * DIMENSIONS_MAX + 3
 _HEAD = bytes([0x90 + _FIELDS + 1, 35])
 
 
@@ -101,6 +101,7 @@ def encode_forward(message: Forward, pack: Callable[[Any], bytes]) -> list[bytes
         _HEAD
         + pack([[dimension, join_u32(rows)] for dimension, rows in message.dimensions])
         + pack(message.hops)
+        + pack(message.log)
         + pack(message.origin)
         + pack(message.base)
         + pack(message.time)
@@ -156,7 +157,7 @@ def decode_forward(parts: list[Any]) -> Forward:
     """The message of these parts. Raises ProtocolViolation when they are none, or do not fit one another."""
     if len(parts) != _FIELDS + 1:
         raise ProtocolViolation(f"FORWARD has {_FIELDS} fields, not {len(parts) - 1}")
-    _, dimensions, hops, origin, base, time, offsets, topics, lengths, columns, complete, records = parts
+    _, dimensions, hops, log, origin, base, time, offsets, topics, lengths, columns, complete, records = parts
     if (
         type(dimensions) is not list
         or type(hops) is not int
@@ -170,7 +171,7 @@ def decode_forward(parts: list[Any]) -> Forward:
         or type(complete) is not bool
         or type(records) is not bytes
     ):
-        text = "dimensions, hops, origin, base, time, offsets, topics, lengths, columns, complete, records"
+        text = "dimensions, hops, log, origin, base, time, offsets, topics, lengths, columns, complete, records"
         raise ProtocolViolation(f"FORWARD is {text}")
     if not 0 <= hops <= HOPS_MAX:
         raise ProtocolViolation(f"FORWARD: passed on by at most {HOPS_MAX} brokers")
@@ -180,7 +181,20 @@ def decode_forward(parts: list[Any]) -> Forward:
     batch.check()
     if offsets and len(split_u32(offsets)) != batch.count:
         raise ProtocolViolation("FORWARD: offsets name one row for each event")
-    return Forward(_open_dimensions(dimensions, batch.count), hops, batch, origin, base, offsets, time)
+    opened = _open_dimensions(dimensions, batch.count)
+    return Forward(opened, hops, batch, origin, base, offsets, time, _open_log("FORWARD", log, base))
+
+
+def _open_log(name: str, value: Any, base: int) -> LogShift | None:
+    """Which log events stand in, whose numbers begin at `base`, and how far their positions are above these."""
+    if value is None:
+        return None
+    is_pair = type(value) is list and len(value) == 2 and is_name(value[0]) and type(value[1]) is int
+    if not is_pair or not 0 <= base + value[1] <= CREDIT_MAX:
+        raise ProtocolViolation(
+            f"{name}: log is nil, or a log's name and what added to a number makes a position in it"
+        )
+    return LogShift(*value)
 
 
 def _open_dimensions(dimensions: list[Any], count: int) -> list[Any]:
@@ -399,7 +413,8 @@ def decode_stamp(parts: list[Any]) -> Stamp:
 
 _pack = msgpack.Packer(autoreset=True).pack
 _TYPE_NUMBER: dict[type[Any], int] = {kind: number for number, kind in MESSAGE_TYPES.items()}
-_DELIVER_HEAD = b"\x99\x0e"
+_DELIVER_HEAD = b"\x9a\x0e"
+_NIL = b"\xc0"
 _HANDED_HEAD, _HANDED_LENGTH = b"\x9b\x17", 11
 _ARRAY_MARK, _TYPE_NUMBER_MAX = 0x90, 0x7F
 _PUBLISH, _PUBLISH_LENGTH = 12, 8
@@ -464,7 +479,9 @@ def encode_chunks(message: Message) -> list[bytes]:
     try:
         if type(message) is Deliver:
             portion = message.portion
-            return [_DELIVER_HEAD + _pack(message.routes) + (portion.encoded or _encode_head(portion)), portion.records]
+            log = _NIL if portion.log is None else _pack(portion.log)
+            head = _DELIVER_HEAD + _pack(message.routes) + log + (portion.encoded or _encode_head(portion))
+            return [head, portion.records]
         return _chunks(message)
     except (TypeError, ValueError, OverflowError) as error:
         raise LocalError(f"{wire_name(type(message))} cannot be encoded: {error}") from error
@@ -650,9 +667,9 @@ def _decode_produce(parts: list[Any]) -> Publish:
 
 
 def _decode_deliver(parts: list[Any]) -> Deliver:
-    if len(parts) != 9:
-        raise ProtocolViolation(f"DELIVER has 8 fields, not {len(parts) - 1}")
-    _, routes, origin, base, time, offsets, topics, lengths, records = parts
+    if len(parts) != 10:
+        raise ProtocolViolation(f"DELIVER has 9 fields, not {len(parts) - 1}")
+    _, routes, log, origin, base, time, offsets, topics, lengths, records = parts
     if (
         type(routes) not in (list, bytes)
         or not is_name(origin)
@@ -663,13 +680,14 @@ def _decode_deliver(parts: list[Any]) -> Deliver:
         or type(lengths) is not bytes
         or type(records) is not bytes
     ):
-        raise ProtocolViolation("DELIVER is routes, origin, base, time, offsets, topics, lengths, records")
+        raise ProtocolViolation("DELIVER is routes, log, origin, base, time, offsets, topics, lengths, records")
     count = len(lengths) // 4
     Batch(topics, count, lengths, records).check()
     if offsets and len(split_u32(offsets)) != count:
         raise ProtocolViolation("DELIVER: offsets name one row for each event")
     _check_routes(routes, count)
-    return Deliver(routes, Portion(origin, base, time, offsets, topics, lengths, records, count))
+    log = _open_log("DELIVER", log, base)
+    return Deliver(routes, Portion(origin, base, time, offsets, topics, lengths, records, count, log))
 
 
 def _check_routes(routes: list[Any] | bytes, count: int) -> None:

@@ -47,7 +47,7 @@ def test_from_the_start_and_then_what_comes(connect: Any, fake: Fake) -> None:
         (last,) = taken(past, 1)
         assert [event.attributes["n"] for event in [*first, last]] == list(range(8))
         assert [event.position for event in first] == [f"fake@1:{number}" for number in range(7)]
-        assert last.position == "" and {event.subscription for event in first} == {past.number}
+        assert last.position == "fake@1:7" and {event.subscription for event in first} == {past.number}
         assert [event.id for event in taken(live, 8)] == [event.id for event in [*first, last]]
         assert past.confirmed and isinstance(first[0], receiving.Event)
         past.close()
@@ -153,7 +153,7 @@ def test_a_lost_session_is_made_up_for_from_the_log(connect: Any, fake: Fake) ->
         publish(other, 9)
         events += taken(past, 1)
         assert [event.attributes["n"] for event in events] == list(range(10))
-        assert [event.position[-2:] for event in events[5:]] == [":5", ":6", ":7", ":8", ""]
+        assert [event.position[-2:] for event in events[5:]] == [":5", ":6", ":7", ":8", ":9"]
         assert not told and not past.gaps and past.lost == 0
         assert past.begins == {"fake@1": 0} and client.subscribe("a").begins == {}
         assert list(past.events(0.01)) == []

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headgate.ops.attributes import parse_value
 from headgate.ops.exits import UsageError
 from headgate.ops.jsonlines import event_text, parse_line
+from headgate.protocol.data import LogShift
 from headgate.protocol.data.records import encode_record
 from tests.ops.fakes import event
 
@@ -104,7 +105,7 @@ def test_a_delivery_has_the_keys_of_the_contract_in_order() -> None:
 def test_what_was_read_from_a_log_says_where() -> None:
     one = event()
     assert "position" not in json.loads(event_text(one))
-    one.position = "ann@5:7"
+    one.log = LogShift("ann@5", 7 - one.sequence)
     assert json.loads(event_text(one))["position"] == "ann@5:7"
     assert parse_line(event_text(one)).topic == one.topic, "what sub prints, pub takes"
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.protocol.data import (
     Batch,
+    LogShift,
     Portion,
     decode_column,
     decode_record,
@@ -80,6 +81,7 @@ def delivers(draw: st.DrawFn) -> Deliver:
     """A portion and routes that cover it."""
     batch, rows = draw(cuts())
     portion = batch.portion(rows, draw(names), draw(st.integers(0, 2**50)), draw(counters))
+    portion.log = draw(st.none() | st.builds(LogShift, names, st.integers(-portion.base, 2**52)))
     routes: list[Any] = []
     left = portion.count
     while left:

@@ -130,12 +130,12 @@ def test_a_message_has_its_fields_in_order(number: int, kind: type[Any]) -> None
         stamp = list(Stamp.__slots__) if number == 19 else []
         assert fields == ["sequence", "mode", *stamp, "topics", "lengths", "columns", "complete", "records"]
     elif kind is Deliver:
-        assert fields == ["routes", "origin", "base", "time", "offsets", "topics", "lengths", "records"]
+        assert fields == ["routes", "log", "origin", "base", "time", "offsets", "topics", "lengths", "records"]
     elif kind is Handed:
         portion = ["origin", "base", "time", "offsets", "topics", "lengths", "records"]
         assert fields == ["subscription", "first", "counts", *portion]
     elif kind is Forward:
-        names = "dimensions hops origin base time offsets topics lengths columns complete records"
+        names = "dimensions hops log origin base time offsets topics lengths columns complete records"
         assert fields == names.split()
     else:
         assert fields == list(kind.__slots__)

@@ -255,11 +255,11 @@ class FakeBroker:
         if error is not None:
             connection.send(Error(error.code, Scope.PUBLISH, publish.sequence, error.text))
         elif fresh:
-            self._route(publish.batch, base)
+            self._route(publish.batch, base, publish.mode == Mode.STORED)
         if self.acknowledging and publish.mode != Mode.FIRE:
             connection.send(Puback(session.accepted))
 
-    def _route(self, batch: Batch, base: int) -> None:
+    def _route(self, batch: Batch, base: int, is_stored: bool = False) -> None:
         if self.keeping:
             self.batches.append(batch)
         topics = batch.topic_list() if len(batch.topic_list()) == batch.count else batch.topic_list() * batch.count
@@ -273,6 +273,7 @@ class FakeBroker:
                 for row in rows:
                     routes += [wanted[topics[row]], 1]
                 portion = batch.portion(rows, self.name, base, 1_000_000)
+                portion.log = self.log.shift_of(batch, base) if is_stored else None
                 session.connection.send(Deliver(routes, portion))
 
     def _subscribe(self, session: FakeSession, message: Subscribe) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.protocol.data import Batch, Row, decode_row, encode_row, join_u32
+from headgate.protocol.data import Batch, LogShift, Row, decode_row, encode_row, join_u32
 from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.messages import LogChunk, Publish, ReadLog, Stamp
 
@@ -109,6 +109,11 @@ class FakeBrokerLog:
         following = looked[-1].first + looked[-1].count if looked else end
         chosen = [encode_row(row) for row in cut if row is not None]
         return LogChunk(message.request, rows[0].first if rows else end, following, end, covered, chosen)
+
+    def shift_of(self, batch: Batch, base: int) -> LogShift:
+        """Where the events of a batch that was taken stand."""
+        rows = self.rows[batch.topic_list()[0].split("/")[0]]
+        return LogShift(f"{self.broker}@{self.epoch}", next(row.first for row in rows if row.base == base) - base)
 
     def end(self, stream: str) -> int:
         """The position of the next event."""

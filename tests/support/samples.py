@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from headgate.protocol.data import Batch, Portion, Row, encode_column, encode_row, join_u32, split_u32
+from dataclasses import replace
+
+from headgate.protocol.data import Batch, LogShift, Portion, Row, encode_column, encode_row, join_u32, split_u32
 from headgate.protocol.data.records import encode_record
 from headgate.protocol.messages import (
     Ack,
@@ -68,12 +70,13 @@ def deliver() -> Deliver:
     """Two events, three rows apart: one for two subscriptions, one for a third."""
     lengths, records = join_u32(map(len, RECORDS)), b"".join(RECORDS)
     portion = Portion("ann", 41, 1_700_000_000_000_000, join_u32([0, 3]), "quotes/NYSE/OTE", lengths, records, 2)
+    portion.log = LogShift("ann@1763492000", 79)
     return Deliver([[1, 2], 1, [3], 1], portion)
 
 
 def handed() -> Handed:
     """Two events of a row, of which the second is handed out for the third time."""
-    return Handed(1, (2 << 32) + 7, join_u32([1, 3]), deliver().portion)
+    return Handed(1, (2 << 32) + 7, join_u32([1, 3]), replace(deliver().portion, log=None))
 
 
 def forward() -> Forward:
@@ -82,7 +85,8 @@ def forward() -> Forward:
         [["equal", "symbol", 0, None, None, None], split_u32(join_u32([0, 1]))],
         [["range", "price", 0, 0, 100.0, 0.01], split_u32(join_u32([1]))],
     ]
-    return Forward.make(dimensions, 1, batch(), "ann", 41, [0, 3], 1_700_000_000_000_000)
+    log = LogShift("ann@1763492000", 79)
+    return Forward.make(dimensions, 1, batch(), "ann", 41, [0, 3], 1_700_000_000_000_000, log)
 
 
 def row() -> Row:
@@ -99,8 +103,8 @@ def name_of(message: Message) -> str:
 
 
 MESSAGES: list[Message] = [
-    Hello(1, "feed", b"\x01\x02", 7, 65_536, 15.0, "secret", 1_048_576),
-    Welcome(1, "ann", b"\x01\x02", True, 12, 256, 15.0),
+    Hello(2, "feed", b"\x01\x02", 7, 65_536, 15.0, "secret", 1_048_576),
+    Welcome(2, "ann", b"\x01\x02", True, 12, 256, 15.0),
     Error(100, Scope.REQUEST, 3, "expected a value"),
     Goodbye(7, "restarting"),
     Ping(5),
@@ -125,7 +129,7 @@ MESSAGES: list[Message] = [
     Ack(11, 1, AckVerb.NAK, [8589934599, 8589934600, 8589934604, 8589934604], 2.5, "busy"),
     Acked(11, [8589934604, 8589934604]),
     Ended(1, 110, "its coordinator is gone"),
-    Peer(3, "ann", 3, "ann:7401", "ann:7400", "headgate", False, {"replicas": 2}),
+    Peer(4, "ann", 3, "ann:7401", "ann:7400", "headgate", False, {"replicas": 2}),
     Letter([2**64 - 1, 196_608, 0, "ann:7401"], [5, 65_536, 0, "bob:7401"], 1, [7, None, [[5, 65_536, 1, ""]]]),
     Control(1, [3, "quotes", {"low": 0}]),
     forward(),

@@ -59,7 +59,7 @@ async def test_it_catches_up_with_a_publisher_that_does_not_stop() -> None:
         found = await taken(whole, 9000)
         assert numbers(found) == list(range(9000))
         assert numbers(await taken(half, 4500)) == list(range(0, 9000, 2))
-        assert found[0].position.endswith(":0") and found[-1].position == "", "it went over to what comes live"
+        assert found[0].position.endswith(":0") and found[-1].position.endswith(":8999")
         await going_on
         assert whole.lost == half.lost == 0
         await publisher.close()
@@ -108,7 +108,7 @@ async def test_a_killed_broker_loses_nothing_that_was_stored_and_nothing_is_ther
                 await going_on
                 found = await taken(await client.subscribe("quotes", start="start"), 3000)
                 assert numbers(found) == list(range(3000))
-                assert len({event.position for event in found if event.position}) >= 2000
+                assert len({event.position for event in found}) == 3000
                 (log,) = await client.logs("quotes")
                 assert (log.first, log.next) == (0, 3000)
                 await client.close()

@@ -125,13 +125,15 @@ def test_the_command_line_goes_on_behind_the_last_line(tmp_path: Path) -> None:
         assert watcher.stderr.readline() == b"subscribed\n"
         run("pub", "--jsonl", "-", "--mode", "stored", text=lines(*range(5)))
         rows = [json.loads(watcher.stdout.readline()) for _ in range(5)]
-        assert [row["attrs"]["n"] for row in rows] == list(range(5)) and "position" not in rows[4]
+        assert [row["attrs"]["n"] for row in rows] == list(range(5))
+        log = rows[4]["position"].rpartition(":")[0]
+        assert [row["position"] for row in rows] == [f"{log}:{number}" for number in range(5)], "though none was read"
         watcher.send_signal(signal.SIGINT)
         _, told = watcher.communicate(timeout=20)
-        assert watcher.returncode == 0 and told.decode() == f"to go on behind the last line: --from {rows[4]['id']}\n"
+        assert watcher.returncode == 0 and told.decode() == f"to go on behind the last line: --from {log}:5\n"
         run("pub", "--jsonl", "-", "--mode", "stored", text=lines(*range(5, 20)))
         sub = ("sub", "quotes", "--json", "--timeout", "20", "--count", "6", "--from")
-        place, expected = rows[4]["id"], 5
+        place, expected = f"{log}:5", 5
         for _ in range(2):
             done = run(*sub, place)
             rows = [json.loads(line) for line in done.stdout.splitlines()]

@@ -274,7 +274,7 @@ class Publishers:
         """Match and forward what is before the high watermark."""
         for one in committed:  # a stream that is gone from the table has no subscriptions here
             stream = self._streams.by_name.get(one.stream.name, one.stream)
-            self._forwarding.carry(stream, one.batch, one.base, one.time, now)
+            self._forwarding.carry(stream, one.batch, one.base, one.time, now, one.shift)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 

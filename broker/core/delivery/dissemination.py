@@ -23,7 +23,7 @@ from itertools import accumulate, chain, repeat
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from headgate.protocol.data import Batch, Columns, Portion, join_batches, join_u32
+from headgate.protocol.data import Batch, Columns, LogShift, Portion, join_batches, join_u32
 
 from ..limits import (
     DEFAULT_LIMITS,
@@ -148,14 +148,16 @@ class Dissemination:
             self._widest = max(self._widest, len(numbers))
         return tuple(flat)
 
-    def relay(self, stream: Stream, batch: Batch, plans: list[Plan], serving: Serving) -> None:
+    def relay(
+        self, stream: Stream, batch: Batch, plans: list[Plan], serving: Serving, log: LogShift | None = None
+    ) -> None:
         """Deliver a batch whose plans are known (one a row, or one for all) and whose events stand where this says;
         after all that was carried."""
         self.settle()
         origin, base, places, time_us = serving
         each = plans if len(plans) > 1 else plans * batch.count
         gathered = _Gathered(stream, 0, time_us, batch.count, 0, [batch], [each])
-        self._spread(stream, gathered, lambda portion: _stand(portion, origin, base, places))
+        self._spread(stream, gathered, lambda portion: _stand(portion, origin, base, places, log))
 
     def forget_plans(self) -> None:
         """Let go of sessions that ended."""
@@ -242,9 +244,9 @@ def _all_same(plans: Sequence[Sequence[Plan]], first: Plan) -> bool:
     return True
 
 
-def _stand(portion: Portion, origin: str, base: int, places: Sequence[int]) -> None:
+def _stand(portion: Portion, origin: str, base: int, places: Sequence[int], log: LogShift | None) -> None:
     """Put the events of a portion, which count the rows of their batch, where they stand in their broker's sequence."""
-    portion.origin = origin
+    portion.origin, portion.log = origin, log
     if isinstance(places, range) and places.start == 0:
         portion.base += base
         return

@@ -114,6 +114,7 @@ def _cut(portion: Portion, rows: list[int]) -> Portion:
         return portion
     batch = Batch(portion.topics, portion.count, portion.lengths, portion.records)
     part = batch.portion(rows, portion.origin, 0, portion.time)
+    part.log = portion.log
     places = portion.rows()
     first, last = places[rows[0]], places[rows[-1]]
     part.base = portion.base + first

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from headgate.protocol.data import Batch
+from headgate.protocol.data import Batch, LogShift
 
 from ..delivery import Stream
 from ..keyspace import Dimension
@@ -36,6 +36,7 @@ class Task:
     since: float
     source: PeerInfo | None = None
     cause: str = ""  # why it came, while it waits
+    log: LogShift | None = None
 
 
 class Waiting:

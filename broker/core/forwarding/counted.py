@@ -282,7 +282,7 @@ class Gathering:
             self._effects.append(Note("batch to be counted not understood", {"reason": str(error)}))
             return
         serving = (task.origin, task.base, task.places, task.time)
-        self._dissemination.relay(task.stream, task.batch, plans, serving)
+        self._dissemination.relay(task.stream, task.batch, plans, serving, task.log)
 
     def _plan(self, batch: Batch, row: int, found: Sequence[SubscriptionId], now: float) -> Plan:
         """Who gets a row: our own clients that want it, and the homes of the other candidates."""

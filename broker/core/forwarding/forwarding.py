@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headgate.matching import TopicError
-from headgate.protocol.data import Batch, Columns
+from headgate.protocol.data import Batch, Columns, LogShift
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import CONTROL_LENGTH_MAX, DIMENSIONS_MAX
 from headgate.protocol.messages import Deliver, Forward, Gap
@@ -170,10 +170,12 @@ class Forwarding:
         for name in (*batch.columns, *self._summary_attributes(stream)):
             batch.column(name)  # a column that cannot be read is refused now, not when its turn comes
 
-    def carry(self, stream: Stream, batch: Batch, base: int, time_us: int, now: float) -> None:
-        """A batch that was checked, and whose events have their numbers, from `base` on."""
+    def carry(
+        self, stream: Stream, batch: Batch, base: int, time_us: int, now: float, log: LogShift | None = None
+    ) -> None:
+        """A batch that was checked, and whose events have their numbers, from `base` on; `log`: where they stand."""
         stream.events += batch.count
-        task = Task(stream, batch, self._origin, base, range(batch.count), time_us, None, 0, now)
+        task = Task(stream, batch, self._origin, base, range(batch.count), time_us, None, 0, now, log=log)
         self._offer(task, now)
         self.gathering.begin(task, now)
 
@@ -223,7 +225,8 @@ class Forwarding:
         except TopicError as error:
             raise ProtocolViolation(f"FORWARD: {error}") from error
         places, hops = message.places(), message.hops
-        return Task(stream, batch, message.origin, message.base, places, message.time, wanted, hops, now)
+        parts = (stream, batch, message.origin, message.base, places, message.time, wanted, hops, now)
+        return Task(*parts, log=message.log)
 
     def returned(self, info: PeerInfo, messages: Iterable[Forward], now: float) -> None:
         """What could not be handed over any more is looked at again, before what came later."""
@@ -240,7 +243,8 @@ class Forwarding:
         if stream is not None and plans is not None:
             self.relayed += portion.count
             rows = portion.rows()
-            self._dissemination.relay(stream, batch, plans, (portion.origin, portion.base, rows, portion.time))
+            serving = (portion.origin, portion.base, rows, portion.time)
+            self._dissemination.relay(stream, batch, plans, serving, portion.log)
         self._cluster.peers.acknowledge(info, portion.count, now)
 
     def _plans_at_home(self, message: Deliver, batch: Batch) -> list[Any] | None:
@@ -403,7 +407,7 @@ class Forwarding:
         except ProtocolViolation as error:
             self._effects.append(Note("forwarded batch not understood", {"reason": str(error)}))
             return
-        self._dissemination.relay(stream, batch, plans, (task.origin, task.base, task.places, task.time))
+        self._dissemination.relay(stream, batch, plans, (task.origin, task.base, task.places, task.time), task.log)
 
     def _hand_on(self, task: Task, broker: int, parts: list[list[Any]], now: float) -> None:
         info = self._cluster.peers.by_identifier.get(broker)
@@ -419,7 +423,7 @@ class Forwarding:
         places = [task.places[row] for row in rows]
         self.forwarded += len(rows)
         self._sent_under.setdefault(task.stream.name, self._epoch)
-        message = Forward.make(dimensions, task.hops + 1, batch, task.origin, task.base, places, task.time)
+        message = Forward.make(dimensions, task.hops + 1, batch, task.origin, task.base, places, task.time, task.log)
         self._cluster.peers.send_events(info, message, now)
 
     def _done(self, task: Task, now: float) -> None:

@@ -40,7 +40,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from headgate.protocol.data import Batch, LogKind, LogName, Row, encode_row
+from headgate.protocol.data import Batch, LogKind, LogName, LogShift, Row, encode_row
 from headgate.protocol.errors import ErrorCode, Refused
 
 from ..cause import Cause
@@ -94,6 +94,7 @@ class Committed(NamedTuple):
     time: int
     log: LogName | None = None
     first: int = 0
+    shift: LogShift | None = None
 
 
 class _Uncommitted(NamedTuple):
@@ -138,6 +139,10 @@ class HeldLog:
     waiters: deque[Any] = field(default_factory=deque, repr=False)
     confirmed: dict[int, int] = field(default_factory=dict, repr=False)
     """Sibling -> up to where its disk has this log of ours, as far as it has said so on the link that there is."""
+    partition: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.partition = self.name.partition
 
     def is_now(self, state: LogState) -> None:
         """What the disk says of it."""
@@ -641,7 +646,9 @@ class Log:
             upto, size, cause, batch = waiting.popleft()
             self.pending_bytes -= size
             self._cause.also(cause)
-            self.committed.append(batch._replace(log=held.name, first=upto - batch.batch.count))
+            first = upto - batch.batch.count
+            shift = LogShift(held.partition, first - batch.base)
+            self.committed.append(batch._replace(log=held.name, first=first, shift=shift))
         if held.kept < held.safe:
             self._timers.by(CHECKPOINT, now + CHECKPOINT_SECONDS)
 

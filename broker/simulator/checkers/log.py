@@ -2,7 +2,7 @@
 
     OnEnoughDisks     P1: when PUBACK of a batch in mode stored goes out, as many synced disks have it as were promised
     OnlyOnce          P2: a resend never makes a second position in a log
-    SeenWhenSafe      P4: what is delivered or can be read is on as many disks as were promised, and has one id
+    SeenWhenSafe      P4: what is delivered or can be read is on as many disks as were promised, in one place, as one id
     PositionsStand    P3: positions are dense, given out once and never rewritten; copies of one log agree
     ComesBackWhole    S1: a broker restarts with every row that its disk confirmed, or reports that some are missing
     StoredElsewhere   A1: one full disk hinders only the clients of its own broker
@@ -18,7 +18,7 @@ from typing import Any
 
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input, Opened, Received, Stored
-from headgate.protocol.data import Batch, LogKind, LogName, Portion, Row, decode_record, decode_row, row_batch
+from headgate.protocol.data import Batch, LogKind, LogName, LogShift, Portion, Row, decode_record, decode_row, row_batch
 from headgate.protocol.messages import Answer, Deliver, Error, Mode, Puback, Publish, Scope
 
 from ..engine import WALL_CLOCK_OFFSET_SECONDS, ClusterWorld, Entry, Host, LogList, Server
@@ -223,7 +223,8 @@ class OnlyOnce(LogChecker):
 
 
 class SeenWhenSafe(LogChecker):
-    """P4: what a client can see, delivered or read, is on as many disks as were promised, and stands in one place.
+    """P4: what a client can see, delivered or read, is on as many disks as were promised, and stands in one place,
+    which a delivery tells.
 
     So no event is ever seen under two ids, and none is seen that may still be taken back. Deliveries are looked at
     where they leave a broker, rows as soon as any broker lets them be read.
@@ -233,6 +234,8 @@ class SeenWhenSafe(LogChecker):
         super().__init__(*parts)
         self._disks: dict[tuple[str, int], dict[str, None]] = {}
         """Id of an event -> brokers whose disks ever had it under that id."""
+        self._shifts: dict[tuple[str, int], LogShift] = {}
+        """Id of an event -> where it stands."""
         self._ids: dict[str, tuple[str, int]] = {}
         """Event -> the id under which it was seen."""
         self._readable: dict[str, tuple[LogName, int]] = {}
@@ -242,7 +245,9 @@ class SeenWhenSafe(LogChecker):
     def found(self, server: Server, log: LogName, entry: Entry, row: Row) -> None:
         """One disk more has these."""
         if log.kind == LogKind.EVENTS:
+            shift = LogShift(log.partition, row.first - row.base)
             for number in range(row.base, row.base + row.count):
+                self._shifts[row.origin, number] = shift
                 self._disks.setdefault((row.origin, number), {})[server.name] = None
 
     def step(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
@@ -262,7 +267,10 @@ class SeenWhenSafe(LogChecker):
         for piece, row in zip(pieces, portion.rows(), strict=True):
             number, name = portion.base + row, decode_record(piece)[1].decode()
             self.delivered_events += 1
-            self._is_safe(host, name, (portion.origin, number), "is delivered")
+            event_id = portion.origin, number
+            self._is_safe(host, name, event_id, "is delivered")
+            if portion.log != self._shifts.get(event_id):
+                self.fail(f"{name} is delivered as one of {portion.log}, and stands at {self._shifts.get(event_id)}")
 
     def _can_be_read(self, host: Host, log: LogName, end: int) -> None:
         broker = host.node.config.name

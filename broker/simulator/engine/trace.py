@@ -25,7 +25,8 @@ def as_text(value: Any) -> str:
         return f"{len(value)}b#{zlib.crc32(value):08x}"
     if isinstance(value, Portion):
         parts = (value.base, value.count, value.time, value.offsets, value.topics, value.lengths, value.records)
-        return f"Portion({' '.join(map(as_text, parts))})"
+        log = () if value.log is None else (value.log,)
+        return f"Portion({' '.join(map(as_text, (*parts, *log)))})"
     if isinstance(value, Batch):
         columns = " ".join(f"{name}={as_text(column)}" for name, column in value.columns.items())
         shape = (value.count, value.topics, value.lengths, value.records, value.complete)

@@ -10,7 +10,7 @@ import pytest
 from headgate.broker.core.effects import Send
 from headgate.broker.simulator.checkers import SeenWhenSafe
 from headgate.broker.simulator.engine import Violation
-from headgate.protocol.data import Portion, make_batch
+from headgate.protocol.data import LogShift, Portion, make_batch
 from headgate.protocol.messages import Deliver
 from tests.support.log_stage import WALL, LogStage
 
@@ -39,10 +39,11 @@ class Seen(LogStage):
         """A broker with as much of that log to read takes a step."""
         self.seen.step(self.host(server, {self.name(owner): SimpleNamespace(readable=readable)}), None, [])
 
-    def delivers(self, server: int, origin: str, base: int, *names: str) -> None:
-        """A broker sends these to a subscriber."""
+    def delivers(self, server: int, origin: str, base: int, *names: str, owner: int = 0, shift: int = 0) -> None:
+        """A broker sends these to a subscriber, and says that they stand in the log of that owner."""
         batch = make_batch(["ledger/x"], {}, [name.encode() for name in names])
         portion = Portion(origin, base, WALL, b"", batch.topics, batch.lengths, batch.records, batch.count)
+        portion.log = LogShift(self.name(owner).partition, shift)
         self.seen.step(self.host(server, {}), None, [Send(LINK, Deliver([1, len(names)], portion))])
 
     def copied(self, first: int, *names: str, owner: int = 0, origin: str = "o") -> None:
@@ -86,7 +87,15 @@ def test_two_ids_of_one_event_are_seen() -> None:
     one.copied(0, "a", owner=1, origin="p")
     one.delivers(0, "o", 0, "a")
     with pytest.raises(Violation, match=r"a is delivered at .* as .*'p', 0.*, and was seen as .*'o', 0"):
-        one.delivers(1, "p", 0, "a")
+        one.delivers(1, "p", 0, "a", owner=1)
+
+
+def test_a_delivery_that_tells_another_place_is_seen() -> None:
+    one = Seen()
+    one.copied(0, "a", "b")
+    for owner, shift in ((1, 0), (0, 1)):
+        with pytest.raises(Violation, match=r"a is delivered as one of .*, and stands at"):
+            one.delivers(2, "o", 0, "a", "b", owner=owner, shift=shift)
 
 
 def test_what_can_be_read_in_two_places_is_seen() -> None:

@@ -15,7 +15,7 @@ import pytest
 from headgate.ops.cli import main
 from headgate.ops.commands.sub import human_text
 from headgate.protocol.client import Event, HandedEvent, LogInfo
-from headgate.protocol.data import LogKind, LogName
+from headgate.protocol.data import LogKind, LogName, LogShift
 from headgate.protocol.errors import ConnectionLost, ErrorCode, Refused
 from headgate.protocol.messages import Gap
 from tests.ops.fakes import FakeClient, FakeSubscription, event, use_client
@@ -61,7 +61,7 @@ def test_where_to_begin(monkeypatch: Patch, text: str, start: object, capfd: Cap
 def test_a_time_is_looked_up_in_every_log(monkeypatch: Patch, capfd: Capture, words: list[str]) -> None:
     old, young = event(0, time=1.0), event(1, time=4e9)
     live = event(2, time=1.0)
-    old.position, young.position = "cyd@5:0", "cyd@5:1"  # of a log that nobody had when it began
+    old.log = young.log = LogShift("cyd@5", 0)  # of a log that nobody had when it began
     stored = {"schema.get": {"stream": "a", "schema": {"durability": "stored"}}}
     client = use_client(monkeypatch, FakeClient(stored, batches=[[old, young], [live]]))
     client.held = [LogInfo(LogName(name, 5, LogKind.EVENTS, "a"), 0, 9, 0, 0, 0, (name,)) for name in ("ann", "bob")]
@@ -164,11 +164,14 @@ def test_a_stream_in_memory_has_no_past_and_that_is_said(monkeypatch: Patch, cap
 @pytest.mark.parametrize(("words", "last"), [([], 2), (["--count", "2"], 1)])
 def test_who_stops_is_told_where_to_go_on(monkeypatch: Patch, capfd: Capture, words: list[str], last: int) -> None:
     stored = {"schema.get": {"stream": "a", "schema": {"durability": "stored"}}}
-    client = use_client(monkeypatch, FakeClient(stored, batches=[[event(0)], [event(1), event(2)]]))
-    client.begins = {"ann@5": 7}
+    events = [event(number) for number in range(3)]
+    for one in events:
+        one.log = LogShift("ann@5", 10)
+    client = use_client(monkeypatch, FakeClient(stored, batches=[events[:1], events[1:]]))
+    client.begins = {"ann@5": 7, "bob@5": 9}
     assert main(["sub", "a", "--from", "now", *words]) == 0
     told = capfd.readouterr().err.splitlines()
-    assert told == ["subscribed", f"to go on behind the last line: --from ann@5:7,ab-1.{last}"]
+    assert told == ["subscribed", f"to go on behind the last line: --from ann@5:{last + 11},bob@5:9"]
 
 
 @pytest.mark.parametrize(("words", "schema"), [(["--from", "now"], {}), ([], {"durability": "stored"})])
