@@ -28,20 +28,22 @@ its meaning, and everything fast must agree with it:
     ('volume', 'symbol')
 
 **The condition.** `parse_condition` gives a `Tree`; `attributes`, `conjuncts` and `cost` answer questions about it.
-`extensions` lists its `XPath` and `Delta` conjuncts, which need more than one event's attributes, and `static_part` is
-the rest of it; `event_part` is all but the `Delta` conjuncts. `evaluate` is the meaning on a row of `Value`, `explain`
-the same with a `Verdict` for each predicate (an `Explanation`), `compile_condition` a fast form (`Compiled`: names, and
-a test of their values). `to_text` prints the canonical text; `to_spark` what Spark evaluates over split columns, which
-`spark_columns` names.
+`extensions` lists its `XPath` and `Delta` conjuncts, which need more than one event's attributes, `deltas` those of the
+second kind, and `static_part` is the rest; `event_part` is all but the `Delta` conjuncts. `evaluate` is the meaning on
+a row of `Value`, `explain` the same with a `Verdict` for each predicate (an `Explanation`), `compile_condition` a fast
+form (`Compiled`: names, and a test of their values). `to_text` prints the canonical text; `to_spark` what Spark
+evaluates over split columns, which `spark_columns` names.
 
 **The topic.** `check_topic` gives the levels of an event's topic, `parse_pattern` a `Pattern`.
+
+**What moved.** DELTA depends on what a subscription was last sent: the room `dynamic` decides that.
 
 **The index.** `Index` has add, remove, match, statistics and validate; `Matches` is what match answers, `Statistics`
 a snapshot. `DumbIndex` has the same verbs, evaluates everything, and says what is right.
 
 Order of reading: `values` (how two values compare), `tree`, `meaning` (what is true), `dumb` (an index that evaluates
 everything), then the rooms, each with its manual: `structure` (twigs and filters), `language` (text, tree and code),
-`topics`, `index`.
+`topics`, `index`, `dynamic`.
 
 Bad text raises `ConditionError`, `TopicError` or `PatternError`, all of them `MatchingError`. Matching never raises.
 """
@@ -64,7 +66,18 @@ from headgate.matching.language import (
 )
 from headgate.matching.meaning import evaluate
 from headgate.matching.topics import Pattern, check_topic, parse_pattern
-from headgate.matching.tree import Delta, Tree, XPath, attributes, conjuncts, cost, event_part, extensions, static_part
+from headgate.matching.tree import (
+    Delta,
+    Tree,
+    XPath,
+    attributes,
+    conjuncts,
+    cost,
+    deltas,
+    event_part,
+    extensions,
+    static_part,
+)
 from headgate.matching.values import Value
 
 __all__ = [
@@ -89,6 +102,7 @@ __all__ = [
     "compile_condition",
     "conjuncts",
     "cost",
+    "deltas",
     "evaluate",
     "event_part",
     "explain",

@@ -22,6 +22,8 @@ __all__ = [
     "CONDITION_DEPTH_MAX",
     "CONDITION_TERMS_MAX",
     "COVERED_BLOCKS_MAX",
+    "DYNAMIC_STALE_MIN",
+    "DYNAMIC_TOPICS_MAX",
     "EXCERPT_CHARACTERS_MAX",
     "FILTERS_TESTED_MAX",
     "FILTER_BITS_MAX",
@@ -93,6 +95,13 @@ LIKE_PATTERN_CHARACTERS_MAX: Final = 1024
 
 # A year of silence; beyond it a heartbeat is a mistake in units.
 HEARTBEAT_SECONDS_MAX: Final = 366 * 86_400
+
+# Topics of which the subscriptions of one condition have references, some 800 bytes each and 400 for each subscription
+# more. The topic of the oldest delivery makes room: its next event is then delivered whatever it says.
+DYNAMIC_TOPICS_MAX: Final = 65_536
+
+# Entries of heaps, or ended subscriptions, that are out of date before it is worth looking for them.
+DYNAMIC_STALE_MIN: Final = 64
 
 # A topic is at most 1 KiB of UTF-8 and 32 levels; patterns the same.
 TOPIC_BYTES_MAX: Final = 1024

@@ -46,6 +46,7 @@ __all__ = [
     "conjunction",
     "conjuncts",
     "cost",
+    "deltas",
     "disjunction",
     "event_part",
     "extensions",
@@ -297,6 +298,12 @@ def extensions(tree: Tree) -> tuple[Extension, ...]:
 def event_part(tree: Tree) -> Tree:
     """The condition without DELTA: what one event's attributes and the filters of its document can prove wrong."""
     return conjunction([part for part in conjuncts(tree) if not isinstance(part, Delta)])
+
+
+def deltas(tree: Tree) -> tuple[Delta, ...]:
+    """The DELTA conjuncts, by attribute."""
+    found = [part for part in conjuncts(tree) if isinstance(part, Delta)]
+    return tuple(sorted(found, key=lambda one: one.attribute))
 
 
 def static_part(tree: Tree) -> Tree:

@@ -103,7 +103,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         *("keyspace", "membership", "delivery", "links", "kv"),
         *("cluster", "placement", "log", "forwarding", "durable", "clients"),
     ),
-    "matching": ("structure", "topics", "language", "index"),
+    "matching": ("structure", "topics", "language", "index", "dynamic"),
     "protocol": ("data", "wire", "client", "aio", "blocking"),
     "broker/simulator": ("engine", "workloads", "checkers", "faults", "scenarios"),
 }

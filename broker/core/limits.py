@@ -33,6 +33,7 @@ __all__ = [
     "GATHERED_EVENTS_MAX",
     "INQUIRY_LENGTH_MAX",
     "INQUIRY_SECONDS_MAX",
+    "LAST_SENT_MAX",
     "LOG_COPIES_DEFAULT",
     "LOG_FILTERS_MAX",
     "Limits",
@@ -206,6 +207,9 @@ that is stopped breaks sooner, after two seconds of silence."""
 SLOWEST_MAX = 20
 """Clients that `slowest` names: a screen."""
 
+LAST_SENT_MAX = 20
+"""Topics of which `explain` says what was last sent to whom: a screen."""
+
 READS_PER_SESSION_MAX = 8
 """Chunks of logs that one session may have asked for: each takes up to a few megabytes until it is written."""
 
@@ -274,6 +278,9 @@ class Limits:
     """A DELIVER names the subscriptions of an event in one list, and that is how long a list may be on the wire."""
     subscriptions: int = 2_000_000
     """All of a broker; at about 1 KiB each they fill 2 GiB."""
+    references: int = 1_000_000
+    """What DELTA subscriptions of a broker's clients were last sent of each topic: some 400 bytes each, and 800 more
+    for each topic. Beyond it a condition that needs more gives up those of the topic that it delivered longest ago."""
     long_conditions_bytes: int = 64 * 1024 * 1024
     """Conditions above 4 KiB, which have long IN lists, of a broker's clients together: 400 lists of 10,000 ISINs.
     Wherever they rest they take some ten times as much."""

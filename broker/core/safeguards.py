@@ -116,6 +116,17 @@ class Safeguard(StrEnum):
     LOSSES_TOLD = "losses-told"
     """What was lost on the way is not told to any broker."""
 
+    # --- conditions with DELTA ---
+
+    FORGOTTEN_AFTER_DROP = "forgotten-after-drop"
+    """What a slow client was not sent, because its outbox was full, counts as what it has."""
+    FORGOTTEN_AFTER_LOSS = "forgotten-after-loss"
+    """What was lost with a client's connection counts as what it has."""
+    OWN_REFERENCE = "own-reference"
+    """A fresh subscription counts as having what others with the same condition were sent."""
+    DELTA_AT_ONE_KEY = "delta-at-one-key"
+    """A subscription with DELTA may rest on an arc, at several brokers, from which events come in any order."""
+
     # --- the log ---
 
     SYNC_BEFORE_ACK = "sync-before-ack"

@@ -29,6 +29,13 @@ class NodeStatistics:
     events_duplicate: int
     events_refused: int
     events_delivered: int
+    delta_subscriptions: int
+    delta_delivered: int
+    """Of events that match all of a condition but its DELTA; each counts for each such subscription."""
+    delta_suppressed: int
+    delta_unread: int
+    delta_references: int
+    delta_forgotten: int
     outbox_events: int
     outbox_bytes: int
     outbox_bytes_max: int
@@ -111,11 +118,24 @@ def statistics_of(node: Node, now: float) -> NodeStatistics:
         events_duplicate=node.publishers.duplicates,
         events_refused=node.publishers.refused,
         events_delivered=subscribers.deliveries,
+        **_of_delta(node),
         outbox_events=sum(session.outbox_events for session in subscribers.by_key.values()),
         outbox_bytes=subscribers.outbox_bytes,
         outbox_bytes_max=node.config.outbox_bytes_total,
         drops=dict(subscribers.drops),
     )
+
+
+def _of_delta(node: Node) -> dict[str, Any]:
+    suppression = node.dissemination.suppression
+    return {
+        "delta_subscriptions": sum(len(carrier.members) for carrier in suppression.carriers.values()),
+        "delta_delivered": suppression.delivered,
+        "delta_suppressed": suppression.suppressed,
+        "delta_unread": suppression.unread,
+        "delta_references": suppression.tally.references,
+        "delta_forgotten": suppression.tally.forgotten,
+    }
 
 
 def _of_cluster(node: Node, now: float) -> dict[str, Any]:

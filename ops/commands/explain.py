@@ -96,6 +96,7 @@ def _print(answer: dict[str, Any]) -> None:
     if answer.get("subid"):
         c1, c3 = answer["subid"]["c1"], answer["subid"]["c3"]
         print(f"subID      c1 {c1} (this broker), c2 its number here when it is made, c3 {c3} (attributes)")
+    _print_delta(answer)
     if "delivered" not in answer:
         return
     print()
@@ -105,6 +106,22 @@ def _print(answer: dict[str, Any]) -> None:
     for verdict, text in rows:
         print(f"  {verdict:<7}  {plain(brief(text))}")
     print(f"\n{'delivered' if answer['delivered'] else 'not delivered'}: {_reason(answer)}")
+
+
+def _print_delta(answer: dict[str, Any]) -> None:
+    """What subscriptions with this DELTA were last sent, and what they get next."""
+    for row in answer.get("delta", ()):
+        who = f"{plain(row['client'])}, subscription {row['subscription']}, {plain(row['topic'])}"
+        if row["last"] is None:
+            print(f"delta      {who}: nothing yet, so the next event is delivered")
+            continue
+        last = " and ".join(
+            f"{plain(name)} {value:.12g}" for name, value in zip(row["attributes"], row["last"], strict=True)
+        )
+        beyond = f"below {row['below']:.12g} or above {row['above']:.12g}"
+        print(f"delta      {who}: last sent {last}, next {beyond}")
+    if "delta" in answer and not answer["delta"]:
+        print("delta      no client of this broker subscribes to just this: the first event of each topic is delivered")
 
 
 def _place_of(row: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +146,9 @@ def _reason(answer: dict[str, Any]) -> str:
         return "the topic is not one of the pattern's"
     verdict = answer["verdict"]
     if verdict == "true" and not answer["delivered"]:
-        return "this version serves no DELTA, HEARTBEAT or XPATH yet, and `sub` refuses such a condition"
+        return "this version serves no XPATH yet, and `sub` refuses such a condition"
+    if verdict == "true" and "delta" in answer:
+        return "the first time; after that, when it has moved from what was last delivered (DELTA)"
     if verdict == "unknown":
         reasons = dict.fromkeys(one["why"] for one in answer["predicates"] if one.get("why"))
         return f"the condition is unknown: {plain('; '.join(reasons))}" if reasons else "the condition is unknown"

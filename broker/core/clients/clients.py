@@ -263,11 +263,9 @@ class Clients:
         _check_options(message.options)
         pattern = parse_pattern(message.pattern, exact=message.options.get("exact", False))
         condition = parse_condition(message.condition) if message.condition.strip() else None
-        if condition is not None:
-            for extension in extensions(condition):
-                name = "XPATH" if isinstance(extension, XPath) else "DELTA (with its HEARTBEAT)"
-                text = f"{name} is understood, and not yet served by this broker: leave it out for now"
-                raise Refused(ErrorCode.UNSUPPORTED, text)
+        if condition is not None and any(isinstance(extension, XPath) for extension in extensions(condition)):
+            text = "XPATH is understood, and not yet served by this broker: leave it out for now"
+            raise Refused(ErrorCode.UNSUPPORTED, text)
         if self._streams.find(pattern.stream) is None:
             raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
         identity = next(self._subscribers.identities)

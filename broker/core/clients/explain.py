@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.matching import Pattern, Tree
 
+from ..delivery import Carrier, Subscription
 from ..keyspace import RING_SIZE, Arc, Segment, distance
+from ..limits import LAST_SENT_MAX
 from ..placement import Resting
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "explain_resting",
+    "last_sent",
     "lives_on",
     "ring_of",
 ]
@@ -30,6 +33,39 @@ def explain_resting(resting: Resting, owner_of: Callable[[int], str]) -> dict[st
         "owners": list(dict.fromkeys(owners)),
         "because": resting.because(),
     }
+
+
+def last_sent(node: Node, pattern: Pattern, condition: str, topic: str | None) -> list[dict[str, Any]]:
+    """What subscriptions of this broker's clients to just this, with DELTA, were last sent: of a topic, or of some."""
+    rows: list[dict[str, Any]] = []
+    for carrier in node.subscribers.carriers.values():
+        if carrier.pattern != pattern:
+            continue
+        for identity, member in carrier.members.items():
+            if member.condition == condition:
+                rows += _references(carrier, identity, member, topic)
+            if len(rows) >= LAST_SENT_MAX:
+                return rows[:LAST_SENT_MAX]
+    return rows
+
+
+def _references(carrier: Carrier, identity: int, member: Subscription, topic: str | None) -> list[dict[str, Any]]:
+    triggers = carrier.triggers
+    topics = triggers.topics_of(identity)[-LAST_SENT_MAX:] if topic is None else [topic]
+    known = [(one, triggers.reference(identity, one)) for one in reversed(topics)]
+    return [
+        {
+            "client": member.session.name,
+            "subscription": member.number,
+            "topic": one,
+            "attributes": list(triggers.attributes),
+            "last": None if reference is None else list(reference.values),
+            "time": None if reference is None else reference.time,
+            "below": None if reference is None else reference.lower,
+            "above": None if reference is None else reference.upper,
+        }
+        for one, reference in known
+    ]
 
 
 def _keys_text(segment: Segment) -> str:

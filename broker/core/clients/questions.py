@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 from headgate.matching import (
     ConditionError,
     MatchingError,
+    XPath,
     attributes,
     check_topic,
+    deltas,
     explain,
+    extensions,
     parse_condition,
     parse_pattern,
     to_spark,
@@ -30,7 +33,7 @@ from ..delivery import SETTINGS, ClientSession, Stream, check_settings
 from ..keyspace import declared_domain
 from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SLOWEST_MAX
 from ..log import HeldLog
-from .explain import lives_on, ring_of
+from .explain import last_sent, lives_on, ring_of
 from .inquiries import COORDINATED, INQUIRED
 from .pages import page_of
 from .schema_changes import changed_schema, changes_of, defaults_of
@@ -350,6 +353,9 @@ def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
         spark = to_spark(condition)
         answer |= {"spark": spark} if len(spark) <= ANSWER_LENGTH_MAX else {}  # control characters take six each there
     event = arguments.get("event")
+    if condition is not None and deltas(condition):
+        topic = event.get("topic") if type(event) is dict else None
+        answer["delta"] = last_sent(node, pattern, answer["condition"], topic if type(topic) is str else None)
     if event is not None:
         answer |= _verdicts(pattern, condition, event)
     return answer
@@ -378,7 +384,7 @@ def _verdicts(pattern: Any, condition: Any, event: Any) -> dict[str, Any]:
         ]
     result["predicates"] = predicates
     result["verdict"] = verdict
-    is_served = all(one["verdict"] != "later" for one in predicates)
+    is_served = condition is None or not any(isinstance(one, XPath) for one in extensions(condition))
     result["delivered"] = verdict == "true" and is_served and topic_matches is not False
     return result
 

@@ -2,6 +2,7 @@
 
     Streams        one `Stream` for each name: its index, its publishers, the columns they should send, its counts
     Dissemination  makes a `Plan` for each row of a batch (who gets it) from the index's answer, one portion a session
+    Suppression    decides for each row which members of a `Carrier` (subscriptions with DELTA) it is delivered to
     Subscribers    sessions (`ClientSession`), their subscriptions (`Subscription`), outboxes, credit and gaps
 
 **A batch's way.** `Dissemination.carry` matches a batch and gathers it with others of its turn; `settle` sorts the rows
@@ -25,15 +26,17 @@ more for now.
 refuses settings that contradict each other, and `SETTINGS` are its keys. `stream_of` gives the stream of a column of
 topics.
 
-Order of reading: `streams`, `dissemination`, `subscribers`.
+Order of reading: `streams`, `dissemination`, `subscribers`, `dynamic`.
 """
 
 from . import dissemination, streams
 from .dissemination import Dissemination
+from .dynamic import Carrier, Suppression
 from .streams import SETTINGS, Plan, Stream, Streams, StreamSettings, check_settings, read_settings, stream_of
 from .subscribers import DRAINING, GRACE, ClientSession, Subscribers, Subscription
 
 __all__ = [
+    "Carrier",
     "ClientSession",
     "DRAINING",
     "Dissemination",
@@ -45,6 +48,7 @@ __all__ = [
     "Streams",
     "Subscribers",
     "Subscription",
+    "Suppression",
     "check_settings",
     "dissemination",
     "read_settings",

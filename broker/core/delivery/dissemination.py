@@ -24,6 +24,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from headgate.protocol.data import Batch, Columns, LogShift, Portion, join_batches, join_u32
+from headgate.protocol.errors import ProtocolViolation
 
 from ..limits import (
     DEFAULT_LIMITS,
@@ -32,6 +33,7 @@ from ..limits import (
     WHOLE_BYTES_MAX,
     Limits,
 )
+from .dynamic import Carrier, Suppression, Undecided
 from .streams import Plan, Stream
 from .subscribers import ClientSession, Subscribers
 
@@ -71,6 +73,7 @@ class Dissemination:
         self._origin = origin
         self._plans: dict[tuple[int, ...], Plan] = {}
         self.gathered = _NOTHING
+        self.suppression = Suppression(subscribers.carriers, subscribers.references, limits)
         self._widest = 1  # the most subscriptions of one session in any plan so far
         self.sequence = 0
 
@@ -82,6 +85,8 @@ class Dissemination:
         except KeyError:
             stream.check_topics(topics)
             plans = self._plans_of(stream, batch, topics)
+        if self.suppression.carriers:
+            plans = self.suppression.decide(batch, plans, time_us, self._merged)
         gathered = self.gathered
         # Joined with others, a topic that all share stands before each.
         size = len(batch.records) + len(batch.topics) * (batch.count if len(topics) == 1 else 1)
@@ -135,9 +140,12 @@ class Dissemination:
         return self._plans_by_condition(stream, batch, topics, allowed)
 
     def plan_of_clients(self, numbers: tuple[int, ...]) -> Plan:
-        """The plan for some of our own clients' subscriptions, those of them that still are."""
+        """The plan for some of our own clients' subscriptions and their carriers, those of them that still are."""
         by_identity, by_key = self._subscribers.by_identity, self._subscribers.by_key
-        theirs = tuple(one for one in numbers if one in by_identity and by_identity[one].session.key in by_key)
+        carriers = self.suppression.carriers
+        theirs = tuple(
+            one for one in numbers if one in carriers or (one in by_identity and by_identity[one].session.key in by_key)
+        )
         return self._plan(theirs) if theirs else ()
 
     def plan_of_sessions(self, numbers_of: Mapping[ClientSession, list[int]]) -> Plan:
@@ -155,6 +163,11 @@ class Dissemination:
         after all that was carried."""
         self.settle()
         origin, base, places, time_us = serving
+        if self.suppression.carriers:
+            try:
+                plans = self.suppression.decide(batch, plans, time_us, self._merged)
+            except ProtocolViolation:  # a record that nobody opened before: what it says is not known
+                plans = self.suppression.unreadable(batch, plans)
         each = plans if len(plans) > 1 else plans * batch.count
         gathered = _Gathered(stream, 0, time_us, batch.count, 0, [batch], [each])
         self._spread(stream, gathered, lambda portion: _stand(portion, origin, base, places, log))
@@ -226,13 +239,31 @@ class Dissemination:
         if plan is None:
             by_identity = self._subscribers.by_identity
             numbers_of: dict[ClientSession, list[int]] = {}
+            carriers: list[Carrier] = []
             for identity in subscriptions:
                 subscription = by_identity[identity]
-                numbers_of.setdefault(subscription.session, []).append(subscription.number)
+                if type(subscription) is Carrier:
+                    carriers.append(subscription)
+                else:
+                    numbers_of.setdefault(subscription.session, []).append(subscription.number)
             if len(self._plans) >= self._limits.plans:
                 self._plans.clear()
-            plan = self._plans[subscriptions] = self.plan_of_sessions(numbers_of)
+            plan = self.plan_of_sessions(numbers_of)
+            if carriers:
+                plan = Undecided.of(plan, carriers)
+            self._plans[subscriptions] = plan
         return plan
+
+    def _merged(self, plan: Plan, members: Iterable[int]) -> Plan:
+        """The plan with these members of carriers as well; not remembered, for it hardly ever comes again."""
+        numbers_of: dict[ClientSession, list[int]] = {}
+        for session, numbers in zip(plan[::2], plan[1::2], strict=True):
+            numbers_of[session] = [numbers] if type(numbers) is int else [*numbers]
+        by_identity = self._subscribers.by_identity
+        for identity in members:
+            member = by_identity[identity]
+            numbers_of.setdefault(member.session, []).append(member.number)
+        return self.plan_of_sessions(numbers_of)
 
 
 def _all_same(plans: Sequence[Sequence[Plan]], first: Plan) -> bool:

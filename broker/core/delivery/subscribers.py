@@ -31,9 +31,10 @@ import itertools
 from collections import deque
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.matching import Pattern
+from headgate.matching.dynamic import Tally
 from headgate.protocol.data import Batch, Portion, join_u32
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CREDIT_MAX
@@ -43,6 +44,9 @@ from ..config import NodeConfig
 from ..effects import Close, Effect, Note, Send
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
+
+if TYPE_CHECKING:
+    from .dynamic import Carrier
 
 __all__ = [
     "ClientSession",
@@ -138,6 +142,8 @@ class Subscription:
     condition: str
     delivered: int = 0
     dropped: int = 0
+    carrier: Carrier | None = None
+    """Whose member it is: what its DELTA was sent last."""
 
 
 @dataclass(slots=True, eq=False)
@@ -267,6 +273,10 @@ class Subscribers:
         self.by_key: dict[bytes, ClientSession] = {}
         self.by_link: dict[int, ClientSession] = {}
         self.by_identity: dict[int, Subscription] = {}
+        self.carriers: dict[int, Carrier] = {}
+        """Those of the subscriptions that are this broker's own, for members with DELTA."""
+        self.references = Tally()
+        """What their members were last sent of each topic."""
         self.identities = itertools.count(1)
         """The next one is a number that no subscription of this broker had before."""
         self.grace: dict[bytes, ClientSession] = {}
@@ -399,11 +409,18 @@ class Subscribers:
         if lost > 0:
             self.drops["lost"] += lost
             session.gaps[0] = session.gaps.get(0, 0) + lost
+            self._forget_references(session)
         for number, (position, count) in session.announced.items():
             if position >= received:
                 session.gaps[number] = session.gaps.get(number, 0) + count
         session.announced.clear()
         session.sent = session.received = received
+
+    def _forget_references(self, session: ClientSession) -> None:
+        """It is not known which deliveries did not come in: each of its DELTA subscriptions gets the next event."""
+        for subscription in session.subscriptions.values():
+            if subscription.carrier is not None and Safeguard.FORGOTTEN_AFTER_LOSS in self._safeguards:
+                subscription.carrier.triggers.forget_all(subscription.identity)
 
     def heard(self, session: ClientSession) -> None:
         """The client counted what it has: a GAP that went before some of it came in as well."""
@@ -605,13 +622,19 @@ class Subscribers:
             self.watch.dropped(session, message)
         self.drops[reason] += message.portion.count
         session.drops += message.portion.count
+        forgets = Safeguard.FORGOTTEN_AFTER_DROP in self._safeguards
+        row = 0
         for numbers, count in message.runs():
             for number in numbers:
-                if number in session.subscriptions:
+                subscription = session.subscriptions.get(number)
+                if subscription is not None:
                     session.gaps[number] = session.gaps.get(number, 0) + count
-                    session.subscriptions[number].dropped += count
+                    subscription.dropped += count
+                    if subscription.carrier is not None and forgets:
+                        subscription.carrier.forget(subscription.identity, message.portion, row, count)
                 elif session.key not in self.by_key:  # another broker's: one that is counted rests on lists, not here
                     session.gaps[number] = session.gaps.get(number, 0) + count
+            row += count
         if Safeguard.GAP not in self._safeguards:
             session.gaps.clear()
 

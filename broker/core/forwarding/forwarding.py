@@ -36,7 +36,7 @@ from headgate.protocol.messages import Deliver, Forward, Gap
 
 from ..cause import Cause
 from ..cluster import HERE, WAIT, Cluster
-from ..delivery import Dissemination, Stream, Streams, Subscribers, stream_of
+from ..delivery import Carrier, Dissemination, Stream, Streams, Subscribers, stream_of
 from ..effects import Effect, Note
 from ..keyspace import Dimension, parse_dimension
 from ..limits import FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
@@ -265,7 +265,10 @@ class Forwarding:
             self._subscribers.lost_on_the_way(None, message.count)
             return
         subscription = self._subscribers.by_identity.get(message.subscription)
-        if subscription is not None and subscription.session.key in self._subscribers.by_key:
+        if isinstance(subscription, Carrier):
+            for member in subscription.members.values():
+                self._subscribers.lost_on_the_way(member, message.count)
+        elif subscription is not None and subscription.session.key in self._subscribers.by_key:
             self._subscribers.lost_on_the_way(subscription, message.count)
 
     def lost_with(self, info: PeerInfo, stream: str, count: int, now: float) -> None:

@@ -29,14 +29,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from headgate.matching import MatchingError, Pattern, Tree, attributes
+from headgate.matching import MatchingError, Pattern, Tree, attributes, deltas, event_part
 from headgate.matching.limits import CONDITION_BYTES_MAX
+from headgate.matching.tree import TRUE
 from headgate.protocol.data import Batch
 from headgate.protocol.errors import ProtocolViolation
 
 from ..cluster import Cluster, ClusterEvent
 from ..config import NodeConfig
-from ..delivery import ClientSession, Streams, Subscribers, Subscription
+from ..delivery import Carrier, ClientSession, Streams, Subscribers, Subscription
 from ..effects import Effect, Note
 from ..keyspace import Segment
 from ..kv import Added, Item, Placed, Removed, Unplaced
@@ -51,6 +52,7 @@ from ..limits import (
 from ..safeguards import Safeguard
 from ..timers import Timers
 from .anchored import Anchored
+from .carriers import Carriers
 from .counting_home import Counting
 from .interest import Usage
 from .placement import Mine, Placement, Resting, Runs, Wish
@@ -100,6 +102,7 @@ class Registry:
         self._mine: dict[int, Mine] = {}
         self.anchored = Anchored(config, streams, subscribers, cluster, self._mine)
         self.counting = Counting(config)
+        self.carriers = Carriers(streams, subscribers, config.safeguards)
         self._placements: dict[str, Placement] = {one.name: one for one in (self.anchored, self.counting)}
         self._tickets: dict[int, int] = {}
         """Put under way -> the subscription that waits for it."""
@@ -119,9 +122,11 @@ class Registry:
     # --- our clients' subscriptions ------------------------------------------------------------------------------
 
     def plan(self, pattern: Pattern, condition: Tree | None, ordered: bool) -> Resting:
-        """Where a subscription is going to rest."""
+        """Where a subscription is going to rest. One with DELTA wants its events in order: it rests at one key."""
         stream = pattern.stream
         placement = self._placements[self._streams.settings_of(stream).placement]
+        if condition is not None and deltas(condition) and Safeguard.DELTA_AT_ONE_KEY in self._cluster.safeguards:
+            placement, ordered = self.anchored, True
         used, schema = self.usage.dimensions_used(stream), self._streams.schemas.get(stream)
         return placement.plan(Wish(pattern, condition, schema, used, ordered, self._limits.dimensions))
 
@@ -137,14 +142,36 @@ class Registry:
         """Put it where its events pass; the event InForce says when it is in force.
 
         `text` is the condition as the client wrote it: that has a bound, and what is printed of it may be far longer.
+        One with DELTA is not placed itself, but its carrier.
         """
+        moves = () if condition is None else deltas(condition)
+        if condition is None or not moves:
+            self._place(subscription, condition, text, exact, ordered, now)
+            return
+        carrier, is_new = self.carriers.join(subscription, condition, moves)
+        if is_new:
+            self._place(carrier, condition, text, exact, ordered, now)
+        elif not self.carriers.waits(carrier):
+            self.events.append(InForce(subscription, True))
+
+    def _place(
+        self,
+        subscription: Subscription,
+        condition: Tree | None,
+        text: str,
+        exact: bool,
+        ordered: bool,
+        now: float,
+    ) -> None:
         pattern, number = subscription.pattern, subscription.identity
         resting = self.plan(pattern, condition, ordered)
         placement = self._placements[resting.placement]
+        names = attributes(condition) if condition is not None else _UNKNOWN
+        if isinstance(subscription, Carrier):
+            condition = _static(condition)
         said = text if condition is not None else ""
         name = placement.kind, self._me, self._life, number
         items = items_of(name, self._edition, resting.pieces(subscription, exact, said))
-        names = attributes(condition) if condition is not None else _UNKNOWN
         meaning = (pattern, condition)
         mine = Mine(subscription, placement, items, resting.dimensions, names, meaning, _long(text))
         self._mine[number] = mine
@@ -168,7 +195,9 @@ class Registry:
         mine.waits -= mine.waits > 0
         if not mine.waits or not done:
             mine.meaning = None
-            self.events.append(InForce(mine.subscription, done))
+            one = mine.subscription
+            members = self.carriers.ended(one) if isinstance(one, Carrier) else [one]
+            self.events += [InForce(member, done) for member in members]
 
     def subid(self, resting: Resting) -> dict[str, Any] | None:
         """The subID that a subscription of ours that rests so would have, as far as it is known before it is made."""
@@ -183,12 +212,13 @@ class Registry:
         """They are no more."""
         ended: list[Item] = []
         for subscription in subscriptions:
-            mine = self._mine.pop(subscription.identity, None)
+            resting = subscription if subscription.carrier is None else self.carriers.leave(subscription)
+            mine = None if resting is None else self._mine.pop(resting.identity, None)
             if mine is not None:
                 self.long_bytes -= mine.long_bytes
                 ended += [item._replace(version=item.version + 1, value=None) for item in mine.items]
                 self.usage.release(subscription.stream, mine.dimensions, mine.attributes)
-                mine.placement.leave(subscription.identity)
+                mine.placement.leave(mine.subscription.identity)
         if ended:
             self._cluster.kv.put(ended, now)
         self.usage.shrink(now)
@@ -352,6 +382,7 @@ class Registry:
         for one in self._placements.values():
             one.validate()
         self.usage.validate()
+        self.carriers.validate()
         assert self.counting.checks.keys() <= self._mine.keys()
         assert self.long_bytes == sum(mine.long_bytes for mine in self._mine.values())
 
@@ -363,6 +394,12 @@ def items_of(
     return tuple(
         Item((*name, part), segment.low, segment.high, edition, value) for part, (segment, value) in enumerate(pieces)
     )
+
+
+def _static(condition: Tree | None) -> Tree | None:
+    """The static part of a condition, None when there is none."""
+    rest = None if condition is None else event_part(condition)
+    return None if rest == TRUE else rest
 
 
 def _long(condition: str) -> int:

@@ -74,9 +74,25 @@ def test_a_stream_that_is_only_declared_is_listed_as_well() -> None:
 
 def test_a_condition_that_is_not_served_yet_delivers_nothing() -> None:
     event = {"attrs": {"a": 1}}
-    answer = ask(NodeWorld(), "explain", pattern="q", condition="DELTA(price) > 1 AND a = 1", event=event)
+    answer = ask(NodeWorld(), "explain", pattern="q", condition="XPATH '/x' AND a = 1", event=event)
     assert [row["verdict"] for row in answer["predicates"]] == ["later", "true"]
     assert (answer["verdict"], answer["delivered"]) == ("true", False)
+
+
+def test_of_a_condition_with_delta_it_is_said_what_was_last_sent() -> None:
+    world = NodeWorld()
+    link = world.subscriber(("quotes", "DELTA(price) > 0.5 AND price > 0"), name="ann")
+    world.say(link, make_publish(1, quote_batch("quotes/a", ["x"], price=[8])))
+    asked = {"pattern": "quotes", "condition": "DELTA(price) > 0.5 AND price > 0"}
+    (row,) = ask(world, "explain", **asked)["delta"]
+    assert row == {
+        "client": "ann", "subscription": 1, "topic": "quotes/a", "attributes": ["price"],
+        "last": [8], "time": row["time"], "below": 7.5, "above": 8.5,
+    }  # fmt: skip
+    answer = ask(world, "explain", **asked, event={"topic": "quotes/b", "attrs": {"price": 9}})
+    assert answer["delivered"] and [one["last"] for one in answer["delta"]] == [None]
+    assert ask(world, "explain", pattern="quotes/a", condition="DELTA(price) > 0.5")["delta"] == []
+    assert "delta" not in ask(world, "explain", pattern="quotes", condition="price > 0")
 
 
 def test_subscriptions_are_listed_in_pages() -> None:
