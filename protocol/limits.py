@@ -4,12 +4,14 @@ from __future__ import annotations
 
 __all__ = [
     "ACKS_OPEN_MAX",
-    "ACK_SPANS_MAX",
     "ACK_SECONDS_ENDING",
+    "ACK_SPANS_MAX",
     "ADDRESSES_MAX",
     "ATTRIBUTES_MAX",
     "ATTRIBUTE_NAME_LENGTH_MAX",
     "BATCH_EVENTS_MAX",
+    "CHECKS_MAX",
+    "CHECK_ITEMS_MAX",
     "COLUMNS_MAX",
     "CONDITION_LENGTH_MAX",
     "CONTROL_LENGTH_MAX",
@@ -18,8 +20,14 @@ __all__ = [
     "CREDIT_MAX",
     "DIAL_SECONDS_MAX",
     "DIGEST_LENGTH_MAX",
+    "DIMENSIONS_MAX",
+    "DIMENSION_LENGTH_MAX",
+    "DOCUMENT_DEPTH_MAX",
     "ENTRY_OVERHEAD_BYTES",
     "FAILURES_KEPT_MAX",
+    "FILTER_BITS_MAX",
+    "FILTER_FULL_SHARE",
+    "FILTER_HASHES_MAX",
     "FRAME_LENGTH_MAX",
     "FRAME_SECONDS_MAX",
     "GAPS_KEPT_MAX",
@@ -30,12 +38,13 @@ __all__ = [
     "HEARTBEAT_SECONDS_MIN",
     "HOPS_MAX",
     "INTEREST_ATTRIBUTES_MAX",
+    "ITEMS_REMEMBERED_MAX",
     "KNOWN_SHAPES_MAX",
     "KNOWN_TOPICS_MAX",
+    "LETTER_LENGTH_MAX",
     "LINGER_BYTES_MAX",
     "LINGER_EVENTS_DEFAULT",
     "LINGER_SECONDS_DEFAULT",
-    "LETTER_LENGTH_MAX",
     "LIST_LENGTH_MAX",
     "LOG_CHUNK_BYTES_MAX",
     "LOG_CHUNK_ROWS_MAX",
@@ -55,8 +64,6 @@ __all__ = [
     "RETRY_DELAY_SECONDS_MIN",
     "RETRY_SECONDS_ENDING",
     "SETTINGS_MAX",
-    "DIMENSION_LENGTH_MAX",
-    "DIMENSIONS_MAX",
     "SPANS_MAX",
     "STORE_ATTEMPTS_MAX",
     "STORE_TRY_SECONDS_MAX",
@@ -64,6 +71,7 @@ __all__ = [
     "TEXT_LENGTH_MAX",
     "TOPIC_LENGTH_MAX",
     "TOPIC_LEVELS_MAX",
+    "VALUE_LENGTH_MAX",
 ]
 
 FRAME_LENGTH_MAX = 4 * 1024 * 1024
@@ -290,3 +298,24 @@ SPANS_MAX = 64
 OPEN_ATTEMPTS_MAX = 14
 """How often a client asks to open a producer while the cluster is being repaired, with pauses up to
 RETRY_DELAY_SECONDS_MAX: twenty seconds, somewhat longer than a cluster needs to find itself again."""
+
+# Bits of a filter of a document, and hashes of an item: matching/SPEC.md, 7.6.
+FILTER_BITS_MAX = 64 * 1024
+FILTER_HASHES_MAX = 4
+
+# A filter with more of its bits set is not sent: it would let nearly every twig through, and costs as much as one that
+# says something.
+FILTER_FULL_SHARE = 0.5
+
+# Bytes of a text that is an item: matching/SPEC.md, 7.5.
+VALUE_LENGTH_MAX = 64
+
+# Objects within one another in a JSON document. lxml has a bound of its own for elements.
+DOCUMENT_DEPTH_MAX = 256
+
+# Names, and pairs of names, whose bits are remembered, some 200 bytes each: documents of a stream repeat theirs.
+ITEMS_REMEMBERED_MAX = 64 * 1024
+
+# Twigs of one subscription, and items of one of them: more than a condition has room for.
+CHECKS_MAX = 256
+CHECK_ITEMS_MAX = 256

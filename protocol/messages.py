@@ -342,10 +342,13 @@ class Subscribe:
 
 @dataclass(slots=True)
 class Suback:
-    """In force: every event accepted after this is seen."""
+    """In force: every event accepted after this is seen. `checks` has the XPath text and the items of each XPATH of
+    its condition: what the subscriber asks of the documents that come.
+    """
 
     request: int
     subscription: int
+    checks: list[list[Any]] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -37,6 +37,7 @@ ROOMS: dict[str, Room] = {
     "matching": Room(PURE | {"headgate.matching"}),
     "matching/language/parser.py": Room(PURE | {"headgate.matching", "lark"}),
     "protocol": Room(PURE | {"headgate.protocol", "msgpack", "array", "io.BytesIO", "sys"}, WORLDS),
+    "protocol/structure": Room(PURE | {"headgate.protocol", "json"}, WORLDS, frozenset({"lxml"})),
     "protocol/client/telling.py": Room(PURE | {"headgate.protocol", "logging", "inspect"}, WORLDS),
     "protocol/client/forking.py": Room(PURE | {"headgate.protocol", "os", "weakref"}, WORLDS),
     "protocol/aio": Room(STANDARD | {"headgate.protocol"}, WORLDS - {"headgate.protocol.aio"}),
@@ -104,7 +105,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         *("cluster", "placement", "log", "forwarding", "durable", "clients"),
     ),
     "matching": ("structure", "topics", "language", "index", "dynamic"),
-    "protocol": ("data", "wire", "client", "aio", "blocking"),
+    "protocol": ("data", "structure", "wire", "client", "aio", "blocking"),
     "broker/simulator": ("engine", "workloads", "checkers", "faults", "scenarios"),
 }
 """House -> its rooms from the ground up: a room imports only from rooms that stand before it."""

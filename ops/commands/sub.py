@@ -166,8 +166,19 @@ async def _print_from(client: Client, printer: Printer, arguments: argparse.Name
     finally:
         if is_durable:
             await _confirm(subscription)
+        if subscription.false_positives:
+            _tell_false_positives(subscription.false_positives)
         if has_past and (place := printer.bookmark.text(subscription.begins)):
             print(f"to go on behind the last line: --from {plain(place)}", file=sys.stderr, flush=True)
+
+
+def _tell_false_positives(counts: dict[str, int]) -> None:
+    """What XPATH let through and was not printed."""
+    parts = ", ".join(
+        f"{count} of {why}" if why != "no document" else f"{count} without one" for why, count in counts.items()
+    )
+    text = f"{sum(counts.values())} events were not printed, whose documents XPATH does not match: {parts}"
+    print(text, file=sys.stderr, flush=True)
 
 
 async def _has_past(client: Client, arguments: argparse.Namespace) -> bool:

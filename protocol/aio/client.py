@@ -51,6 +51,7 @@ from ..client import (
     Telling,
     body_bytes,
     check_seconds,
+    document_body,
     durable_options,
     kind_number,
     mode_number,
@@ -149,17 +150,22 @@ class Client(ClientCore):
         attributes: Mapping[str, Any] | None = None,
         body: Body = b"",
         *,
+        document: Any = None,
         content_type: str = "",
         mode: str | int = "accepted",
     ) -> None:
         """Publish one event; returns when the broker has it. Nested attributes become dotted names.
+
+        `document` is the body as a document, XML (bytes or a string) or anything that JSON can write: it is read here,
+        so that brokers can filter on its structure (XPATH), and refused when it is none. A `body` whose `content_type`
+        is XML or JSON is filtered on as well, and sent whatever it is.
 
         Modes: `fire` returns when it was sent, `accepted` when the broker has it, `stored` when its disks have it.
         Raises Refused, UnknownOutcome, ConnectionLost, or LocalError for what is no event.
         """
         if self._publications.full:
             await self.ready()
-        await self.publish_soon(topic, attributes, body, content_type=content_type, mode=mode)
+        await self.publish_soon(topic, attributes, body, document=document, content_type=content_type, mode=mode)
 
     def publish_soon(
         self,
@@ -167,6 +173,7 @@ class Client(ClientCore):
         attributes: Mapping[str, Any] | None = None,
         body: Body = b"",
         *,
+        document: Any = None,
         content_type: str = "",
         mode: str | int = "accepted",
     ) -> Receipt:
@@ -174,13 +181,15 @@ class Client(ClientCore):
 
         Raises LocalError when too much is waiting already; `await client.ready()` before going on.
         """
-        publications = self._publications
-        if type(body) is not bytes:
+        publications, opened = self._publications, None
+        if document is not None:
+            body, content_type, opened = document_body(document, body, content_type)
+        elif type(body) is not bytes:
             body, content_type = body_bytes(body, content_type)
         if self._closed or self._link.failure is not None or publications.full or current_loop() is not self._loop:
             self.check_usable()
             raise LocalError("too much is waiting for the broker: `await client.ready()` before publishing more")
-        receipt = publications.add(topic, attributes, body, content_type, mode_number(mode))
+        receipt = publications.add(topic, attributes, body, content_type, mode_number(mode), opened)
         if publications.releasable:
             self._link.pump()
             if self._linger_seconds:

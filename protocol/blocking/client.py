@@ -46,6 +46,7 @@ from ..client import (
     Telling,
     body_bytes,
     check_seconds,
+    document_body,
     durable_options,
     kind_number,
     mode_number,
@@ -141,6 +142,7 @@ class BlockingClient(ClientCore):
         attributes: Mapping[str, Any] | None = None,
         body: Body = b"",
         *,
+        document: Any = None,
         content_type: str = "",
         mode: str | int = "accepted",
         seconds: float | None = None,
@@ -151,7 +153,7 @@ class BlockingClient(ClientCore):
         """
         with self.sharing:
             deadline = self._deadline(seconds)
-            outcome = self._take(topic, attributes, body, content_type, mode, deadline)
+            outcome = self._take(topic, attributes, body, document, content_type, mode, deadline)
             outcome.awaiters += 1
             self._publications.seal_all()
             self._wait_until(lambda: outcome.settled, deadline, 1)
@@ -163,12 +165,13 @@ class BlockingClient(ClientCore):
         attributes: Mapping[str, Any] | None = None,
         body: Body = b"",
         *,
+        document: Any = None,
         content_type: str = "",
         mode: str | int = "accepted",
     ) -> None:
         """Publish one event without waiting for its answer: `flush` tells of errors. Waits only for room."""
         with self.sharing:
-            self._take(topic, attributes, body, content_type, mode)
+            self._take(topic, attributes, body, document, content_type, mode)
             publications = self._publications
             if publications.collecting and self.clock() - self._opened_batch >= self._linger_seconds:
                 publications.seal_all()
@@ -458,19 +461,22 @@ class BlockingClient(ClientCore):
         topic: str,
         attributes: Mapping[str, Any] | None,
         body: Body,
+        document: Any,
         content_type: str,
         mode: str | int,
         deadline: float | None = None,
     ) -> Outcome:
         self.check_usable()
-        publications = self._publications
-        if type(body) is not bytes:
+        publications, opened = self._publications, None
+        if document is not None:
+            body, content_type, opened = document_body(document, body, content_type)
+        elif type(body) is not bytes:
             body, content_type = body_bytes(body, content_type)
         if publications.full:
             self._wait_for_room(deadline)
         if not publications.collecting:
             self._opened_batch = self.clock()
-        return publications.add(topic, attributes, body, content_type, mode_number(mode))
+        return publications.add(topic, attributes, body, content_type, mode_number(mode), opened)
 
     def _wait_for_room(self, deadline: float | None = None, events: int = 1) -> None:
         if self._publications.full:

@@ -26,8 +26,8 @@ failed, `check_seconds` checks a time, `Telling` tells a `Log` and the applicati
 
 **What goes out.** `publishing` collects events into batches and keeps each until it is answered, within a window;
 `producing` numbers those of a producer, so that they can be sent again. A `Vocabulary` (in `vocabulary`) remembers
-topics and names that were checked (`check_names`); a `Body` becomes bytes by `body_bytes`, a mode a number by
-`mode_number`, options by `subscribe_options`.
+topics and names that were checked (`check_names`); a `Body` becomes bytes by `body_bytes`, a document by
+`document_body`, a mode a number by `mode_number`, options by `subscribe_options`.
 
 **What comes in.** `receiving` opens deliveries and gives credit: each subscription has an `Inbox` of `Event`s. A
 durable subscription (in `durable`) has a `DurableInbox` of `HandedEvent`s, collects what is said of them, and comes
@@ -66,7 +66,7 @@ from .receiving import Event, Inbox
 from .replay import PollSchedule, Replay, Replaying, Step, begins_in_the_past, parse_start
 from .task import Close, Connect, Dial, Outcome, Pause, Settled, Task, Wanted, Work
 from .telling import Hook, Log, Telling
-from .vocabulary import Body, Vocabulary, body_bytes, check_names, mode_number, subscribe_options
+from .vocabulary import Body, Vocabulary, body_bytes, check_names, document_body, mode_number, subscribe_options
 
 __all__ = [
     "Attempt",
@@ -105,6 +105,7 @@ __all__ = [
     "Work",
     "begins_in_the_past",
     "body_bytes",
+    "document_body",
     "brokers_away",
     "catalogue",
     "check_names",

@@ -174,7 +174,7 @@ class Conversation:
             Puback: lambda message: self.publications.acknowledged(message.sequence),
             Deliver: self.deliveries.deliver,
             Gap: self._on_gap,
-            Suback: lambda message: self._answer(message.request, None),
+            Suback: self._on_suback,
             Unsuback: lambda message: self._answer(message.request, None),
             Answer: lambda message: self._answer(message.request, message.value),
             LogChunk: lambda message: self._answer(message.request, message),
@@ -400,6 +400,18 @@ class Conversation:
             if not inbox.ended and id(inbox) not in waiting:
                 self.attach(inbox)
 
+    def _on_suback(self, message: Suback) -> None:
+        request = self._requests.get(message.request)
+        if request is not None and request.inbox is not None:
+            try:
+                request.inbox.check_with(message.checks)
+            except LocalError as error:  # what comes could not be checked: whoever subscribes ends it
+                del self._requests[message.request]
+                request.inbox.end(error)
+                request.outcome.settle(error=error)
+                return
+        self._answer(message.request, None)
+
     def _on_gap(self, gap: Gap) -> None:
         inbox = self._durables.get(gap.subscription)
         if inbox is None:
@@ -424,7 +436,7 @@ class Conversation:
             self._let_go(inbox, Refused(message.code, message.text), was_attached=True)
 
     def _on_interest(self, message: Interest) -> None:
-        self.publications.interest[message.stream] = message.attributes
+        self.publications.set_interest(message.stream, message.attributes)
 
     def _on_error(self, message: Error) -> None:
         error = Refused(message.code, message.text)

@@ -331,6 +331,13 @@ class SubscriptionCore:
         return self._inbox.stalls
 
     @property
+    def false_positives(self) -> dict[str, int]:
+        """Events of a subscription with XPATH that brokers let through and nobody was given, by why: `hash` (a bit that
+        was set by chance), `structure` (all names and pairs are there, elsewhere) and `no document`.
+        """
+        return {finding.value: count for finding, count in self._inbox.findings.items()}
+
+    @property
     def confirmed(self) -> bool:
         """Whether the broker has it; not so from the gap that tells of a new session until it has it again."""
         return self._inbox.confirmed

@@ -212,7 +212,15 @@ class DurableInbox(Inbox):
             found = event(origin, base + rows[place], time, topic, attributes, body, content_type, subscription)
             found.hand_over(self, attachment, number, counts[place] if counts else 1)
             events.append(found)
-        return events
+        if self.checks is None:
+            return events
+        passed = self.checked(events)
+        kept = {one.delivery for one in passed}
+        for made in events:
+            if made.delivery not in kept:  # it is none of the subscription's, and is not to come again
+                self._add(AckVerb.ACK, -1, "", made.delivery)
+                self._due(self)
+        return passed
 
     # --- What the application says -----------------------------------------------------------------------------------
 

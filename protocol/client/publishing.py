@@ -37,6 +37,7 @@ from ..limits import (
     PUBLISH_WINDOW_DEFAULT,
 )
 from ..messages import Mode, Publish, Stamp
+from ..structure import Document, filter_columns, filters_of_body, is_filter_name
 from .limits import DEFAULT_LIMITS, ClientLimits
 from .producing import Producer
 from .task import Outcome
@@ -58,7 +59,7 @@ __all__ = [
 class OpenBatch:
     """Events of one stream and mode that wait for company."""
 
-    __slots__ = ("attributes", "mode", "outcome", "records", "size", "topics")
+    __slots__ = ("attributes", "filters", "mode", "outcome", "records", "size", "topics")
 
     def __init__(self, mode: int, outcome: Outcome) -> None:
         self.mode = mode
@@ -66,12 +67,18 @@ class OpenBatch:
         self.topics: list[str] = []
         self.records: list[bytes] = []
         self.attributes: list[Mapping[str, Scalar]] = []
+        self.filters: dict[int, dict[str, bytes]] = {}  # by row; of the others nothing is known
         self.size = 0
 
     def batch(self, interest: Sequence[str] | None) -> Batch:
         """The columnar form; match columns for what brokers filter on."""
         topics, records = self.topics, self.records
-        columns, complete = _match_columns(self.attributes, interest)
+        names = interest
+        if interest and self.filters:
+            names = [name for name in interest if not is_filter_name(name)]
+        columns, complete = _match_columns(self.attributes, names)
+        if self.filters:
+            columns |= _filter_columns([self.filters.get(row, {}) for row in range(len(topics))])
         same = topics.count(topics[0]) == len(topics)
         joined = topics[0] if same else "\n".join(topics)
         return Batch(joined, len(records), join_u32(map(len, records)), b"".join(records), columns, complete)
@@ -85,6 +92,8 @@ def cut_batches(
     content_type: str,
 ) -> Iterator[Batch]:
     """Batches that fit a PUBLISH each, halving what does not."""
+    filter_names = [name for name in interest or () if is_filter_name(name)]
+    names = [name for name in interest if not is_filter_name(name)] if interest and filter_names else interest
     # Large bodies would otherwise be encoded, found too large, halved and encoded again.
     share = len(bodies) * (PUBLISH_LENGTH_MAX // 4) // max(1, sum(map(len, bodies)))
     step = max(1, min(BATCH_EVENTS_MAX, share))
@@ -93,7 +102,10 @@ def cut_batches(
         start, stop = pending.pop()
         part = {name: values[start:stop] for name, values in columns.items()}
         some = topics if len(topics) == 1 else topics[start:stop]
-        batch = make_batch(some, part, bodies[start:stop], interest, content_type)
+        batch = make_batch(some, part, bodies[start:stop], names, content_type)
+        if filter_names:
+            cells = [filters_of_body(body, content_type, filter_names) for body in bodies[start:stop]]
+            batch.columns.update(_filter_columns(cells))
         if encoded_size(batch) > PUBLISH_LENGTH_MAX - ENTRY_OVERHEAD_BYTES and stop - start > 1:
             middle = (start + stop) // 2
             pending += [(middle, stop), (start, middle)]
@@ -134,6 +146,15 @@ def encoded_size(batch: Batch) -> int:
     columns = sum(len(name) + len(column) + 16 for name, column in batch.columns.items())
     topics = len(batch.topics) if batch.topics.isascii() else len(batch.topics.encode())
     return len(batch.records) + len(batch.lengths) + topics + columns
+
+
+def _filter_columns(cells: Sequence[Mapping[str, bytes]]) -> dict[str, bytes]:
+    """Columns of filters; where nothing is known of a document there is none."""
+    columns: dict[str, bytes] = {}
+    for name in dict.fromkeys(chain.from_iterable(cells)):
+        column: list[Any] = [cell.get(name) for cell in cells]
+        columns[name] = encode_column(column)
+    return columns
 
 
 def _match_columns(
@@ -204,6 +225,7 @@ class Publications:
         self._queue_bytes = limits.queue_bytes
         self.window = PUBLISH_WINDOW_DEFAULT
         self.interest: dict[str, list[str] | None] = {}
+        self.filter_names: dict[str, tuple[str, ...]] = {}  # of interest: the filters of documents that are asked for
         self.bytes_waiting = 0
         self.failures: deque[HeadgateError] = deque(maxlen=FAILURES_KEPT_MAX)
         self.failure_count = 0
@@ -218,6 +240,15 @@ class Publications:
         self._again: deque[_Entry] = deque()
         self._last_sequence = 0
         self._unreported: deque[Outcome] = deque(maxlen=FAILURES_KEPT_MAX)
+
+    def set_interest(self, stream: str, attributes: list[str] | None) -> None:
+        """What brokers filter on, as they said last."""
+        self.interest[stream] = attributes
+        names = tuple(name for name in attributes or () if is_filter_name(name))
+        if names:
+            self.filter_names[stream] = names
+        else:
+            self.filter_names.pop(stream, None)
 
     # --- Taking in ---------------------------------------------------------------------------------------------------
 
@@ -252,9 +283,17 @@ class Publications:
         return bool(self._queue or self._again) and len(self._sent) < self.window
 
     def add(
-        self, topic: str, attributes: Mapping[str, Any] | None, body: bytes, content_type: str, mode: int
+        self,
+        topic: str,
+        attributes: Mapping[str, Any] | None,
+        body: bytes,
+        content_type: str,
+        mode: int,
+        document: Document | None = None,
     ) -> Outcome:
-        """Take an event into its stream's open batch. Raises LocalError for what no broker would take."""
+        """Take an event into its stream's open batch; `document` is what its body was read as. Raises LocalError for
+        what no broker would take.
+        """
         if mode == Mode.STORED:
             self._check_own()
         stream = self._vocabulary.stream_of(topic)
@@ -268,6 +307,10 @@ class Publications:
             batch = None
         if batch is None:
             batch = self._open[stream] = OpenBatch(mode, self._outcome(0))
+        if self.filter_names and (names := self.filter_names.get(stream)):
+            batch.filters[len(batch.records)] = (
+                filters_of_body(body, content_type, names) if document is None else filter_columns(document, names)
+            )
         batch.topics.append(topic)
         batch.records.append(record)
         batch.attributes.append(attributes)

@@ -23,6 +23,9 @@ was under way an inbox has at most two windows. It is charged with whole portion
 of its bytes. While an inbox is held, or the window is used up, a silence
 says nothing (`is_quiet`).
 
+Events of a subscription with XPATH are **checked** when they are taken: a broker compares filters, which let some
+through that have no such document. Those are counted and handed to nobody, and use up no more credit than others.
+
 Where a subscription can read again what it missed (`replay.py`), a gap is told of in its place among the events: `take`
 stops before it until `close_gap` was called.
 """
@@ -39,6 +42,7 @@ from ..data import LogShift, Portion, Scalar, decode_record, split_u32
 from ..errors import HeadgateError, ProtocolViolation
 from ..limits import CREDIT_BYTES_DEFAULT, CREDIT_MAX, GAPS_KEPT_MAX
 from ..messages import Credit, Deliver, Gap, Hold, Subscribe
+from ..structure import Check, Checks, Finding
 from .delivered import DeliveredSet
 from .merging import Piece
 from .task import Outcome
@@ -202,6 +206,8 @@ class Inbox:
         self.ended = False
         self.covered: dict[str, int] = {}
         self.delivered: DeliveredSet | None = None
+        self.checks: Checks | None = None
+        self.findings: dict[Finding, int] = {}  # of events that were handed to nobody
         self.events_waiting = self.bytes_waiting = 0
         self.held = False
         self.stalls = 0  # how often it was held
@@ -253,7 +259,24 @@ class Inbox:
         if self.delivered is not None:
             portion = piece.parcel.portion
             self.delivered.add(portion.origin, portion.time, [one.sequence for one in events])
-        return events
+        return events if self.checks is None else self.checked(events)
+
+    def check_with(self, checks: Sequence[Any]) -> None:
+        """What the documents of its events must have, as the broker says it. Raises LocalError without lxml."""
+        self.checks = Checks(Check(xpath, tuple(items)) for xpath, items in checks) if checks else None
+
+    def checked(self, events: list[Event]) -> list[Event]:
+        """Those of these events whose documents have what the condition asks for; the others are counted."""
+        if self.checks is None:
+            return events
+        passed = []
+        for one in events:
+            finding = self.checks.find(one.body, one.content_type)
+            if finding is Finding.TRUE:
+                passed.append(one)
+            else:
+                self.findings[finding] = self.findings.get(finding, 0) + 1
+        return passed
 
     def close_gap(self) -> list[Gap]:
         """Go on behind the gap that comes next; what was said of it."""
@@ -275,7 +298,7 @@ class Inbox:
                 position = row.first + one.sequence - row.base
                 if position >= piece.position and levels in (None, one.topic.count("/")):
                     wanted.append(one)
-        return wanted
+        return self.checked(wanted)
 
     def confirm(self) -> None:
         """The broker has it."""

@@ -532,6 +532,13 @@ class Replaying:
     def begin(self, event: type[Event]) -> Work[None]:
         """Go so far that a place, pattern or condition that is none was refused. Raises Refused."""
         self._began_at = self._clock()
+        request = self._inbox.request
+        if "xpath" in request.condition.lower():
+            # What is read from logs before SUBACK is checked as well.
+            said = yield from self._client.asking(
+                "explain", {"pattern": request.pattern, "condition": request.condition}
+            )
+            self._inbox.check_with(said.get("checks", ()))
         while self._replay.step in (Step.LIST, Step.SEEK):
             yield from self._go(event)
         yield from self._go(event)

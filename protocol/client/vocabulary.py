@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..data import SCALAR_TYPES, Scalar, flatten
+from ..data import FILTER_COLUMNS, SCALAR_TYPES, Scalar, flatten
 from ..errors import LocalError
 from ..limits import (
     ATTRIBUTE_NAME_LENGTH_MAX,
@@ -22,8 +22,9 @@ from ..limits import (
     TOPIC_LEVELS_MAX,
 )
 from ..messages import Mode
+from ..structure import Document, read_document, to_body
 
-__all__ = ["Body", "Vocabulary", "body_bytes", "check_names", "mode_number", "subscribe_options"]
+__all__ = ["Body", "Vocabulary", "body_bytes", "document_body", "check_names", "mode_number", "subscribe_options"]
 
 Body = bytes | bytearray | memoryview | str
 
@@ -92,6 +93,14 @@ def body_bytes(body: Body, content_type: str) -> tuple[bytes, str]:
     raise LocalError(f"a body is bytes or a string, not {type(body).__name__}: encode it first")
 
 
+def document_body(document: Any, body: Body, content_type: str) -> tuple[bytes, str, Document]:
+    """An event's document as its body, with its content type, read. Raises LocalError when it cannot be."""
+    if body:
+        raise LocalError("an event has one body: leave `body` out where there is a `document`")
+    body, content_type = to_body(document, content_type)
+    return body, content_type, read_document(body, content_type)
+
+
 def mode_number(mode: str | int) -> int:
     """A mode's number on the wire, from its name or from the number itself."""
     number = _MODES.get(mode)
@@ -107,6 +116,10 @@ def check_names(names: tuple[str, ...]) -> None:
     for name in names:
         if not isinstance(name, str) or not name:
             raise LocalError(f"an attribute's name is a string of at least one character, not {name!r}")
+        if name.startswith(FILTER_COLUMNS):
+            raise LocalError(
+                f"{name!r} is the name of a filter, which the library makes of a document: take another one"
+            )
         if len(name.encode("utf-8", "replace")) > ATTRIBUTE_NAME_LENGTH_MAX:
             raise LocalError(f"an attribute's name has at most {ATTRIBUTE_NAME_LENGTH_MAX} bytes: {name[:40]!r}…")
 

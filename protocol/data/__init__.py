@@ -8,6 +8,8 @@ rows stand in their log. `join_u32` and `split_u32` carry lengths and places as 
 **A match column** is the values of one attribute for all events: `encode_column`, `decode_column`. `Columns` shows
 those of a batch, each decoded when it is first asked for. Values are `Scalar`, of the types in `SCALAR_TYPES`.
 
+A column whose name begins like one of `FILTER_COLUMNS` holds filters of documents, bins, and no attribute.
+
 **A record** is one event's attributes and body, encoded by its publisher (`pack_record`) and opened by its subscriber
 (`decode_record`); brokers join records and do not open them. `flatten` makes dotted names of nested attributes.
 
@@ -22,7 +24,7 @@ Order of reading: `batch`, `columns`, `records`, `log_rows`, `values`.
 """
 
 from .batch import Batch, Columns, LogShift, Portion, join_batches, join_u32, make_batch, split_u32
-from .columns import SCALAR_TYPES, Scalar, decode_column, encode_column
+from .columns import FILTER_COLUMNS, SCALAR_TYPES, Scalar, decode_column, encode_column
 from .log_rows import LogKind, LogName, Row, cut_row, decode_row, encode_row, row_batch
 from .records import decode_record, flatten, pack_record
 from .values import pack_value, unpack_value
@@ -30,6 +32,7 @@ from .values import pack_value, unpack_value
 __all__ = [
     "Batch",
     "Columns",
+    "FILTER_COLUMNS",
     "LogKind",
     "LogName",
     "LogShift",

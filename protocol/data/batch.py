@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from ..errors import LocalError, ProtocolViolation
 from ..limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGTH_MAX
-from .columns import SCALAR_TYPES, Scalar, decode_column, encode_column
+from .columns import FILTER_COLUMNS, SCALAR_TYPES, Scalar, decode_column, encode_column
 from .records import decode_record, encode_record, pack_record
 
 __all__ = ["Batch", "Columns", "LogShift", "Portion", "join_batches", "join_u32", "make_batch", "split_u32"]
@@ -179,7 +179,9 @@ class Batch:
         return values
 
     def derived(self, name: str) -> Sequence[Scalar]:
-        """The values of one attribute as the records themselves have them."""
+        """The values of one attribute as the records themselves have them; no record has a filter of its document."""
+        if name.startswith(FILTER_COLUMNS):
+            return [None] * self.count
         if self._attributes is None:
             self._attributes = [decode_record(piece)[0] for piece in self.pieces()]
         return [attributes.get(name) for attributes in self._attributes]

@@ -5,6 +5,7 @@ The first byte names the form, the rest is the column:
     m   a msgpack array, one value an event: nil, bool, integer, float or string, in any mix
     d   float64, little-endian, eight bytes an event
     q   int64, little-endian, eight bytes an event
+    b   a msgpack array, one bin an event or nil: the filters of documents, in the columns that are named for them
 
 The typed forms are what columnar producers (Spark, numpy) have at hand: no object per value on either side. A
 broker decodes a column only when a condition reads it.
@@ -21,8 +22,12 @@ from typing import Any
 import msgpack
 
 from ..errors import LocalError, ProtocolViolation
+from ..limits import FILTER_BITS_MAX
 
-__all__ = ["SCALAR_TYPES", "Scalar", "decode_column", "encode_column", "has_wide_integer"]
+FILTER_COLUMNS = ("#structure/", "#values/")
+"""How the names of columns begin that hold filters, and no attribute."""
+
+__all__ = ["FILTER_COLUMNS", "SCALAR_TYPES", "Scalar", "decode_column", "encode_column", "has_wide_integer"]
 
 Scalar = None | bool | int | float | str
 
@@ -49,6 +54,8 @@ def encode_column(values: Sequence[Scalar]) -> bytes:
             values = array(values.typecode, values)
             values.byteswap()
         return values.typecode.encode() + values.tobytes()
+    if bytes in map(type, values):
+        return _encode_filters(values)
     try:
         column: bytes = b"m" + msgpack.packb(values if isinstance(values, list | tuple) else list(values))
     except (TypeError, ValueError, OverflowError) as error:
@@ -65,8 +72,10 @@ def decode_column(column: bytes, count: int) -> Sequence[Scalar]:
     form = column[:1]
     if form == b"m":
         return _decode_mixed(column, count)
+    if form == b"b":
+        return _decode_filters(column, count)
     if form not in (b"d", b"q"):
-        raise ProtocolViolation(f"a column begins with its form, one of m, d, q; not {form!r}")
+        raise ProtocolViolation(f"a column begins with its form, one of m, d, q, b; not {form!r}")
     if len(column) != 1 + 8 * count:
         raise ProtocolViolation(f"a typed column of {count} events has {8 * count} bytes, not {len(column) - 1}")
     values = array(form.decode())
@@ -95,4 +104,28 @@ def _decode_mixed(column: bytes, count: int) -> Sequence[Scalar]:
     values = lists[0]
     if not SCALAR_TYPES.issuperset(map(type, values)) or has_wide_integer(values, column):
         raise ProtocolViolation("a column holds nil, bools, 64-bit integers, floats and strings")
+    return values
+
+
+def _encode_filters(values: Sequence[Any]) -> bytes:
+    if not {bytes, type(None)}.issuperset(map(type, values)):
+        raise LocalError("a column of filters holds bytes and null alone")
+    column: bytes = b"b" + msgpack.packb(list(values))
+    return column
+
+
+def _decode_filters(column: bytes, count: int) -> Sequence[Any]:
+    try:
+        values = msgpack.unpackb(
+            memoryview(column)[1:],
+            max_array_len=count,
+            max_map_len=0,
+            max_ext_len=0,
+            max_bin_len=FILTER_BITS_MAX // 8,
+            max_str_len=0,
+        )
+    except Exception as error:  # msgpack raises a dozen kinds; each means the same to us
+        raise ProtocolViolation(f"a column of filters is a flat msgpack array of bins and nil: {error}") from error
+    if type(values) is not list or len(values) != count or not {bytes, type(None)}.issuperset(map(type, values)):
+        raise ProtocolViolation(f"a column of filters holds one bin or nil for each of its batch's {count} events")
     return values

@@ -24,6 +24,8 @@ from ..limits import (
     ACK_SPANS_MAX,
     ATTRIBUTE_NAME_LENGTH_MAX,
     ATTRIBUTES_MAX,
+    CHECK_ITEMS_MAX,
+    CHECKS_MAX,
     COLUMNS_MAX,
     CONDITION_LENGTH_MAX,
     CONTROL_LENGTH_MAX,
@@ -59,6 +61,7 @@ from ..messages import (
     Publish,
     Scope,
     Stamp,
+    Suback,
     wire_name,
 )
 
@@ -244,7 +247,7 @@ def _is_counter(value: Any) -> bool:
 _COUNTER, _TEXT, _NAME, _BIN, _FLAG, _SECONDS, _MAP, _NAMES, _ANY, _SCOPE = range(10)
 _KIND, _NUMBERS, _ROWS, _CONDITION = range(10, 14)
 _SETTINGS, _MEMBER, _MEMBER_OR_NIL, _LIST, _ROW = range(14, 19)
-_VERB, _SPANS, _SOME_SPANS, _DELAY = range(19, 23)
+_VERB, _SPANS, _SOME_SPANS, _DELAY, _CHECKS_OF_TWIGS = range(19, 24)
 
 FIELDS: dict[int, tuple[int, ...]] = {
     1: (_COUNTER, _NAME, _BIN, _COUNTER, _COUNTER, _SECONDS, _NAME, _COUNTER),
@@ -255,7 +258,7 @@ FIELDS: dict[int, tuple[int, ...]] = {
     6: (_COUNTER,),
     7: (_COUNTER, _COUNTER, _COUNTER, _COUNTER),
     8: (_COUNTER, _COUNTER, _TEXT, _CONDITION, _MAP),
-    9: (_COUNTER, _COUNTER),
+    9: (_COUNTER, _COUNTER, _CHECKS_OF_TWIGS),
     10: (_COUNTER, _COUNTER),
     11: (_COUNTER, _COUNTER),
     13: (_COUNTER,),
@@ -277,8 +280,9 @@ FIELDS: dict[int, tuple[int, ...]] = {
 }
 
 
-_OMISSIBLE = {1: 1, 7: 2}
-"""Messages whose last fields may be left out, and how many: a bound that is none, and what nobody counted."""
+_OMISSIBLE = {1: 1, 7: 2, 9: 1}
+"""Messages whose last fields may be left out, and how many: a bound that is none, what
+nobody counted, and checks of a condition without XPATH."""
 
 
 def check_fields(number: int, name: str, kind: type[Any], parts: list[Any]) -> None:
@@ -335,6 +339,21 @@ def _is_spans(value: Any) -> bool:
     return not any(map(gt, value[::2], value[1::2])) and not any(map(ge, value[1::2], value[2::2]))
 
 
+def _is_checks(value: Any) -> bool:
+    """Pairs of a text and a list of texts."""
+    if type(value) is not list or len(value) > CHECKS_MAX:
+        return False
+    return all(
+        type(one) is list
+        and len(one) == 2
+        and type(one[0]) is str
+        and type(one[1]) is list
+        and len(one[1]) <= CHECK_ITEMS_MAX
+        and all(type(item) is str for item in one[1])
+        for one in value
+    )
+
+
 _CHECKS: dict[int, Callable[[Any], bool]] = {
     _COUNTER: is_counter,
     _TEXT: lambda value: type(value) is str and len(value) <= TEXT_LENGTH_MAX,
@@ -358,6 +377,7 @@ _CHECKS: dict[int, Callable[[Any], bool]] = {
     _VERB: lambda value: type(value) is int and AckVerb.ACK <= value <= AckVerb.TERM,
     _SPANS: _is_spans,
     _SOME_SPANS: lambda value: _is_spans(value) and value != [],
+    _CHECKS_OF_TWIGS: _is_checks,
     _DELAY: lambda value: _is_seconds(value) or (value == -1 and type(value) in (int, float)),
 }
 
@@ -384,6 +404,7 @@ _WANTED: dict[int, str] = {
     _VERB: "0 (ack), 1 (nak), 2 (progress) or 3 (term)",
     _SPANS: f"a list of at most {ACK_SPANS_MAX} pairs of numbers, first and last, ascending and apart",
     _SOME_SPANS: f"a list of 1 to {ACK_SPANS_MAX} pairs of numbers, first and last, ascending and apart",
+    _CHECKS_OF_TWIGS: f"a list of at most {CHECKS_MAX} checks, an XPath text and at most {CHECK_ITEMS_MAX} items each",
     _DELAY: "a number of seconds, at most a day, or -1",
 }
 
@@ -451,6 +472,7 @@ _LENGTH_MAX = {
 
 _LIST_LENGTH_MAX = {
     8: 256,
+    9: max(CHECKS_MAX, CHECK_ITEMS_MAX),
     14: LIST_LENGTH_MAX,
     16: 256,
     17: 256,
@@ -513,6 +535,8 @@ def _chunks(message: Message) -> list[bytes]:
     number = _TYPE_NUMBER[type(message)]
     if type(message) is Credit and message.allowed_bytes == CREDIT_MAX and not message.taken:
         return [_pack([number, message.allowed, message.received])]
+    if type(message) is Suback and not message.checks:
+        return [_pack([number, message.request, message.subscription])]
     if type(message) is Hello and message.credit_bytes == CREDIT_MAX:
         return [_pack([number, *(getattr(message, name) for name in message.__slots__[:-1])])]
     return [_pack([number, *(getattr(message, name) for name in message.__slots__)])]

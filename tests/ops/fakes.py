@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -34,6 +34,7 @@ class FakeSubscription:
     """Batches from a list; then the end."""
 
     lost = 0
+    false_positives: ClassVar[dict[str, int]] = {}
 
     def __init__(self, batches: Sequence[Sequence[Event]]) -> None:
         self._batches = batches

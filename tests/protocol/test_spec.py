@@ -14,7 +14,7 @@ from headgate.protocol import limits
 from headgate.protocol.data import Row, decode_column, decode_record, decode_row, encode_row, join_u32, split_u32
 from headgate.protocol.data.records import encode_record
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import MESSAGE_TYPES, Deliver, Forward, Handed, Publish, Stamp, wire_name
+from headgate.protocol.messages import MESSAGE_TYPES, Deliver, Forward, Handed, Publish, Stamp, Suback, wire_name
 from headgate.protocol.wire import FrameReader, Role, State, codec, decode, encode, frame, session
 from headgate.protocol.wire.codec import FIELDS
 from tests.support.samples import MESSAGES, name_of, row
@@ -24,7 +24,7 @@ SPELLINGS = {"nil": "None", "true": "True", "false": "False"}
 KINDS = ["counter", "text", "name", "bin", "flag", "seconds", "map", "names", "any", "scope"]
 KINDS += ["small", "numbers", "rows", "condition"]
 PEER_KINDS = ["settings", "member", "member or nil", "list", "row"]
-ACK_KINDS = ["verb", "spans", "some spans", "delay"]
+ACK_KINDS = ["verb", "spans", "some spans", "delay", "checks"]
 """The kinds of fields as SPEC.md calls them, in the order of the codec's own numbers."""
 
 
@@ -77,7 +77,9 @@ def test_every_message_has_its_vector() -> None:
     assert [name for name, _, _ in VECTORS if name in BY_NAME] == [name_of(message) for message in MESSAGES]
     others = [name for name, _, _ in VECTORS if name not in BY_NAME]
     routes = "DELIVER, routes as a bin"
-    assert others == ["frame PING", routes, "u32", "column", "column d", "column q", "record", "record", "row"]
+    columns = ["column", "column d", "column q"]
+    checks = "SUBACK, checks"
+    assert others == ["frame PING", checks, routes, "u32", *columns, "record", "record", "column b", "row"]
 
 
 @pytest.mark.parametrize(("name", "value", "data"), [one for one in VECTORS if one[0] in BY_NAME], ids=lambda one: one)
@@ -99,6 +101,8 @@ def test_the_other_vectors() -> None:
             assert isinstance(message, Deliver)
             assert msgpack.unpackb(data) == value and encode(message) == data
             assert list(message.runs()) == [([7], 1), ([9], 1)]
+        elif name.startswith("SUBACK,"):
+            assert decode(data) == Suback(*value[1:]) and encode(decode(data)) == data
         elif name == "u32":
             assert join_u32(value) == data and list(split_u32(data)) == value
         elif name.startswith("column"):

@@ -56,6 +56,7 @@ from ..log import LogReading
 from ..placement import Registry
 from ..safeguards import Safeguard
 from .audit import AuditLog
+from .checks import checks_of
 from .publishers import Publishers
 
 __all__ = ["Clients"]
@@ -233,7 +234,8 @@ class Clients:
         if asked is None or session.subscriptions.get(number) is not subscription:
             return
         if done:
-            self._say(session, Suback(asked.request, number))
+            checks = checks_of(parse_condition(asked.condition)) if "xpath" in asked.condition.lower() else []
+            self._say(session, Suback(asked.request, number, checks))
             self._audit.subscribed(subscription)
             return
         del session.subscriptions[number]

@@ -33,6 +33,7 @@ from ..delivery import SETTINGS, ClientSession, Stream, check_settings
 from ..keyspace import declared_domain
 from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SLOWEST_MAX
 from ..log import HeldLog
+from .checks import checks_of
 from .explain import last_sent, lives_on, ring_of
 from .inquiries import COORDINATED, INQUIRED
 from .pages import page_of
@@ -350,6 +351,7 @@ def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
         answer["producers"] = {"known": len(node.producers), "limit": node.producers.limit}
     if condition is not None:
         answer["attributes"] = sorted(attributes(condition))
+        answer |= {"checks": checks} if (checks := checks_of(condition)) else {}
         spark = to_spark(condition)
         answer |= {"spark": spark} if len(spark) <= ANSWER_LENGTH_MAX else {}  # control characters take six each there
     event = arguments.get("event")

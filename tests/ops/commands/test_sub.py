@@ -40,6 +40,14 @@ def test_deliveries_are_printed_and_subscribed_is_said(monkeypatch: Patch, capfd
     assert client.closed
 
 
+def test_what_xpath_kept_back_is_said_at_the_end(monkeypatch: Patch, capfd: Capture) -> None:
+    monkeypatch.setattr(FakeSubscription, "false_positives", {"hash": 2, "no document": 1})
+    use_client(monkeypatch, FakeClient(batches=[[event(0)]]))
+    assert main(["sub", "quotes", "--where", "XPATH 'a'", "--json"]) == 0
+    words = "3 events were not printed, whose documents XPATH does not match: 2 of hash, 1 without one"
+    assert capfd.readouterr().err == f"subscribed\n{words}\n"
+
+
 @pytest.mark.parametrize(("count", "expected"), [("1", 1), ("2", 2), ("3", 3), ("4", 3)])
 def test_count_ends_it_within_a_batch(monkeypatch: Patch, capfd: Capture, count: str, expected: int) -> None:
     use_client(monkeypatch, FakeClient(batches=[[event(0), event(1)], [event(2)]]))

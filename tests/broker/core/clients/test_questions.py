@@ -218,6 +218,13 @@ def test_explain_says_what_a_subscription_means_and_where_it_lives() -> None:
     assert "verdict" not in answer
 
 
+def test_explain_says_what_a_subscriber_checks_of_documents() -> None:
+    answer = ask(NodeWorld(), "explain", pattern="feeds", condition="price > 1 AND XPATH '//entry[title]'")
+    xpath = "boolean(//*[local-name()='entry'][*[local-name()='title']])"
+    assert answer["checks"] == [[xpath, ["n/entry", "n/title", "s/entry/title"]]]
+    assert answer["attributes"] == ["#structure/1024/1", "price"]
+
+
 def test_explain_gives_the_verdict_of_each_predicate() -> None:
     event = {"topic": "quotes/NYSE/OTE", "attrs": {"price": 8.5}}
     condition = "price > 8.30 AND volume > 1000 AND price < 1"

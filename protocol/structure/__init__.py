@@ -1,0 +1,47 @@
+"""Reads documents where they are published and where they arrive: what a broker filters on, and the last word.
+
+`read_document` makes of a body and its content type a `Document`, XML or JSON, or raises `DocumentError`, an error for
+whoever published it. `filter_columns` makes the match columns of its structure that INTEREST asks for,
+`filters_of_body` those of a body that may be one, and `is_filter_name` knows their names; `is_document` says whether a
+body of that content type is one, and `to_body` gives the body of what a program has at hand. What an item is, how it
+is hashed and what stands on the wire is in matching/SPEC.md, section 7; section 6.4 of protocol/SPEC.md says how JSON
+is read.
+
+    >>> document = read_document(b'{"book": [{"title": "x"}, {"author": {"last": "y"}}]}', "application/json")
+    >>> sorted(document.items())[:4]
+    ['n/author', 'n/book', 'n/last', 'n/title']
+
+A `Check` is the XPath text of one twig with the items that it asks for; a subscription has some, and `Checks` says
+of an event what they say of its document (a `Finding`). XML needs lxml, the extra `xml`, which is imported when it is
+first needed; `needs_lxml` raises LocalError with what to install.
+
+Order of reading: `items`, `json_documents`, `xml_documents`, `documents`, `checks`.
+"""
+
+from .checks import Check, Checks, Finding
+from .documents import (
+    Document,
+    DocumentError,
+    filter_columns,
+    filters_of_body,
+    is_document,
+    is_filter_name,
+    read_document,
+    to_body,
+)
+from .xml_documents import needs_lxml
+
+__all__ = [
+    "Check",
+    "Checks",
+    "Document",
+    "DocumentError",
+    "Finding",
+    "filter_columns",
+    "filters_of_body",
+    "is_document",
+    "is_filter_name",
+    "needs_lxml",
+    "read_document",
+    "to_body",
+]

@@ -1,0 +1,161 @@
+"""A document: the body of an event whose content type says XML or JSON, and the columns that its structure becomes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from ..errors import LocalError
+from ..limits import FILTER_BITS_MAX, FILTER_FULL_SHARE, FILTER_HASHES_MAX
+from .items import Pair, filter_of, item_bits, items_of, pack
+from .json_documents import JsonDocument
+from .xml_documents import XmlDocument, has_lxml, needs_lxml
+
+__all__ = [
+    "Document",
+    "DocumentError",
+    "filter_columns",
+    "filters_of_body",
+    "is_document",
+    "is_filter_name",
+    "read_document",
+    "to_body",
+]
+
+_COLUMN = re.compile(r"#(structure|values)/([1-9][0-9]{0,5})/([1-9])")
+_KINDS = {"application/xml": "xml", "text/xml": "xml", "application/json": "json", "text/json": "json"}
+NO_DOCUMENT = b""
+"""The filter of an event without one."""
+
+
+class DocumentError(LocalError):
+    """A document cannot be published, or read."""
+
+
+class _Read(Protocol):
+    def pairs(self) -> set[Pair]: ...
+
+    def values(self) -> set[str]: ...
+
+    def trees(self) -> Iterator[Any]: ...
+
+
+class Document:
+    """A document that was read."""
+
+    def __init__(self, read: _Read) -> None:
+        self._read = read
+        self._pairs: set[Pair] | None = None
+
+    def items(self) -> set[str]:
+        """All its items, values included."""
+        return items_of(self._pairs_once()) | self._read.values()
+
+    def filter(self, kind: str, length: int, hashes: int) -> bytes | None:
+        """Its filter of this kind; None when it is so full that it would say nothing."""
+        if kind == "structure":
+            made = filter_of(self._pairs_once(), length, hashes)
+        else:
+            made = 0
+            for item in self._read.values():
+                made |= item_bits(item, length, hashes)
+        return None if made.bit_count() > length * FILTER_FULL_SHARE else pack(made, length)
+
+    def trees(self) -> Iterator[Any]:
+        """What XPath is asked of, an element of lxml for each root."""
+        return self._read.trees()
+
+    def _pairs_once(self) -> set[Pair]:
+        if self._pairs is None:
+            self._pairs = self._read.pairs()
+        return self._pairs
+
+
+def kind_of(content_type: str) -> str:
+    """`xml`, `json`, or nothing for what is no document."""
+    essence = content_type.partition(";")[0].strip().lower()
+    return _KINDS.get(essence) or ("xml" if essence.endswith("+xml") else "json" if essence.endswith("+json") else "")
+
+
+def is_document(content_type: str) -> bool:
+    """Whether a body of this type is a document."""
+    return bool(kind_of(content_type))
+
+
+def read_document(body: bytes, content_type: str) -> Document:
+    """The document that a body is. Raises DocumentError, and LocalError when lxml is not installed."""
+    kind = kind_of(content_type)
+    try:
+        if kind == "json":
+            return Document(JsonDocument(body))
+        if kind == "xml":
+            needs_lxml("an XML document")
+            return Document(XmlDocument(body))
+    except ValueError as error:
+        raise DocumentError(f"this is no {kind.upper()} that can be read: {error}") from error
+    raise DocumentError(f"a body of type {content_type!r} is no document: say application/xml or application/json")
+
+
+def to_body(document: Any, content_type: str) -> tuple[bytes, str]:
+    """The body and the content type of what was given as a document: text is XML unless its type says JSON, all else
+    becomes JSON. Raises DocumentError.
+    """
+    if isinstance(document, bytes | bytearray | memoryview | str):
+        content_type = content_type or "application/xml"
+        try:
+            return document.encode() if isinstance(document, str) else bytes(document), content_type
+        except UnicodeEncodeError as error:
+            raise DocumentError(f"a document that is a string must be valid Unicode: {error.reason}") from error
+    content_type = content_type or "application/json"
+    if kind_of(content_type) != "json":
+        raise DocumentError(f"a document of type {content_type!r} is bytes or a string, not {type(document).__name__}")
+    try:
+        return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(), content_type
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DocumentError(f"this cannot be written as JSON: {error}") from error
+
+
+def is_filter_name(name: str) -> bool:
+    """Whether a match column of this name holds filters."""
+    return _shape(name) is not None
+
+
+def filter_columns(document: Document | None, names: Sequence[str]) -> dict[str, bytes]:
+    """The cells of an event in the match columns of filters that are asked for. Without a document they are empty; a
+    filter that would say nothing is left out.
+    """
+    cells: dict[str, bytes] = {}
+    for name in names:
+        shape = _shape(name)
+        if shape is not None:
+            cell = NO_DOCUMENT if document is None else document.filter(*shape)
+            if cell is not None:
+                cells[name] = cell
+    return cells
+
+
+def filters_of_body(body: bytes, content_type: str, names: Sequence[str]) -> dict[str, bytes]:
+    """The same of an event whose body may be a document. What cannot be read has no twig, for no subscriber can read it
+    either; of XML where there is no lxml nothing is known.
+    """
+    kind = kind_of(content_type)
+    if not kind or not body:
+        return filter_columns(None, names)
+    if kind == "xml" and not has_lxml():
+        return {}
+    try:
+        document = read_document(body, content_type)
+        return filter_columns(document, names)
+    except DocumentError:
+        return filter_columns(None, names)
+
+
+def _shape(name: str) -> tuple[str, int, int] | None:
+    found = _COLUMN.fullmatch(name) if name[:1] == "#" else None
+    if found is None:
+        return None
+    length, hashes = int(found[2]), int(found[3])
+    fits = length % 8 == 0 and length <= FILTER_BITS_MAX and hashes <= FILTER_HASHES_MAX
+    return (found[1], length, hashes) if fits else None

@@ -1,0 +1,204 @@
+"""Documents at the client, without I/O: columns of filters when they are asked for, and checks of what comes."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.matching import Index, parse_condition, parse_pattern
+from headgate.matching.structure import DEFAULT_SHAPE, parse_twig
+from headgate.protocol.client import ClientOptions, Conversation, Event, Inbox, Outcome, document_body
+from headgate.protocol.client.publishing import Publications
+from headgate.protocol.client.receiving import Deliveries
+from headgate.protocol.data import Batch, Columns, decode_column, make_batch
+from headgate.protocol.errors import LocalError
+from headgate.protocol.messages import Deliver, Handed, Interest, Suback, Subscribe, Unsubscribe, Welcome
+from headgate.protocol.structure import xml_documents as reading
+from tests.matching.structure.samples import twig_texts, xml_documents
+from tests.protocol.client.test_durable import attached
+
+XML = "application/xml"
+STRUCTURE, VALUES = DEFAULT_SHAPE.column, DEFAULT_SHAPE.values_column
+BOOK = b"<book><author><last>x</last></author><title/></book>"
+
+
+def published(interest: list[str] | None, *documents: tuple[Any, bytes, str]) -> Batch:
+    """The batch of events, each with a document or a body and its content type."""
+    publications = Publications(Outcome, 500)
+    publications.set_interest("a", interest)
+    for document, body, content_type in documents:
+        opened = None
+        if document is not None:
+            body, content_type, opened = document_body(document, body, content_type)
+        publications.add("a", {"x": 1}, body, content_type, 1, opened)
+    publications.seal_all()
+    (message,) = publications.release()
+    message.batch.check()
+    return message.batch
+
+
+def check_of(twig: str) -> list[object]:
+    made = parse_twig(twig)
+    return [made.xpath(), sorted(made.items() | made.values())]
+
+
+def inbox_of(deliveries: Deliveries, *twigs: str) -> Inbox:
+    made = deliveries.inboxes[1] = Inbox(deliveries, Subscribe(1, 1, "a"), Outcome())
+    made.check_with([check_of(twig) for twig in twigs])
+    return made
+
+
+def delivered(*bodies: bytes) -> Deliver:
+    batch = make_batch(["a"], {}, bodies, None, XML)
+    return Deliver([[1], len(bodies)], batch.portion(range(len(bodies)), "o", 1, 0))
+
+
+# --- Publishing ------------------------------------------------------------------------------------------------------
+
+
+def test_filters_are_columns_when_interest_asks_for_them_and_only_then() -> None:
+    events = ((BOOK, b"", ""), ({"book": {"title": "x"}}, b"", ""), (None, BOOK, XML), (None, b"text", ""))
+    assert list(published(None, *events).columns) == ["x"]
+    assert list(published(["x"], *events).columns) == ["x"]
+    batch = published(["x", STRUCTURE], *events)
+    assert list(batch.columns) == ["x", STRUCTURE] and batch.complete
+    filters: list[Any] = list(decode_column(batch.columns[STRUCTURE], 4))
+    assert filters[0] == filters[2] and len(filters[0]) == 2 * len(parse_twig("/book[author/last][title]").items())
+    assert filters[3] == b""
+    assert list(published([VALUES], *events).columns) == [VALUES]
+
+
+def test_a_document_is_refused_when_it_is_none_and_a_body_is_not() -> None:
+    with pytest.raises(LocalError, match="no XML"):
+        published([STRUCTURE], (b"<a>", b"", ""))
+    with pytest.raises(LocalError, match="one body"):
+        published([STRUCTURE], (b"<a/>", b"x", ""))
+    assert published([STRUCTURE], (None, b"<a>", XML)).column(STRUCTURE) == [b""]
+
+
+def test_what_was_taken_before_anybody_asked_is_unknown() -> None:
+    publications = Publications(Outcome, 500)
+    publications.add("a", None, BOOK, XML, 1)
+    publications.set_interest("a", [STRUCTURE])
+    publications.add("a", None, BOOK, XML, 1)
+    publications.seal_all()
+    (message,) = publications.release()
+    values = message.batch.column(STRUCTURE)
+    assert values is not None and values[0] is None and values[1]
+
+
+def test_columns_of_bodies_have_filters_too() -> None:
+    publications = Publications(Outcome, 500)
+    publications.set_interest("a", ["x", STRUCTURE])
+    list(publications.add_columns("a", {"x": [1, 2]}, [BOOK, b"<a/>"], XML, 1))
+    (message,) = publications.release()
+    assert list(message.batch.columns) == ["x", STRUCTURE]
+    assert [len(one) for one in decode_column(message.batch.columns[STRUCTURE], 2)] == [16, 4]  # type: ignore[arg-type]
+
+
+def test_no_attribute_has_the_name_of_a_filter() -> None:
+    with pytest.raises(LocalError, match="the name of a filter"):
+        Publications(Outcome, 500).add("a", {STRUCTURE: "x"}, b"", "", 1)
+
+
+@given(st.lists(xml_documents(), min_size=1, max_size=4), st.lists(twig_texts(), min_size=1, max_size=4), st.booleans())
+def test_what_a_subscriber_is_due_passes_the_index(documents: list[str], twigs: list[str], is_asked: bool) -> None:
+    """From the publisher's document over the broker's index to the subscriber's check, nothing is missed."""
+    index = Index()
+    for number, twig in enumerate(twigs):
+        quoted = twig.replace("'", "''")
+        index.add(number, parse_pattern("a"), parse_condition(f"XPATH '{quoted}'"))
+    interest = list(index.attributes()) if is_asked else []
+    batch = published(interest, *((text.encode(), b"", "") for text in documents))
+    found = {
+        (one, row) for ids, rows in index.match(["a"], len(documents), Columns(batch)) for one in ids for row in rows
+    }
+    for number, twig in enumerate(twigs):
+        deliveries = Deliveries(100)
+        inbox = inbox_of(deliveries, twig)
+        deliveries.deliver(delivered(*(text.encode() for text in documents)))
+        due = {(number, event.sequence - 1) for event in inbox.take()}
+        assert due <= found
+        assert len(due) + sum(inbox.findings.values()) == len(documents)
+    assert is_asked or len(found) == len(twigs) * len(documents)
+
+
+# --- Receiving -------------------------------------------------------------------------------------------------------
+
+
+def test_what_has_no_such_document_is_counted_and_handed_to_nobody() -> None:
+    deliveries = Deliveries(10)
+    inbox = inbox_of(deliveries, "book[title]", "author/last")
+    in_two = b"<a><book><title/></book><author><b/></author><c><last/></c></a>"
+    apart = b"<a><book><x/></book><book><title/></book><author/><author><last/></author></a>"
+    torn = b"<r><a><book/></a><book><title><author/></title></book><author><last/></author></r>"
+    deliveries.deliver(delivered(BOOK, in_two, apart, torn, b"<book>", b""))
+    assert [event.body for event in inbox.take()] == [BOOK, apart, torn]
+    assert {finding.value: count for finding, count in inbox.findings.items()} == {"hash": 1, "no document": 2}
+    assert deliveries.credit().allowed == 10 + 6
+
+
+def test_all_names_in_other_places_are_a_false_positive_of_the_structure() -> None:
+    deliveries = Deliveries(10)
+    inbox = inbox_of(deliveries, "a[b][c]")
+    deliveries.deliver(delivered(b"<r><a><b/></a><a><c/></a></r>", b"<a><b/><c/></a>"))
+    assert len(inbox.take()) == 1
+    assert {finding.value: count for finding, count in inbox.findings.items()} == {"structure": 1}
+
+
+def test_the_broker_says_what_is_checked() -> None:
+    conversation = Conversation(ClientOptions(name="n"), Outcome)
+    conversation.handle(Welcome(1, "b", b"k", False, 0, 100, 15.0))
+    inbox = conversation.inbox("a", "XPATH 'book'", {})
+    conversation.subscribe(inbox)
+    (message,) = conversation.outgoing()
+    assert isinstance(message, Subscribe)
+    conversation.handle(Suback(message.request, message.subscription, [check_of("book")]))
+    conversation.handle(delivered(BOOK, b"<a/>"))
+    assert inbox.confirmed and [event.body for event in inbox.take()] == [BOOK]
+
+
+def test_whoever_cannot_check_does_not_subscribe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_parser", lambda: (_ for _ in ()).throw(ImportError("lxml")))
+    conversation = Conversation(ClientOptions(name="n"), Outcome)
+    conversation.handle(Welcome(1, "b", b"k", False, 0, 100, 15.0))
+    inbox = conversation.inbox("a", "XPATH 'book'", {})
+    outcome = conversation.subscribe(inbox)
+    (message,) = conversation.outgoing()
+    assert isinstance(message, Subscribe)
+    conversation.handle(Suback(message.request, message.subscription, [check_of("book")]))
+    assert outcome.settled and isinstance(outcome.error, LocalError) and "headgate[xml]" in str(outcome.error)
+    assert inbox.ended and inbox.failure is outcome.error
+    conversation.unsubscribe(inbox)
+    assert [type(one) for one in conversation.outgoing()] == [Unsubscribe]
+
+
+def test_the_interest_of_a_stream_changes() -> None:
+    conversation = Conversation(ClientOptions(name="n"), Outcome)
+    conversation.handle(Interest("a", ["x", STRUCTURE]))
+    assert conversation.publications.filter_names == {"a": (STRUCTURE,)}
+    conversation.handle(Interest("a", ["x"]))
+    assert conversation.publications.filter_names == {}
+
+
+def test_a_durable_subscription_acknowledges_what_it_hands_to_nobody() -> None:
+    world = attached()
+    world.inbox.check_with([check_of("book")])
+    world.say(Handed(1, 1, b"", delivered(BOOK, b"<a/>", BOOK).portion))
+    events: list[Event] = world.inbox.take()
+    assert [event.delivery for event in events] == [1, 3]
+    assert [ack.spans for ack in world.inbox.acks(iter(range(1, 9)).__next__)] == [[2, 2]]
+
+
+def test_random_batches_keep_rows_and_filters_together() -> None:
+    rng = Random(7)
+    bodies = [rng.choice((BOOK, b"<a/>", b"", b"{}")) for _ in range(50)]
+    batch = published([STRUCTURE], *((None, body, XML) for body in bodies))
+    part = batch.select([3, 7, 11], [STRUCTURE])
+    whole = batch.column(STRUCTURE)
+    assert whole is not None
+    assert part.column(STRUCTURE) == [whole[3], whole[7], whole[11]]
