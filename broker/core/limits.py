@@ -37,6 +37,8 @@ __all__ = [
     "LOG_COPIES_DEFAULT",
     "LOG_FILTERS_MAX",
     "Limits",
+    "NEWS_ASKED_SECONDS",
+    "NEWS_SECONDS",
     "ORPHAN_SECONDS",
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
@@ -166,6 +168,14 @@ ALONE_SECONDS = 3.0
 
 STILL_SECONDS = 0.75
 """How long a newcomer to a mesh has seen the same brokers before keys are its own: every one of them greeted once."""
+
+NEWS_ASKED_SECONDS = 0.1
+"""How often a broker that has not answered for keys yet asks the others whether they are as new as it is: a start of a
+cluster takes some round trips longer than links take, and the questions end with it."""
+
+NEWS_SECONDS = 1.0
+"""An answer to that counts so long from the moment of asking: several questions, and much less than a broker that lost
+sight of the asker needs to take its keys (SETTLE_SECONDS)."""
 
 RETENTION_SECONDS_MIN = 1.0
 """The shortest retention by age: below it a reader could not ask for a position before it is gone."""

@@ -90,6 +90,8 @@ class Safeguard(StrEnum):
     """A broker that is a sibling no more is not told so, and believes its copy whole."""
     SLEEP_NOTICED = "sleep-noticed"
     """Who stood still takes keys over with what it held before."""
+    COLD_START_AGREED = "cold-start-agreed"
+    """A broker that has just started takes its keys at once, though others have copies of them, or may answer."""
     BROADCAST_COVERED = "broadcast-covered"
     """A broadcast is confirmed although some keys of the ring have no owner that answered for them."""
     BROADCAST_READY = "broadcast-ready"

@@ -14,10 +14,11 @@ broker tells another one which brokers it has links to (`Roster`); up to 64 brok
 
 **Beginning.** A broker that reaches no other must not believe too soon that it is alone: it begins to answer for keys
 when it never knew of another, or after asking for a while; a broker that others refuse is not alone, and waits
-(`serving`). Addresses of other brokers are kept over restarts (`address_book`). A member's incarnation is the broker's
-own, shifted by `LIFE_SHIFT`, plus the count of its rebirths.
+(`serving`); when all brokers start at once, they find that out and do not wait (`cold_start`). Addresses of other
+brokers are kept over restarts (`address_book`). A member's incarnation is the broker's own, shifted by
+`LIFE_SHIFT`, plus the count of its rebirths.
 
-Order of reading: `cluster`, `serving`, `address_book`.
+Order of reading: `cluster`, `serving`, `cold_start`, `address_book`.
 """
 
 from .cluster import HERE, LIFE_SHIFT, WAIT, Cluster, ClusterEvent, Moved

@@ -31,14 +31,16 @@ from headgate.protocol.messages import Letter as WireLetter
 from ..config import NodeConfig
 from ..effects import Effect, Note, Store
 from ..keyspace import NOTHING, RING_SIZE, RoutingTable, Scope, Way, distance
-from ..kv import Added, KvConfig, KvStore, Placed, Removed, Route, Stored, Tell, Unplaced, View
-from ..limits import ROSTER_SECONDS, ROUTE_HOPS_MAX
+from ..kv import LEASE_SECONDS, Added, KvConfig, KvStore, Placed, Removed, Route, Stored, Tell, Unplaced, View
+from ..limits import CONTACTS_KEPT_MAX, NEWS_ASKED_SECONDS, ROSTER_SECONDS, ROUTE_HOPS_MAX
 from ..links import PeerInfo, Peers
 from ..membership import Chord, Heard, Lost, Member, Post, Tick, from_wire, to_wire
 from ..messages import CONTROLS
+from ..safeguards import Safeguard
 from ..timers import Timers
 from .address_book import AddressBook
-from .messages import Roster, Routed, StoreMessage
+from .cold_start import ColdStart
+from .messages import AskNews, News, Roster, Routed, StoreMessage
 from .serving import Serving
 
 __all__ = ["HERE", "LIFE_SHIFT", "WAIT", "Cluster", "ClusterEvent", "Moved"]
@@ -82,11 +84,22 @@ class Cluster:
         self.events: list[ClusterEvent] = []
         """What came of it; the Node takes them out (`take_events`)."""
         self.table_of_controls: dict[type[Any], Callable[[PeerInfo, Any, float], None]] = {}
-        self.take_controls({StoreMessage: self._store_message, Routed: self._routed, Roster: self._roster})
+        self.take_controls(
+            {
+                StoreMessage: self._store_message,
+                Routed: self._routed,
+                Roster: self._roster,
+                AskNews: self._asked_for_news,
+                News: self._news,
+            }
+        )
         self.random = random
         self._effects = effects
         self.address_book = AddressBook(config.limits)
         self.serving = Serving(self.me, config, self.address_book, now)
+        self.cold_start = ColdStart(self.me)
+        self._promises_over_at = float("inf")
+        """Nothing that a former life promised to a broker unknown here lasts longer."""
         self._homes: dict[tuple[int, int], str] = {}
         self._scope = NOTHING
         self._scope_epoch, self._scope_table = -1, self.table
@@ -98,6 +111,7 @@ class Cluster:
             "store": self.kv.tick,
             "links": lambda now: self.peers.wake(now),
             "roster": self._tell_roster,
+            "news": self._ask_for_news,
         }
         self.reconnects = 0
 
@@ -117,6 +131,7 @@ class Cluster:
     def begin(self, address: str, client_address: str, now: float) -> None:
         """Others can reach us there: from now on we look for them."""
         self.address, self.client_address = address, client_address
+        self._promises_over_at = now + (0.0 if self.address_book.contacts else LEASE_SECONDS)
         self.address_book.own = address
         me = Member(self.me, self.config.incarnation << LIFE_SHIFT, 0, address)
         seeds = [*self.config.seeds, *(one for one in self.address_book.contacts if one not in self.config.seeds)]
@@ -126,13 +141,15 @@ class Cluster:
         self.chord = Chord(me, seeds, chord, self.random, now)
         self.timers.at("ring", self.chord.next_deadline())
         self.timers.at("roster", now)
+        self.timers.at("news", now)
         self._refresh(now)
         self.settle(now)
 
     def remember(self, contacts: Sequence[str], now: float) -> None:
-        """Brokers that an earlier life knew."""
+        """Brokers that an earlier life knew; before the first link."""
         self.address_book.remember(contacts)
         self._show_view(now)
+        self.kv.unasked()
         self.settle(now)
 
     def peer_up(self, info: PeerInfo, now: float) -> None:
@@ -145,12 +162,14 @@ class Cluster:
         if self.chord is not None:
             self._carry_out(self.chord.meet(info.address), now)
         self._scope_epoch = -1  # what waited for this link need wait no longer
+        self.cold_start.forget(info.identifier)
         self.kv.peer_up(info.identifier, now)
         self._refresh(now)
 
     def peer_down(self, info: PeerInfo, reason: str, now: float) -> None:
         """There is none any more."""
         self._scope_epoch = -1  # and what went over it has to wait
+        self.cold_start.forget(info.identifier)
         self.kv.peer_down(info.identifier, now)
         self._refresh(now)
 
@@ -247,10 +266,11 @@ class Cluster:
         """Brokers that there is a link to."""
         return [info for info in self.peers.by_identifier.values() if info.link is not None]
 
-    def unreached(self) -> list[str]:
-        """Addresses of brokers that there are, or were, and that there is no link to."""
+    def unreached(self, more: Sequence[str] = ()) -> list[str]:
+        """Addresses of brokers that there are, or were, and that there is no link to; of `more` as well."""
         here = {address for info in self.linked() for address in (info.address, *info.aliases)}
-        return sorted({*self.address_book.known, *self.address_book.contacts} - here - {self.address_book.own})
+        known = {*self.address_book.known, *self.address_book.contacts, *more}
+        return sorted(known - here - {self.address_book.own})
 
     def _find(self, key: int) -> int:
         if self._scope.covers(key):
@@ -366,15 +386,55 @@ class Cluster:
         return (None if before == self.me else before), list(dict.fromkeys(after))
 
     def _show_view(self, now: float) -> None:
+        since = None
         if self.chord is None:
             view: View | None = self.serving.before()
         else:
             predecessor, others = self._neighbours()
             linked, refused = bool(self.linked()), bool(self.refusals(now))
-            view = self.serving.view(self.chord, predecessor, others, linked, now, refused)
+            since = self._all_new_since(now)
+            view = self.serving.view(self.chord, predecessor, others, linked, now, refused, since is not None)
         if view is not None and view != self.serving.last:
             self.serving.last = view
             self.kv.view(view, now)
+        if since is not None and self.kv.new:
+            self.kv.all_new(since, now)
+            self._effects.append(Note("all brokers are new", {"brokers": len(self.cold_start.began)}))
+
+    # --- all brokers started at once -----------------------------------------------------------------------------
+
+    def _ask_for_news(self, now: float) -> None:
+        """Ask all others whether they are as new as this broker, until it answers for keys."""
+        if not self.kv.new:
+            return
+        self.timers.at("news", now + NEWS_ASKED_SECONDS)
+        for info in self.linked():
+            self.tell(info, AskNews(self.cold_start.ask(info.identifier, now)), now)
+
+    def _asked_for_news(self, info: PeerInfo, asked: AskNews, now: float) -> None:
+        self.tell(info, News(asked.number, tuple(sorted(self._seen_as_new(now)))), now)
+
+    def _news(self, info: PeerInfo, news: News, now: float) -> None:
+        self.cold_start.answered(info.identifier, news.number, news.seen)
+        if self.kv.new:
+            self._show_view(now)
+            self._scope_epoch = -1
+            self.events.append(Moved())
+
+    def _seen_as_new(self, now: float) -> frozenset[int]:
+        """This broker and all others, when it is new and sees all that it knows of (`cold_start`); else nobody."""
+        if self.chord is None or self.chord.mesh is None or self.chord.joining is not None:
+            return frozenset()
+        seen = frozenset([self.me, *(info.identifier for info in self.linked())])
+        if Safeguard.COLD_START_AGREED not in self.safeguards:
+            return seen if seen == {self.me, *self._neighbours()[1]} else frozenset()
+        if now < self._promises_over_at or len(self.address_book.contacts) >= CONTACTS_KEPT_MAX:
+            return frozenset()
+        complete = seen == {self.me, *self._neighbours()[1]} and not self.unreached(self.config.seeds)
+        return seen if complete and (self.kv.new or seen == self.cold_start.began) else frozenset()
+
+    def _all_new_since(self, now: float) -> float | None:
+        return self.cold_start.agreed_since(self._seen_as_new(now), now)
 
     # --- brokers we have heard of --------------------------------------------------------------------------------
 

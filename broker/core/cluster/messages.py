@@ -8,9 +8,20 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ..keyspace import MESH_BROKERS_MAX, Way
-from ..messages import ADDRESS_LENGTH_MAX, CONTROLS, STORE, Counter, Identifier, choice, listed, nested, text
+from ..messages import (
+    ADDRESS_LENGTH_MAX,
+    CONTROLS,
+    IDENTIFIER,
+    STORE,
+    Counter,
+    Identifier,
+    choice,
+    listed,
+    nested,
+    text,
+)
 
-__all__ = ["Roster", "Routed", "StoreMessage"]
+__all__ = ["AskNews", "News", "Roster", "Routed", "StoreMessage"]
 
 
 @CONTROLS.message(1)
@@ -39,3 +50,20 @@ class Roster:
     """Addresses of brokers that the sender has links to."""
 
     addresses: Annotated[tuple[str, ...], listed(text(ADDRESS_LENGTH_MAX, 1), MESH_BROKERS_MAX)]
+
+
+@CONTROLS.message(69)
+@dataclass(slots=True)
+class AskNews:
+    """A broker that has not answered for keys in this life asks whether the recipient has, and whom it sees."""
+
+    number: Counter
+
+
+@CONTROLS.message(70)
+@dataclass(slots=True)
+class News:
+    """The sender has not, sees these brokers, itself included, and knows of no others; nobody: it is not so."""
+
+    number: Counter
+    seen: Annotated[tuple[int, ...], listed(IDENTIFIER, MESH_BROKERS_MAX)]

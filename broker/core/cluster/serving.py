@@ -7,7 +7,8 @@ that there is no other, or that it knows all others:
                     while a broker that was asked refuses to link: then this one is not alone but shut out, and the
                     keys that it took for its own would be others'
     alone, linked   this broker stood still, and membership has not yet heard of the others again: the view stays
-    in a mesh       after the same brokers were there for STILL_SECONDS: the first greeting names only a few
+    in a mesh       after the same brokers were there for STILL_SECONDS: the first greeting names only a few; at once
+                    when all of them are new, and see the same (`cold_start`)
     in a ring       when the broker before us has adopted us (`membership/ring.py`)
 """
 
@@ -56,10 +57,12 @@ class Serving:
         linked: bool,
         now: float,
         refused: bool = False,
+        all_new: bool = False,
     ) -> View | None:
         """What holds now; None when that is not known at this moment. `others` follow us on the ring, nearest first.
 
         `linked`: there is a link to a broker. `refused`: one that this broker would join does not let it in.
+        `all_new`: these are all brokers that there are, and none has answered for keys.
         """
         in_ring = chord.ring is not None
         alone = not in_ring and predecessor is None
@@ -70,7 +73,7 @@ class Serving:
         if alone:
             serving = serving and (certain or self._was_serving() or (now >= self._alone_from and not refused))
         elif not in_ring:
-            serving = serving and self._has_looked_round(others, now)
+            serving = serving and (self._has_looked_round(others, now) or all_new)
         replicas = self._config.replicas
         further = others[replicas : replicas + self._config.chord.list_length]
         after = self._me if predecessor is None else predecessor

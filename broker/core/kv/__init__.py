@@ -1,6 +1,7 @@
 """Stores items at the brokers that own their keys, with copies: who answers for a key has every confirmed write.
 
     store.view(View(...), now)              the ring changed
+    store.all_new(since, now)               nobody in it has answered for keys yet: LEASE_SECONDS need not be waited for
     store.peer_up(broker, now)              a new link; peer_down when it ends
     store.handle(broker, message, now)      a store message came, over the link or routed here
     ticket = store.put(items, now)          answered by the effect Placed or Unplaced
@@ -33,6 +34,9 @@ one broker at a time. A copy is *whole* when it has every confirmed write; it ce
 confirmed a write without it. (6) An item is deleted only when no broker may still answer for its keys. All times count
 from the moment of asking, so a broker that stood still finds all its leases and grants over.
 
+When a whole cluster was started again at once, there is no copy to wait for, and no lease or grant that somebody could
+use: brokers that agree on that (`cluster/cold_start`) say so with `all_new`, and their keys are ready at once.
+
 What it does not promise: two halves of a cluster that both believe the other dead go on apart, and merge afterwards. A
 new owner asks only the brokers on its successor list for a copy. If more newcomers than that stand between it and the
 broker that has the copy, the copy is not found.
@@ -47,7 +51,7 @@ keys), `store` (which calls the others), `config`, `limits`.
 """
 
 from .config import KvConfig
-from .limits import KvLimits
+from .limits import LEASE_SECONDS, KvLimits
 from .messages import Added, Copy, Item, Placed, Put, Removed, Route, Stored, Tell, TellAll, Unplaced, View
 from .store import KvStore
 
@@ -58,6 +62,7 @@ __all__ = [
     "KvStore",
     "KvConfig",
     "KvLimits",
+    "LEASE_SECONDS",
     "Placed",
     "Put",
     "Removed",

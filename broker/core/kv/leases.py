@@ -88,6 +88,10 @@ class Leases:
             self._fences.append(_Promise(former, now + self._lease_seconds, self._me))
         self._ask(now)
 
+    def sure_since(self, since: float) -> None:
+        """Our keys were nobody's at that moment, before they were complete here."""
+        self._sure_until = since + self._lease_seconds
+
     def forget(self) -> None:
         """We are in no ring: nothing is ours, whatever was promised."""
         self._ours = None

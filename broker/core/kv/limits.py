@@ -28,7 +28,8 @@ __all__ = [
     "PROMOTE_WAIT_SECONDS",
     "PUT_GAPS_MAX",
     "PUT_HOPS_MAX",
-    "PUT_RESEND_SECONDS",
+    "PUT_RESEND_SECONDS_MAX",
+    "PUT_RESEND_SECONDS_MIN",
     "REFUSED_SECONDS",
     "RETAIN_ITEMS_PER_TURN",
     "SETTLE_SECONDS",
@@ -43,8 +44,12 @@ LEASE_SECONDS = 2.5
 (two seconds of silence), so that a crash is not seen as a gap by those who hold replicas; and every write in keys that
 have just changed hands waits as long."""
 
-PUT_RESEND_SECONDS = 1.0
-"""A put that made no progress for so long is sent again where it is not covered: many round trips on any network."""
+PUT_RESEND_SECONDS_MIN = 0.1
+"""A put that made no progress for so long is sent again where it is not covered: many round trips of a network nearby.
+An owner that was not ready, as when a cluster starts, may be so by then."""
+
+PUT_RESEND_SECONDS_MAX = 1.0
+"""Each pause is twice the one before, and no longer than this: many round trips on any network."""
 
 PUT_HOPS_MAX = 8
 """How often a put is passed on by brokers that do not own its key. While a ring changes hands two or three happen."""

@@ -158,6 +158,8 @@ class Ownership:
         self.changed = False
         """Something here is not as it was; the caller takes it back."""
         self.settled = 0
+        self.was_ready = False
+        """We have answered for keys, or might have, in this life."""
 
     # --- What is ours ------------------------------------------------------------------------------------------------
 
@@ -226,6 +228,13 @@ class Ownership:
             self.pieces = [self._gained(own, now)]
             self.changed = True
             self.go_on(now)
+
+    def all_new(self, now: float) -> None:
+        """There is no copy to fetch, and nobody whose lease has to run out."""
+        for piece in self.pieces:
+            if not piece.ready:
+                self._make_ready(piece, now, confirm_from=now)
+        self._set_timer()
 
     def paged(self, sender: int, number: int, last: bool, verdict: int, now: float) -> bool:
         """A page came for the piece of this number. Whether it was expected."""
@@ -345,14 +354,16 @@ class Ownership:
             outermost.gained = outermost.stretch
         self.changed = True
 
-    def _make_ready(self, piece: Piece, now: float) -> None:
-        piece.ready = True
+    def _make_ready(self, piece: Piece, now: float, confirm_from: float | None = None) -> None:
+        piece.ready = self.was_ready = True
         piece.asked = None
         if piece in self._lost:
             self._lost.remove(piece)
         if piece.gained != piece.stretch or piece not in self.pieces:
             self.former.add(piece.gained, now)
-        piece.confirm_from = now if self.view.certain else self._confirm_from(now)
+        if confirm_from is None:
+            confirm_from = now if self.view.certain else self._confirm_from(now)
+        piece.confirm_from = confirm_from
         self.changed = True
 
     def _confirm_from(self, now: float) -> float:

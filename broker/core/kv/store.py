@@ -157,6 +157,23 @@ class KvStore:
         self._refresh(now)
         self._carry_on(now)
 
+    @property
+    def new(self) -> bool:
+        """Whether this broker has answered for no keys yet in this life."""
+        return not self.ownership.was_ready
+
+    def unasked(self) -> None:
+        """Nobody could ask this broker for anything until now: what it had in the meantime does not count."""
+        self.ownership.was_ready = self.ownership.ready is not None
+
+    def all_new(self, since: float, now: float) -> None:
+        """Nobody in this ring had answered for keys at the moment `since`, a moment ago; the view shows all of them."""
+        if self.new and self.ownership.view.serving and self.ownership.view.siblings:
+            self.replicas.awake(now)
+            self.ownership.all_new(now)
+            self._carry_on(now)
+            self.leases.sure_since(since)
+
     def peer_up(self, identifier: int, now: float) -> None:
         """A new link: whatever was under way on an old one is lost."""
         self.linked[identifier] = None

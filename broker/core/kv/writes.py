@@ -23,7 +23,8 @@ from .limits import (
     DEFAULT_LIMITS,
     PUT_GAPS_MAX,
     PUT_HOPS_MAX,
-    PUT_RESEND_SECONDS,
+    PUT_RESEND_SECONDS_MAX,
+    PUT_RESEND_SECONDS_MIN,
     RETAIN_ITEMS_PER_TURN,
     TICKETS_MAX,
     KvLimits,
@@ -61,6 +62,7 @@ class Part:
     """Disjoint, in order, both ends included."""
     progress: bool = False
     again_at: float = 0.0
+    pause: float = PUT_RESEND_SECONDS_MIN
 
     def cover(self, first: int, last: int) -> None:
         """The keys low + first to low + last are confirmed."""
@@ -127,14 +129,14 @@ class Puts:
         parts: dict[int, Part] = {}
         for (low, high), together in segments.items():
             for page in pages(together, self._limits.page_items):
-                parts[len(parts)] = Part(page, low, distance(low, high) + 1, again_at=now + PUT_RESEND_SECONDS)
+                parts[len(parts)] = Part(page, low, distance(low, high) + 1, again_at=now + PUT_RESEND_SECONDS_MIN)
         count = sum(len(part.items) for part in parts.values())
         if not parts or self.items_waiting + count > self._limits.put_items_waiting:
             self._effects.append(Unplaced(ticket) if parts else Placed(ticket))
             return ticket
         self.items_waiting += count
         self._tickets[ticket] = _Ticket(parts, now + self._limits.put_seconds)
-        self._timers.at("puts", min(self._timers.when("puts"), now + PUT_RESEND_SECONDS))
+        self._timers.at("puts", min(self._timers.when("puts"), now + PUT_RESEND_SECONDS_MIN))
         for number, part in parts.items():
             last = (part.low + part.length - 1) % RING_SIZE
             self._effects.append(SetOut(ticket, number, part.low, last, part.items))
@@ -171,7 +173,7 @@ class Puts:
             for part_number, part in list(ticket.parts.items()):
                 if now >= part.again_at:
                     self._again(number, part_number, part, now)
-            look_at = min(look_at, ticket.given_up_at, now + PUT_RESEND_SECONDS / 4)
+            look_at = min(look_at, ticket.given_up_at, *(part.again_at for part in ticket.parts.values()))
         self._timers.at("puts", look_at)
 
     def validate(self) -> None:
@@ -182,7 +184,8 @@ class Puts:
         assert not any(part.done for part in waiting)
 
     def _again(self, number: int, part_number: int, part: Part, now: float) -> None:
-        part.again_at = now + PUT_RESEND_SECONDS
+        part.pause = min(2 * part.pause, PUT_RESEND_SECONDS_MAX)
+        part.again_at = now + part.pause
         if part.progress:
             part.progress = False
             return

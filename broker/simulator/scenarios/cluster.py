@@ -33,6 +33,7 @@ CLUSTER_ABLATIONS = (
     Safeguard.LAPSE,
     Safeguard.LEASES,
     Safeguard.WAIT_AFTER_GAINING,
+    Safeguard.COLD_START_AGREED,
     Safeguard.CANDIDATES_CHECKED,
     Safeguard.LISTS_BY_LEASE,
     Safeguard.LOCAL_FILTER,
