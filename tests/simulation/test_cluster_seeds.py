@@ -40,6 +40,11 @@ PINNED = [
         ClusterOptions(1033, 3, 20.0, faults=("join", "link", "leave", "crash")),
         "the same, with one replica",
     ),
+    pytest.param(
+        ClusterOptions(3004, 5, 40.0, faults=("crash",)),
+        "a batch that a starting broker kept for two seconds, and refused then, counted as published and lost",
+        marks=pytest.mark.slow,
+    ),
 ]
 
 
@@ -89,16 +94,9 @@ def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> 
 @pytest.mark.parametrize("kind", CLUSTER_FAULTS)
 def test_each_fault_alone_keeps_every_promise(kind: str) -> None:
     options = ClusterOptions(0, 5, 40.0, faults=(kind,))
-    first = 3005 if kind == "crash" else 3000
-    summary = campaign(options, range(first, first + 5), jobs=CORES)
+    summary = campaign(options, range(3000, 3005), jobs=CORES)
     assert summary.failures == []
     assert kind == "slow" or summary.counts[kind] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="after two crashes four events are missed and not announced: a hole, not mended")
-def test_a_seed_whose_loss_nobody_announces() -> None:
-    assert play(ClusterOptions(3004, 5, 40.0, faults=("crash",))).failure == ""
 
 
 @pytest.mark.slow

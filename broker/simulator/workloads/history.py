@@ -28,6 +28,7 @@ from headgate.protocol.messages import (
     Goodbye,
     Hello,
     Mode,
+    Puback,
     Publish,
     Scope,
     Suback,
@@ -100,6 +101,8 @@ class SessionLog:
     life: int = 0
     over: bool = False
     subscriptions: dict[int, SubscriptionLog] = field(default_factory=dict)
+    unanswered: dict[int, list[str]] = field(default_factory=dict)
+    """Sequence -> the events of a batch that a broker has taken and neither confirmed nor refused."""
 
 
 class History:
@@ -307,8 +310,8 @@ class ClusterHistory(History):
         elif isinstance(happened, LinkDown):
             self._detached(happened.link, host.world.now)
         for effect in effects:
-            if isinstance(effect, Send) and isinstance(effect.message, Suback) and effect.link in self._by_link:
-                self._placed(self._by_link[effect.link], effect.message, host.world.now)
+            if isinstance(effect, Send) and effect.link in self._by_link:
+                self._answered(self._by_link[effect.link], effect.message, host.world.now)
 
     def died(self, host: Host) -> None:
         """This Host died, and its sessions with it."""
@@ -345,6 +348,31 @@ class ClusterHistory(History):
         elif isinstance(message, Goodbye):
             self._over(session)
 
+    def _answered(self, session: SessionLog, message: object, now: float) -> None:
+        if isinstance(message, Suback):
+            self._placed(session, message, now)
+        elif isinstance(message, Puback):
+            for sequence in [one for one in session.unanswered if one <= message.sequence]:
+                del session.unanswered[sequence]
+        elif isinstance(message, Error) and message.scope == Scope.PUBLISH:
+            names = session.unanswered.pop(message.reference, None)
+            if names is not None:
+                self._taken_back(session, names, message)
+
+    def _taken_back(self, session: SessionLog, names: list[str], error: Error) -> None:
+        """A batch that waited until its broker knew its stream, and was refused then: nobody is owed it."""
+        self._judge_refusal(session, names, error)
+        self.accepted_events -= len(names)
+        for name in names:
+            self.events[name].accepted_at, self.events[name].broker = -1.0, ""
+            for log in self.asked.values():
+                if name in log.expected:
+                    log.expected.remove(name)
+
+    def _judge_refusal(self, session: SessionLog, names: list[str], error: Error) -> None:
+        if (session.client, names[0]) not in self.spoiled and error.code != ErrorCode.UNAVAILABLE:
+            self.refused.append(f"{names[0]}: {ErrorCode(error.code).name}: {error.text}")
+
     def _placed(self, session: SessionLog, message: Suback, now: float) -> None:
         log = self.asked.get((session.client, message.request, message.subscription))
         if log is not None and not log.in_force and not log.over:
@@ -370,10 +398,10 @@ class ClusterHistory(History):
         names = [event_name(decode_record(record)[1]) for record in message.batch.pieces()]
         for answer in answers:
             if isinstance(answer, Error) and answer.scope == Scope.PUBLISH and answer.reference == message.sequence:
-                busy = answer.code == ErrorCode.UNAVAILABLE
-                if (session.client, names[0]) not in self.spoiled and not busy:
-                    self.refused.append(f"{names[0]}: {ErrorCode(answer.code).name}: {answer.text}")
+                self._judge_refusal(session, names, answer)
                 return
+        if message.mode != Mode.FIRE:
+            session.unanswered[message.sequence] = names
         self.accepted_events += len(names)
         now = host.world.now
         for name in names:

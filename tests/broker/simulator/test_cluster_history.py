@@ -7,7 +7,19 @@ from headgate.broker.core.inputs import LinkDown, Received
 from headgate.broker.simulator.engine import Host
 from headgate.broker.simulator.workloads import ClusterHistory, Event, Incidents, SubscriptionLog
 from headgate.protocol import make_batch
-from headgate.protocol.messages import Hello, Mode, Publish, Suback, Subscribe, Unsubscribe, Welcome
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import (
+    Error,
+    Hello,
+    Mode,
+    Puback,
+    Publish,
+    Scope,
+    Suback,
+    Subscribe,
+    Unsubscribe,
+    Welcome,
+)
 from tests.broker.simulator.test_cluster_world import new_world
 
 
@@ -33,9 +45,9 @@ class Case:
         self.step(Received(1, [message]))
         return log
 
-    def publish(self, sequence: int, name: str) -> None:
+    def publish(self, sequence: int, name: str, spoiled: bool = False) -> None:
         batch = make_batch(["quotes/a"], {}, [f"{name}:0 ".encode()])
-        self.history.published("c", batch, False)
+        self.history.published("c", batch, spoiled)
         self.step(Received(1, [Publish(sequence, Mode.ACCEPTED, batch)]))
 
 
@@ -52,6 +64,26 @@ def test_only_what_is_accepted_between_suback_and_unsubscribe_is_expected() -> N
     assert log.expected == ["in-time:0"]
     assert case.history.accepted_events == 3
     assert case.history.events["in-time:0"].broker == "broker-1"
+
+
+def test_what_waited_for_its_stream_and_was_refused_then_is_owed_to_nobody() -> None:
+    case = Case()
+    log = case.subscribe(1, 1)
+    case.step(Received(9, []), Send(1, Suback(1, 1)))
+    case.publish(1, "spoiled", spoiled=True)
+    case.publish(2, "good")
+    case.publish(3, "confirmed")
+    assert log.expected == ["spoiled:0", "good:0", "confirmed:0"]
+    bad = Error(ErrorCode.BAD_TOPIC, Scope.PUBLISH, 1, "a level may not be *")
+    case.step(Received(9, []), Send(1, bad))
+    assert log.expected == ["good:0", "confirmed:0"] and not case.history.refused
+    assert case.history.accepted_events == 2
+    full = Error(ErrorCode.LIMIT, Scope.PUBLISH, 2, "there is no room")
+    case.step(Received(9, []), Send(1, full), Send(1, Puback(3)))
+    assert log.expected == ["confirmed:0"]
+    assert case.history.refused == ["good:0: LIMIT: there is no room"], "late or not, a good batch is refused by nobody"
+    case.step(Received(9, []), Send(1, Error(ErrorCode.LIMIT, Scope.PUBLISH, 3, "no")))
+    assert log.expected == ["confirmed:0"], "it was confirmed"
 
 
 def test_a_crash_ends_its_sessions_and_excuses_what_was_on_its_way() -> None:
