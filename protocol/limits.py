@@ -48,13 +48,11 @@ __all__ = [
     "LIST_LENGTH_MAX",
     "LOG_CHUNK_BYTES_MAX",
     "LOG_CHUNK_ROWS_MAX",
-    "LOG_ORIGINS_MAX",
     "OPEN_ATTEMPTS_MAX",
     "OWN_GHOST_SECONDS_MAX",
     "PAGE_LENGTH_MAX",
     "PEER_CREDIT_DEFAULT",
     "PEER_HEARTBEAT_SECONDS",
-    "PRODUCERS_KNOWN_MAX",
     "PUBLISH_LENGTH_MAX",
     "PUBLISH_WINDOW_DEFAULT",
     "QUEUE_BYTES_MAX",
@@ -64,7 +62,6 @@ __all__ = [
     "RETRY_DELAY_SECONDS_MIN",
     "RETRY_SECONDS_ENDING",
     "SETTINGS_MAX",
-    "SPANS_MAX",
     "STORE_ATTEMPTS_MAX",
     "STORE_TRY_SECONDS_MAX",
     "SUBSCRIBE_LENGTH_MAX",
@@ -249,10 +246,6 @@ OWN_GHOST_SECONDS_MAX = 45.0
 """How long a client that has lost its connection asks for a durable subscription that is attached elsewhere: to its
 broker it may still be there itself, for two heartbeats of silence (30 s) and what a new coordinator needs."""
 
-LOG_ORIGINS_MAX = 1024
-"""Origins that a LOG_CHUNK tells of: a broker has a new one with every start, so a log has some; deliveries of a
-stream may have come from every broker of a large cluster."""
-
 STORE_ATTEMPTS_MAX = 14
 """How often a client sends a batch that could not be stored, with pauses as between OPEN_ATTEMPTS_MAX."""
 
@@ -269,13 +262,16 @@ REPLAY_LATE_SECONDS = 20.0
 """By how much an event may be overtaken by others of its broker on the way to one subscription. The longest that one
 waits for a broker that answers for its key is 15 seconds (then it is lost, and told)."""
 
-DELIVERED_EVENTS_MAX = 131_072
-"""Live events of one broker that a replay remembers one by one: twice the window of credit, a megabyte. Who gets so
-many in less than REPLAY_LATE_SECONDS remembers those of a shorter time."""
+DELIVERED_RUNS_MAX = 131_072
+"""Runs of positions of one log that came live behind a hole, of which a replay remembers each: two megabytes. Who gets
+more of them than half as many in REPLAY_LATE_SECONDS remembers those of a shorter time."""
 
-DELIVERED_LIVES_MAX = 64
-"""Lives of one broker of which a replay remembers one by one how far they are settled: as many starts while some broker
-is away. Of more, the rest of the oldest counts as settled too."""
+REPLAY_SURE_SECONDS = 2 * HEARTBEAT_SECONDS_MAX + REPLAY_LATE_SECONDS
+"""What was accepted so long before a silence came before it: for as long a connection may be dead and nobody knows, and
+an event be on its way."""
+
+READ_AGO_SECONDS_MAX = 86_400.0
+"""How far back the `ago` of a READ_LOG reaches: as long as any time on the wire."""
 
 REPLAY_POLL_SECONDS_MIN = 0.5
 """The first pause before a replay looks whether brokers that it could not reach are back; each later one is longer."""
@@ -285,15 +281,6 @@ REPLAY_POLL_SECONDS = 5.0
 
 REPLAY_POLL_SECONDS_MAX = 60.0
 """The longest pause between two such looks: the longer one takes, the longer is the pause."""
-
-REPLAY_MARK_SECONDS = 600.0
-"""How often a live replay asks where the logs end, so that it never has to look through more of them than that."""
-
-PRODUCERS_KNOWN_MAX = 16_384
-"""Producers of which a replay remembers what it has seen: more than publish to a stream at a time."""
-
-SPANS_MAX = 64
-"""Intervals of numbers that it remembers of one: there are several only while logs are read side by side."""
 
 OPEN_ATTEMPTS_MAX = 14
 """How often a client asks to open a producer while the cluster is being repaired, with pauses up to

@@ -169,7 +169,10 @@ class Stamp:
 
 @dataclass(slots=True)
 class ReadLog:
-    """Rows of a log from a position on; with a pattern or a condition only the events that match."""
+    """Rows of a log from a position on; with a pattern or a condition only the events that match.
+
+    `ago`: what was accepted more seconds ago may be passed over; the chunk then says where to go on. 0: nothing is.
+    """
 
     request: int
     broker: str
@@ -180,20 +183,17 @@ class ReadLog:
     events: int = 0
     pattern: str = ""
     condition: str = ""
+    ago: float = 0.0
 
 
 @dataclass(slots=True)
 class LogChunk:
-    """What was there: encoded rows, where to ask on, and where the log begins and ends.
-
-    `covered` has, for each origin, the last event number among what was looked at, matching or not.
-    """
+    """What was there: encoded rows, where to ask on, and where the log begins and ends."""
 
     request: int
     first: int
     next: int
     end: int
-    covered: dict[str, int]
     rows: list[bytes]
 
 

@@ -138,7 +138,7 @@ class Node:
         self.leader = Leader(config, self.effects, self.log, self.cluster, self.producers, self.reconciler, timers)
         self.follower = Follower(self.log, self.cluster, self.producers, claims)
         self.retention = Retention(self.log, self.streams, timers, self.clock)
-        self.log_reading = LogReading(self.log, self.effects)
+        self.log_reading = LogReading(self.log, self.effects, self.clock)
         self.audit = AuditLog(
             config.origin, self.effects, self.log, self.streams, self.subscribers, timers, self.clock, config.limits
         )

@@ -58,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="start|now|TIME|PLACES",
         dest="start",
         help="where to begin in a stored stream: its start, now, a time (-10m, or 2026-11-19T06:00, which is local "
-        "unless it names a zone), a position in its only log, or places with commas "
-        "between: positions (`position` of --json, as in ann@1763492000:120) begin at that event, ids (`id` of --json) "
-        "behind it; with any of these, what is missed later on is read from the logs; a durable subscription begins "
+        "unless it names a zone), a position in its only log, or positions with commas between (`position` of --json, "
+        "as in ann@1763492000:120), each at that event; with any of these, what is missed later on is read from the "
+        "logs; a durable subscription begins "
         "there when it is made",
     )
     parser.add_argument("--name", metavar="NAME", help="what `subs` calls this client (default: headgate sub)")

@@ -276,9 +276,9 @@ class Client(ClientCore):
 
         `exact` turns off matching below the pattern. `on_gap` is called when the broker had to drop something.
         `start` begins in the past of a stored stream: "start" is as far back as its logs go, a number a position in its
-        only log, and "ann@1763492000:120,bob@1763492007:7" one in each; the id of an event stands for the place behind
-        it. Logs not named are read from their beginning. "now" begins at their ends. With any of these, what is missed
-        later on is read from the logs as well, and `on_gap` only hears of what cannot be.
+        only log, and "ann@1763492000:120,bob@1763492007:7" one in each, as events have them (`position`): that event
+        comes first. Logs not named are read from their beginning. "now" begins at their ends. With any of these, what
+        is missed later on is read from the logs as well, and `on_gap` only hears of what cannot be.
 
         The rest is for a **durable** subscription, whose place the cluster keeps under the name `durable`: what
         matches waits for it, whoever dies, and is handed out until it is acknowledged (`await event.ack()`), at

@@ -1,161 +1,134 @@
-"""The delivered set: which live events a subscription has handed out, so that reading its logs again shows none twice.
+"""The delivered set: how far each log of a stream was read, and which of its events came live, by their positions.
 
-Event ids are `BROKER-LIFE.NUMBER`, all in hexadecimal but the number. In every log of a broker lives ascend, and within
-a life numbers do. So a pair (life, number) says how far a broker's events were handed out, and that is all that is kept
-of what is old; of the last REPLAY_LATE_SECONDS every number is kept, because events that came by way of different
-brokers may have overtaken one another.
+Of one log, in ascending order:
 
-    forgotten, all of it handed out or told of            each number is known
-    ------------------------------------------|------------------------------------> newest
-                                           settled
+    seen       all before it was read, or is not wanted: what comes live from there was handed out, or is not wanted
+    cursor     all before it was handed out: reading goes on from there
+    runs       what came live at the cursor or behind it: reading leaves it out
 
-The clock is that of the broker that accepted the events, and runs forward within a life. While logs of some broker
-cannot be read nothing is forgotten for its age, and what is lost of them can be found when it is back. What is
-forgotten because there is too much of it settles its own life only: of a former one a rest may have to be read yet.
+The cursor follows what comes live, as far as there is no hole. Behind a hole it waits: what is missing did not match,
+or was lost, or is late, because events come by way of different brokers. An event that others have overtaken by
+REPLAY_LATE_SECONDS did not match; so at most the runs of that time are kept, and after a loss no more is read again.
+Times are those of the broker that wrote the log. While logs of some broker cannot be read (`keeps_old`) cursors wait
+for as long, because what was lost of them can be found when it is back. Of more than DELIVERED_RUNS_MAX runs the older
+ones count as old, whatever their time.
 """
 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from ..limits import DELIVERED_EVENTS_MAX, DELIVERED_LIVES_MAX, REPLAY_LATE_SECONDS
+from ..limits import DELIVERED_RUNS_MAX, REPLAY_LATE_SECONDS
 
-__all__ = ["DeliveredSet", "source_of"]
+__all__ = ["DeliveredSet", "DeliveredOfLog"]
 
-_RUN_EVENTS_MAX = 4096
-"""What is forgotten at once."""
+_LATE_US = int(REPLAY_LATE_SECONDS * 1e6)
+_MOMENT_US = _LATE_US // 16
+"""Events within so much time grow old together."""
 
-Place = tuple[int, int]
-
-
-def source_of(origin: str) -> tuple[str, int]:
-    """The broker's part of an origin, and its life. An origin of another form is one of a kind."""
-    broker, dash, life = origin.rpartition("-")
-    try:
-        return (broker, int(life, 16)) if dash else (origin, 0)
-    except ValueError:
-        return origin, 0
+_MOMENTS_MAX = 1024
+"""What a moment that is forgotten would say, a later one says later."""
 
 
-@dataclass(slots=True)
-class _Run:
-    """Numbers of one life, in the order in which they came; from the first to the last it took a moment."""
+class DeliveredOfLog:
+    """What was read, and what came live, of one log."""
 
-    life: int
-    began: int
-    time: int
-    numbers: array[int]
+    def __init__(self) -> None:
+        self.seen = self.cursor = 0
+        self._starts, self._stops = array("Q"), array("Q")
+        self._moments: deque[tuple[int, int]] = deque(maxlen=_MOMENTS_MAX)  # the time of its first event, and its end
 
+    @property
+    def runs(self) -> list[tuple[int, int]]:
+        """What came live at the cursor or behind it, as starts and stops."""
+        return list(zip(self._starts, self._stops, strict=True))
 
-@dataclass(slots=True)
-class _Source:
-    """What came of one broker. All up to `floor` is settled; of a later life all up to its number in `ends`."""
+    def read_to(self, position: int) -> None:
+        """All before it was read, or is not wanted."""
+        self.seen = max(self.seen, position)
+        self.advance(position)
 
-    floor: Place = (-1, 0)
-    ends: dict[int, int] = field(default_factory=dict)
-    runs: deque[_Run] = field(default_factory=deque)
-    count: int = 0
-    known: set[Place] | None = None
+    def came(self, positions: Sequence[int], time: int, keeps_old: bool) -> None:
+        """These came live, ascending; they were accepted at this time, in microseconds."""
+        last = positions[-1]
+        if last - positions[0] == len(positions) - 1:
+            self._add(positions[0], last + 1)
+        else:
+            for position in positions:
+                self._add(position, position + 1)
+        moments = self._moments
+        if moments and time - moments[-1][0] <= _MOMENT_US:
+            moments[-1] = (moments[-1][0], max(moments[-1][1], last + 1))
+        else:
+            moments.append((time, last + 1))
+        upto = self.cursor
+        while not keeps_old and moments[0][0] < time - _LATE_US - _MOMENT_US:
+            upto = moments.popleft()[1]
+        if len(self._starts) > DELIVERED_RUNS_MAX:
+            upto = max(upto, self._stops[len(self._starts) // 2])
+        self.advance(upto)
 
-    def end(self, life: int) -> int | None:
-        """Up to which number that life is settled, -1 if nothing of it is; None when all of it is."""
-        if life < self.floor[0]:
-            return None
-        return self.floor[1] if life == self.floor[0] else self.ends.get(life, -1)
+    def advance(self, position: int) -> None:
+        """All before it counts as handed out, and what follows it without a hole was."""
+        self.cursor = max(self.cursor, position)
+        passed = bisect_right(self._starts, self.cursor)
+        if passed:
+            self.cursor = max(self.cursor, self._stops[passed - 1])
+            del self._starts[:passed], self._stops[:passed]
+        while self._moments and self._moments[0][1] <= self.cursor:
+            self._moments.popleft()
 
-    def raise_floor(self, place: Place) -> None:
-        """All up to there is settled."""
-        life, number = place
-        self.floor = max(self.floor, (life, max(number, self.ends.get(life, -1))))
-        self.ends = {life: number for life, number in self.ends.items() if life > self.floor[0]}
+    def missing(self, positions: Sequence[int]) -> list[int]:
+        """The indices of those of these positions, ascending, that are to be handed out."""
+        starts, stops, cursor = self._starts, self._stops, self.cursor
+        if positions[0] >= cursor and bisect_right(stops, positions[0]) == bisect_right(starts, positions[-1]):
+            return list(range(len(positions)))  # as most often: none of them came live
+        return [
+            at
+            for at, position in enumerate(positions)
+            if position >= cursor and bisect_right(starts, position) == bisect_right(stops, position)
+        ]
 
-    def raise_end(self, life: int, number: int) -> None:
-        """All of that life is settled up to there, and nothing is said of others."""
-        if life <= self.floor[0]:
-            self.raise_floor((life, number))
-            return
-        self.ends[life] = max(number, self.ends.get(life, -1))
-        if len(self.ends) > DELIVERED_LIVES_MAX:
-            first = min(self.ends)
-            self.raise_floor((first, self.ends[first]))
+    def holes(self, end: int) -> int:
+        """How many positions from the cursor up to this one did not come live."""
+        known = sum(max(0, min(stop, end) - start) for start, stop in self.runs)
+        return max(0, end - self.cursor) - known
+
+    def _add(self, start: int, stop: int) -> None:
+        starts, stops = self._starts, self._stops
+        if not starts or start > stops[-1]:
+            starts.append(start)
+            stops.append(stop)
+        elif start >= starts[-1]:
+            stops[-1] = max(stop, stops[-1])
+        else:  # it was overtaken
+            first, last = bisect_left(stops, start), bisect_right(starts, stop)
+            if first < last:
+                start, stop = min(start, starts[first]), max(stop, stops[last - 1])
+            starts[first:last], stops[first:last] = array("Q", [start]), array("Q", [stop])
 
 
 class DeliveredSet:
-    """Keeps which events were handed out: each of the recent ones, and one bound for what is old (as SACK does)."""
+    """The same of every log, by what people call it."""
 
     def __init__(self) -> None:
-        self.is_complete = True  # nothing was forgotten, nor said to be settled
         self.keeps_old = False
-        self._sources: dict[str, _Source] = {}
-        self._late = int(REPLAY_LATE_SECONDS * 1e6)
+        self._logs: dict[str, DeliveredOfLog] = {}
 
-    def add(self, origin: str, time: int, numbers: Sequence[int]) -> None:
-        """These were handed out, one after the other; they were accepted at this time, in microseconds."""
-        if not numbers:
-            return
-        broker, life = source_of(origin)
-        source = self._sources.setdefault(broker, _Source())
-        source.known = None
-        source.count += len(numbers)
-        run = source.runs[-1] if source.runs else None
-        if (
-            run is not None
-            and run.life == life
-            and 0 <= time - run.began <= self._late // 16
-            and len(run.numbers) < _RUN_EVENTS_MAX
-        ):
-            run.numbers.extend(numbers)
-            run.time = max(run.time, time)
-        else:
-            source.runs.append(_Run(life, time, time, array("Q", numbers)))
-        while not self.keeps_old and source.runs[0].time < time - self._late:
-            source.raise_floor(self._forget(source))
-        while source.count > DELIVERED_EVENTS_MAX:
-            source.raise_end(*self._forget(source))
+    def of(self, partition: str) -> DeliveredOfLog:
+        """That of one log."""
+        log = self._logs.get(partition)
+        if log is None:
+            log = self._logs[partition] = DeliveredOfLog()
+        return log
 
-    def settle(self, origin: str, number: int) -> None:
-        """All of this broker up to here counts as handed out."""
-        broker, life = source_of(origin)
-        self._sources.setdefault(broker, _Source()).raise_floor((life, number))
-        self.is_complete = False
-
-    def settled(self, origin: str, number: int) -> bool:
-        """Whether all of this broker up to here was handed out, or told of, and need not be looked at."""
-        broker, life = source_of(origin)
-        source = self._sources.get(broker)
-        if source is None:
-            return False
-        if (life, number) <= source.floor:
-            return True
-        is_first = source.floor[0] < 0 and life == min(source.ends, default=-1)
-        return is_first and number <= source.ends[life] and all(run.life >= life for run in source.runs)
-
-    def has_all(self, origin: str, start: int, stop: int) -> bool:
-        """Whether all of these numbers were handed out. There may be any number of them."""
-        broker, life = source_of(origin)
-        source = self._sources.get(broker)
-        end = -1 if source is None else source.end(life)
-        count = 0 if source is None else source.count
-        start = max(start, stop if end is None else end + 1)
-        return stop - start <= count and not self.unheard(origin, range(start, stop))
-
-    def unheard(self, origin: str, numbers: Sequence[int]) -> list[int]:
-        """The indices of those of these numbers that were not handed out. They ascend."""
-        broker, life = source_of(origin)
-        source = self._sources.get(broker)
-        if source is None:
-            return list(range(len(numbers)))
-        if source.known is None:
-            source.known = {(run.life, number) for run in source.runs for number in run.numbers}
-        known, end = source.known, source.end(life)
-        return [at for at, one in enumerate(numbers) if end is not None and one > end and (life, one) not in known]
-
-    def _forget(self, source: _Source) -> Place:
-        """The oldest run; where it ended."""
-        run = source.runs.popleft()
-        source.count -= len(run.numbers)
-        self.is_complete = False
-        return run.life, max(run.numbers, default=0)
+    def fresh(self, partition: str, time: int, positions: Sequence[int]) -> Sequence[int]:
+        """Which of these, ascending, that come live now were not seen before; from now on they were handed out."""
+        log = self.of(partition)
+        fresh = positions if positions[0] >= log.seen else [one for one in positions if one >= log.seen]
+        if fresh:
+            log.came(fresh, time, self.keeps_old)
+        return fresh

@@ -10,14 +10,11 @@ from ..limits import (
     DIAL_SECONDS_MAX,
     HANDSHAKE_SECONDS_MAX,
     OWN_GHOST_SECONDS_MAX,
-    PRODUCERS_KNOWN_MAX,
     QUEUE_BYTES_MAX,
     REPLAY_LATE_SECONDS,
-    REPLAY_MARK_SECONDS,
     REPLAY_NEAR_EVENTS,
     REPLAY_POLL_SECONDS_MIN,
     RETRY_SECONDS_ENDING,
-    SPANS_MAX,
     STORE_TRY_SECONDS_MAX,
 )
 
@@ -42,14 +39,8 @@ class ClientLimits:
     """Events left to read in the logs when a replay subscribes to what comes live."""
     replay_poll_seconds: float = REPLAY_POLL_SECONDS_MIN
     """The first pause before a replay looks for brokers that were away; each later one is longer."""
-    replay_mark_seconds: float = REPLAY_MARK_SECONDS
-    """How often a live replay asks where the logs end."""
     replay_quiet_seconds: float = REPLAY_LATE_SECONDS
     """After so long a silence nothing older comes live."""
-    producers_known: int = PRODUCERS_KNOWN_MAX
-    """Producers of which a replay remembers the numbers that it read."""
-    producer_spans: int = SPANS_MAX
-    """Intervals of numbers that it remembers of each."""
     acks_open: int = ACKS_OPEN_MAX
     """ACKs of one durable subscription without an answer; what is said meanwhile waits for one."""
     ack_seconds: float = ACK_SECONDS_ENDING

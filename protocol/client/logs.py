@@ -85,13 +85,12 @@ class Chunk:
     first: int
     next: int
     end: int
-    covered: dict[str, int]
 
 
 def open_chunk(message: LogChunk) -> Chunk:
     """A LOG_CHUNK with its rows open. Raises ProtocolViolation when one is none."""
     rows = [decode_row(row) for row in message.rows]
-    return Chunk(rows, message.first, message.next, message.end, message.covered)
+    return Chunk(rows, message.first, message.next, message.end)
 
 
 def kind_number(kind: str | int) -> int:
@@ -202,9 +201,11 @@ class Logs:
         away = brokers_away(ring, found, answers)
         return Survey(found, away, copies_of(ring), (yield from self._is_stored(stream, kind)))
 
-    def read(self, name: LogName, position: int, events: int, pattern: str, condition: str) -> Work[Chunk]:
+    def read(
+        self, name: LogName, position: int, events: int, pattern: str, condition: str, ago: float = 0.0
+    ) -> Work[Chunk]:
         """A chunk of a log, from a broker that has it. Raises Refused with NOT_FOUND when none does."""
-        message = ReadLog(0, *name, position, events, pattern, condition)
+        message = ReadLog(0, *name, position, events, pattern, condition, ago)
         return open_chunk((yield from self._of_a_holder(name, lambda client: client.requesting_log(message))))
 
     def position_at(self, name: LogName, time: int) -> Work[int]:

@@ -23,18 +23,17 @@ __all__ = ["Merge", "Piece"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of one log; of their events only those from `position` on are wanted."""
+    """Rows of one log."""
 
     name: LogName
-    position: int
     rows: list[Row]
 
 
 @dataclass(slots=True)
 class _Queue:
-    """The rows of a log that wait, each with the first position that is wanted and the newest time up to it."""
+    """The rows of a log that wait, each with the newest time up to it."""
 
-    rows: deque[tuple[Row, int, int]] = field(default_factory=deque)
+    rows: deque[tuple[Row, int]] = field(default_factory=deque)
     numbers: dict[str, deque[int]] = field(default_factory=dict)
     newest: int = 0
 
@@ -50,7 +49,7 @@ class Merge:
         queue = self._queues.setdefault(piece.name, _Queue())
         for row in piece.rows:
             queue.newest = max(queue.newest, row.time)
-            queue.rows.append((row, piece.position, queue.newest))
+            queue.rows.append((row, queue.newest))
             if row.producer:
                 queue.numbers.setdefault(row.producer, deque()).append(row.number)
 
@@ -60,8 +59,8 @@ class Merge:
             waiting = [name for name, queue in self._queues.items() if queue.rows]
             if not waiting:
                 return
-            name = min(waiting, key=lambda name: (self._queues[name].rows[0][2], name))
-            time = self._queues[name].rows[0][2]
+            name = min(waiting, key=lambda name: (self._queues[name].rows[0][1], name))
+            time = self._queues[name].rows[0][1]
             if any(until < time for other, until in unread.items() if other != name):
                 return
             yield self._next(name)
@@ -77,10 +76,10 @@ class Merge:
 
     def _pop(self, name: LogName) -> Piece:
         queue = self._queues[name]
-        row, position, _ = queue.rows.popleft()
+        row, _ = queue.rows.popleft()
         if row.producer:
             numbers = queue.numbers[row.producer]
             numbers.popleft()
             if not numbers:
                 del queue.numbers[row.producer]
-        return Piece(name, position, [row])
+        return Piece(name, [row])

@@ -190,8 +190,8 @@ class _Gaps:
 class Inbox:
     """One subscription's end of the wire. Whoever waits for it sets `on_change`.
 
-    What is delivered with a number up to that of its origin in `covered` was read from a log before, and is left out.
-    With `delivered`, what is handed out is noted there, and gaps are kept where they are.
+    With `delivered`, what was read from a log before is left out, what is handed out is noted there, and gaps are kept
+    where they are.
     """
 
     def __init__(self, deliveries: Deliveries, request: Subscribe, confirmation: Outcome) -> None:
@@ -204,7 +204,6 @@ class Inbox:
         self.gaps: deque[Gap] = deque(maxlen=GAPS_KEPT_MAX)
         self.failure: HeadgateError | None = None
         self.ended = False
-        self.covered: dict[str, int] = {}
         self.delivered: DeliveredSet | None = None
         self.checks: Checks | None = None
         self.findings: dict[Finding, int] = {}  # of events that were handed to nobody
@@ -254,11 +253,11 @@ class Inbox:
         events = piece.parcel.events(piece.start, piece.stop, event, self.request.subscription)
         self._deliveries.malformed += count - len(events)
         self._taken(piece)
-        if self.covered:
-            events = [one for one in events if one.sequence > self.covered.get(one.origin, -1)]
-        if self.delivered is not None:
-            portion = piece.parcel.portion
-            self.delivered.add(portion.origin, portion.time, [one.sequence for one in events])
+        log = piece.parcel.portion.log
+        if self.delivered is not None and log is not None and events:
+            positions = [one.sequence + log.shift for one in events]
+            fresh = self.delivered.fresh(log.partition, piece.parcel.portion.time, positions)
+            events = events[len(events) - len(fresh) :]  # they ascend
         return events if self.checks is None else self.checked(events)
 
     def check_with(self, checks: Sequence[Any]) -> None:
@@ -294,10 +293,7 @@ class Inbox:
             portion = Portion(*parts, LogShift(piece.name.partition, row.first - row.base))
             events = _Parcel(portion).events(0, row.count, event, request.subscription)
             self._deliveries.malformed += row.count - len(events)
-            for one in events:
-                position = row.first + one.sequence - row.base
-                if position >= piece.position and levels in (None, one.topic.count("/")):
-                    wanted.append(one)
+            wanted += [one for one in events if levels in (None, one.topic.count("/"))]
         return self.checked(wanted)
 
     def confirm(self) -> None:

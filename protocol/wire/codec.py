@@ -40,7 +40,6 @@ from ..limits import (
     LETTER_LENGTH_MAX,
     LIST_LENGTH_MAX,
     LOG_CHUNK_ROWS_MAX,
-    LOG_ORIGINS_MAX,
     PAGE_LENGTH_MAX,
     PUBLISH_LENGTH_MAX,
     SETTINGS_MAX,
@@ -245,9 +244,9 @@ def _is_counter(value: Any) -> bool:
 # SPEC.md section 3 has the same kinds as a table; those that occur between brokers alone are in its section 18.2.
 
 _COUNTER, _TEXT, _NAME, _BIN, _FLAG, _SECONDS, _MAP, _NAMES, _ANY, _SCOPE = range(10)
-_KIND, _NUMBERS, _ROWS, _CONDITION = range(10, 14)
-_SETTINGS, _MEMBER, _MEMBER_OR_NIL, _LIST, _ROW = range(14, 19)
-_VERB, _SPANS, _SOME_SPANS, _DELAY, _CHECKS_OF_TWIGS = range(19, 24)
+_KIND, _ROWS, _CONDITION = range(10, 13)
+_SETTINGS, _MEMBER, _MEMBER_OR_NIL, _LIST, _ROW = range(13, 18)
+_VERB, _SPANS, _SOME_SPANS, _DELAY, _CHECKS_OF_TWIGS = range(18, 23)
 
 FIELDS: dict[int, tuple[int, ...]] = {
     1: (_COUNTER, _NAME, _BIN, _COUNTER, _COUNTER, _SECONDS, _NAME, _COUNTER),
@@ -266,8 +265,8 @@ FIELDS: dict[int, tuple[int, ...]] = {
     16: (_TEXT, _NAMES),
     17: (_COUNTER, _NAME, _MAP),
     18: (_COUNTER, _ANY),
-    20: (_COUNTER, _NAME, _COUNTER, _KIND, _TEXT, _COUNTER, _COUNTER, _TEXT, _TEXT),
-    21: (_COUNTER, _COUNTER, _COUNTER, _COUNTER, _NUMBERS, _ROWS),
+    20: (_COUNTER, _NAME, _COUNTER, _KIND, _TEXT, _COUNTER, _COUNTER, _TEXT, _TEXT, _SECONDS),
+    21: (_COUNTER, _COUNTER, _COUNTER, _COUNTER, _ROWS),
     22: (_COUNTER, _FLAG),
     24: (_COUNTER, _COUNTER, _VERB, _SOME_SPANS, _DELAY, _TEXT),
     25: (_COUNTER, _SPANS),
@@ -324,10 +323,6 @@ def is_attribute_name(name: str) -> bool:
     return name.isascii() or len(name.encode()) <= ATTRIBUTE_NAME_LENGTH_MAX
 
 
-def _is_numbers(value: Any) -> bool:
-    return type(value) is dict and all(is_name(name) and is_counter(number) for name, number in value.items())
-
-
 def _is_rows(value: Any) -> bool:
     return type(value) is list and all(type(row) is bytes for row in value)
 
@@ -371,7 +366,6 @@ _CHECKS: dict[int, Callable[[Any], bool]] = {
     _MEMBER_OR_NIL: lambda value: value is None or is_member(value),
     _LIST: lambda value: type(value) is list,
     _KIND: is_kind,
-    _NUMBERS: _is_numbers,
     _ROWS: _is_rows,
     _ROW: lambda value: type(value) is bytes,
     _VERB: lambda value: type(value) is int and AckVerb.ACK <= value <= AckVerb.TERM,
@@ -398,7 +392,6 @@ _WANTED: dict[int, str] = {
     _MEMBER_OR_NIL: "nil or a list of identifier, incarnation, padding, address",
     _KIND: "an integer from 0 to 255",
     _LIST: "a list",
-    _NUMBERS: f"a map of at most {LOG_ORIGINS_MAX} names to counters",
     _ROWS: f"a list of at most {LOG_CHUNK_ROWS_MAX} rows, each a bin",
     _ROW: "a bin",
     _VERB: "0 (ack), 1 (nak), 2 (progress) or 3 (term)",
@@ -489,7 +482,7 @@ _LIST_LENGTH_MAX = {
 _OUTER_LENGTH_MAX = 16
 """The same for messages that hold no list: what a stranger may send before the handshake costs next to nothing."""
 
-_MAP_LENGTH_MAX = {8: 256, 17: ATTRIBUTES_MAX, 18: 1024, 21: LOG_ORIGINS_MAX, 32: SETTINGS_MAX, 33: 256, 34: 1024}
+_MAP_LENGTH_MAX = {8: 256, 17: ATTRIBUTES_MAX, 18: 1024, 32: SETTINGS_MAX, 33: 256, 34: 1024}
 """Type number -> members of a map inside it; no other message but PUBLISH, PRODUCE and FORWARD has one."""
 
 

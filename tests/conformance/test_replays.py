@@ -63,7 +63,7 @@ def test_what_is_delivered_while_it_reads_comes_once(connect: Any, fake: Fake) -
 
         def deliver_again(broker: FakeBroker) -> None:
             for base, batch in enumerate(list(broker.batches), 1):
-                broker._route(batch, base)
+                broker._route(batch, base, True)
 
         events += taken(past, 2)
         fake.call(deliver_again)

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.client import Chunk, ClientLimits, LogInfo, Replay, Step
+from headgate.protocol.client import Chunk, ClientLimits, LogInfo, Replay, Step, Survey
 from headgate.protocol.data import LogName, Row
 
 
@@ -45,12 +45,12 @@ class Twin:
         first = self.firsts.get(broker, 0)
         assert position <= self.end(broker)
         looked = [row for row in self.rows[broker] if row[-1][0] >= max(position, first)][:most]
-        covered = {row[-1][1]: row[-1][2] for row in looked}
         rows = [
-            Row(row[0][0], len(row), row[0][0], row[0][1], row[0][2], b"", "q", b"", {}, True, b"") for row in looked
+            Row(row[0][0], len(row), row[0][0], row[0][1], row[0][2], b"", "q", bytes(4 * len(row)), {}, True, b"")
+            for row in looked
         ]
         following = looked[-1][-1][0] + 1 if looked else max(position, first)
-        return Chunk(rows, first, following, self.end(broker), covered)
+        return Chunk(rows, first, following, self.end(broker))
 
 
 class Reader:
@@ -69,24 +69,24 @@ class Reader:
 
     def step(self, most: int) -> None:
         replay = self.replay
-        if replay.step is Step.LIST:
-            replay.listed(self.twin.infos())
+        if replay.step is Step.SURVEY:
+            replay.surveyed(Survey(self.twin.infos(), (), 1, True))
         elif replay.step is Step.READ:
-            name, position = replay.next_read
+            name, position, _ = replay.next_read
             replay.taken(name, self.twin.chunk(name.broker, position, most))
         elif replay.step is Step.SUBSCRIBE:
             self.is_subscribed = True
             replay.subscribed()
         else:
             for position, origin, number in self.live:
-                if number > replay.covered.get(origin, -1):
-                    self.seen.append((origin.split(".")[0], position, number))
+                broker = origin.split(".")[0]
+                if replay.delivered.fresh(f"{broker}@1", 0, [position]):
+                    self.seen.append((broker, position, number))
             self.live.clear()
         for piece in replay.drain():
             for row in piece.rows:
                 for place in row.places():
-                    if row.first + place >= piece.position:
-                        self.seen.append((piece.name.broker, row.first + place, row.base + place))
+                    self.seen.append((piece.name.broker, row.first + place, row.base + place))
 
 
 def live_through(draw: Random) -> None:
@@ -135,7 +135,7 @@ def live_through(draw: Random) -> None:
         positions = [position for log, position, _ in reader.seen if log == broker]
         assert positions == sorted(positions), "in the order of the log"
         assert all(position >= begin.get(broker, 0) for position in positions), "nothing from before the beginning"
-        place = reader.replay._places.get(LogName(broker, 1, 0, "q"))
+        place = reader.replay._logs.get(LogName(broker, 1, 0, "q"))
         # Where it was listed for the first time, that was as far back as it went.
         total += twin.end(broker) - (place.wanted if place else 0)
     assert len(reader.seen) + reader.lost == total, "nothing is missing that nobody told of"

@@ -22,7 +22,7 @@ from tests.support.samples import MESSAGES, name_of, row
 TEXT = (Path(__file__).resolve().parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
 SPELLINGS = {"nil": "None", "true": "True", "false": "False"}
 KINDS = ["counter", "text", "name", "bin", "flag", "seconds", "map", "names", "any", "scope"]
-KINDS += ["small", "numbers", "rows", "condition"]
+KINDS += ["small", "rows", "condition"]
 PEER_KINDS = ["settings", "member", "member or nil", "list", "row"]
 ACK_KINDS = ["verb", "spans", "some spans", "delay", "checks"]
 """The kinds of fields as SPEC.md calls them, in the order of the codec's own numbers."""
@@ -205,7 +205,6 @@ def test_limits_are_those_of_the_code() -> None:
         ("of a CONTROL {}, of a FORWARD", codec._LENGTH_MAX[34]),
         ("of a FORWARD, COPY or FETCHED {}.", codec._LENGTH_MAX[35]),
         ("a list of at most {} pairs of counters", limits.ACK_SPANS_MAX),
-        ("a map of at most {} names to counters", limits.LOG_ORIGINS_MAX),
         ("a list of at most {} bins", limits.LOG_CHUNK_ROWS_MAX),
         ("1 to {} events; the next row", limits.BATCH_EVENTS_MAX),
         ("of at most {} bytes of rows", limits.LOG_CHUNK_BYTES_MAX),

@@ -104,11 +104,10 @@ class FakeBrokerLog:
         if rows is None or name != (self.broker, self.epoch, 0) or message.position > end:
             raise Refused(ErrorCode.NOT_FOUND, "no such position")
         looked = [row for row in rows if row.first + row.count > message.position][: self.chunk_rows]
-        covered = {row.origin: row.base + row.count - 1 for row in looked}
         cut = [_cut(row, message.pattern if self.cutting else "") for row in looked]
         following = looked[-1].first + looked[-1].count if looked else end
         chosen = [encode_row(row) for row in cut if row is not None]
-        return LogChunk(message.request, rows[0].first if rows else end, following, end, covered, chosen)
+        return LogChunk(message.request, rows[0].first if rows else end, following, end, chosen)
 
     def shift_of(self, batch: Batch, base: int) -> LogShift:
         """Where the events of a batch that was taken stand."""

@@ -58,4 +58,4 @@ class FakeLogs:
         position = max(position, first)
         rows = [row for row in self.rows.get(name, []) if row.first + row.count > position][: self.chunk_rows]
         after = rows[-1].first + rows[-1].count if rows else position
-        return Chunk(rows, first, after, self.next(name), {})
+        return Chunk(rows, first, after, self.next(name))

@@ -141,4 +141,4 @@ def test_the_command_line_goes_on_behind_the_last_line(tmp_path: Path) -> None:
             _, _, place = done.stderr.splitlines()[-1].partition("--from ")
             expected += 6
         refused = command(*sub, "00000000000000aa-1.7", HEADGATE_SERVER=broker.address)
-        assert refused.returncode == 1 and "no log with event 00000000000000aa-1.7" in refused.stderr
+        assert refused.returncode == 2 and "positions as events and `headgate logs` have them" in refused.stderr

@@ -1,8 +1,7 @@
 """Reading logs: one READ_LOG is answered by one LOG_CHUNK, so a reader sets the pace and nothing is held for it.
 
-Without a filter rows go out as they are on the disk, undecoded but for what `covered` tells. With a pattern or a
-condition each row is matched as a batch that is published would be, and only the events that match go out: their row is
-cut, `offsets` says which are left.
+Without a filter rows go out as they are on the disk. With a pattern or a condition each row is matched as a batch that
+is published would be, and only the events that match go out: their row is cut, `offsets` says which are left.
 
 What is on our disk alone and may be taken back is not read (`HeldLog.readable`). Who asks for it waits until it is
 safe, at most STORE_SECONDS_MAX.
@@ -16,9 +15,10 @@ from dataclasses import dataclass
 from headgate.matching import ConditionError, Index, MatchingError, extensions, parse_condition, parse_pattern
 from headgate.protocol.data import Columns, LogKind, LogName, Row, decode_row, encode_row, join_u32, row_batch
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
-from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX, LOG_CHUNK_ROWS_MAX, LOG_ORIGINS_MAX
+from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX, LOG_CHUNK_ROWS_MAX
 from headgate.protocol.messages import Error, LogChunk, ReadLog, Scope
 
+from ..clock import Clock
 from ..delivery import ClientSession
 from ..effects import Effect, Send
 from ..inputs import RowsRead
@@ -35,16 +35,16 @@ class _Chunk:
     """What was looked at of the rows that were read, and what goes out of it."""
 
     next: int
-    covered: dict[str, int]
     rows: list[bytes]
 
 
 class LogReading:
     """Answers READ_LOG: reads rows from the disk, filters them, and cuts them to a chunk."""
 
-    def __init__(self, log: Log, effects: list[Effect]) -> None:
+    def __init__(self, log: Log, effects: list[Effect], clock: Clock) -> None:
         self._log = log
         self._effects = effects
+        self._clock = clock
         self._filters: dict[tuple[str, str, str], Index] = {}
         self._reading: dict[bytes, int] = {}
         self.chunks = self.rows = 0
@@ -57,14 +57,17 @@ class LogReading:
             self._refuse(session, message, error)
             return
         if message.position == held.next:
-            self._say(session, message, held, _Chunk(held.next, {}, []))
+            self._say(session, message, held, _Chunk(held.next, []))
             return
         self._reading[session.key] = self._reading.get(session.key, 0) + 1
 
-        def rows_came(rows: RowsRead, now: float) -> None:
+        def done() -> None:
             self._reading[session.key] -= 1
             if not self._reading[session.key]:
                 del self._reading[session.key]
+
+        def rows_came(rows: RowsRead, now: float) -> None:
+            done()
             self._answer(session, message, held, index, rows)
 
         def readable(refused: Refused | None, now: float) -> None:
@@ -73,7 +76,18 @@ class LogReading:
             else:
                 rows_came(RowsRead(0, [], message.position), now)
 
-        if message.position < held.readable:
+        def found(position: int | None, now: float) -> None:
+            """The first that is younger than `ago`; None when the disk does not know."""
+            after = min(position or 0, held.readable)
+            if after <= message.position:
+                readable(None, now)
+                return
+            done()
+            self._say(session, message, held, _Chunk(after, []))
+
+        if message.position < held.readable and message.ago:
+            self._log.find_time(held.name, max(0, self._clock.us(now) - int(message.ago * 1e6)), found)
+        elif message.position < held.readable:
             readable(None, now)
         else:
             self._log.wait([(held, message.position + 1)], readable, now)
@@ -129,11 +143,10 @@ class LogReading:
             text += f"{held.readable} on, and is not read there before it is safe: try again in a moment"
             self._refuse(session, message, Refused(ErrorCode.NOT_STORED, text))
             return
-        chunk = _Chunk(message.position if read.rows else max(read.next, held.first), {}, [])
+        chunk = _Chunk(message.position if read.rows else max(read.next, held.first), [])
         looked_at = 0
         for data in read.rows:
-            full = len(chunk.covered) >= LOG_ORIGINS_MAX or len(chunk.rows) >= LOG_CHUNK_ROWS_MAX
-            if full or looked_at >= message.events > 0:
+            if len(chunk.rows) >= LOG_CHUNK_ROWS_MAX or looked_at >= message.events > 0:
                 break
             try:
                 row = decode_row(data)
@@ -145,8 +158,6 @@ class LogReading:
                 break
             looked_at += row.count
             chunk.next = row.first + row.count
-            if message.kind == LogKind.EVENTS:
-                chunk.covered[row.origin] = row.base + row.count - 1
             if index is None:
                 chunk.rows.append(data)
                 continue
@@ -159,7 +170,7 @@ class LogReading:
         self.chunks += 1
         self.rows += len(chunk.rows)
         if session.link is not None:
-            answer = LogChunk(message.request, held.first, chunk.next, held.next, chunk.covered, chunk.rows)
+            answer = LogChunk(message.request, held.first, chunk.next, held.next, chunk.rows)
             self._effects.append(Send(session.link, answer))
 
     def _refuse(self, session: ClientSession, message: ReadLog, error: Refused) -> None:

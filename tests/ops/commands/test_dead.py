@@ -30,7 +30,7 @@ class Client(FakeClient):
             raise Refused(ErrorCode.NOT_FOUND, "no broker has that")
         batch = make_batch(["orders/a", "orders/b"], {"total": [5, 6]}, [b"text", b"\xff"])
         parts: list[Any] = [batch.topics, batch.lengths, {}, False, batch.records]
-        return Chunk([Row(6, 2, 1, "o", 40, b"", *parts)], 0, 8, 10, {})
+        return Chunk([Row(6, 2, 1, "o", 40, b"", *parts)], 0, 8, 10)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -29,6 +30,12 @@ async def take(subscription: Subscription, count: int) -> list[Event]:
         if len(events) == count:
             break
     return events
+
+
+async def until(predicate: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not predicate():
+            await asyncio.sleep(0)
 
 
 async def test_one_whose_client_is_closed_while_it_reads_ends() -> None:
@@ -65,6 +72,7 @@ async def test_what_was_delivered_need_not_wait_for_a_broker_to_be_back() -> Non
             while client.connected:
                 await asyncio.sleep(0)
             assert past._replaying is not None
+            past._replaying._replay.away = ("bob",)
             past._replaying._rests_until = 0.0
             assert (await anext(past)).attributes["n"] == 1
         await fake.listen()
@@ -92,18 +100,17 @@ async def test_who_waits_may_be_cancelled_at_any_moment() -> None:
 async def test_a_silence_says_something_although_another_one_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    limits = ClientLimits(replay_mark_seconds=0.01, replay_quiet_seconds=0.0)
-    marks: list[bool] = []
-    listed = Replay.listed
-    monkeypatch.setattr(Replay, "listed", lambda self, *told: (marks.append(told[3]), listed(self, *told)))
+    limits = ClientLimits(replay_quiet_seconds=0.01)
+    silences: list[Replay] = []
+    monkeypatch.setattr(Replay, "was_quiet", lambda replay: silences.append(replay))
     async with fake_broker() as fake, await connect_limited(fake.address, limits, credit=10) as client:
         past, unread = await client.subscribe("a", start="now"), await client.subscribe("b")
         waiting = asyncio.ensure_future(anext(past))
-        await fake.until(lambda: any(marks))
+        await until(lambda: silences)
         await client.publish_batch("b", None, [b""] * 10)
         await fake.until(lambda: unread.full)  # so the window is not used up any more
-        marks.clear()
-        await fake.until(lambda: any(marks))
+        silences.clear()
+        await until(lambda: silences)
         await take(unread, 10)
         await fake.until(lambda: len(fake.session.holds) == 2)
         assert fake.session.holds == [Hold(2, True), Hold(2, False)] and not unread.full
@@ -111,7 +118,7 @@ async def test_a_silence_says_something_although_another_one_is_not_read(
 
 
 async def test_who_waits_for_a_confirmation_is_woken_by_it_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = ClientLimits(replay_mark_seconds=0.0)
+    limits = ClientLimits(replay_quiet_seconds=0.0)
     async with fake_broker() as fake, await connect_limited(fake.address, limits) as client:
         past = await client.subscribe("a", start="now")
         fake.acknowledging = False

@@ -71,6 +71,13 @@ def live(client: BlockingClient) -> Subscription:
     return past
 
 
+def look_again(past: Subscription) -> None:
+    """It is time to see whether a broker is back."""
+    assert past._replaying is not None
+    past._replaying._replay.away = ("bob",)
+    past._replaying._rests_until = 0.0
+
+
 def test_a_broker_that_does_not_answer_holds_nobody_up_for_longer_than_asked(
     fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,8 +87,7 @@ def test_a_broker_that_does_not_answer_holds_nobody_up_for_longer_than_asked(
         held: list[tuple[FakeSession, Ask]] = []
         answer = fake.thing._handlers[Ask]
         monkeypatch.setitem(fake.thing._handlers, Ask, lambda session, message: held.append((session, message)))
-        assert past._replaying is not None
-        past._replaying._rests_until = 0.0
+        look_again(past)
         assert past.take(0.01) == [] and past.take(0.0) == [], "the look comes first"
         fake.run(fake.thing.until(lambda: held))
         monkeypatch.setitem(fake.thing._handlers, Ask, answer)
@@ -94,8 +100,7 @@ def test_one_that_is_closed_waits_for_no_answer(fake: Fake, monkeypatch: pytest.
     with connect_blocking(fake.thing.address) as client:
         past = live(client)
         monkeypatch.setitem(fake.thing._handlers, Ask, lambda session, message: None)
-        assert past._replaying is not None
-        past._replaying._rests_until = 0.0
+        look_again(past)
         assert past.take(0.01) == [] and past._replaying.is_late
         past.close()
         assert list(past) == []
@@ -107,7 +112,6 @@ def test_what_was_delivered_need_not_wait_for_a_broker_to_be_back(fake: Fake) ->
         publish(client, 0)
         fake.run(fake.thing.close())
         client.wait(lambda: not client.connected, 5)
-        assert past._replaying is not None
-        past._replaying._rests_until = 0.0
+        look_again(past)
         assert [event.attributes["n"] for event in past.take(0.0)] == [0]
         fake.run(fake.thing.listen())

@@ -387,7 +387,7 @@ def test_reading_a_log_has_its_answer_or_is_lost_with_the_connection() -> None:
     second = conversation.read_log(ReadLog(0, "ann", 1, 0, "quotes", 6))
     one, two = said(conversation)
     assert isinstance(one, ReadLog) and isinstance(two, ReadLog) and one.request != two.request
-    chunk = LogChunk(one.request, 0, 5, 5, {}, [])
+    chunk = LogChunk(one.request, 0, 5, 5, [])
     conversation.handle(chunk)
     assert first.result() is chunk
     conversation.interrupted("gone")

@@ -1,139 +1,114 @@
-"""What was handed out live: each number of late, and up to where of what is older; and a dumb twin that keeps all."""
+"""The delivered set: positions of a log that came live, against a set of numbers; and what grows old."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protocol.client.delivered import DeliveredSet, source_of
-from headgate.protocol.limits import DELIVERED_EVENTS_MAX, DELIVERED_LIVES_MAX, REPLAY_LATE_SECONDS
+from headgate.protocol.client.delivered import DeliveredOfLog, DeliveredSet
+from headgate.protocol.limits import DELIVERED_RUNS_MAX, REPLAY_LATE_SECONDS
 
-ANN, LATER, BOB = "00000000000000aa-1", "00000000000000aa-2", "00000000000000bb-1"
 LATE_US = int(REPLAY_LATE_SECONDS * 1e6)
 
-
-@pytest.mark.parametrize(
-    ("origin", "source"),
-    [
-        (ANN, ("00000000000000aa", 1)),
-        ("aa-1f", ("aa", 31)),
-        ("a-b-2", ("a-b", 2)),
-        ("fake", ("fake", 0)),
-        ("a-x", ("a-x", 0)),
-    ],
+acts = st.one_of(
+    st.tuples(st.just("came"), st.sets(st.integers(0, 60), min_size=1, max_size=6)),
+    st.tuples(st.just("read_to"), st.integers(0, 60)),
 )
-def test_an_origin_names_a_broker_and_a_life(origin: str, source: tuple[str, int]) -> None:
-    assert source_of(origin) == source
 
 
-def test_what_was_handed_out_is_known_by_number() -> None:
+class Twin:
+    """Every number by itself."""
+
+    def __init__(self) -> None:
+        self.handed: set[int] = set()
+        self.cursor = 0
+
+    def advance(self, position: int) -> None:
+        self.handed |= set(range(position))
+        while self.cursor in self.handed:
+            self.cursor += 1
+
+
+@given(st.lists(acts, max_size=25), st.integers(0, 60), st.integers(1, 20))
+def test_it_agrees_with_a_set_of_numbers(done: list[tuple[str, set[int] | int]], first: int, count: int) -> None:
+    log, twin = DeliveredOfLog(), Twin()
+    for act, value in done:
+        if act == "read_to":
+            assert isinstance(value, int)
+            log.read_to(value)
+            twin.advance(value)
+        else:
+            assert isinstance(value, set)
+            log.came(sorted(value), 0, False)
+            twin.handed |= value
+            twin.advance(0)
+        assert log.cursor == twin.cursor
+        runs = log.runs
+        assert {one for start, stop in runs for one in range(start, stop)} == {
+            one for one in twin.handed if one >= twin.cursor
+        }
+        flat = [log.cursor, *(place for run in runs for place in run)]
+        assert flat == sorted(set(flat)), "runs ascend and do not touch"
+    positions = range(first, first + count)
+    assert [positions[at] for at in log.missing(positions)] == [one for one in positions if one not in twin.handed]
+    some = positions[::3]
+    assert [some[at] for at in log.missing(some)] == [one for one in some if one not in twin.handed]
+    assert log.holes(first) == sum(one not in twin.handed for one in range(first))
+
+
+def test_what_follows_without_a_hole_takes_no_room() -> None:
+    log = DeliveredOfLog()
+    log.read_to(10)
+    for first in range(10, 1000, 10):
+        log.came(range(first, first + 10), first, False)
+    assert (log.cursor, log.runs, log.seen) == (1000, [], 10)
+
+
+def test_behind_a_hole_it_waits_until_the_hole_is_old() -> None:
+    log = DeliveredOfLog()
+    log.came([5], 0, False)
+    log.came([7], LATE_US // 4, False)
+    assert (log.cursor, log.runs) == (0, [(5, 6), (7, 8)])
+    log.came([9], LATE_US, False)
+    assert log.cursor == 0, "a late one may have been accepted a moment before"
+    log.came([11], LATE_US + LATE_US // 8, False)
+    assert (log.cursor, log.runs) == (6, [(7, 8), (9, 10), (11, 12)])
+    log.came([3], LATE_US, False)
+    assert log.runs[0] == (7, 8) and log.seen == 0, "who comes even later is handed out all the same"
+
+
+def test_while_a_broker_is_away_nothing_grows_old() -> None:
+    log = DeliveredOfLog()
+    for place in range(0, 200, 2):
+        log.came([place + 1], place * LATE_US, True)
+    assert log.cursor == 0 and len(log.runs) == 100
+    log.came([300], 300 * LATE_US, False)
+    assert (log.cursor, log.runs) == (200, [(300, 301)])
+
+
+def test_a_clock_that_was_put_back_makes_nothing_old_before_its_time() -> None:
+    log = DeliveredOfLog()
+    log.came([1], 100 * LATE_US, False)
+    log.came([3], 0, False)
+    log.came([5], 50 * LATE_US, False)
+    assert log.cursor == 0
+    log.came([7], 102 * LATE_US, False)
+    assert (log.cursor, log.runs) == (6, [(7, 8)])
+
+
+def test_of_more_than_it_may_hold_the_older_half_counts_as_old() -> None:
+    log = DeliveredOfLog()
+    for place in range(DELIVERED_RUNS_MAX + 1):
+        log.came([2 * place + 1], 0, True)
+    assert len(log.runs) == DELIVERED_RUNS_MAX // 2 and log.cursor == DELIVERED_RUNS_MAX + 2
+
+
+def test_what_was_read_is_not_fresh_and_what_is_only_old_is() -> None:
     heard = DeliveredSet()
-    heard.add(ANN, 0, [3, 4, 9])
-    heard.add(ANN, 0, [6])
-    heard.add(ANN, 0, [])
-    assert heard.unheard(ANN, [2, 3, 4, 5, 6, 9, 10]) == [0, 3, 6]
-    assert heard.unheard(LATER, [3]) == heard.unheard(BOB, [3]) == [0]
-    assert heard.is_complete and not heard.settled(ANN, 0)
-
-
-def test_whether_all_of_a_range_was_handed_out() -> None:
-    heard = DeliveredSet()
-    heard.add(ANN, 0, [3, 4, 5, 9])
-    assert heard.has_all(ANN, 3, 6) and heard.has_all(ANN, 7, 7)
-    assert not heard.has_all(ANN, 2, 6) and not heard.has_all(ANN, 3, 7) and not heard.has_all(LATER, 3, 4)
-    assert not heard.has_all(BOB, 0, 10**15)
-    heard.settle(ANN, 8)
-    assert heard.has_all(ANN, 0, 10) and not heard.has_all(ANN, 0, 10**15)
-
-
-def test_what_is_old_is_settled_up_to_its_last_number() -> None:
-    heard = DeliveredSet()
-    heard.add(ANN, 0, [3, 9])
-    heard.add(ANN, LATE_US, [12])
-    assert heard.is_complete, "something may still come late"
-    heard.add(ANN, LATE_US + 1, [15])
-    assert not heard.is_complete
-    assert heard.settled(ANN, 9) and not heard.settled(ANN, 10)
-    assert heard.unheard(ANN, [1, 8, 9, 10, 12, 15, 16]) == [3, 6]
-    assert not heard.settled(LATER, 1) and not heard.settled(BOB, 1)
-    heard.add(LATER, 2 * LATE_US + 2, [0])
-    assert heard.settled(ANN, 15) and not heard.settled(LATER, 0)
-
-
-def test_a_later_life_settles_the_former_one_whatever_its_clock_says() -> None:
-    heard = DeliveredSet()
-    heard.add(LATER, 0, [5])
-    heard.add(LATER, LATE_US + 1, [6])
-    assert heard.settled(ANN, 1_000_000) and heard.settled(LATER, 5) and not heard.settled(LATER, 6)
-    assert heard.unheard(ANN, [7, 8]) == []
-
-
-def test_nothing_is_forgotten_for_its_age_while_it_is_told_so() -> None:
-    heard = DeliveredSet()
-    heard.keeps_old = True
-    heard.add(ANN, 0, [3])
-    heard.add(ANN, 10 * LATE_US, [8])
-    assert heard.is_complete and heard.unheard(ANN, [3, 5, 8]) == [1]
-    heard.keeps_old = False
-    heard.add(ANN, 10 * LATE_US, [9])
-    assert heard.settled(ANN, 3) and not heard.settled(ANN, 5)
-
-
-def test_so_many_are_kept_and_no_more() -> None:
-    heard = DeliveredSet()
-    heard.keeps_old = True
-    for start in range(0, 2 * DELIVERED_EVENTS_MAX, 4096):
-        heard.add(ANN, 0, range(start, start + 4096))
-    assert heard.settled(ANN, DELIVERED_EVENTS_MAX - 1) and not heard.settled(ANN, DELIVERED_EVENTS_MAX)
-    assert heard.unheard(ANN, [0, 2 * DELIVERED_EVENTS_MAX - 1, 2 * DELIVERED_EVENTS_MAX]) == [2]
-
-
-def test_too_much_of_a_later_life_does_not_hide_the_rest_of_a_former_one() -> None:
-    heard = DeliveredSet()
-    heard.keeps_old = True
-    heard.add(ANN, 0, [1, 2, 3])
-    for start in range(0, 2 * DELIVERED_EVENTS_MAX, 4096):
-        heard.add(LATER, LATE_US, range(start, start + 4096))
-    assert heard.unheard(ANN, [1, 2, 3, 4, 5]) == [3, 4] and heard.unheard(LATER, [0, 4095]) == []
-    assert heard.settled(ANN, 3) and not heard.settled(ANN, 4)
-    assert not heard.settled(LATER, 0), "whoever skips to it skips what is before it in the log"
-    assert heard.has_all(ANN, 0, 4) and not heard.has_all(ANN, 0, 5) and heard.has_all(LATER, 0, 9000)
-    heard.keeps_old = False
-    heard.add(LATER, 3 * LATE_US, [2 * DELIVERED_EVENTS_MAX])
-    assert heard.settled(ANN, 5) and heard.unheard(ANN, [4, 5]) == [] and heard.has_all(ANN, 0, 10**15)
-
-
-def test_so_many_lives_are_told_apart_and_no_more() -> None:
-    heard = DeliveredSet()
-    heard.keeps_old = True
-    lives = [f"00000000000000aa-{life:x}" for life in range(1, DELIVERED_LIVES_MAX + 4)]
-    for origin in lives:
-        heard.add(origin, 0, [7])
-    heard.add(f"00000000000000aa-{999:x}", 0, range(DELIVERED_EVENTS_MAX))
-    assert [len(heard.unheard(origin, [7, 8])) for origin in lives] == [0, 0, 1] + [1] * DELIVERED_LIVES_MAX
-    assert heard.settled(lives[2], 7) and not heard.settled(lives[3], 7)
-    heard.settle(lives[9], 3)
-    assert heard.settled(lives[9], 7) and not heard.settled(lives[9], 8)
-
-
-def test_somebody_may_say_up_to_where_all_is_settled() -> None:
-    heard = DeliveredSet()
-    heard.settle(LATER, 7)
-    heard.settle(ANN, 9)
-    assert heard.settled(ANN, 100) and heard.settled(LATER, 7) and not heard.settled(LATER, 8)
-    assert not heard.is_complete
-
-
-@given(st.lists(st.tuples(st.integers(0, LATE_US // 3), st.lists(st.integers(0, 3), max_size=4)), max_size=60))
-def test_what_is_not_settled_is_known_exactly(steps: list[tuple[int, list[int]]]) -> None:
-    heard, number, time = DeliveredSet(), 0, 0
-    all_of_it: set[int] = set()
-    for pause, skips in steps:
-        time += pause
-        numbers = [number := number + 1 + skip for skip in skips]
-        heard.add(ANN, time, numbers)
-        all_of_it |= set(numbers)
-        for one in range(number + 3):
-            if not heard.settled(ANN, one):
-                assert heard.unheard(ANN, [one]) == ([] if one in all_of_it else [0])
+    heard.of("ann@1").read_to(10)
+    assert heard.fresh("ann@1", 0, [7, 9, 10, 12]) == [10, 12]
+    assert heard.fresh("ann@1", 0, [8, 9]) == []
+    assert heard.fresh("bob@1", 0, range(3)) == range(3)
+    assert (heard.of("ann@1").runs, heard.of("ann@1").cursor) == ([(12, 13)], 11)
+    heard.of("ann@1").advance(20)
+    assert heard.fresh("ann@1", 0, [13, 14]) == [13, 14]

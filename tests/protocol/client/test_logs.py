@@ -84,11 +84,11 @@ def test_brokers_that_are_up_have_addresses() -> None:
 
 
 def test_a_chunk_with_its_rows_open() -> None:
-    chunk = open_chunk(LogChunk(1, 7, 122, 200, {"ann": 42}, [encode_row(row())]))
+    chunk = open_chunk(LogChunk(1, 7, 122, 200, [encode_row(row())]))
     assert chunk.rows == [row()]
-    assert (chunk.first, chunk.next, chunk.end, chunk.covered) == (7, 122, 200, {"ann": 42})
+    assert (chunk.first, chunk.next, chunk.end) == (7, 122, 200)
     with pytest.raises(ProtocolViolation):
-        open_chunk(LogChunk(1, 0, 0, 0, {}, [b"no row"]))
+        open_chunk(LogChunk(1, 0, 0, 0, [b"no row"]))
 
 
 def test_a_ring_tells_how_many_disks_have_what_is_acknowledged() -> None:

@@ -42,7 +42,7 @@ def test_whoever_moves_between_brokers_is_read_in_its_own_order(draw: st.DataObj
         assert sum(read) - len(shown) <= 3 * chunk, "more waits than a chunk of each log"
         at = LOGS.index(min(behind, key=lambda name: (behind[name], name)))
         rows = logs[at][read[at] : read[at] + chunk]
-        merge.add(Piece(LOGS[at], 0, rows))
+        merge.add(Piece(LOGS[at], rows))
         read[at] += len(rows)
         times[at] = rows[-1].time
     for at, name in enumerate(LOGS):
@@ -54,8 +54,8 @@ def test_whoever_moves_between_brokers_is_read_in_its_own_order(draw: st.DataObj
 
 def test_a_producer_s_lower_number_goes_first_whatever_the_clocks_say() -> None:
     merge = Merge()
-    merge.add(Piece(LOGS[0], 0, [row(10, "p", 5)]))
-    merge.add(Piece(LOGS[1], 0, [row(12, "", 0), row(20, "p", 3)]))
+    merge.add(Piece(LOGS[0], [row(10, "p", 5)]))
+    merge.add(Piece(LOGS[1], [row(12, "", 0), row(20, "p", 3)]))
     assert [(piece.name, one.number) for piece in merge.drain({}) for one in piece.rows] == [
         (LOGS[1], 0),
         (LOGS[1], 3),
@@ -65,6 +65,6 @@ def test_a_producer_s_lower_number_goes_first_whatever_the_clocks_say() -> None:
 
 def test_a_clock_that_was_put_back_does_not_change_the_order_of_a_log() -> None:
     merge = Merge()
-    merge.add(Piece(LOGS[0], 0, [row(10, "", 1), row(4, "", 2)]))
-    merge.add(Piece(LOGS[1], 0, [row(7, "", 3)]))
+    merge.add(Piece(LOGS[0], [row(10, "", 1), row(4, "", 2)]))
+    merge.add(Piece(LOGS[1], [row(7, "", 3)]))
     assert [one.number for piece in merge.drain({}) for one in piece.rows] == [3, 1, 2]

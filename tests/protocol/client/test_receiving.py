@@ -9,7 +9,7 @@ from headgate.protocol.client import Event, Inbox, Outcome
 from headgate.protocol.client.delivered import DeliveredSet
 from headgate.protocol.client.merging import Piece
 from headgate.protocol.client.receiving import Deliveries
-from headgate.protocol.data import LogName, Portion, Row, join_u32, make_batch
+from headgate.protocol.data import LogName, LogShift, Portion, Row, join_u32, make_batch
 from headgate.protocol.errors import Refused
 from headgate.protocol.limits import GAPS_KEPT_MAX
 from headgate.protocol.messages import Deliver, Gap, Subscribe
@@ -202,17 +202,25 @@ def test_any_deliveries_agree_with_lists(
 def test_what_was_read_from_a_log_is_not_taken_again() -> None:
     deliveries = Deliveries(10)
     one = inbox(deliveries, 1)
-    deliveries.deliver(Deliver([[1], 4], portion(4, base=10)))
-    one.covered = {"origin": 11, "other": 99}
-    assert rows_of(one.take()) == [2, 3]
+    one.delivered = DeliveredSet()
+    one.delivered.of("ann@1").read_to(2)
+    some = portion(4, base=10)
+    some.log = LogShift("ann@1", -10)
+    deliveries.deliver(Deliver([[1], 4], some))
+    events = one.take()
+    assert rows_of(events) == [2, 3] and [event.position for event in events] == ["ann@1:2", "ann@1:3"]
     assert deliveries.malformed == 0 and deliveries.credit().allowed == 14, "they were taken all the same"
+    deliveries.deliver(Deliver([[1], 2], portion(2, base=10)))
+    assert rows_of(one.take()) == [0, 1], "of a stream in memory"
 
 
 def test_a_gap_stands_where_it_came_when_it_can_be_closed() -> None:
     deliveries = Deliveries(100)
     one = inbox(deliveries, 1)
     one.delivered = DeliveredSet()
-    deliveries.deliver(Deliver([[1], 2], portion(2, base=10)))
+    first = portion(2, base=10)
+    first.log = LogShift("ann@1", 0)
+    deliveries.deliver(Deliver([[1], 2], first))
     deliveries.gap(Gap(1, 3, "slow"))
     deliveries.gap(Gap(0, 0, "moved"))
     deliveries.deliver(Deliver([[1], 1], portion(1, base=20)))
@@ -222,7 +230,7 @@ def test_a_gap_stands_where_it_came_when_it_can_be_closed() -> None:
     assert [gap.reason for gap in one.close_gap()] == ["slow", "moved"]
     assert rows_of(one.take()) == [0] and one.at_gap
     assert not one.gaps and one.lost == 0, "nobody was told"
-    assert one.delivered.unheard("origin", [10, 11, 12, 20]) == [2]
+    assert one.delivered.of("ann@1").runs == [(10, 12)]
     one.tell(Gap(1, 3, "slow"))
     assert one.lost == 3 and [gap.count for gap in one.gaps] == [3]
     one.end(discard=True)
@@ -237,9 +245,9 @@ def logged(first: int, count: int, offsets: bytes = b"") -> Row:
 def test_rows_of_a_log_are_events_with_the_ids_that_they_had() -> None:
     one = inbox(Deliveries(10), 4)
     name = LogName("ann", 7, 0, "a")
-    events = one.read(Piece(name, 21, [logged(20, 2), logged(22, 2, join_u32([3, 7]))]))
-    assert [event.id for event in events] == ["o.101", "o.103", "o.107"]
-    assert [event.position for event in events] == ["ann@7:21", "ann@7:25", "ann@7:29"]
+    events = one.read(Piece(name, [logged(20, 2), logged(22, 2, join_u32([3, 7]))]))
+    assert [event.id for event in events] == ["o.100", "o.101", "o.103", "o.107"]
+    assert [event.position for event in events] == ["ann@7:20", "ann@7:21", "ann@7:25", "ann@7:29"]
     assert {(event.time, event.subscription) for event in events} == {(2.5, 4)}
 
 
@@ -249,6 +257,6 @@ def test_rows_of_a_log_that_are_broken_are_counted_and_exact_is_exact() -> None:
     row = logged(0, 3)
     row.topics = "a\na/1\na"
     row.records = row.records[:-1] + b"\xff"
-    events = one.read(Piece(LogName("ann", 7, 0, "a"), 0, [row]))
+    events = one.read(Piece(LogName("ann", 7, 0, "a"), [row]))
     assert [(event.topic, event.position) for event in events] == [("a", "ann@7:0")]
     assert deliveries.malformed == 1

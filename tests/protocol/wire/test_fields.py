@@ -38,24 +38,23 @@ def test_an_attribute_name(name: str, right: bool) -> None:
     assert is_attribute_name(name) is right
 
 
-CHUNK: list[Any] = [21, 1, 0, 2, 2, {"ann": 3}, [b"row"]]
-WRONG: list[tuple[int, Any]] = [(5, {"ann": -1}), (5, {"x" * 257: 1}), (5, {"ann": True}), (5, []), (5, {"ann": "1"})]
-WRONG += [(6, [1]), (6, ["row"]), (6, {}), (6, b"row"), (6, [b"row", [b"row"]])]
+CHUNK: list[Any] = [21, 1, 0, 2, 2, [b"row"]]
+WRONG: list[Any] = [[1], ["row"], {}, b"row", [b"row", [b"row"]]]
 
 
-@pytest.mark.parametrize(("place", "value"), WRONG)
-def test_a_chunk_that_does_not_fit_is_refused_by_name(place: int, value: Any) -> None:
+@pytest.mark.parametrize("value", WRONG)
+def test_a_chunk_that_does_not_fit_is_refused_by_name(value: Any) -> None:
     check_fields(21, wire_name(LogChunk), LogChunk, CHUNK)
-    with pytest.raises(ProtocolViolation, match=r"LOG_CHUNK: (covered|rows) is not"):
-        check_fields(21, wire_name(LogChunk), LogChunk, [*CHUNK[:place], value, *CHUNK[place + 1 :]])
+    with pytest.raises(ProtocolViolation, match="LOG_CHUNK: rows is not"):
+        check_fields(21, wire_name(LogChunk), LogChunk, [*CHUNK[:5], value])
 
 
 def test_the_number_of_fields_is_told() -> None:
-    with pytest.raises(ProtocolViolation, match="READ_LOG has 9 fields, not 1"):
+    with pytest.raises(ProtocolViolation, match="READ_LOG has 10 fields, not 1"):
         check_fields(20, wire_name(ReadLog), ReadLog, [20, 1])
     with pytest.raises(ProtocolViolation, match="PING has 1 fields, not 0"):
         check_fields(5, wire_name(Ping), Ping, [5])
 
 
 def test_as_many_rows_as_a_chunk_may_have() -> None:
-    check_fields(21, "LOG_CHUNK", LogChunk, [*CHUNK[:6], [b""] * LOG_CHUNK_ROWS_MAX])
+    check_fields(21, "LOG_CHUNK", LogChunk, [*CHUNK[:5], [b""] * LOG_CHUNK_ROWS_MAX])

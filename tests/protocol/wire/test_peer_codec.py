@@ -29,7 +29,7 @@ from tests.support.samples import forward
 
 ZERO = bytes(4)
 DIMENSION = [["topic", "", 1, None, None, None], ZERO]
-FORWARD: list[Any] = [35, [DIMENSION], 1, "ann", 0, 0, b"", "a", bytes(8), {}, True, b""]
+FORWARD: list[Any] = [35, [DIMENSION], 1, None, "ann", 0, 0, b"", "a", bytes(8), {}, True, b""]
 MEMBER = [2**64 - 1, 65_536, 0, "ann:7401"]
 
 
@@ -80,8 +80,18 @@ WRONG: list[tuple[int, Any]] = [
     (2, HOPS_MAX + 1),
     (2, True),
 ]
-WRONG += [(3, "o" * 257), (3, b""), (4, -1), (5, 2**53 + 1), (6, ZERO), (6, bytes(7)), (7, "a\nb\nc"), (8, b"")]
-WRONG += [(8, bytes(4 * BATCH_EVENTS_MAX + 4)), (9, {"a": 1}), (9, {"": b""}), (9, []), (10, 1), (11, b"x"), (11, "")]
+WRONG += [(3, []), (3, "ann@1"), (3, ["ann@1"]), (3, ["ann@1", -1]), (3, ["ann@1", 2**53 + 1]), (3, ["ann@1", True])]
+WRONG += [(3, [1, 1]), (3, ["o" * 257, 1]), (3, ["ann@1", 1, 1]), (3, {})]
+WRONG += [(4, "o" * 257), (4, b""), (5, -1), (6, 2**53 + 1), (7, ZERO), (7, bytes(7)), (8, "a\nb\nc"), (9, b"")]
+WRONG += [
+    (9, bytes(4 * BATCH_EVENTS_MAX + 4)),
+    (10, {"a": 1}),
+    (10, {"": b""}),
+    (10, []),
+    (11, 1),
+    (12, b"x"),
+    (12, ""),
+]
 
 
 @pytest.mark.parametrize(("place", "value"), WRONG)
@@ -93,7 +103,7 @@ def test_a_forward_that_does_not_fit_is_refused(place: int, value: Any) -> None:
 def test_a_forward_may_have_as_many_dimensions_and_rows_as_there_are() -> None:
     rows = join_u32(range(BATCH_EVENTS_MAX))
     dimensions = [[["topic", "", depth, None, None, None], rows] for depth in range(DIMENSIONS_MAX)]
-    parts = [35, dimensions, HOPS_MAX, "ann", 0, 0, b"", "a", bytes(4 * BATCH_EVENTS_MAX), {}, True, b""]
+    parts = [35, dimensions, HOPS_MAX, None, "ann", 0, 0, b"", "a", bytes(4 * BATCH_EVENTS_MAX), {}, True, b""]
     message = decode(packed(*parts[:1], dimensions[:100], *parts[2:]))
     assert isinstance(message, Forward) and list(message.dimensions[99][1]) == list(range(BATCH_EVENTS_MAX))
     assert refused(packed(*parts)).code is ErrorCode.TOO_LARGE, "4 MiB of rows fit no frame"
@@ -101,7 +111,7 @@ def test_a_forward_may_have_as_many_dimensions_and_rows_as_there_are() -> None:
 
 @given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 10))
 def test_rows_are_taken_when_they_ascend_below_the_count(rows: list[int], count: int) -> None:
-    parts = [35, [[["topic"], join_u32(rows)]], 0, "ann", 0, 0, b"", "a", bytes(4 * count), {}, True, b""]
+    parts = [35, [[["topic"], join_u32(rows)]], 0, None, "ann", 0, 0, b"", "a", bytes(4 * count), {}, True, b""]
     right = bool(rows) and rows == sorted(set(rows)) and rows[-1] < count
     try:
         message = decode(packed(*parts))
@@ -195,7 +205,7 @@ def peak_of(data: bytes) -> int:
 
 @pytest.mark.parametrize("opening", NESTED)
 @pytest.mark.parametrize(
-    ("head", "most"), [(b"\x97\x20", 2**19), (b"\x95\x21", 2**24), (b"\x93\x22", 2**27), (b"\x9c\x23", 2**22)]
+    ("head", "most"), [(b"\x97\x20", 2**19), (b"\x95\x21", 2**24), (b"\x93\x22", 2**27), (b"\x9d\x23", 2**22)]
 )
 def test_nested_counts_take_bounded_memory(opening: bytes, head: bytes, most: int) -> None:
     count = 4_000 // len(opening) if head == b"\x97\x20" else 5_000
@@ -206,12 +216,12 @@ def test_a_forward_of_nothing_ends_at_the_first_list_too_many() -> None:
     level = b"\x98" + b"\x90" * 8
     for _ in range(6):
         level = b"\x98" + level * 8
-    assert "dimensions" in refused(b"\x9c\x23" + level).text
-    assert peak_of(b"\x9c\x23" + level) < 2**20
-    assert "one map" in refused(b"\x9c\x23\x92\x80\x80").text
+    assert "dimensions" in refused(b"\x9d\x23" + level).text
+    assert peak_of(b"\x9d\x23" + level) < 2**20
+    assert "one map" in refused(b"\x9d\x23\x92\x80\x80").text
 
 
-@pytest.mark.parametrize("head", [b"\x97\x20", b"\x95\x21\x90", b"\x93\x22\x01\x91", b"\x9c\x23", b"\x9c\x23\x91\x91"])
+@pytest.mark.parametrize("head", [b"\x97\x20", b"\x95\x21\x90", b"\x93\x22\x01\x91", b"\x9d\x23", b"\x9d\x23\x91\x91"])
 def test_extensions_have_no_meaning_here(head: bytes) -> None:
     for extension in (b"\xc7\x00\x05", b"\xd4\x05x", b"\xd6\xff\x00\x00\x00\x00"):
         refused(head + extension)

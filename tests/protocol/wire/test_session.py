@@ -15,6 +15,7 @@ from headgate.protocol.limits import (
     HANDSHAKE_SECONDS_MAX,
 )
 from headgate.protocol.messages import (
+    VERSION,
     Answer,
     Ask,
     Error,
@@ -156,7 +157,7 @@ def test_hello_is_said_once() -> None:
 
 
 def test_welcome_answers_a_hello() -> None:
-    welcome = Welcome(1, "ann", b"", False, 0, 1, 15.0)
+    welcome = Welcome(VERSION, "ann", b"", False, 0, 1, 15.0)
     client = Session(Role.CLIENT, 0.0)
     assert client.receive(framed(welcome), 0.0) == []
     assert "WELCOME answers a HELLO" in last_error(client).text
@@ -173,7 +174,7 @@ def test_nothing_is_said_between_hello_and_welcome() -> None:
     assert "the first message is HELLO, not SUBSCRIBE" in last_error(session).text
 
 
-@pytest.mark.parametrize("version", [0, 2, 2**53])
+@pytest.mark.parametrize("version", [0, 1, 2**53])
 def test_another_version_is_refused_by_both(version: int) -> None:
     broker = Session(Role.BROKER, 0.0)
     assert broker.receive(framed(Hello(version=version)), 0.0) == []
@@ -189,7 +190,7 @@ def test_a_heartbeat_has_bounds_on_both_sides(seconds: float) -> None:
     assert broker.receive(framed(Hello(heartbeat_seconds=seconds)), 0.0) == []
     assert "heartbeat" in last_error(broker).text
     client = greeting(Role.CLIENT)
-    assert client.receive(framed(Welcome(1, "ann", b"", False, 0, 1, seconds)), 0.0) == []
+    assert client.receive(framed(Welcome(VERSION, "ann", b"", False, 0, 1, seconds)), 0.0) == []
     assert "heartbeat" in last_error(client).text
 
 
@@ -207,7 +208,7 @@ def test_the_frame_limit_before_and_after_the_handshake(role: Role) -> None:
 def test_a_large_frame_may_follow_welcome_in_one_segment() -> None:
     client = greeting(Role.CLIENT)
     answer = Answer(1, "x" * 100_000)
-    welcome = Welcome(1, "ann", b"", False, 0, 1, 15.0)
+    welcome = Welcome(VERSION, "ann", b"", False, 0, 1, 15.0)
     assert client.receive(framed(welcome, answer), 0.0) == [welcome, answer]
 
 
@@ -254,7 +255,7 @@ def test_what_may_not_come_is_refused_unopened() -> None:
 
 def test_a_control_frame_has_its_own_limit() -> None:
     session = opened(Role.BROKER)
-    body = b"\x9a\x14" + bytes(CONTROL_LENGTH_MAX)
+    body = b"\x9b\x14" + bytes(CONTROL_LENGTH_MAX)
     session.receive(len(body).to_bytes(4, "big") + body, 0.0)
     assert last_error(session).code == ErrorCode.TOO_LARGE
 

@@ -8,7 +8,18 @@ import pytest
 
 from headgate.protocol.errors import ErrorCode, LocalError
 from headgate.protocol.limits import HEARTBEAT_SECONDS_DEFAULT, PEER_HEARTBEAT_SECONDS
-from headgate.protocol.messages import Control, Copy, Credit, Deliver, Fetched, Forward, Gap, Hello, Letter
+from headgate.protocol.messages import (
+    PEER_VERSION,
+    Control,
+    Copy,
+    Credit,
+    Deliver,
+    Fetched,
+    Forward,
+    Gap,
+    Hello,
+    Letter,
+)
 from headgate.protocol.wire import Role, Session
 from tests.support.pair import PEER, PeerPair, byte_by_byte, opened, whole
 from tests.support.samples import MESSAGES
@@ -49,7 +60,7 @@ def test_brokers_that_speak_different_versions_part() -> None:
         assert session.receive(framed(dataclasses.replace(PEER, version=1)), 0.0) == []
         error = last_error(session)
         assert error.code == ErrorCode.VERSION
-        assert "this one speaks version 3, and bob at bob:7401 speaks version 1: " in error.text
+        assert f"this one speaks version {PEER_VERSION}, and bob at bob:7401 speaks version 1: " in error.text
 
 
 def test_who_comes_to_the_wrong_port_is_told_the_other_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -54,7 +55,6 @@ def test_whole_rows_go_out_as_they_are_on_disk() -> None:
     chunk = chunk_of(world, link, read())
     assert chunk.rows == [one.row for one in world.disk.logs[world.name()].rows]
     assert (chunk.first, chunk.next, chunk.end) == (0, 3, 3)
-    assert chunk.covered == {world.config.origin: 2}
     chunk = chunk_of(world, link, read(position=1, events=1))
     assert [decode_row(data).first for data in chunk.rows] == [0]
     assert chunk.next == 2
@@ -67,9 +67,9 @@ def test_a_filter_leaves_the_events_that_match() -> None:
     rows = [decode_row(data) for data in chunk.rows]
     assert events_of(rows) == [(2, "3"), (5, "5"), (6, "7")]
     assert [(row.first, row.count, row.base) for row in rows] == [(0, 1, 0), (5, 2, 5)]
-    assert (chunk.next, chunk.covered) == (7, {world.config.origin: 6})
+    assert chunk.next == 7
     nothing = chunk_of(world, link, read(position=1, events=2, condition="price > 100"))
-    assert (nothing.rows, nothing.next, nothing.covered) == ([], 3, {world.config.origin: 2})
+    assert (nothing.rows, nothing.next) == ([], 3)
 
 
 @given(
@@ -129,6 +129,35 @@ def test_what_cannot_be_read_is_refused(message: ReadLog, code: ErrorCode, word:
     assert isinstance(error, Error)
     assert (error.code, error.reference) == (code, 9)
     assert word in error.text
+
+
+def aged() -> tuple[LogWorld, int]:
+    """Three batches, a hundred seconds apart; the last is from now."""
+    world = LogWorld(prompt=True)
+    link = world.connect()
+    for number in range(3):
+        world.now += 100.0
+        world.say(link, make_publish(number + 1, quote_batch(["quotes/a"] * 2, list("ab"), price=[1, 2]), Mode.STORED))
+    return world, link
+
+
+@pytest.mark.parametrize(("ago", "position", "after"), [(150.0, 0, 2), (150.0, 1, 2), (50.0, 0, 4), (150.0, 3, None)])
+def test_what_is_older_may_be_passed_over(ago: float, position: int, after: int | None) -> None:
+    world, link = aged()
+    chunk = chunk_of(world, link, dataclasses.replace(read(position, condition="price > 1"), ago=ago))
+    if after is not None:
+        assert (chunk.rows, chunk.first, chunk.next, chunk.end) == ([], 0, after, 6), "it only says where to go on"
+    else:
+        assert [decode_row(data).first for data in chunk.rows] == [2, 4], "nothing from there on is older"
+    assert not world.node.log_reading._reading
+
+
+def test_nothing_behind_the_high_watermark_is_passed_over() -> None:
+    world, link = aged()
+    held = world.node.log.logs[world.name()]
+    held.safe = 4
+    chunk = chunk_of(world, link, dataclasses.replace(read(1), ago=1e-6))
+    assert (chunk.rows, chunk.next) == ([], 4)
 
 
 def test_only_events_are_filtered() -> None:
