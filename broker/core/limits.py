@@ -35,6 +35,7 @@ __all__ = [
     "INQUIRY_SECONDS_MAX",
     "LAST_SENT_MAX",
     "LOG_COPIES_DEFAULT",
+    "LOGS_PAGE_MIN",
     "LOG_FILTERS_MAX",
     "Limits",
     "NEWS_ASKED_SECONDS",
@@ -209,6 +210,9 @@ kept for them is a quarter of a MiB as a rule, and some ten MiB when each is abo
 INQUIRY_LENGTH_MAX = 900 * 1024
 """Bytes of an answer to another broker as Python writes them, which are hardly ever fewer than in the CONTROL that
 carries it: a page, or a single row that is long by itself, as one with a list of ten thousand values."""
+
+LOGS_PAGE_MIN = 64
+"""A page of the answer to `logs` with fewer rows is the last one: so many fit, however long their names are."""
 
 INQUIRY_SECONDS_MAX = 6.0
 """How long a question may be with another broker: that one may wait STORE_SECONDS_MAX for its disk. The link to one

@@ -29,6 +29,7 @@ from .clients import (
     Inquire,
     Inquiries,
     Publishers,
+    Surveys,
     answer_of,
     answered_by,
     ask,
@@ -174,6 +175,7 @@ class Node:
         )
         self.clients.table[Ask] = self._asked
         self.inquiries = Inquiries(self.cluster, self.timers)
+        self.surveys = Surveys(self, answer_of)
         self.cluster.take_controls({Inquire: self._inquired})
 
     def _make_tables(self) -> None:
@@ -253,10 +255,13 @@ class Node:
         self._inputs[type(happened)](happened, now)
         while self.cluster.events or self.cluster.kv.effects:  # whatever is said may cut a link that takes nothing
             self._after_peers(now)
-        while self.durables.work:
+        surveys = self.surveys
+        while self.durables.work or ((surveys.asked or surveys.rounds) and surveys.is_due):
             self.durables.settle(now)
             for letter in self.durables.dead_letters.take():
                 self.publishers.publish_own(letter.batch, letter.subscription, now)
+            if surveys.asked or surveys.rounds:
+                surveys.go_on(now)
             self._after_peers(now)
         if self.durables.feeding.interest:
             self._feeds_changed()

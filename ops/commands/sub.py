@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from headgate.protocol.client import Event, begins_in_the_past, is_stored, parse_start
-from headgate.protocol.errors import LocalError, Refused
+from headgate.protocol.client import Event, begins_in_the_past, parse_start
+from headgate.protocol.errors import LocalError
 from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX
 from headgate.protocol.messages import Gap
 
@@ -184,11 +184,8 @@ def _tell_false_positives(counts: dict[str, int]) -> None:
 async def _has_past(client: Client, arguments: argparse.Namespace) -> bool:
     """Whether the stream is stored; warns the user who asks for the past of one that is not."""
     stream = arguments.pattern.partition("/")[0]
-    try:
-        stored = is_stored(await client.ask("schema.get", stream=stream))
-    except Refused:
-        stored = False
-    if stored or any(info.first < info.next for info in await client.logs(stream)):
+    survey = await client.survey_logs(stream)
+    if survey.stored or any(info.first < info.next for info in survey.logs):
         return True
     if begins_in_the_past(arguments.start):
         text = f"stream {plain(stream)} is kept in memory and has no past: what comes from now on is shown; "

@@ -11,7 +11,7 @@ from typing import Any
 
 from headgate.broker.core.config import broker_id
 from headgate.protocol.blocking import BlockingClient
-from headgate.protocol.client import LogInfo, is_stored
+from headgate.protocol.client import LogInfo
 from headgate.protocol.errors import ErrorCode, Refused
 
 from ..exits import UsageError
@@ -61,7 +61,7 @@ class LogSource:
         schema = self._schema(stream)
         if schema and schema.get("audit"):
             return  # and nobody has subscribed yet
-        if is_stored({"schema": schema}) or self._client.logs(stream, "events"):
+        if (schema or {}).get("durability") == "stored" or self._client.logs(stream, "events"):
             what = "is stored and not audited, so who was sent what is not known"
         elif schema is None:
             what = "is not known, so there is nothing to audit (`headgate streams` lists those that are)"

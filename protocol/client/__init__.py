@@ -33,13 +33,12 @@ topics and names that were checked (`check_names`); a `Body` becomes bytes by `b
 durable subscription (in `durable`) has a `DurableInbox` of `HandedEvent`s, collects what is said of them, and comes
 back by itself; `durable_options` checks what it is asked for with.
 
-**The past.** A `Replay` (in `replay`) says which `Step` comes next so that each event is seen once: list the logs, read
-them, subscribe, read again what was missed; `Replaying` makes the steps for one inbox, and `PollSchedule` says when to
-look again. `parse_start` reads where to begin, `begins_in_the_past` says whether that takes a replay. Logs are found
-and read over the brokers that have them (`logs.py`): `catalogue` puts together what each broker said of its logs
-(`LogInfo`), a `Survey` adds which brokers are missing (`brokers_away`) and how many disks have a log (`copies_of`).
-`client_addresses` and `is_stored` read answers, `kind_number` and `kind_word` name kinds of logs, and `open_chunk`
-opens rows as a `Chunk`.
+**The past.** A `Replay` (in `replay`) says which `Step` comes next so that each event is seen once: survey the logs,
+read them, subscribe, read again what was missed; `Replaying` makes the steps for one inbox, and `PollSchedule` says
+when to look again. `parse_start` reads where to begin, `begins_in_the_past` says whether that takes a replay. Logs are
+read from the brokers that have them (`logs.py`). One broker says what there is: a `Survey` has each log (`LogInfo`),
+which brokers are missing, how many disks have a log, and whether the stream is stored. `catalogue` puts together what
+each broker said of its logs, `kind_number` and `kind_word` name kinds of logs, `open_chunk` opens rows as a `Chunk`.
 """
 
 from . import durable, producing, publishing, receiving, replay, vocabulary
@@ -53,11 +52,7 @@ from .logs import (
     Chunk,
     LogInfo,
     Survey,
-    brokers_away,
     catalogue,
-    client_addresses,
-    copies_of,
-    is_stored,
     kind_number,
     kind_word,
     open_chunk,
@@ -106,15 +101,11 @@ __all__ = [
     "begins_in_the_past",
     "body_bytes",
     "document_body",
-    "brokers_away",
     "catalogue",
     "check_names",
     "check_seconds",
-    "client_addresses",
-    "copies_of",
     "durable",
     "durable_options",
-    "is_stored",
     "kind_number",
     "kind_word",
     "mode_number",

@@ -1,15 +1,17 @@
 """The logs of a cluster: what they are and who has them, put together from what each broker tells; and reading them.
 
+What there is one broker says, which asks all others (`survey`); each row of the answer is what one of them has.
+
 A log is best read from the broker that writes it. When that one cannot be reached, the one with most of a copy stands
 in; and so it is with a log that is no longer written: its broker may have been given an older disk since.
 
-`Logs` asks through one client: each broker that has to be asked is dialled when it is. Who has a log is asked once, and
+`Logs` asks through one client: a broker whose log is to be read is dialled when it is. Who has a log is asked once, and
 again when none of them has it any more. Each question is work for a task (`task.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +36,7 @@ __all__ = [
     "LogInfo",
     "Logs",
     "Survey",
-    "brokers_away",
     "catalogue",
-    "client_addresses",
-    "copies_of",
-    "is_stored",
     "kind_number",
     "kind_word",
     "open_chunk",
@@ -106,41 +104,6 @@ def kind_word(kind: int) -> str:
     return LogKind(kind).name.lower()
 
 
-def brokers_away(ring: Any, logs: Sequence[LogInfo], answered: Iterable[str]) -> tuple[str, ...]:
-    """Who did not answer: of those in the ring, of those who were there once, of those who wrote logs.
-
-    A broker that has forgotten another's name knows the address; then it is most likely one of those who wrote.
-    """
-    brokers, gone = (ring.get(part, ()) if isinstance(ring, dict) else () for part in ("brokers", "away"))
-    names = {row.get("name") for row in (*brokers, *gone) if isinstance(row, dict)} - {"", None}
-    unnamed = [str(row.get("address")) for row in gone if isinstance(row, dict) and not row.get("name")]
-    writers = {info.name.broker for info in logs} - names
-    away = {str(name) for name in names | writers} - set(answered)
-    return tuple(sorted(away | set(unnamed[len(writers & away) :])))
-
-
-def copies_of(ring: Any) -> int:
-    """How many disks have whatever was acknowledged as stored; 1 when a broker does not say."""
-    copies = ring.get("log_copies") if isinstance(ring, dict) else None
-    return copies if type(copies) is int and copies > 0 else 1
-
-
-def is_stored(answer: Any, kind: int = LogKind.EVENTS) -> bool:
-    """Whether a stream keeps logs of this kind, from the answer to `schema.get`; audited streams keep all."""
-    schema = answer.get("schema") if isinstance(answer, dict) else None
-    if not isinstance(schema, dict):
-        return False
-    return schema.get("audit") is True or (kind == LogKind.EVENTS and schema.get("durability") == "stored")
-
-
-def client_addresses(ring: Any) -> dict[str, str]:
-    """The name and address of every broker that is up, from the answer to `ring`."""
-    brokers = ring.get("brokers", ()) if isinstance(ring, dict) else ()
-    rows = [row for row in brokers if isinstance(row, dict) and row.get("state") != "down"]
-    pairs = ((row.get("name"), row.get("client_address")) for row in rows)
-    return {name: address for name, address in pairs if isinstance(name, str) and isinstance(address, str) and address}
-
-
 def catalogue(answers: Mapping[str, Sequence[Any]]) -> list[LogInfo]:
     """Every log once, by name, from what each broker answered to `logs`. Raises ProtocolViolation for what is none."""
     told: dict[LogName, dict[str, LogInfo]] = {}
@@ -177,7 +140,26 @@ def _infos(broker: str, rows: Sequence[Any]) -> Iterator[LogInfo]:
         yield LogInfo(name, first, upcoming, size, first_time, last_time, (broker,))
 
 
+_FACTS = {"logs": list, "total": int, "away": list, "copies": int, "stored": bool, "brokers": dict}
+
+
+def _opened(answer: Any) -> tuple[list[dict[str, Any]], int, tuple[str, ...], int, bool, dict[str, str]]:
+    """A page of the answer to `survey`. Raises ProtocolViolation when it is none."""
+    facts: list[Any] = [answer.get(name) if isinstance(answer, dict) else None for name in _FACTS]
+    if [type(fact) for fact in facts] != list(_FACTS.values()):
+        raise ProtocolViolation(f"the answer to survey is a map of {', '.join(_FACTS)}")
+    rows, total, away, copies, is_stored, brokers = facts
+    if not all(isinstance(row, dict) and isinstance(row.get("holder"), str) for row in rows):
+        raise ProtocolViolation("each of the logs of a survey is a map, and names its holder")
+    addresses = {str(name): str(address) for name, address in brokers.items() if address}
+    return rows, total, tuple(sorted(map(str, away))), copies, is_stored, addresses
+
+
 Question = Callable[["ClientCore"], Work[Any]]
+
+
+def _question(verb: str, arguments: dict[str, Any]) -> Question:
+    return lambda client: client.asking(verb, arguments)
 
 
 class Logs:
@@ -192,14 +174,27 @@ class Logs:
 
     def find(self, stream: str | None, kind: int) -> Work[list[LogInfo]]:
         """Every log of that kind, of that stream or of all, that some broker within reach has."""
-        return catalogue((yield from self._look_round(stream, kind))[1])
+        return (yield from self.survey(stream, kind)).logs
 
-    def survey(self, stream: str, kind: int = LogKind.EVENTS) -> Work[Survey]:
+    def survey(self, stream: str | None, kind: int = LogKind.EVENTS) -> Work[Survey]:
         """The logs of one kind of a stream, and what is to be known beside."""
-        ring, answers = yield from self._look_round(stream, kind)
-        found = catalogue(answers)
-        away = brokers_away(ring, found, answers)
-        return Survey(found, away, copies_of(ring), (yield from self._is_stored(stream, kind)))
+        arguments = {"kind": kind_word(kind), **({} if stream is None else {"stream": stream})}
+        told: dict[str, list[Any]] = {}
+        count = total = 0
+        while count < total or not count:
+            page = yield from self._asked(self._client.broker, _question("survey", {**arguments, "after": count}))
+            rows, total, away, copies, is_stored, addresses = _opened(page)
+            for row in rows:
+                told.setdefault(row["holder"], []).append(row)
+            count += len(rows)
+            if not rows:
+                break
+        self._addresses = {**addresses, self._client.broker: self._client.address}
+        found = catalogue(told)
+        told_anew = {name for name in self._holders if name.kind == kind and stream in (None, name.stream)}
+        self._holders = {name: holders for name, holders in self._holders.items() if name not in told_anew}
+        self._holders |= {info.name: info.holders for info in found}
+        return Survey(found, away, copies, is_stored)
 
     def read(
         self, name: LogName, position: int, events: int, pattern: str, condition: str, ago: float = 0.0
@@ -219,7 +214,7 @@ class Logs:
 
         Raises Refused with NOT_FOUND when no broker within reach has the row of that event.
         """
-        yield from self._find_brokers()
+        yield from self.survey(producer.partition("/")[0])  # who there is
         last: HeadgateError = Refused(ErrorCode.NOT_FOUND, f"no broker within reach has event {after} of {producer!r}")
         question = {"producer": producer, "after": after}
         for broker in sorted(self._addresses, key=lambda name: name != self._ids_were_at):
@@ -276,46 +271,6 @@ class Logs:
                 if not may_fail:
                     raise
         raise AssertionError("the second attempt returns or raises")
-
-    def _look_round(self, stream: str | None, kind: int) -> Work[tuple[Any, dict[str, list[Any]]]]:
-        """What the ring is, and what each broker within reach says of its logs."""
-        ring = yield from self._find_brokers()
-        answers = {}
-        for broker in list(self._addresses):
-            try:
-                answers[broker] = yield from self._asked(broker, lambda client: self._told(client, stream, kind))
-            except (CannotConnect, ConnectionLost):
-                pass  # it has nothing to tell; others may have copies
-        found = catalogue(answers)
-        told_anew = {name for name in self._holders if name.kind == kind and stream in (None, name.stream)}
-        self._holders = {name: holders for name, holders in self._holders.items() if name not in told_anew}
-        self._holders |= {info.name: info.holders for info in found}
-        return ring, answers
-
-    def _find_brokers(self) -> Work[Any]:
-        """Who there is, as the client's broker says: what it answers to `ring`."""
-        try:
-            ring = yield from self._asked(self._client.broker, lambda client: client.asking("ring", {}))
-        except Refused:
-            ring = None
-        self._addresses = {**client_addresses(ring), self._client.broker: self._client.address}
-        return ring
-
-    def _is_stored(self, stream: str, kind: int) -> Work[bool]:
-        """As far as is known: what a gap is about may be in a log, unless nothing is kept."""
-        try:
-            question = {"stream": stream}
-            answer = yield from self._asked(self._client.broker, lambda client: client.asking("schema.get", question))
-        except Refused as error:
-            return error.code != ErrorCode.NOT_FOUND
-        return is_stored(answer, kind)
-
-    def _told(self, client: ClientCore, stream: str | None, kind: int) -> Work[list[Any]]:
-        arguments = {"kind": kind_word(kind), **({} if stream is None else {"stream": stream})}
-        rows: list[Any] = []
-        while page := (yield from client.asking("logs", {**arguments, "after": len(rows)})):
-            rows += page
-        return rows
 
     def _at(self, broker: str) -> Work[ClientCore]:
         if broker == self._client.broker:

@@ -17,7 +17,6 @@ from tests.support.threaded import Threaded, in_thread
 
 Fake = Threaded[FakeBroker]
 LOOKING_OFTEN = ClientLimits(replay_poll_seconds=0.01)
-STORED = {"stream": "a", "schema": {"durability": "stored"}}
 
 
 @pytest.fixture
@@ -139,7 +138,6 @@ def test_one_that_is_closed_while_it_reads_ends(connect: Any, fake: Fake) -> Non
 
 def test_a_lost_session_is_made_up_for_from_the_log(connect: Any, fake: Fake) -> None:
     told: list[Gap] = []
-    fake.thing.answers["schema.get"] = STORED
     with connect(fake.thing.address) as other, connect(fake.thing.address) as client:
         publish(other, *range(3))
         past = client.subscribe("a", start="start", on_gap=told.append)
@@ -161,7 +159,7 @@ def test_a_lost_session_is_made_up_for_from_the_log(connect: Any, fake: Fake) ->
 
 def test_a_gap_of_a_stream_in_memory_is_told(connect: Any, fake: Fake) -> None:
     told: list[Gap] = []
-    fake.thing.answers["schema.get"] = {"stream": "a", "schema": {}}
+    fake.thing.stored = False
     with connect(fake.thing.address) as client:
         past = client.subscribe("a", start="now", on_gap=told.append)
         fake.call(lambda broker: broker.say(Gap(past.number, 2, "slow consumer")))
@@ -187,15 +185,15 @@ def test_brokers_that_cannot_be_reached_are_named_and_read_when_they_are_back(co
     with in_thread(lambda: fake_broker("other")) as other:
         with connect(other.thing.address) as there:
             publish(there, 1)
-        rows = [{"name": one.thing.name, "client_address": one.thing.address, "state": "down"} for one in (fake, other)]
-        fake.thing.answers |= {"ring": {"brokers": rows, "log_copies": 1}, "schema.get": STORED}
+        fake.thing.others = [other.thing]
+        other.run(other.thing.close())
         with connect(fake.thing.address, limits=LOOKING_OFTEN) as client:
             publish(client, 0)
             past = client.subscribe("a", start="start", on_gap=told.append)
             assert [event.attributes["n"] for event in taken(past, 1)] == [0]
             assert list(past.events(0.05)) == []
             assert [gap.reason[:30] for gap in told] == ["broker other cannot be reached"]
-            rows[1]["state"] = "up"
+            other.run(other.thing.listen())
             assert [event.position for event in taken(past, 1)] == ["other@1:0"]
             assert len(told) == 1
 
@@ -204,7 +202,6 @@ def test_what_is_not_on_enough_disks_yet_holds_nothing_up(
     connect: Any, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Gap] = []
-    fake.thing.answers["schema.get"] = STORED
     with connect(fake.thing.address, limits=LOOKING_OFTEN) as client:
         publish(client, *range(4))
         log = fake.thing.log
@@ -227,7 +224,7 @@ def test_a_durable_one_is_refused_before_anything_is_read(connect: Any, fake: Fa
         fake.thing.refusals["mine"] = ErrorCode.UNSUPPORTED
         with pytest.raises(Refused):
             client.subscribe("a", durable="mine", start="start")
-        assert "logs" not in fake.thing.asked
+        assert "survey" not in fake.thing.asked
 
 
 def test_who_waits_for_the_confirmation_of_one_that_is_not_read_has_it_at_once(connect: Any, fake: Fake) -> None:
@@ -272,7 +269,6 @@ def test_a_lost_connection_holds_it_up_and_nothing_more(connect: Any, fake: Fake
 
 def test_what_the_broker_had_to_drop_is_read_where_it_belongs(connect: Any, fake: Fake) -> None:
     broker = fake.thing
-    broker.answers["schema.get"] = STORED
     with connect(broker.address) as client:
         past = client.subscribe("a", start="start")
         publish(client, 0, 1)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from headgate.protocol.client import Event, LogInfo
+from headgate.protocol.client import Event, LogInfo, Survey
 from headgate.protocol.data import LogName
 from headgate.protocol.errors import CannotConnect, HeadgateError
 from headgate.protocol.messages import Gap
@@ -64,6 +64,7 @@ class FakeClient:
         self.published: list[tuple[str, dict[str, Any], bytes | str, str, str]] = []
         self.subscribed: list[tuple[str, str | None, dict[str, Any]]] = []
         self.held: list[LogInfo] = []
+        self.stored = True
         self.begins: dict[str, int] = {}
         self.failure_count = 0
         self.failures: list[HeadgateError] = []
@@ -92,6 +93,10 @@ class FakeClient:
         if isinstance(answer, Exception):
             raise answer
         return answer(**arguments) if callable(answer) else answer
+
+    async def survey_logs(self, stream: str) -> Survey:
+        self.asked.append(("survey", {"stream": stream}))
+        return Survey(await self.logs(stream), (), 1, self.stored)
 
     async def logs(self, stream: str) -> list[LogInfo]:
         return [info for info in self.held if info.name.stream == stream]

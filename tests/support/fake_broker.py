@@ -12,6 +12,8 @@ bounds. What it does wrong it does when told:
     fake.stale = {8}            delivery numbers that are not current; `fake.acks` has what came
     fake.answering = False      take ACKs and stay silent (`fake.answer()` makes up for it)
     fake.log                    what was stored, and its own misfortunes (`fake_broker_log.py`)
+    fake.others.append(other)   another broker of its cluster; while that one is closed it is away, as are `fake.away`
+    fake.stored = False         whether streams are, as it says; `fake.copies` on how many disks
     await fake.close()          stop listening; `await fake.listen()` comes back on the same port
 
 `await fake.until(predicate)` waits for something to be true, and looks whenever anything came in.
@@ -94,6 +96,10 @@ class FakeBroker:
         self.answering = True
         self.stale: set[int] = set()
         self.log = FakeBrokerLog(name)
+        self.others: list[FakeBroker] = []
+        self.away: list[str] = []
+        self.stored = True
+        self.copies = 1
         self.window = 256
         self.port = 0
         self._server: asyncio.Server | None = None
@@ -121,6 +127,11 @@ class FakeBroker:
         """The only session."""
         (session,) = self.sessions.values()
         return session
+
+    @property
+    def is_up(self) -> bool:
+        """Whether others reach it."""
+        return self._server is not None
 
     # --- The script --------------------------------------------------------------------------------------------------
 
@@ -315,7 +326,8 @@ class FakeBroker:
         self.asked.append(message.verb)
         if message.verb == "silence":
             return
-        about_logs = {"producer.open": self.log.open, "logs": self.log.describe, "log.at": self.log.at}
+        about_logs: dict[str, Callable[[dict[str, Any]], Any]] = {"survey": self._survey, "logs": self.log.describe}
+        about_logs |= {"producer.open": self.log.open, "log.at": self.log.at}
         if message.verb in about_logs:
             try:
                 session.connection.send(Answer(message.request, about_logs[message.verb](message.arguments)))
@@ -326,6 +338,20 @@ class FakeBroker:
         else:
             error = Error(ErrorCode.BAD_REQUEST, Scope.REQUEST, message.request, f"no verb {message.verb}")
             session.connection.send(error)
+
+    def _survey(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        known = [self, *self.others]
+        up = [one for one in known if one.is_up]
+        about = {name: value for name, value in arguments.items() if name != "after"}
+        rows = [row | {"holder": one.name} for one in up for row in one.log.describe(about)]
+        return {
+            "stored": self.stored,
+            "copies": self.copies,
+            "away": self.away + [one.name for one in known if not one.is_up],
+            "brokers": {one.name: one.address for one in up},
+            "total": len(rows),
+            "logs": rows[arguments["after"] :],
+        }
 
     def _read_log(self, session: FakeSession, message: ReadLog) -> None:
         assert session.connection is not None

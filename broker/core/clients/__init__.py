@@ -4,6 +4,7 @@
     Publishers   PUBLISH: checks a batch, numbers its events, appends to the log; one PUBACK answers all batches of
                  one read, up to `answered_by`
     Inquiries    questions that one broker asks another for a client (`Inquire`), to see the whole cluster
+    Surveys      which logs of a stream there are in the whole cluster, for a client that wants to read them
     AuditLog     writes down, for audited streams, what each session subscribed to and was sent, and when
 
 `ask` answers a verb of ASK for one of our clients, whichever broker has the answer; `answer_of` answers for this broker
@@ -18,7 +19,8 @@ a refusal, with the client's connection, or when its time is over (the timer `IN
 the audit writes the lines that it gathered; at `AUDIT_ACKS` it asks clients what they have taken.
 
 Order of reading: `clients`, `publishers`, `questions`, `inquiries`, `explain` (two verbs:
-what the ring looks like, and why a subscription gets an event), `schema_changes`, `pages`, `audit`, `messages`.
+what the ring looks like, and why a subscription gets an event), `survey`, `schema_changes`, `pages`, `audit`,
+`messages`.
 """
 
 from . import clients, inquiries, pages, questions
@@ -28,6 +30,7 @@ from .inquiries import INQUIRIES, Inquiries
 from .messages import Inquire
 from .publishers import Publishers, answered_by
 from .questions import answer_of, ask
+from .survey import Surveys
 
 __all__ = [
     "AUDIT_ACKS",
@@ -38,6 +41,7 @@ __all__ = [
     "Inquire",
     "Inquiries",
     "Publishers",
+    "Surveys",
     "answer_of",
     "answered_by",
     "ask",

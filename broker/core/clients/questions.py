@@ -98,6 +98,15 @@ def _describe(node: Node, held: HeldLog, end: int) -> dict[str, Any]:
     }
 
 
+def _survey(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    kind, stream, after = arguments.get("kind", "events"), arguments.get("stream"), arguments.get("after", 0)
+    if type(kind) is not str or kind not in _KINDS:
+        raise Refused(ErrorCode.BAD_REQUEST, f"survey: `kind` is one of {', '.join(_KINDS)}")
+    if (stream is not None and type(stream) is not str) or type(after) is not int or after < 0:
+        raise Refused(ErrorCode.BAD_REQUEST, "survey: `stream` is a name, and `after` how many of the rows you have")
+    return node.surveys.survey(stream, LogKind(_KINDS[kind]), after)
+
+
 def _log_at(node: Node, arguments: dict[str, Any], now: float) -> Any:
     broker, epoch, kind, stream, time = (arguments.get(one) for one in ("broker", "epoch", "kind", "stream", "time"))
     if type(time) is not int or not 0 <= time <= CREDIT_MAX:
@@ -179,6 +188,7 @@ def _ids(rows: list[bytes], after: int) -> tuple[int, list[Any], bool]:
 
 LOG_VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
     "logs": _logs,
+    "survey": _survey,
     "log.at": _log_at,
     "producer.open": _producer_open,
     "producer.ids": _producer_ids,

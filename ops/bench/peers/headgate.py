@@ -52,8 +52,8 @@ _WIDE_SEQUENCE = 1 << 40
 _HEAD = struct.Struct(">IHBBB")
 """Frame length; array of 9, type 14; what the routes are; in an array of 2 the subscription and its run of events, or
 their first bytes."""
-_DELIVER_HEAD, _TWO = 0x990E, 0x92
-_DELIVER = b"\x99\x0e"
+_DELIVER_HEAD, _TWO = 0x9A0E, 0x92
+_DELIVER = b"\x9a\x0e"
 _ROUTES_MAX = 64 * 1024
 
 

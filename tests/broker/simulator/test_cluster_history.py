@@ -32,7 +32,7 @@ class Case:
         host = self.world.servers["broker-1"].host
         assert host is not None
         self.host: Host = host
-        welcome = Welcome(1, "broker-1", b"k" * 16, False, 0, 256, 4.0)
+        welcome = Welcome(2, "broker-1", b"k" * 16, False, 0, 256, 4.0)
         self.step(Received(1, [Hello(name="c")]), Send(1, welcome))
 
     def step(self, happened: Received | LinkDown, *effects: Send) -> None:
@@ -105,11 +105,11 @@ def test_a_client_that_goes_elsewhere_is_no_broken_resume() -> None:
     other = new_world(2).servers["broker-2"].host
     assert other is not None
     other.world.now = case.world.now + 1.0
-    welcome = Welcome(1, "broker-2", b"l" * 16, False, 0, 256, 4.0)
+    welcome = Welcome(2, "broker-2", b"l" * 16, False, 0, 256, 4.0)
     case.history(other, Received(2, [Hello(name="c", session=b"k" * 16)]), [Send(2, welcome)])
     assert not case.history.broken_resumes
     case.step(LinkDown(2, "cut"))
-    third = Welcome(1, "broker-1", b"m" * 16, False, 0, 256, 4.0)
+    third = Welcome(2, "broker-1", b"m" * 16, False, 0, 256, 4.0)
     case.history(other, Received(3, [Hello(name="c", session=b"l" * 16)]), [Send(3, third)])
     assert len(case.history.broken_resumes) == 1
 

@@ -59,7 +59,7 @@ def test_count_ends_it_within_a_batch(monkeypatch: Patch, capfd: Capture, count:
     ("text", "start"), [("start", "start"), ("now", "now"), ("17", 17), ("ann@5:7,bob@6:0", "ann@5:7,bob@6:0")]
 )
 def test_where_to_begin(monkeypatch: Patch, text: str, start: object, capfd: Capture) -> None:
-    client = use_client(monkeypatch, FakeClient({"schema.get": {"stream": "a", "schema": {"durability": "stored"}}}))
+    client = use_client(monkeypatch, FakeClient())
     assert main(["sub", "a", "--from", text]) == 0
     assert client.subscribed[0][2] == {"exact": False, "start": start}
     assert capfd.readouterr().err == "subscribed\n"
@@ -70,8 +70,7 @@ def test_a_time_is_looked_up_in_every_log(monkeypatch: Patch, capfd: Capture, wo
     old, young = event(0, time=1.0), event(1, time=4e9)
     live = event(2, time=1.0)
     old.log = young.log = LogShift("cyd@5", 0)  # of a log that nobody had when it began
-    stored = {"schema.get": {"stream": "a", "schema": {"durability": "stored"}}}
-    client = use_client(monkeypatch, FakeClient(stored, batches=[[old, young], [live]]))
+    client = use_client(monkeypatch, FakeClient(batches=[[old, young], [live]]))
     client.held = [LogInfo(LogName(name, 5, LogKind.EVENTS, "a"), 0, 9, 0, 0, 0, (name,)) for name in ("ann", "bob")]
     client.positions = {"ann@5": 7, "bob@5": 12}
     assert main(["sub", "a/b", "--json", *words]) == 0
@@ -82,7 +81,7 @@ def test_a_time_is_looked_up_in_every_log(monkeypatch: Patch, capfd: Capture, wo
 
 
 def test_a_stream_without_logs_begins_where_they_begin(monkeypatch: Patch, capfd: Capture) -> None:
-    client = use_client(monkeypatch, FakeClient({"schema.get": {"stream": "a", "schema": {"durability": "stored"}}}))
+    client = use_client(monkeypatch, FakeClient())
     assert main(["sub", "a", "--from", "-10m"]) == 0
     assert client.subscribed[0][2]["start"] == "start"
 
@@ -157,42 +156,42 @@ def test_usage_of_a_durable_one(monkeypatch: Patch, capfd: Capture, words: list[
     assert text in capfd.readouterr().err and client.subscribed == []
 
 
-@pytest.mark.parametrize("schema", [{"placement": "counting"}, None])
-def test_a_stream_in_memory_has_no_past_and_that_is_said(monkeypatch: Patch, capfd: Capture, schema: object) -> None:
-    missing = Refused(ErrorCode.NOT_FOUND, "no schema")
-    client = FakeClient({"schema.get": missing if schema is None else {"stream": "a", "schema": schema}})
+def test_a_stream_in_memory_has_no_past_and_that_is_said(monkeypatch: Patch, capfd: Capture) -> None:
+    client = FakeClient()
+    client.stored = False
     client.held = [LogInfo(LogName("ann", 1, LogKind.EVENTS, "a"), 5, 5, 0, 0, 0, ("ann",))]  # all of it was removed
     use_client(monkeypatch, client)
     assert main(["sub", "a/b", "--from", "start"]) == 0
     told, subscribed = capfd.readouterr().err.splitlines()
     assert told.startswith("headgate sub: stream a is kept in memory and has no past: ") and "schema put a " in told
-    assert (subscribed, client.asked) == ("subscribed", [("schema.get", {"stream": "a"})])
+    assert (subscribed, client.asked) == ("subscribed", [("survey", {"stream": "a"})])
 
 
 @pytest.mark.parametrize(("words", "last"), [([], 2), (["--count", "2"], 1)])
 def test_who_stops_is_told_where_to_go_on(monkeypatch: Patch, capfd: Capture, words: list[str], last: int) -> None:
-    stored = {"schema.get": {"stream": "a", "schema": {"durability": "stored"}}}
     events = [event(number) for number in range(3)]
     for one in events:
         one.log = LogShift("ann@5", 10)
-    client = use_client(monkeypatch, FakeClient(stored, batches=[events[:1], events[1:]]))
+    client = use_client(monkeypatch, FakeClient(batches=[events[:1], events[1:]]))
     client.begins = {"ann@5": 7, "bob@5": 9}
     assert main(["sub", "a", "--from", "now", *words]) == 0
     told = capfd.readouterr().err.splitlines()
     assert told == ["subscribed", f"to go on behind the last line: --from ann@5:{last + 11},bob@5:9"]
 
 
-@pytest.mark.parametrize(("words", "schema"), [(["--from", "now"], {}), ([], {"durability": "stored"})])
+@pytest.mark.parametrize(("words", "stored"), [(["--from", "now"], False), ([], True)])
 def test_who_cannot_go_on_is_told_of_no_place(
-    monkeypatch: Patch, capfd: Capture, words: list[str], schema: dict[str, object]
+    monkeypatch: Patch, capfd: Capture, words: list[str], stored: bool
 ) -> None:
-    use_client(monkeypatch, FakeClient({"schema.get": {"stream": "a", "schema": schema}}, batches=[[event(0)]]))
+    client = use_client(monkeypatch, FakeClient(batches=[[event(0)]]))
+    client.stored = stored
     assert main(["sub", "a", *words]) == 0
     assert capfd.readouterr().err == "subscribed\n"
 
 
 def test_what_a_stream_kept_when_it_was_stored_is_a_past(monkeypatch: Patch, capfd: Capture) -> None:
-    client = use_client(monkeypatch, FakeClient({"schema.get": Refused(ErrorCode.NOT_FOUND, "no schema")}))
+    client = use_client(monkeypatch, FakeClient())
+    client.stored = False
     client.held = [LogInfo(LogName("ann", 1, LogKind.EVENTS, "a"), 0, 5, 100, 0, 0, ("ann",))]
     assert main(["sub", "a/b", "--from", "start"]) == 0
     assert capfd.readouterr().err == "subscribed\n"

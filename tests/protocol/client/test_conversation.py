@@ -35,7 +35,7 @@ from tests.support.peer_events import deliver
 
 
 def welcome(resumed: bool, accepted: int = 0, key: bytes = b"k", broker: str = "b") -> Welcome:
-    return Welcome(1, broker, key, resumed, accepted, 100, 15.0)
+    return Welcome(2, broker, key, resumed, accepted, 100, 15.0)
 
 
 def begun() -> Conversation:

@@ -32,7 +32,7 @@ def test_it_shows_what_its_parts_know() -> None:
     assert overview.hindrance is None
     assert (list(overview.failures), overview.failure_count, overview.lost, overview.malformed) == ([], 0, 0, 0)
     link.addresses.last, link.connected, link.reconnects = "b:7400", True, 2
-    conversation.handle(Welcome(1, "bob", b"", False, 0, 256, 15.0))
+    conversation.handle(Welcome(2, "bob", b"", False, 0, 256, 15.0))
     conversation.handle(Gap(0, 7, "slow"))
     conversation.publications.failures.append(LocalError("no"))
     conversation.publications.failure_count = 3

@@ -54,7 +54,7 @@ class World:
         self.outcome = self.conversation.subscribe(inbox)
 
     def welcome(self, resumed: bool) -> None:
-        self.conversation.handle(Welcome(1, "ann", b"k", resumed, 0, 256, 15.0))
+        self.conversation.handle(Welcome(2, "ann", b"k", resumed, 0, 256, 15.0))
 
     def say(self, *messages: Message) -> None:
         for message in messages:

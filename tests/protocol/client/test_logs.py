@@ -7,11 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.protocol.client import (
-    brokers_away,
     catalogue,
-    client_addresses,
-    copies_of,
-    is_stored,
     kind_number,
     kind_word,
     open_chunk,
@@ -71,54 +67,9 @@ def test_kinds_have_words() -> None:
             kind_number(wrong)
 
 
-def test_brokers_that_are_up_have_addresses() -> None:
-    rows = [
-        {"name": "ann", "client_address": "a:7400", "state": "up"},
-        {"name": "bob", "client_address": "b:7400", "state": "down"},
-        {"name": "cyd", "client_address": "", "state": "up"},
-        {"name": None, "client_address": "d:7400"},
-        "nonsense",
-    ]
-    assert client_addresses({"brokers": rows}) == {"ann": "a:7400"}
-    assert client_addresses(None) == client_addresses({}) == {}
-
-
 def test_a_chunk_with_its_rows_open() -> None:
     chunk = open_chunk(LogChunk(1, 7, 122, 200, [encode_row(row())]))
     assert chunk.rows == [row()]
     assert (chunk.first, chunk.next, chunk.end) == (7, 122, 200)
     with pytest.raises(ProtocolViolation):
         open_chunk(LogChunk(1, 0, 0, 0, [b"no row"]))
-
-
-def test_a_ring_tells_how_many_disks_have_what_is_acknowledged() -> None:
-    assert [copies_of(answer) for answer in ({"log_copies": 3}, {}, {"log_copies": "x"}, None)] == [3, 1, 1, 1]
-
-
-def test_who_is_away_is_named_once() -> None:
-    ring: dict[str, Any] = {
-        "brokers": [{"name": "ann", "state": "up"}, {"name": "bob", "state": "down"}, {"name": None}, 7]
-    }
-    logs = catalogue({"ann": [told("ann", 9), told("cyd", 9)]})
-    assert brokers_away(None, [], ["ann"]) == brokers_away({}, [], []) == ()
-    assert brokers_away(ring, [], ["ann"]) == ("bob",)
-    assert brokers_away(ring, logs, ["ann"]) == ("bob", "cyd")
-    ring["away"] = [{"name": "bob", "address": "b:1"}, {"name": "", "address": "c:1"}]
-    assert brokers_away(ring, logs, ["ann"]) == ("bob", "cyd"), "that is who lived there"
-    ring["away"] += [{"name": "", "address": "d:1"}]
-    assert brokers_away(ring, logs, ["ann", "bob"]) == ("cyd", "d:1")
-
-
-@pytest.mark.parametrize(
-    ("answer", "stored"),
-    [
-        ({"schema": {"durability": "stored"}}, True),
-        ({"schema": {"audit": True}}, True),
-        ({"schema": {"durability": "memory"}}, False),
-        ({"schema": {}}, False),
-        ({}, False),
-        (None, False),
-    ],
-)
-def test_a_schema_tells_whether_its_stream_is_stored(answer: Any, stored: bool) -> None:
-    assert is_stored(answer) is stored

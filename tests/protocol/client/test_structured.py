@@ -152,7 +152,7 @@ def test_all_names_in_other_places_are_a_false_positive_of_the_structure() -> No
 
 def test_the_broker_says_what_is_checked() -> None:
     conversation = Conversation(ClientOptions(name="n"), Outcome)
-    conversation.handle(Welcome(1, "b", b"k", False, 0, 100, 15.0))
+    conversation.handle(Welcome(2, "b", b"k", False, 0, 100, 15.0))
     inbox = conversation.inbox("a", "XPATH 'book'", {})
     conversation.subscribe(inbox)
     (message,) = conversation.outgoing()
@@ -165,7 +165,7 @@ def test_the_broker_says_what_is_checked() -> None:
 def test_whoever_cannot_check_does_not_subscribe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_parser", lambda: (_ for _ in ()).throw(ImportError("lxml")))
     conversation = Conversation(ClientOptions(name="n"), Outcome)
-    conversation.handle(Welcome(1, "b", b"k", False, 0, 100, 15.0))
+    conversation.handle(Welcome(2, "b", b"k", False, 0, 100, 15.0))
     inbox = conversation.inbox("a", "XPATH 'book'", {})
     outcome = conversation.subscribe(inbox)
     (message,) = conversation.outgoing()

@@ -12,6 +12,7 @@ from headgate.broker.core.limits import Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT, TEXT_LENGTH_MAX
 from headgate.protocol.messages import (
+    VERSION,
     Ack,
     Acked,
     Answer,
@@ -120,7 +121,7 @@ def test_more_received_than_was_sent_is_refused_and_the_session_stays() -> None:
     assert [(type(one), one.code) for one in answers if isinstance(one, Error)] == [(Error, ErrorCode.PROTOCOL)]
     assert world.closed == [link]
     assert world.resume(key, received=0)[1][0] == Welcome(
-        1, "broker-1", key, True, 0, PUBLISH_WINDOW_DEFAULT, Hello().heartbeat_seconds
+        VERSION, "broker-1", key, True, 0, PUBLISH_WINDOW_DEFAULT, Hello().heartbeat_seconds
     )
 
 

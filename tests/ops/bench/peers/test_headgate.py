@@ -215,7 +215,7 @@ def test_a_subscriber_is_ready_when_all_its_subscriptions_are_in_force() -> None
             if isinstance(message, Subscribe):
                 session.send(Suback(message.request, message.subscription))
             elif isinstance(message, Hello):
-                session.send(Welcome(1, "broker", b"key", False, 0, 256, 15.0))
+                session.send(Welcome(2, "broker", b"key", False, 0, 256, 15.0))
         fed = len(heard)
         return b"".join(session.take())
 
