@@ -15,6 +15,7 @@ __all__ = [
     "DISK_SECONDS_MIN",
     "JOBS_MAX",
     "LEAVE_SECONDS",
+    "DRAIN_SECONDS",
     "LOG_SETTLE_SECONDS",
     "LOOK_SECONDS",
     "LOST_ON_THE_WAY_SECONDS",
@@ -114,3 +115,7 @@ given anew those that it had."""
 
 LOG_SETTLE_SECONDS = 40.0
 """From the end of all faults to an answer for every batch: links, copies that catch up, and several tries."""
+
+DRAIN_SECONDS = 7.0
+"""Without a hand-out for so long nothing waits for a client that is there: twice the longest time for an
+acknowledgement, and a pause."""

@@ -102,6 +102,9 @@ ENDS = "durable-ends"
 """Key of the timer: brokers that were asked where logs end are waited for no longer."""
 
 
+_TOO_FEW = "too few brokers say where their logs end: try again in a moment"
+
+
 class _Client(NamedTuple):
     """A client that takes part: its home, and the number that its home gave it."""
 
@@ -111,11 +114,14 @@ class _Client(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Survey:
-    """Brokers are asked where the logs of a stream end."""
+    """Brokers are asked where the logs of a stream end. `then` is told that, and whether so many have answered that
+    no k disks are without one of them.
+    """
 
     asked: dict[int, None]
     until: float
-    then: Callable[[dict[Place, int], float], None]
+    then: Callable[[dict[Place, int], bool, float], None]
+    heard: int = 0
     own: dict[Place, int] = field(default_factory=dict)
     copies: dict[Place, int] = field(default_factory=dict)
 
@@ -443,7 +449,7 @@ class Coordinator:
         held.waiting[client] = message
         self._client_of[client] = message.name
 
-        def begin(starts: dict[Place, int], now: float) -> None:
+        def begin(starts: dict[Place, int], is_whole: bool, now: float) -> None:
             if self.held.get(held.name) is not held or held.mailbox is not None or self._keeping.is_writing(held.name):
                 return  # another coordinator had begun it, and it is taken over
             if start.isdigit():
@@ -456,7 +462,7 @@ class Coordinator:
 
         start = message.options.get("from", "now")
         if start == "start":
-            begin({}, now)
+            begin({}, True, now)
         else:
             self._survey(state.stream, begin, now)
 
@@ -576,6 +582,9 @@ class Coordinator:
                     int(mailbox.state.ack_wait * 1000),
                 )
                 self._relay.tell(out.client.home, message)
+        missed = mailbox.take_missed()
+        if missed:
+            self._lost(held, missed, "retention took events that were to be handed out again")
         letters = mailbox.take_dead()
         if letters:
             self.dead += len(letters)
@@ -699,15 +708,15 @@ class Coordinator:
             message.place, message.first, message.start, message.upto, runs, keys, message.time, now
         )
         if lost:
-            self._lost(held, lost, message)
+            log = f"{message.place.broker}@{message.place.epoch}"
+            self._lost(held, lost, f"retention took events of log {log} before position {message.first}")
         self._touch(held.name)
 
-    def _lost(self, held: _Held, lost: int, message: Fed) -> None:
-        facts = {"name": held.name, "log": f"{message.place.broker}@{message.place.epoch}", "events": lost}
-        self._effects.append(Note("durable subscription lost events", facts | {"before": message.first}, alarming=True))
+    def _lost(self, held: _Held, lost: int, reason: str) -> None:
+        facts = {"name": held.name, "events": lost, "reason": reason}
+        self._effects.append(Note("durable subscription lost events", facts, alarming=True))
         self.missed += lost
         self._tell_watch(held, "gap", f"{lost} lost: retention took them")
-        reason = f"retention took events of log {facts['log']} before position {message.first}"
         for client in held.clients:
             self._relay.tell(client.home, Missed(client.number, lost, reason))
         if not held.clients:
@@ -725,7 +734,7 @@ class Coordinator:
 
     # --- where logs end ----------------------------------------------------------------------------------------------
 
-    def _survey(self, stream: str, then: Callable[[dict[Place, int], float], None], now: float) -> None:
+    def _survey(self, stream: str, then: Callable[[dict[Place, int], bool, float], None], now: float) -> None:
         """Where the logs of a stream end, as far as brokers can be reached."""
         self._numbers += 1
         asked = dict.fromkeys(self._everybody())
@@ -736,7 +745,10 @@ class Coordinator:
 
     def _ask_ends(self, teller: int, message: AskEnds, now: float) -> None:
         logs = self._log.by_stream.get(message.stream, ())
-        places = tuple(FeedPlace(held.name.broker, held.name.epoch, held.readable) for held in logs)
+        # Whose log it is knows the high watermark, once it has recovered; others have it a moment later than the rows.
+        exact = self._log.recovered
+        ends = ((held.name, held.readable if held.own and exact else held.next) for held in logs)
+        places = tuple(FeedPlace(name.broker, name.epoch, end) for name, end in ends)
         self._relay.tell(teller, ToldEnds(message.number, self._cluster.config.name, places))
 
     def _told_ends(self, teller: int, message: ToldEnds, now: float) -> None:
@@ -749,6 +761,7 @@ class Coordinator:
                 survey.own[place] = end
             else:
                 survey.copies[place] = max(end, survey.copies.get(place, 0))
+        survey.heard += 1
         self._not_asked(message.number, teller, now)
 
     def _not_asked(self, number: int, identifier: int, now: float) -> None:
@@ -756,7 +769,7 @@ class Coordinator:
         survey.asked.pop(identifier, None)
         if not survey.asked:
             del self._surveys[number]
-            survey.then({**survey.copies, **survey.own}, now)
+            survey.then({**survey.copies, **survey.own}, self._keeping.is_enough(survey.heard, now), now)
 
     def give_up_surveys(self, now: float) -> None:
         """Who has not answered is not waited for."""
@@ -799,10 +812,13 @@ class Coordinator:
             return deferred
         if start == "now":
 
-            def ends(found: dict[Place, int], now: float) -> None:
+            def ends(found: dict[Place, int], is_whole: bool, now: float) -> None:
                 if not self._runs_still(held, mailbox, deferred):
                     return
-                past = {**mailbox.places(), **found}  # what nobody told the end of is past as far as it is known
+                if not is_whole:
+                    deferred.say(Refused(ErrorCode.UNAVAILABLE, _TOO_FEW))
+                    return
+                past = {**mailbox.places(), **found}  # a log that nobody has ends where it was fed to
                 sections = (*_still(mailbox.state, mailbox), Section(mailbox.state.condition, past))
                 size = sum(len(one.condition) for one in sections)
                 if len(sections) > SECTIONS_MAX or size > 2 * CONDITION_LENGTH_MAX:
@@ -909,20 +925,27 @@ class Coordinator:
         self._touch(held.name)
 
     def seek(self, wish: dict[str, Any], now: float) -> Deferred:
-        """`durable seek`: go on from another place, whatever was acknowledged. Raises Refused."""
+        """`durable seek`: go on from another place, whatever was acknowledged. Raises Refused.
+
+        From there on the condition of now holds, whatever held there before it was changed.
+        """
         held, mailbox = self._running(wish.get("name"))
         to = wish.get("to")
         if type(to) is not str:
             raise Refused(ErrorCode.BAD_REQUEST, "durable seek: `to` is start, now or positions")
         deferred = Deferred()
 
-        def go(cursors: dict[Place, int] | None, now: float) -> None:
+        def go(cursors: dict[Place, int] | None, is_whole: bool, now: float) -> None:
             if not self._runs_still(held, mailbox, deferred):
                 return
+            if not is_whole:
+                deferred.say(Refused(ErrorCode.UNAVAILABLE, _TOO_FEW))
+                return
+            version = mailbox.state.version + 1
             if cursors is None:
-                version = mailbox.state.version + 1
-                mailbox.state = replace(mailbox.state, version=version, created=0, starts={})
+                mailbox.state = replace(mailbox.state, created=0, starts={})
                 cursors = dict.fromkeys(mailbox.places(), 0)
+            mailbox.state = replace(mailbox.state, version=version, sections=_beside(mailbox.state.sections, cursors))
             mailbox.seek(cursors)
             self._tell_watch(held, "unsubscribe", "it went on from another place")
             self._tell_watch(held, "subscribe")
@@ -930,12 +953,12 @@ class Coordinator:
             self._when_written(held, deferred, now)
 
         if to == "start":
-            go(None, now)
+            go(None, True, now)
         elif to == "now":
             self._survey(mailbox.state.stream, go, now)
         else:
             places = parse_place(to, mailbox.places())
-            go(places, now)
+            go(places, True, now)
         return deferred
 
     def remove(self, wished: Any, now: float) -> Deferred:
@@ -1113,6 +1136,15 @@ def _still(state: DurableState, mailbox: Mailbox) -> tuple[Section, ...]:
     """Its sections that positions still have to pass."""
     position = mailbox.position()
     return tuple(one for one in state.sections if any(position.get(place, 0) < end for place, end in one.ends.items()))
+
+
+def _beside(sections: Iterable[Section], places: Iterable[Place]) -> tuple[Section, ...]:
+    """What is left of sections where it is gone on from other places, to which the condition of now applies."""
+    gone = dict.fromkeys(places)
+    left = (
+        Section(one.condition, {place: end for place, end in one.ends.items() if place not in gone}) for one in sections
+    )
+    return tuple(one for one in left if one.ends)
 
 
 def _listed(places: Any) -> list[Any]:

@@ -229,7 +229,7 @@ class Keeping:
 
     def _look(self, write: _Write, now: float) -> None:
         count = len(write.kept)
-        enough = count >= self._log.needed and (not write.fence or self._is_enough(1 + count, now))
+        enough = count >= self._log.needed and (not write.fence or self.is_enough(1 + count, now))
         if write.here and enough and self._writes.get(write.name) is write:
             del self._writes[write.name]
             self.keepers[write.name] = dict(write.kept)
@@ -238,7 +238,7 @@ class Keeping:
             # Another coordinator may have been heard of in the meantime, by way of a third broker.
             write.then((kept.generation, kept.coordinator) == (write.generation, self._cluster.me), now)
 
-    def _is_enough(self, heard: int, now: float) -> bool:
+    def is_enough(self, heard: int, now: float) -> bool:
         """Whether so many brokers, this one among them, leave no k disks without one of them."""
         return self._producers.is_enough(heard, heard, now) or self._cluster.address_book.nobody()
 
@@ -361,7 +361,7 @@ class Keeping:
     def _look_ready(self, now: float) -> None:
         linked = [info.identifier for info in self._cluster.linked()]
         heard = 1 + sum(one in self._heard for one in linked)
-        self.is_ready = heard > len(linked) and self._is_enough(heard, now) and self._log.available
+        self.is_ready = heard > len(linked) and self.is_enough(heard, now) and self._log.available
         if self.is_ready:
             self._work["found"] = None
             self._timers.at(COLLECTING, NEVER)

@@ -299,7 +299,7 @@ class Mailbox:
         log = self._logs.get(place)
         if log is None:
             log = self._add_log(place, Cursor(max(start, first)))
-        missed = self._trim(log, first) + self.take_missed()
+        missed = self._trim(log, first)
         known = max(log.fed, log.first)
         if start > known or upto <= known or not self.wants_feed:
             return missed
@@ -389,7 +389,7 @@ class Mailbox:
         return missed
 
     def take_missed(self) -> int:
-        """How many events retention had taken when they were to be handed out again; `fed` tells them as well."""
+        """How many events retention had taken when they were to be handed out again."""
         missed, self._missed = self._missed, 0
         return missed
 

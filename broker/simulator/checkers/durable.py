@@ -7,6 +7,9 @@
                    acknowledgement of a delivery that is not current is refused
     CursorStands   C1, C3: on no disk a generation goes back, and no cursor passes what nobody acknowledged
 
+An operator may go on from another place or remove a subscription (`Move`): what was before counts anew from then on, or
+no more. What retention took is excused as far as brokers said that it was lost.
+
 They compare at the end of a run, by delivery numbers, because messages of several clients overtake each other; the
 states on disks are looked at as the run goes on.
 """
@@ -14,9 +17,11 @@ states on disks are looked at as the run goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from headgate.broker.core.durable import DurableState, decode_state
+from headgate.broker.core.effects import Note
 from headgate.protocol.data import LogKind, LogName, Row
 
 from ..engine import Entry, Server
@@ -55,6 +60,16 @@ class DurableChecker(LogChecker):
         return found
 
 
+def _skipped(one: DurableName) -> float:
+    """Events that were published before are nobody's: it went on from now, or began anew, since then."""
+    return max((move.done_at for move in one.moves if move.to != "start"), default=0.0)
+
+
+def _moved(one: DurableName, since: float, until: float, *kinds: str) -> bool:
+    """Whether it may have been moved so between these moments."""
+    return any(move.asked_at <= until and move.done_at >= since and move.to in kinds for move in one.moves)
+
+
 def _matches(condition: str, event: str) -> bool:
     return CONDITIONS[condition](color_of(event))
 
@@ -86,27 +101,48 @@ class NothingOwed(DurableChecker):
 
     owed = 0
 
+    def __init__(self, *parts: Any, names: Sequence[DurableName]) -> None:
+        super().__init__(*parts, names=names)
+        self.lost: dict[str, int] = {}
+        """Events that brokers said retention took, by subscription: those that nobody had looked at, at the most."""
+
+    def step(self, host: Any, happened: Any, effects: Sequence[Any]) -> None:
+        """Count what is said to be lost."""
+        for effect in effects:
+            if isinstance(effect, Note) and effect.event == "durable subscription lost events":
+                name = effect.facts["name"]
+                self.lost[name] = self.lost.get(name, 0) + effect.facts["events"]
+
     def finish(self, clients: Sequence[Any] = ()) -> None:
         """Every event that was stored is accounted for."""
         dead = self.dead_letters()
         for one in self.names:
             done = _settled(one) | _given_up(one) | dead.get(one.name, {})
-            if one.gaps:
+            if one.gaps and not self.lost.get(one.name):
                 self.fail(f"{one.name} was told of a gap, and retention took nothing: {one.gaps[0]}")
+            taken: list[str] = []
+            skipped = _skipped(one)
             for event in self.history.acknowledged:
                 since = self.history.published[event]
-                if one.start == "now" and since < one.registered:
+                if since < skipped or (one.start == "now" and since < one.registered):
                     continue
                 if not all(_matches(condition, event) for condition in _ever(one.changes, since)):
                     continue
                 self.owed += 1
-                if event not in done:
-                    got = [
-                        (each.number, each.count, each.settled, each.confirmed)
-                        for each in one.receipts
-                        if each.event == event
-                    ]
-                    self.fail(f"{one.name} ({one.sharing}) is owed {event} at {self.places.get(event)}; handed {got}")
+                if event in done:
+                    continue
+                if not self.disks.holders.get(event):
+                    taken.append(event)
+                    continue
+                got = [
+                    (each.number, each.count, each.settled, each.confirmed)
+                    for each in one.receipts
+                    if each.event == event
+                ]
+                self.fail(f"{one.name} ({one.sharing}) is owed {event} at {self.places.get(event)}; handed {got}")
+            if len(taken) > self.lost.get(one.name, 0):
+                told = f"{self.lost.get(one.name, 0)} were announced"
+                self.fail(f"{one.name} ({one.sharing}) lost {len(taken)} events to retention, {told}: {taken[:3]}")
 
 
 def _settled(one: DurableName) -> dict[str, None]:
@@ -134,15 +170,19 @@ class Wanted(DurableChecker):
         for one in self.names:
             for receipt in one.receipts:
                 self.checked += 1
+                is_moved = any(move.asked_at <= receipt.at for move in one.moves)
                 if not any(
-                    self._fits(one.changes[: number + 1], receipt.event)
+                    self._fits(one.changes[0 if not is_moved else number : number + 1], receipt.event)
                     for number, change in enumerate(one.changes)
                     if change.asked_at <= receipt.at
                 ):
                     self.fail(f"{one.name} was handed {receipt.event} at {receipt.at:.2f}; {_told(one.changes)}")
 
     def _fits(self, changes: Sequence[Change], event: str) -> bool:
-        """Whether it matches the last of these, and those before it that `from now` left in force for older events."""
+        """Whether it matches the last of these, and those before it that `from now` left in force for older events.
+
+        Where it was gone on from another place, the condition of then holds alone.
+        """
         if not _matches(changes[-1].condition, event):
             return False
         safe = self.history.acknowledged.get(event, float("inf"))
@@ -155,14 +195,14 @@ class Wanted(DurableChecker):
 
 
 class InLogOrder(DurableChecker):
-    """D4. A change `from ack` goes back once; with keys the order is that of each key."""
+    """D4. A change `from ack` goes back once, and so does a move; with keys the order is that of each key."""
 
     compared = 0
 
     def finish(self, clients: Sequence[Any] = ()) -> None:
         """In the order of delivery numbers the positions of first deliveries ascend."""
         for one in self.names:
-            allowed = sum(change.start == "ack" for change in one.changes[1:])
+            allowed = sum(change.start == "ack" for change in one.changes[1:]) + len(one.moves)
             last: dict[Any, tuple[int, str]] = {}
             back: dict[Any, int] = {}
             for receipt in sorted(one.receipts, key=lambda receipt: receipt.number):
@@ -204,8 +244,10 @@ class Flagged(DurableChecker):
     def _look_at(self, one: DurableName, receipts: list[Receipt]) -> None:
         event = receipts[0].event
         told = f"{event} ({one.sharing} {one.name}): {_receipts(one, event)}; {_told(one.changes)}"
-        if sum(receipt.count == 1 for receipt in receipts) > 1:
-            self.fail(f"handed out twice without a flag: {told}")
+        first = [receipt for receipt in receipts if receipt.count == 1]
+        for before, after in pairwise(first):
+            if not _moved(one, before.at, after.at, "removed"):
+                self.fail(f"handed out twice without a flag: {told}")
         for place, receipt in enumerate(receipts):
             if receipt.confirmed and receipt.acked_at is not None:
                 for later in receipts[place + 1 :]:
@@ -215,7 +257,7 @@ class Flagged(DurableChecker):
                         self.fail(f"handed out after its acknowledgement was confirmed: {told}")
 
     def _was_brought_back(self, one: DurableName, event: str, acked: Receipt, later: Receipt) -> bool:
-        return any(
+        return _moved(one, acked.at, later.at, "start", "now", "removed") or any(
             change.start == "ack"
             and change.asked_at <= later.at
             and change.done_at >= acked.at
@@ -258,7 +300,10 @@ class CursorStands(DurableChecker):
         for server in self.world.servers.values():
             for data in server.disk.content.durables.values():
                 state = decode_state(data)
+                if state.removed:
+                    continue
                 one = names[state.name]
+                skipped = _skipped(one)
                 for event, where in self.places.items():
                     for place, cursor in state.cursors.items():
                         position = where.get((place.broker, place.epoch))
@@ -268,6 +313,8 @@ class CursorStands(DurableChecker):
                             continue
                         since = self.history.published[event]
                         if event not in self.history.acknowledged or (one.start == "now" and since < one.registered):
+                            continue
+                        if since < skipped or not self.disks.holders.get(event):
                             continue
                         if event in settled[one.name]:
                             continue

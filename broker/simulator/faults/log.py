@@ -12,6 +12,8 @@
     brim      a disk that is nearly full takes some writes and refuses others for a while
     follower  one disk at a time is full for long
     pair      two brokers do not reach each other for a while, and both reach all others
+    join      a new broker joins, twice at most
+    leave     a broker stops in order, and starts again
     harm      once: a disk is lost, its newest rows are lost, one row is damaged, or a backup takes its place
 
 One broker at a time dies, is paused or is cut off. A disk is harmed while no broker is in trouble, and one disk in a
@@ -29,16 +31,17 @@ from random import Random
 from typing import Any
 
 from ..engine import ClusterWorld, Server
-from ..limits import CALM_AFTER_HARM_SECONDS
+from ..limits import CALM_AFTER_HARM_SECONDS, LEAVE_SECONDS
 from ..workloads import LogHistory
 from .nemesis import Nemesis
 
 __all__ = ["LOG_FAULTS", "LogFaults", "LogNemesis", "NAMED_FAULTS"]
 
 LOG_FAULTS = ("crash", "pause", "link", "cut", "apart", "slow", "full", "failing", "harm")
-NAMED_FAULTS = ("brim", "follower", "pair")
+NAMED_FAULTS = ("brim", "follower", "pair", "join", "leave")
 """Faults that happen only when they are named."""
 
+_JOINS_MAX = 2
 _HARMS = ("all", "newest", "rot", "backup", "backup")
 _BACKUP_SECONDS = 2.0
 _HARMLESS_SECONDS = 4.0
@@ -77,6 +80,7 @@ class LogNemesis(Nemesis):
         self._look = look
         self._busy_until = self._calm_until = 0.0
         self._harmed = False
+        self._joins_left = _JOINS_MAX
         self._backups: dict[str, Any] = {}
         actions: dict[str, Callable[[], bool]] = {
             "crash": self._crash,
@@ -90,6 +94,8 @@ class LogNemesis(Nemesis):
             "brim": self._brim,
             "follower": self._follower,
             "pair": self._pair,
+            "join": self._join,
+            "leave": self._leave,
             "harm": self._harm,
         }
         for kind, rate in faults.rates.items():
@@ -202,6 +208,23 @@ class LogNemesis(Nemesis):
             return False
         self._world.peers.isolate(server.name, [self.random.choice(others)])
         self._world.after(seconds, self._world.peers.heal)
+        return True
+
+    def _join(self) -> bool:
+        world = self._world
+        if not self._joins_left or len(world.serving()) < len(world.servers):
+            return False  # it may reach nobody, and begin a cluster of its own
+        self._joins_left -= 1
+        world.add().start()
+        return True
+
+    def _leave(self) -> bool:
+        seconds = LEAVE_SECONDS + self._down()
+        server = self._victim(seconds)
+        if server is None:
+            return False
+        server.leave()
+        self._world.after(seconds, lambda: self._start(server))
         return True
 
     def _failing(self) -> bool:

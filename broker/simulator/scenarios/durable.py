@@ -1,7 +1,8 @@
 """Durable subscriptions: their clients come and go, while brokers, links and disks fail and conditions change.
 
 start     brokers start and find each other
-safety    producers publish, consumers acknowledge or do not, conditions change, the nemesis strikes
+safety    producers publish, consumers acknowledge or do not, conditions change, operators go on from other places and
+          remove subscriptions, retention takes events, the nemesis strikes
 quiet     all faults end, consumers stay and acknowledge: in the end nothing is owed
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.protocol.data import LogName, Row
@@ -17,7 +19,7 @@ from headgate.protocol.data import LogName, Row
 from ..checkers import CursorStands, Disks, DurableChecker, Flagged, InLogOrder, NothingOwed, Wanted
 from ..engine import ClusterWorld, Entry, Host, Server, Topology, Violation
 from ..faults import LogFaults, LogNemesis, kinds_of
-from ..limits import CLIENTS_MAX, LOG_SETTLE_SECONDS, NODES_MAX, START_SECONDS
+from ..limits import CLIENTS_MAX, DRAIN_SECONDS, LOG_SETTLE_SECONDS, NODES_MAX, START_SECONDS
 from ..workloads import (
     CONDITIONS,
     SHARINGS,
@@ -28,6 +30,7 @@ from ..workloads import (
     DurableName,
     DurableProducer,
     LogHistory,
+    Mover,
 )
 from .scenario import Options, Scenario, Write, option, within
 
@@ -41,7 +44,10 @@ DURABLE_ABLATIONS = (
 )
 """What can be switched off."""
 
-_FAULTS = ("crash", "pause", "link", "cut", "apart", "slow", "full", "brim", "pair")
+_FAULTS = ("crash", "pause", "link", "cut", "apart", "slow", "full", "brim", "pair", "join", "leave")
+_MOVES = ("seek", "remove", "retention")
+"""What operators do beside changing conditions; `retention` keeps events for some seconds in half of the seeds."""
+_ALL = (*_FAULTS, *_MOVES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +61,7 @@ class DurableOptions(Options):
     seconds: float = option(20.0, "virtual seconds of the safety phase (20)", within(0.001, 1e9, float))
     producers: int = option(3, "how many (3)", within(1, CLIENTS_MAX))
     names: int = option(4, "durable subscriptions, of each sharing in turn (4)", within(1, CLIENTS_MAX))
-    faults: tuple[str, ...] = option(
-        _FAULTS, f"comma-separated of {', '.join(_FAULTS)}; or none (all)", kinds_of(_FAULTS)
-    )
+    faults: tuple[str, ...] = option(_ALL, f"comma-separated of {', '.join(_ALL)}; or none (all)", kinds_of(_ALL))
     ablation: str = option("", "switch off one safeguard", flag="--ablate", choices=DURABLE_ABLATIONS)
 
     def scenario(self, write: Write | None) -> DurableScenario:
@@ -77,9 +81,12 @@ class DurableScenario(Scenario):
         self.faults = LogFaults.drawn(Random(f"{options.seed}/options"), options.faults)
         topology = Topology(safeguards=SAFEGUARDS - {options.ablation})
         self.world = ClusterWorld(options.seed, topology, (self.watch,), self.session_failed)
-        self.world.prepare = lambda node: node.streams.declare(STREAM, {"durability": "stored"})
-        self.disks = Disks(self.world)
         random = Random(f"{options.seed}/durables")
+        settings: dict[str, Any] = {"durability": "stored"}
+        if "retention" in options.faults and random.random() < 0.5:
+            settings["retention_seconds"] = random.choice((8.0, 15.0))
+        self.world.prepare = lambda node: node.streams.declare(STREAM, settings)
+        self.disks = Disks(self.world)
         self.names = [_drawn(random, number) for number in range(options.names)]
         parts, names = (self.world, self.history, self.disks), self.names
         self.owed, self.wanted = NothingOwed(*parts, names=names), Wanted(*parts, names=names)
@@ -95,7 +102,10 @@ class DurableScenario(Scenario):
             Consumer(f"{one.name}/{number}", self.world, one) for one in names for number in range(random.randint(1, 3))
         ]
         self.changers = [Changer(self.world, one) for one in names]
-        self.swarm = str(self.faults)
+        moves = [kind for kind in _MOVES[:2] if kind in options.faults and random.random() < 0.5]
+        self.movers = [Mover(self.world, one, moves) for one in names] if moves else []
+        kept = f"; events are kept for {settings['retention_seconds']:g} s" if len(settings) > 1 else ""
+        self.swarm = f"{self.faults}{kept}"
 
     def phases(self) -> Sequence[Callable[[], None]]:
         """Start, safety and quiet."""
@@ -117,6 +127,8 @@ class DurableScenario(Scenario):
             world.after(random.uniform(0.0, 6.0), consumer.dial)
         for changer in self.changers:
             world.after(random.uniform(2.0, 8.0), changer.think)
+        for mover in self.movers:
+            world.after(random.uniform(4.0, 12.0), mover.think)
         self.nemesis = LogNemesis(world, self.history, self.faults, self.disks.look)
         world.run_for(self.options.seconds)
 
@@ -126,11 +138,12 @@ class DurableScenario(Scenario):
         self.nemesis.stop()
         for producer in self.producers:
             producer.active = False
-        for changer in self.changers:
-            changer.active = False
+        for operator in (*self.changers, *self.movers):
+            operator.active = False
         for consumer in self.consumers:
             consumer.good = True
         self.world.run_for(LOG_SETTLE_SECONDS)
+        self._drain()
         self.disks.look()
         for producer in self.producers:
             if producer.unanswered:
@@ -138,8 +151,18 @@ class DurableScenario(Scenario):
         for changer in self.changers:
             if changer.waits and len(changer.durable.changes) > 1:
                 raise Violation("Answered", f"a change of {changer.durable.name} was never confirmed")
+        for mover in self.movers:
+            if mover.waits:
+                raise Violation("Answered", f"{mover.question()} was never confirmed")
         for checker in self.checkers:
             checker.finish()
+
+    def _drain(self) -> None:
+        """Go on while something is handed out: a client that takes three at a time needs a while."""
+        before = -1
+        while before != (count := sum(len(one.receipts) for one in self.names)):
+            before = count
+            self.world.run_for(DRAIN_SECONDS)
 
     def look_closely(self, host: Host) -> None:
         """Look at all disks as well."""
@@ -155,7 +178,9 @@ class DurableScenario(Scenario):
             "published": len(self.history.published),
             "acknowledged": len(self.history.acknowledged),
             "attachments": sum(consumer.attached for consumer in self.consumers),
-            "conditions changed": sum(changer.changed for changer in self.changers),
+            "conditions changed": sum(changer.answered for changer in self.changers),
+            "moved": sum(mover.answered for mover in self.movers),
+            "lost to retention": sum(self.owed.lost.values()),
             "events handed out": len(receipts),
             "flagged": sum(receipt.count > 1 for receipt in receipts),
             "acks confirmed": sum(receipt.confirmed for receipt in receipts),

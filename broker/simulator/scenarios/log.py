@@ -62,7 +62,7 @@ class LogOptions(Options):
     producers: int = option(4, "how many (4)", within(1, CLIENTS_MAX))
     faults: tuple[str, ...] = option(
         LOG_FAULTS,
-        f"comma-separated of {', '.join((*LOG_FAULTS, *NAMED_FAULTS))}; or none (all but the last three)",
+        f"comma-separated of {', '.join((*LOG_FAULTS, *NAMED_FAULTS))}; or none (all but the last five)",
         kinds_of((*LOG_FAULTS, *NAMED_FAULTS)),
     )
     ablation: str = option("", "switch off one safeguard", flag="--ablate", choices=LOG_ABLATIONS)

@@ -5,9 +5,10 @@ drawn      Workload draws subscriptions and batches of STREAMS, Traits say what 
 client     Client, ClusterClient: subscribe, publish, lose their connections, come back. Delivery: one event
 listener   Listener: subscribes to all of STREAM, and again whenever it is cut off
 producer   Producer: publishes to the stored stream STREAM, and sends again whatever has no answer
-durable    Consumer, Changer: clients of durable subscriptions (DurableName) of the events of a DurableProducer, with
-           one of CONDITIONS and of SHARINGS; Receipt: an event that one was handed; Change: another condition.
-           color_of and lane_of say which attributes an event has, is_poison whether nobody gets done with it
+durable    Consumer, Changer, Mover: clients and operators of durable subscriptions (DurableName) of the events of a
+           DurableProducer, with one of CONDITIONS and of SHARINGS; Receipt: an event that a client was handed; Change:
+           another condition; Move: another place. color_of and lane_of say which attributes an event has, is_poison
+           whether nobody gets done with it
 history    History, ClusterHistory, LogHistory: what was published and accepted (Event), and what each subscription
            must be sent (SubscriptionLog), by the plain meaning. Incidents: what may be lost without a word
 """
@@ -22,6 +23,8 @@ from .durable import (
     Consumer,
     DurableName,
     DurableProducer,
+    Move,
+    Mover,
     Receipt,
     color_of,
     is_poison,
@@ -38,6 +41,8 @@ __all__ = [
     "Consumer",
     "DurableName",
     "DurableProducer",
+    "Move",
+    "Mover",
     "SHARINGS",
     "color_of",
     "is_poison",

@@ -4,11 +4,12 @@ DurableProducer   publishes events with attributes, some of them poison
 DurableName       one durable subscription as people made it: its options, and the conditions it has had
 Consumer          one client of it: what it is handed goes into the history, and it acknowledges by its own moods
 Changer           changes the condition of a subscription while it runs, and asks again until that is confirmed
+Mover             goes on from the start of the logs or from now, or removes the subscription, and asks until it is done
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,8 @@ __all__ = [
     "Consumer",
     "DurableName",
     "DurableProducer",
+    "Move",
+    "Mover",
     "Receipt",
     "color_of",
     "is_poison",
@@ -123,6 +126,16 @@ class Change:
 
 
 @dataclass(slots=True)
+class Move:
+    """The place of a subscription is another one from some moment between asking and answer on."""
+
+    to: str
+    """`start`, `now`, or `removed`: then it begins anew, for whoever makes it again."""
+    asked_at: float
+    done_at: float = float("inf")
+
+
+@dataclass(slots=True)
 class DurableName:
     """One durable subscription: its options, and all that is known of it from outside."""
 
@@ -136,6 +149,9 @@ class DurableName:
     registered: float = float("inf")
     """When the first SUBACK came."""
     receipts: list[Receipt] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    is_gone: bool = False
+    """A client was told that there is no such subscription, and none was told since that there is."""
     gaps: list[str] = field(default_factory=list)
     done: dict[str, None] = field(default_factory=dict)
     """Events whose acknowledgement, of any kind, was confirmed."""
@@ -161,6 +177,7 @@ class Consumer:
         self._connection: Connection | None = None
         self._key = b""
         self._request = 0
+        self._subscribed_at = 0.0
         self._held: list[Receipt] = []
         self._asked: dict[int, tuple[list[Receipt], bool]] = {}
 
@@ -212,21 +229,28 @@ class Consumer:
             self._subscribe(connection)
         elif isinstance(message, Suback):
             self.attached += 1
-            self.durable.registered = min(self.durable.registered, self._world.now)
+            self._registered()
         elif isinstance(message, Gap) and message.subscription:
             self.durable.gaps.append(f"{message.count}: {message.reason}")
         elif isinstance(message, Ended) or (isinstance(message, Error) and message.scope == Scope.REQUEST):
             self._held.clear()
+            self.durable.is_gone = message.code == ErrorCode.NOT_FOUND
             self._world.after(_AGAIN_SECONDS, lambda: self._subscribe(connection))
         elif isinstance(message, Goodbye):
             connection.cut()
+
+    def _registered(self) -> None:
+        self.durable.is_gone = False
+        if all(move.done_at <= self._subscribed_at for move in self.durable.moves if move.to == "removed"):
+            self.durable.registered = min(self.durable.registered, self._world.now)
 
     def _subscribe(self, connection: Connection) -> None:
         if connection is not self._connection:
             return
         self._request += 1
-        known = self.durable.registered < float("inf")
-        first = self.durable.changes[0].condition
+        self._subscribed_at = self._world.now
+        known = self.durable.registered < float("inf") and not self.durable.is_gone
+        first = self.durable.changes[-1 if self.durable.moves else 0].condition
         options = self.durable.options()
         if self.durable.sharing == "exclusive" and self._world.random.random() < 0.2:
             options["takeover"] = True
@@ -318,16 +342,79 @@ class Consumer:
                 self.durable.done[one.event] = None
 
 
-class Changer:
-    """Changes the condition of a durable subscription now and then."""
+class _Operator:
+    """Asks one question about a subscription at a time, of any broker, until it has an answer."""
+
+    refusals: tuple[int, ...] = (ErrorCode.UNAVAILABLE, ErrorCode.NOT_FOUND)
+    """After these it asks again."""
 
     def __init__(self, world: ClusterWorld, durable: DurableName) -> None:
         self.active = True
-        self.changed = 0
+        self.answered = 0
         self._world = world
         self.durable = durable
         self._connection: Connection | None = None
         self._request = 0
+
+    def question(self) -> tuple[str, dict[str, Any]]:
+        """What to ask now."""
+        raise NotImplementedError
+
+    def done(self) -> None:
+        """It is confirmed."""
+        raise NotImplementedError
+
+    def dial(self) -> None:
+        """Ask it, at any broker."""
+        serving = self._world.serving()
+        if not serving:
+            self._world.after(_AGAIN_SECONDS, self.dial)
+            return
+        host = self._world.random.choice(serving).host
+        assert host is not None
+        self._connection = self._world.clients.dial(host, self)
+        self._connection.client_send(Hello(name="operator", heartbeat_seconds=_HEARTBEAT_SECONDS))
+
+    def on_messages(self, connection: Connection, messages: list[Message]) -> None:
+        """One read."""
+        for message in messages if connection is self._connection else ():
+            if isinstance(message, Welcome):
+                self._ask(connection)
+            elif isinstance(message, Answer):
+                self._confirmed(connection)
+                return
+            elif isinstance(message, Error) and message.scope == Scope.REQUEST:
+                if message.code not in self.refusals:
+                    raise AssertionError(f"{self.question()} was refused: {message.text}")
+                if self.is_done(message):
+                    self._confirmed(connection)
+                    return
+                self._world.after(_AGAIN_SECONDS, lambda: self._ask(connection))
+
+    def is_done(self, refusal: Error) -> bool:
+        """Whether this refusal says that it was done before."""
+        return False
+
+    def _confirmed(self, connection: Connection) -> None:
+        self.answered += 1
+        self._connection = None
+        self.done()
+        connection.cut()
+
+    def on_lost(self, connection: Connection, failure: HeadgateError | None) -> None:
+        """The connection is over: what came of it is not known, so it is asked for again."""
+        if connection is self._connection:
+            self._connection = None
+            self._world.after(_AGAIN_SECONDS, self.dial)
+
+    def _ask(self, connection: Connection) -> None:
+        if connection is self._connection:
+            self._request += 1
+            connection.client_send(Ask(self._request, *self.question()))
+
+
+class Changer(_Operator):
+    """Changes the condition of a durable subscription now and then."""
 
     @property
     def waits(self) -> bool:
@@ -343,43 +430,54 @@ class Changer:
                 condition = random.choice([one for one in CONDITIONS if one != self.durable.changes[-1].condition])
                 change = Change(condition, random.choice(("ack", "now")), self._world.now)
                 self.durable.changes.append(change)
-                self._dial()
+                self.dial()
 
-    def _dial(self) -> None:
-        serving = self._world.serving()
-        if not serving:
-            self._world.after(_AGAIN_SECONDS, self._dial)
-            return
-        host = self._world.random.choice(serving).host
-        assert host is not None
-        self._connection = self._world.clients.dial(host, self)
-        self._connection.client_send(Hello(name="changer", heartbeat_seconds=_HEARTBEAT_SECONDS))
+    def question(self) -> tuple[str, dict[str, Any]]:
+        """What to ask now."""
+        change = self.durable.changes[-1]
+        return "durable_set", {"name": self.durable.name, "where": change.condition, "from": change.start}
 
-    def on_messages(self, connection: Connection, messages: list[Message]) -> None:
-        """One read."""
-        for message in messages if connection is self._connection else ():
-            if isinstance(message, Welcome):
-                self._ask(connection)
-            elif isinstance(message, Answer):
-                self.changed += 1
-                self.durable.changes[-1].done_at = self._world.now
-                self._connection = None
-                connection.cut()
-                return
-            elif isinstance(message, Error) and message.scope == Scope.REQUEST:
-                if message.code not in (ErrorCode.UNAVAILABLE, ErrorCode.NOT_FOUND):
-                    raise AssertionError(f"durable_set was refused: {message.text}")
-                self._world.after(_AGAIN_SECONDS, lambda: self._ask(connection))
+    def done(self) -> None:
+        """It is confirmed."""
+        self.durable.changes[-1].done_at = self._world.now
 
-    def on_lost(self, connection: Connection, failure: HeadgateError | None) -> None:
-        """The connection is over: what came of it is not known, so it is asked for again."""
-        if connection is self._connection:
-            self._connection = None
-            self._world.after(_AGAIN_SECONDS, self._dial)
 
-    def _ask(self, connection: Connection) -> None:
-        if connection is self._connection:
-            self._request += 1
-            change = self.durable.changes[-1]
-            wish = {"name": self.durable.name, "where": change.condition, "from": change.start}
-            connection.client_send(Ask(self._request, "durable_set", wish))
+class Mover(_Operator):
+    """Goes on from another place, or removes the subscription, now and then."""
+
+    def __init__(self, world: ClusterWorld, durable: DurableName, kinds: Sequence[str]) -> None:
+        super().__init__(world, durable)
+        self._kinds = kinds
+
+    @property
+    def waits(self) -> bool:
+        """Whether a move was asked for and not confirmed."""
+        return bool(self.durable.moves) and self.durable.moves[-1].done_at == float("inf")
+
+    def think(self) -> None:
+        """Move it, some time later."""
+        random = self._world.random
+        if self.active:
+            self._world.after(random.expovariate(0.06), self.think)
+            if not self.waits and self.durable.registered < float("inf"):
+                to = "removed" if random.choice(self._kinds) == "remove" else random.choice(("start", "now"))
+                self.durable.moves.append(Move(to, self._world.now))
+                self.dial()
+
+    def question(self) -> tuple[str, dict[str, Any]]:
+        """What to ask now."""
+        move, name = self.durable.moves[-1], self.durable.name
+        return (
+            ("durable_rm", {"name": name}) if move.to == "removed" else ("durable_seek", {"name": name, "to": move.to})
+        )
+
+    def is_done(self, refusal: Error) -> bool:
+        """Whether this refusal says that it was done before."""
+        return self.durable.moves[-1].to == "removed" and refusal.code == ErrorCode.NOT_FOUND
+
+    def done(self) -> None:
+        """It is confirmed."""
+        move = self.durable.moves[-1]
+        move.done_at = self._world.now
+        if move.to == "removed":
+            self.durable.registered = float("inf")

@@ -242,6 +242,36 @@ def test_retention_is_announced() -> None:
     assert [gap.count for gap in subscriber.of(Gap)] == [2]
 
 
+def test_what_retention_took_while_a_client_had_it_is_announced_when_it_would_come_again() -> None:
+    cluster = LogCluster(1)
+    publisher, subscriber = cluster.connect("b0"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, subscriber), Suback)
+    for body in "abcd":
+        cluster.store(publisher, body)
+        cluster.run(0.05)
+    cluster.until(lambda: bodies(subscriber) == ["a", "b", "c", "d"], 5.0)
+    cluster.hosts["b0"].node.log.trim(cluster.name("b0"), 3)
+    cluster.run(3.0)
+    first = subscriber.of(Handed)[0].first
+    subscriber.take()
+    subscriber.send(Ack(0, 1, AckVerb.NAK, [first, first + 3], 0.0))
+    cluster.until(lambda: bodies(subscriber) == ["d"], 5.0)
+    assert [gap.count for gap in subscriber.of(Gap)] == [3]
+
+
+def test_who_goes_on_from_another_place_takes_the_condition_along() -> None:
+    cluster = LogCluster(1)
+    publisher, subscriber = cluster.connect("b0"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, subscriber, where="price > 8"), Suback)
+    price(cluster, publisher, "1", 9.0)
+    price(cluster, publisher, "2", 7.0)
+    assert drained(cluster, subscriber) == ["1"]
+    cluster.ask(publisher, "durable_set", name="orders", where="price < 8", **{"from": "now"})
+    assert drained(cluster, subscriber) == []
+    cluster.ask(publisher, "durable_seek", name="orders", to="start")
+    assert drained(cluster, subscriber) == ["2"]
+
+
 def _coordinator(cluster: LogCluster, name: str) -> str:
     return cluster.hosts["b0"].node.durables.coordinator_name(name)
 

@@ -133,6 +133,7 @@ class MailboxMachine(RuleBasedStateMachine):
             self.known[place] = known = max(known, first)
         takes = start <= known < upto and self.box.wants_feed
         missed = self.box.fed(place, first, start, upto, runs, keys, int(self.now * 1e6), self.now)
+        missed += self.box.take_missed()
         assert missed == expected, f"{missed} events are lost, not {expected}"
         if not takes:
             return

@@ -348,3 +348,34 @@ def test_who_coordinates_a_subscription_lets_clients_in_while_too_few_brokers_ar
     assert isinstance(subscribe(cluster, again, name), Suback)
     cluster.store(publisher, "a")
     cluster.until(lambda: bodies(again) == ["a"], 5.0)
+
+
+def test_now_is_behind_all_that_a_copy_has_when_the_broker_that_wrote_it_is_away() -> None:
+    cluster = LogCluster(3)
+    name = name_at(cluster, "b1")
+    subscriber, publisher, operator = cluster.connect("b1"), cluster.connect("b2"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, subscriber, name, where="price > 8"), Suback)
+    cluster.store(publisher, "a", "b")
+    cluster.run(2.0)
+    log = cluster.name("b2")
+    copies = [node.log.logs[log] for node in cluster.nodes if log in node.log.logs and not node.log.logs[log].own]
+    cluster.kill("b2")
+    cluster.run(5.0)
+    for copy in copies:
+        copy.safe -= 1  # it has not heard yet that the last one was acknowledged
+    cluster.ask(operator, "durable_set", name=name, where="price < 8", **{"from": "now"})
+    state = cluster.node("b1").durables.keeping.state_of(name)
+    assert state is not None and [one.ends for one in state.sections] == [{Place("b2", log.epoch): 2}]
+
+
+@pytest.mark.parametrize("verb", ["durable_set", "durable_seek"])
+def test_now_is_not_known_while_too_few_brokers_say_where_their_logs_end(verb: str) -> None:
+    cluster = LogCluster(3, log_copies=1)
+    name = name_at(cluster, "b1")
+    subscriber, operator = cluster.connect("b1"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, subscriber, name), Suback)
+    cluster.kill("b2")
+    cluster.run(5.0)
+    wish = {"where": "price > 8", "from": "now"} if verb == "durable_set" else {"to": "now"}
+    refused = cluster.ask(operator, verb, name=name, **wish)
+    assert isinstance(refused, Error) and refused.code == ErrorCode.UNAVAILABLE and "too few" in refused.text
