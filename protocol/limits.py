@@ -62,6 +62,7 @@ __all__ = [
     "RETRY_DELAY_SECONDS_MIN",
     "RETRY_SECONDS_ENDING",
     "SETTINGS_MAX",
+    "SHAPES_REMEMBERED_MAX",
     "STORE_ATTEMPTS_MAX",
     "STORE_TRY_SECONDS_MAX",
     "SUBSCRIBE_LENGTH_MAX",
@@ -297,11 +298,14 @@ FILTER_FULL_SHARE = 0.5
 # Bytes of a text that is an item: matching/SPEC.md, 7.5.
 VALUE_LENGTH_MAX = 64
 
-# Objects within one another in a JSON document. lxml has a bound of its own for elements.
+# Objects within one another in a JSON document. For elements lxml has a bound of its own.
 DOCUMENT_DEPTH_MAX = 256
 
 # Names, and pairs of names, whose bits are remembered, some 200 bytes each: documents of a stream repeat theirs.
 ITEMS_REMEMBERED_MAX = 64 * 1024
+
+# Names of columns of filters whose shape is remembered: a stream has one or two.
+SHAPES_REMEMBERED_MAX = 256
 
 # Twigs of one subscription, and items of one of them: more than a condition has room for.
 CHECKS_MAX = 256

@@ -37,7 +37,7 @@ ROOMS: dict[str, Room] = {
     "matching": Room(PURE | {"headgate.matching"}),
     "matching/language/parser.py": Room(PURE | {"headgate.matching", "lark"}),
     "protocol": Room(PURE | {"headgate.protocol", "msgpack", "array", "io.BytesIO", "sys"}, WORLDS),
-    "protocol/structure": Room(PURE | {"headgate.protocol", "json"}, WORLDS, frozenset({"lxml"})),
+    "protocol/structure": Room(PURE | {"headgate.protocol", "json"}, WORLDS, frozenset({"lxml", "xml"})),
     "protocol/client/telling.py": Room(PURE | {"headgate.protocol", "logging", "inspect"}, WORLDS),
     "protocol/client/forking.py": Room(PURE | {"headgate.protocol", "os", "weakref"}, WORLDS),
     "protocol/aio": Room(STANDARD | {"headgate.protocol"}, WORLDS - {"headgate.protocol.aio"}),

@@ -11,9 +11,9 @@ is read.
     >>> sorted(document.items())[:4]
     ['n/author', 'n/book', 'n/last', 'n/title']
 
-A `Check` is the XPath text of one twig with the items that it asks for; a subscription has some, and `Checks` says
-of an event what they say of its document (a `Finding`). XML needs lxml, the extra `xml`, which is imported when it is
-first needed; `needs_lxml` raises LocalError with what to install.
+A `Check` is the XPath text of one twig with the items that it asks for; a subscription has some, and `Checks` says of
+an event what they say of its document (a `Finding`), by the elements that `trees_of` makes of a body. XPath needs lxml,
+the extra `xml`, which is imported when it is first needed; `needs_lxml` raises LocalError with what to install.
 
 Order of reading: `items`, `json_documents`, `xml_documents`, `documents`, `checks`.
 """
@@ -28,6 +28,7 @@ from .documents import (
     is_filter_name,
     read_document,
     to_body,
+    trees_of,
 )
 from .xml_documents import needs_lxml
 
@@ -44,4 +45,5 @@ __all__ = [
     "needs_lxml",
     "read_document",
     "to_body",
+    "trees_of",
 ]

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from ..errors import LocalError, ProtocolViolation
-from .documents import DocumentError, is_document, read_document
+from .documents import DocumentError, read_document, trees_of
 from .xml_documents import needs_lxml
 
 __all__ = ["Check", "Checks", "Finding"]
@@ -51,17 +51,16 @@ class Checks:
 
     def find(self, body: bytes, content_type: str) -> Finding:
         """What they say of a body."""
-        if not is_document(content_type):
-            return Finding.NO_DOCUMENT
-        try:
-            document = read_document(body, content_type)
-            trees = list(document.trees())
-        except (DocumentError, ValueError):
+        trees = trees_of(body, content_type)
+        if not trees:
             return Finding.NO_DOCUMENT
         failed = [items for xpath, items in self._items if not _is_true(xpath, trees)]
         if not failed:
             return Finding.TRUE
-        present = document.items()
+        try:
+            present = read_document(body, content_type).items()
+        except DocumentError:  # lxml reads encodings that others do not
+            return Finding.STRUCTURE
         return Finding.STRUCTURE if all(items <= present for items in failed) else Finding.HASH
 
 

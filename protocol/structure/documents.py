@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 from ..errors import LocalError
-from ..limits import FILTER_BITS_MAX, FILTER_FULL_SHARE, FILTER_HASHES_MAX
+from ..limits import FILTER_BITS_MAX, FILTER_FULL_SHARE, FILTER_HASHES_MAX, SHAPES_REMEMBERED_MAX
 from .items import Pair, filter_of, item_bits, items_of, pack
 from .json_documents import JsonDocument
-from .xml_documents import XmlDocument, has_lxml, needs_lxml
+from .xml_documents import XmlDocument, xml_tree
 
 __all__ = [
     "Document",
@@ -22,6 +23,7 @@ __all__ = [
     "is_filter_name",
     "read_document",
     "to_body",
+    "trees_of",
 ]
 
 _COLUMN = re.compile(r"#(structure|values)/([1-9][0-9]{0,5})/([1-9])")
@@ -39,40 +41,30 @@ class _Read(Protocol):
 
     def values(self) -> set[str]: ...
 
-    def trees(self) -> Iterator[Any]: ...
-
 
 class Document:
-    """A document that was read."""
+    """A document that was read. Raises ValueError when it is too deep."""
 
     def __init__(self, read: _Read) -> None:
         self._read = read
-        self._pairs: set[Pair] | None = None
+        self._pairs = read.pairs()
 
     def items(self) -> set[str]:
         """All its items, values included."""
-        return items_of(self._pairs_once()) | self._read.values()
+        return items_of(self._pairs) | self._read.values()
 
     def filter(self, kind: str, length: int, hashes: int) -> bytes | None:
         """Its filter of this kind; None when it is so full that it would say nothing."""
         if kind == "structure":
-            made = filter_of(self._pairs_once(), length, hashes)
+            made = filter_of(self._pairs, length, hashes)
         else:
             made = 0
             for item in self._read.values():
                 made |= item_bits(item, length, hashes)
         return None if made.bit_count() > length * FILTER_FULL_SHARE else pack(made, length)
 
-    def trees(self) -> Iterator[Any]:
-        """What XPath is asked of, an element of lxml for each root."""
-        return self._read.trees()
 
-    def _pairs_once(self) -> set[Pair]:
-        if self._pairs is None:
-            self._pairs = self._read.pairs()
-        return self._pairs
-
-
+@lru_cache(SHAPES_REMEMBERED_MAX)
 def kind_of(content_type: str) -> str:
     """`xml`, `json`, or nothing for what is no document."""
     essence = content_type.partition(";")[0].strip().lower()
@@ -85,17 +77,25 @@ def is_document(content_type: str) -> bool:
 
 
 def read_document(body: bytes, content_type: str) -> Document:
-    """The document that a body is. Raises DocumentError, and LocalError when lxml is not installed."""
+    """The document that a body is. Raises DocumentError."""
     kind = kind_of(content_type)
     try:
-        if kind == "json":
-            return Document(JsonDocument(body))
-        if kind == "xml":
-            needs_lxml("an XML document")
-            return Document(XmlDocument(body))
+        if kind:
+            return Document(JsonDocument(body) if kind == "json" else XmlDocument(body))
     except ValueError as error:
         raise DocumentError(f"this is no {kind.upper()} that can be read: {error}") from error
     raise DocumentError(f"a body of type {content_type!r} is no document: say application/xml or application/json")
+
+
+def trees_of(body: bytes, content_type: str) -> list[Any]:
+    """What XPath is asked of: an element of lxml for each root of the document that a body is, none when it is none."""
+    kind = kind_of(content_type)
+    try:
+        if kind == "json":
+            return list(JsonDocument(body).trees())
+        return [xml_tree(body)] if kind else []
+    except ValueError:
+        return []
 
 
 def to_body(document: Any, content_type: str) -> tuple[bytes, str]:
@@ -137,21 +137,16 @@ def filter_columns(document: Document | None, names: Sequence[str]) -> dict[str,
 
 
 def filters_of_body(body: bytes, content_type: str, names: Sequence[str]) -> dict[str, bytes]:
-    """The same of an event whose body may be a document. What cannot be read has no twig, for no subscriber can read it
-    either; of XML where there is no lxml nothing is known.
-    """
-    kind = kind_of(content_type)
-    if not kind or not body:
+    """The same of an event whose body may be a document. Of what cannot be read here nothing is known."""
+    if not body or not is_document(content_type):
         return filter_columns(None, names)
-    if kind == "xml" and not has_lxml():
-        return {}
     try:
-        document = read_document(body, content_type)
-        return filter_columns(document, names)
+        return filter_columns(read_document(body, content_type), names)
     except DocumentError:
-        return filter_columns(None, names)
+        return {}
 
 
+@lru_cache(SHAPES_REMEMBERED_MAX)
 def _shape(name: str) -> tuple[str, int, int] | None:
     found = _COLUMN.fullmatch(name) if name[:1] == "#" else None
     if found is None:

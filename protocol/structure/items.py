@@ -1,7 +1,8 @@
 """Items of documents, and filters of them. (matching/SPEC.md, 7.5 to 7.7, which the matching room implements too.)
 
 A document is a set of pairs (parent, name), where the parent of the root is "" and that of a name below something that
-no twig can ask for is None. Pairs repeat from document to document, so that the bits of each are remembered.
+no twig can ask for is None. Names of XML may have their namespace before them, in braces. Pairs repeat from document to
+document, so that the bits of each are remembered, and namespaces looked at once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
 from struct import Struct
+from struct import pack as pack_positions
 
 from ..limits import ITEMS_REMEMBERED_MAX, VALUE_LENGTH_MAX
 
@@ -42,8 +44,10 @@ def items_of(pairs: Iterable[Pair]) -> set[str]:
     """The items that some pairs are."""
     found = set()
     for parent, name in pairs:
+        name = _local(name)
         found.add(f"n/{name}")
         if parent is not None:
+            parent = _local(parent)
             found.add(f"s/{parent}/{name}" if parent else f"r/{name}")
     return found
 
@@ -51,7 +55,14 @@ def items_of(pairs: Iterable[Pair]) -> set[str]:
 def value_item(name: str, text: str) -> str | None:
     """The item of the text of a leaf or an attribute; None when it is too long to be one."""
     short = len(text) <= VALUE_LENGTH_MAX and len(text.encode("utf-8", "replace")) <= VALUE_LENGTH_MAX
-    return f"v/{name}/{text}" if short else None
+    return f"v/{_local(name)}/{text}" if short else None
+
+
+def _local(name: str) -> str:
+    """A name without its namespace."""
+    if "}" not in name:
+        return name
+    return ("@" if name[0] == "@" else "") + name.rpartition("}")[2]
 
 
 def filter_of(pairs: Iterable[Pair], length: int, hashes: int) -> int:
@@ -82,9 +93,9 @@ def pack(made: int, length: int) -> bytes:
     """A filter as it stands on the wire: the positions of its bits while they are few, else all its bits."""
     if made.bit_count() * 16 >= length:
         return made.to_bytes(length // 8, "little")
-    positions = []
-    while made:
-        least = made & -made
-        positions.append((least.bit_length() - 1).to_bytes(2, "big"))
-        made ^= least
-    return b"".join(positions)
+    bits, positions = bin(made)[:1:-1], []
+    place = bits.find("1")
+    while place >= 0:
+        positions.append(place)
+        place = bits.find("1", place + 1)
+    return pack_positions(f">{len(positions)}H", *positions)

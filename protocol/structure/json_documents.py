@@ -28,14 +28,9 @@ class JsonDocument:
             self._value = json.loads(body, parse_int=str, parse_float=str, parse_constant=_refuse)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
-        self._pairs: set[Pair] | None = None
-        if body.count(b"{") > DOCUMENT_DEPTH_MAX:
-            self._pairs = self.pairs()  # which raises when it is too deep
 
     def pairs(self) -> set[Pair]:
-        """Its parents and names."""
-        if self._pairs is not None:
-            return self._pairs
+        """Its parents and names. Raises ValueError when it is too deep."""
         found: set[Pair] = set()
         for parent, name, _ in self._walk():
             if name is not None:

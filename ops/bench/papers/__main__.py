@@ -6,11 +6,12 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from . import delivery, node_placements, placements, replication, routing
+from . import bloom_filtering, delivery, node_placements, placements, replication, routing
 
 __all__ = ["main"]
 
 PAPERS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]] = {
+    "bloom-filtering": (bloom_filtering.add_arguments, bloom_filtering.run),
     "delivery": (delivery.add_arguments, delivery.run),
     "nodes": (node_placements.add_arguments, node_placements.run),
     "placements": (placements.add_arguments, placements.run),
