@@ -81,6 +81,14 @@ def test_the_tables_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "18 documents of 9 DTDs" in printed and "3.15: R = (twigs - filters) / twigs" in printed
 
 
+def test_no_random_pair_is_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    bloom_filtering.add_arguments(parser)
+    words = ["--bloom-documents", "9", "--bloom-figures", "missed", "--bloom-pairs", "400"]
+    assert bloom_filtering.run(parser.parse_args(words, argparse.Namespace(seed=1))) == 0
+    assert "random pairs" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_errors_are_within_the_estimate(capsys: pytest.CaptureFixture[str]) -> None:
     """BLOOM 3.3.4."""
