@@ -33,6 +33,7 @@ __all__ = [
     "IN_FLIGHT_ARRIVALS_SLOW_MAX",
     "IN_FLIGHT_EVENTS_MAX",
     "KILLS_BATCHES_UNDER_WAY",
+    "KILLS_AUDIT_SECONDS_MAX",
     "KILLS_BATCH_EVENTS_MAX",
     "KILLS_BETWEEN_SECONDS_MAX",
     "KILLS_DRAIN_SECONDS_MAX",
@@ -190,6 +191,9 @@ DURABLE_TAKEN_SECONDS_MAX = 600.0
 
 KILLS_BATCHES_UNDER_WAY = 8
 """Batches that wait for their acknowledgement whenever a broker is killed."""
+
+KILLS_AUDIT_SECONDS_MAX = 1800.0
+"""How long the audit of such a run may take: a million deliveries on two cores that others use as well."""
 
 KILLS_BATCH_EVENTS_MAX = 40
 """Small, so that a run of some minutes has tens of thousands of batches that may be torn."""

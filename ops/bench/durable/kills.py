@@ -9,44 +9,44 @@ two subscriptions are given another condition meanwhile.
 
 At the end nothing waits any more, the logs are read, and `ledger.py` compares: each event of the logs that a
 subscription wants was handed out and acknowledged; what came again is flagged, and its acknowledgement had not been
-confirmed; first deliveries are in order. Prints one line, and the exit code is 1 when something is not so.
+confirmed; first deliveries are in order. Where Spark is installed, `headgate audit` computes the same from the brokers'
+logs alone, and has to come to the same verdict. Prints one line, and the exit code is 1 when something is not so.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
 from headgate.protocol.aio import Client, Tasks, connect
 from headgate.protocol.data import decode_record, row_batch
-from headgate.protocol.errors import HeadgateError, Refused, UnknownOutcome
+from headgate.protocol.errors import HeadgateError
 
-from ..kit import Fleet, MeasurementFailed, fleet
+from ...jobs import missing_parts
+from ..kit import Fleet, MeasurementFailed, NumberedPublisher, fleet, number_of, say_refused
 from ..limits import (
+    KILLS_AUDIT_SECONDS_MAX,
     KILLS_BATCH_EVENTS_MAX,
-    KILLS_BATCHES_UNDER_WAY,
     KILLS_BETWEEN_SECONDS_MAX,
     KILLS_DRAIN_SECONDS_MAX,
     KILLS_RETRY_SECONDS,
     KILLS_SILENCE_SECONDS_MAX,
 )
 from .crowd import Crowd
-from .ledger import BUCKETS, Amendment, Entry, Report, Wish, bucket_of, entries_of, judge, key_of, where
+from .ledger import AUDITED, BUCKETS, Amendment, Entry, Report, Wish, bucket_of, entries_of, judge, key_of, where
 
 __all__ = ["Plan", "add_arguments", "campaign", "main", "run", "wishes_of"]
 
 STREAM = "orders"
-_NUMBER_BYTES = 8
-_TICK_SECONDS = 0.02
 _POLL_SECONDS = 0.5
 _CROWDS = 4
 _CLIENTS_SHARE = 0.35
@@ -63,6 +63,8 @@ class Plan:
     seed: int
     brokers: int = 5
     subscriptions: int = 50
+    audited: bool = True
+    """Whether `headgate audit` gives a verdict of its own at the end."""
 
 
 def wishes_of(plan: Plan) -> list[Wish]:
@@ -81,72 +83,14 @@ def wishes_of(plan: Plan) -> list[Wish]:
     return wishes
 
 
-class _Publisher:
-    """Publishes numbered events up to a last one, some batches at a time, and remembers which were acknowledged."""
-
-    def __init__(self, client: Client, plan: Plan) -> None:
-        self._client = client
-        self._random = Random(plan.seed)
-        self._events = plan.events
-        self._allowed = 0
-        self._tasks = Tasks()
-        self._working = KILLS_BATCHES_UNDER_WAY
-        self.published = 0
-        self.acknowledged: list[range] = []
-        self.refused: Counter[str] = Counter()
-        self.gave_up = ""
-        for number in range(KILLS_BATCHES_UNDER_WAY):
-            self._tasks.start(self._work(), f"publishing {number}")
-
-    async def go_to(self, number: int) -> None:
-        """Publish up to there. Raises MeasurementFailed when that takes too long."""
-        self.allow(number)
-        before, deadline = len(self.acknowledged), time.monotonic() + KILLS_SILENCE_SECONDS_MAX
-        while self.published < self._allowed or (self._allowed == self._events and self._working):
-            if len(self.acknowledged) > before:
-                before, deadline = len(self.acknowledged), time.monotonic() + KILLS_SILENCE_SECONDS_MAX
-            if self.gave_up or time.monotonic() > deadline:
-                reason = self.gave_up or f"no acknowledgement for {KILLS_SILENCE_SECONDS_MAX:g} s"
-                raise MeasurementFailed("the publisher", f"{reason} ({dict(self.refused)})")
-            await asyncio.sleep(_TICK_SECONDS)
-
-    def allow(self, number: int) -> None:
-        """Publish up to there, and let nobody wait for it."""
-        self._allowed = max(self._allowed, min(number, self._events))
-
-    def stored(self) -> Iterator[int]:
-        """The events that were acknowledged by now."""
-        return chain.from_iterable(self.acknowledged)
-
-    async def end(self) -> None:
-        """Stop publishing, whatever happened."""
-        await self._tasks.stop()
-
-    async def _work(self) -> None:
-        while self.published < self._events and not self.gave_up:
-            if self.published >= self._allowed:
-                await asyncio.sleep(_TICK_SECONDS)
-                continue
-            count = min(self._random.randint(1, KILLS_BATCH_EVENTS_MAX), self._events - self.published)
-            numbers = range(self.published, self.published + count)
-            self.published += count
-            bodies = [number.to_bytes(_NUMBER_BYTES, "big") for number in numbers]
-            columns = {"bucket": [bucket_of(one) for one in numbers], "key": [key_of(one) for one in numbers]}
-            try:
-                await self._client.publish_batch(STREAM, columns, bodies, mode="stored")
-            except (Refused, UnknownOutcome) as error:
-                self.refused[str(error)] += 1
-            except HeadgateError as error:
-                self.gave_up = str(error)
-            else:
-                self.acknowledged.append(numbers)
-        self._working -= 1
+def _columns(numbers: range) -> dict[str, list[int]]:
+    return {"bucket": [bucket_of(one) for one in numbers], "key": [key_of(one) for one in numbers]}
 
 
 class _Run:
     """Kills brokers and clients while events are published, and changes two subscriptions."""
 
-    def __init__(self, plan: Plan, cluster: Fleet, crowds: Sequence[Crowd], publisher: _Publisher) -> None:
+    def __init__(self, plan: Plan, cluster: Fleet, crowds: Sequence[Crowd], publisher: NumberedPublisher) -> None:
         self.report = Report(plan.brokers, plan.seed, plan.subscriptions)
         self.amendments: dict[int, Amendment] = {}
         self._plan = plan
@@ -274,12 +218,32 @@ async def _read_logs(cluster: Fleet, report: Report) -> dict[int, tuple[str, int
                     raise MeasurementFailed(info.partition, f"cannot be read from {position} on")
                 for row in chunk.rows:
                     for place, record in enumerate(row_batch(row).pieces()):
-                        number = int.from_bytes(decode_record(record)[1], "big")
+                        number = number_of(decode_record(record)[1])
                         if number in places:
                             report.fault("twice in the logs", f"event {number}")
                         places[number] = info.partition, row.first + place
                 position = chunk.next
     return places
+
+
+async def _audit(cluster: Fleet, report: Report) -> None:
+    """What `headgate audit` says, which knows nothing of the journals: it has to be the same."""
+    command = [sys.executable, "-m", "headgate.ops.cli", "audit", "--server", ",".join(cluster.addresses)]
+    command += ["--stream", STREAM, "--json"]
+    seconds = KILLS_AUDIT_SECONDS_MAX
+    try:
+        done = await asyncio.to_thread(
+            subprocess.run, command, capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise MeasurementFailed("the audit", f"has no verdict after {seconds:g} s") from None
+    try:
+        (stream,) = json.loads(done.stdout.splitlines()[-1])["streams"]
+    except (ValueError, KeyError, IndexError):
+        raise MeasurementFailed("the audit", (done.stderr or done.stdout).strip()[-500:]) from None
+    report.audit = {name: int(stream[name]) for name in AUDITED}
+    if bool(done.returncode) != bool(report.faults):
+        report.fault("the audit disagrees", f"exit code {done.returncode}: {done.stdout.splitlines()[-1][:1500]}")
 
 
 def _entries(crowds: Sequence[Crowd]) -> Iterator[Entry]:
@@ -310,9 +274,9 @@ async def campaign(plan: Plan, folder: Path) -> Report:
             retry_seconds=KILLS_RETRY_SECONDS,
             batch_events=KILLS_BATCH_EVENTS_MAX,
         )
-        await client.ask("schema.put", stream=STREAM, schema={"durability": "stored"})
+        await client.ask("schema.put", stream=STREAM, schema={"durability": "stored", "audit": plan.audited})
         await _begin(client, wishes)
-        publisher = _Publisher(client, plan)
+        publisher = NumberedPublisher(client, STREAM, plan.seed, plan.events, 0, _columns)
         try:
             for crowd in crowds:
                 crowd.start()
@@ -333,6 +297,8 @@ async def campaign(plan: Plan, folder: Path) -> Report:
         report.refused += publisher.refused
         logs = await _read_logs(cluster, report)
         judge(report, wishes, running.amendments, _entries(crowds), publisher.stored(), logs)
+        if plan.audited:
+            await _audit(cluster, report)
         for member in cluster.members:
             for line in member.faults()[:_FAULTS_MAX]:
                 report.fault("said by a broker", line[:500])
@@ -346,12 +312,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1, help="of moments and victims (default 1)")
     parser.add_argument("--brokers", type=int, default=5, help="in the cluster (default 5)")
     parser.add_argument("--subscriptions", type=int, default=50, help="of all four sharings (default 50)")
+    parser.add_argument("--no-audit", action="store_true", help="do not run `headgate audit` (Spark) at the end")
     parser.add_argument("--folder", type=Path, help="keep data and logs of the brokers and journals there")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Kill, compare, and print a line; 0 when every promise was kept."""
-    plan = Plan(arguments.events, arguments.kills, arguments.seed, arguments.brokers, arguments.subscriptions)
+    missing = "" if arguments.no_audit else missing_parts()
+    if missing:
+        print(f"without `headgate audit`, which needs {missing}", file=sys.stderr)
+    audited = not (missing or arguments.no_audit)
+    plan = Plan(arguments.events, arguments.kills, arguments.seed, arguments.brokers, arguments.subscriptions, audited)
     if plan.events < 100 or plan.kills < 1 or plan.brokers < 3 or plan.subscriptions < len(_SHARINGS):
         text = "--events is 100 or more, --kills 1, --brokers 3 (of two, one alone stores nothing), --subscriptions 4"
         print(text, file=sys.stderr)
@@ -366,8 +337,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 1
     for line in report.examples:
         print(line[:2000], file=sys.stderr)
-    for text, count in report.refused.items():
-        print(f"refused, {count} times: {text}"[:500], file=sys.stderr)
+    say_refused(report.refused)
     print(report, flush=True)
     return 0 if report.kept else 1
 

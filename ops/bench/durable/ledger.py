@@ -18,6 +18,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 __all__ = [
+    "AUDITED",
     "BUCKETS",
     "KEYS",
     "Amendment",
@@ -32,6 +33,8 @@ __all__ = [
     "where",
 ]
 
+AUDITED = ("expected", "delivered", "lost", "unacked", "duplicate", "wrong", "waiting", "boundary", "unsettled")
+"""What is told of the audit's verdict."""
 BUCKETS = 20
 KEYS = 64
 _EXAMPLES_MAX = 5
@@ -133,6 +136,8 @@ class Report:
     confirmed: int = 0
     again: int = 0
     """Deliveries beyond the first, all flagged if there is no fault."""
+    audit: dict[str, int] | None = None
+    """What the audit says, where it was run."""
     refused: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
@@ -152,6 +157,9 @@ class Report:
         kills = f"{self.broker_kills} kills of brokers, {self.client_kills} of clients, {self.all_kills} of all at once"
         counts = f"{self.acknowledged:,} events acknowledged, {self.owed:,} deliveries owed, {self.handed:,} made, "
         counts += f"{self.again:,} of them again, {self.confirmed:,} confirmed"
+        if self.audit is not None:
+            said = ", ".join(f"{count:,} {name}" for name, count in self.audit.items())
+            counts += f"; by the audit {said}"
         faults = ", ".join(f"{count:,} {what}" for what, count in sorted(self.faults.items())) or "no fault"
         verdict = "every promise was kept" if self.kept else "a promise was BROKEN"
         head = f"{self.brokers} brokers, {self.subscriptions} durable subscriptions, seed {self.seed}, {kills}"

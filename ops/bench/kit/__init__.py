@@ -8,6 +8,9 @@ something is missing.
 `Fleet` is a cluster of real brokers on the loopback, each a `Member` that can be killed, stopped, woken and started
 again; `fleet` keeps one for a block.
 
+A `NumberedPublisher` stores numbered events (`number_of`) while brokers are killed, and remembers which were
+acknowledged; `say_refused` prints what was not.
+
 A `Workload` is plain data: what each subscriber wants (`Want`), which events happen, and how many deliveries are right.
 `WORKLOADS` names them and `build` makes one from its seed.
 """
@@ -27,6 +30,7 @@ from .harness import (
     resident_bytes,
     running,
 )
+from .numbered import NumberedPublisher, number_of, say_refused
 from .workloads import WORKLOADS, Want, Workload, build
 
 __all__ = [
@@ -35,6 +39,7 @@ __all__ = [
     "Fleet",
     "MeasurementFailed",
     "Member",
+    "NumberedPublisher",
     "SOURCES",
     "Server",
     "WORKLOADS",
@@ -44,9 +49,11 @@ __all__ = [
     "cpu_seconds",
     "fleet",
     "free_port",
+    "number_of",
     "peak_bytes",
     "queued_seconds",
     "raise_open_files",
     "resident_bytes",
     "running",
+    "say_refused",
 ]

@@ -21,32 +21,28 @@ import asyncio
 import shutil
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from headgate.protocol.aio import Client, Tasks, connect
+from headgate.protocol.aio import Client, connect
 from headgate.protocol.client import catalogue
 from headgate.protocol.data import LogName, Row
-from headgate.protocol.errors import HeadgateError, Refused, UnknownOutcome
 
-from ..kit import Fleet, MeasurementFailed, Member, fleet
+from ..kit import Fleet, MeasurementFailed, Member, NumberedPublisher, fleet, number_of, say_refused
 from ..limits import (
     KILLS_BATCH_EVENTS_MAX,
-    KILLS_BATCHES_UNDER_WAY,
     KILLS_BETWEEN_SECONDS_MAX,
     KILLS_REPLAY_SECONDS_MAX,
     KILLS_RETRY_SECONDS,
     KILLS_SILENCE_SECONDS_MAX,
 )
-from .ledger import Findings, Plan, Report, judge, look, number_of, spared
+from .ledger import Findings, Plan, Report, judge, look, spared
 
 __all__ = ["add_arguments", "kill_and_read", "main", "run"]
 
 STREAM = "quotes"
-_NUMBER_BYTES = 8
 _TAKEN_BACK = "log rows taken back"
 _TICK_SECONDS = 0.02
 _EARLY_SHARE = 0.25
@@ -54,72 +50,10 @@ _HOME_SHARE = 0.5
 _FAULTS_MAX = 5
 
 
-class _Publisher:
-    """Publishes numbered events, some batches at a time, and remembers which were acknowledged."""
-
-    def __init__(self, client: Client, seed: int) -> None:
-        self._client = client
-        self._random = Random(seed)
-        self._tasks = Tasks()
-        self._going = True
-        self._working = KILLS_BATCHES_UNDER_WAY
-        self.published = 0
-        self.acknowledged: list[range] = []
-        self.refused: Counter[str] = Counter()
-        self.gave_up = ""
-        for number in range(KILLS_BATCHES_UNDER_WAY):
-            self._tasks.start(self._work(), f"publishing {number}")
-
-    @property
-    def broker(self) -> str:
-        """Which one it publishes to, or did last."""
-        return self._client.broker
-
-    async def progress(self, batches: int = 1) -> None:
-        """Wait until so many more batches are acknowledged. Raises MeasurementFailed when that takes too long."""
-        before, deadline = len(self.acknowledged), time.monotonic() + KILLS_SILENCE_SECONDS_MAX
-        while len(self.acknowledged) < before + batches:
-            if self.gave_up or time.monotonic() > deadline:
-                reason = self.gave_up or f"no acknowledgement for {KILLS_SILENCE_SECONDS_MAX:g} s"
-                raise MeasurementFailed("the publisher", f"{reason} ({dict(self.refused)})")
-            await asyncio.sleep(_TICK_SECONDS)
-
-    async def finish(self) -> None:
-        """Wait for what is under way. Raises MeasurementFailed when it gets no answer."""
-        self._going, deadline = False, time.monotonic() + KILLS_SILENCE_SECONDS_MAX
-        while self._working:
-            if time.monotonic() > deadline:
-                raise MeasurementFailed("the publisher", f"{self._working} batches never had an answer")
-            await asyncio.sleep(_TICK_SECONDS)
-        if self.gave_up:
-            raise MeasurementFailed("the publisher", self.gave_up)
-
-    async def end(self) -> None:
-        """Stop publishing, whatever happened."""
-        self._going = False
-        await self._tasks.stop()
-
-    async def _work(self) -> None:
-        while self._going and not self.gave_up:
-            count = self._random.randint(1, KILLS_BATCH_EVENTS_MAX)
-            numbers = range(self.published, self.published + count)
-            self.published += count
-            bodies = [number.to_bytes(_NUMBER_BYTES, "big") for number in numbers]
-            try:
-                await self._client.publish_batch(STREAM, None, bodies, mode="stored")
-            except (Refused, UnknownOutcome) as error:
-                self.refused[str(error)] += 1
-            except HeadgateError as error:
-                self.gave_up = str(error)
-            else:
-                self.acknowledged.append(numbers)
-        self._working -= 1
-
-
 class _Run:
     """Kills brokers, deletes disks, and starts brokers again."""
 
-    def __init__(self, plan: Plan, folder: Path, cluster: Fleet, publisher: _Publisher) -> None:
+    def __init__(self, plan: Plan, folder: Path, cluster: Fleet, publisher: NumberedPublisher) -> None:
         self.report = Report(plan)
         self._folder = folder
         self._cluster = cluster
@@ -232,7 +166,7 @@ async def kill_and_read(plan: Plan, folder: Path) -> Report:
             batch_events=KILLS_BATCH_EVENTS_MAX,
         )
         await client.ask("schema.put", stream=STREAM, schema={"durability": "stored"})
-        publisher = _Publisher(client, plan.seed)
+        publisher = NumberedPublisher(client, STREAM, plan.seed)
         try:
             running = _Run(plan, folder, cluster, publisher)
             await running.rage()
@@ -283,8 +217,7 @@ def run(arguments: argparse.Namespace) -> int:
                 continue
         for line in report.wrong:
             print(line[:2000], file=sys.stderr)
-        for text, count in report.refused.items():
-            print(f"refused, {count} times: {text}"[:500], file=sys.stderr)
+        say_refused(report.refused)
         print(report, flush=True)
         broken = broken or not report.kept
     return 1 if broken else 0

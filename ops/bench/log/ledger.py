@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from headgate.protocol.client import LogInfo
 from headgate.protocol.data import LogName, Row, decode_record, row_batch
 
-__all__ = ["Findings", "Plan", "Report", "judge", "look", "number_of", "spared"]
+from ..kit import number_of
+
+__all__ = ["Findings", "Plan", "Report", "judge", "look", "spared"]
 
 _EXAMPLES_MAX = 5
 
@@ -132,11 +134,6 @@ def _take(findings: Findings, number: int, place: int) -> None:
         findings.again += 1
     else:
         findings.twice += 1
-
-
-def number_of(body: bytes) -> int:
-    """The number of an event, which is its body."""
-    return int.from_bytes(body, "big")
 
 
 def judge(report: Report, acknowledged: Iterable[range], findings: Findings) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from headgate.ops.bench.log.ledger import Findings, Plan, Report, judge, look, number_of, spared
+from headgate.ops.bench.kit import number_of
+from headgate.ops.bench.log.ledger import Findings, Plan, Report, judge, look, spared
 from headgate.protocol.client import LogInfo
 from headgate.protocol.data import LogName, Row, make_batch
 
