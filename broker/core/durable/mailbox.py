@@ -436,15 +436,23 @@ class Mailbox:
         return replaced
 
     def detach(self, client: Hashable, now: float) -> None:
-        """A client is gone: what it has not acknowledged goes out again."""
+        """A client is gone: what it has not acknowledged goes out again.
+
+        It takes one event after the other. So the first one behind those that it has said something of may be what it
+        died of; those behind that it has not begun with, and for them this was no attempt, though they are flagged.
+        """
         gone = self._clients.pop(client, None)
         if gone is None:
             return
         self._chosen.clear()
+        first = bisect_right(gone.numbers, gone.reached)
+        begun = self._split_at(gone, gone.numbers[first] + 1) if first < len(gone.numbers) else first
         entries = gone.entries
         gone.entries, gone.numbers = [], []
         for entry in entries:
             self._let_go(gone, entry)
+        for entry in entries[begun:]:
+            entry.delivered = max(1, entry.delivered - 1)
         self._fail_all(entries, now, "the client left")
 
     def _room(self, client: _Client) -> int:
@@ -673,7 +681,7 @@ class Mailbox:
             self.settled += sum(entry.count for entry in taken)
         elif verb == AckVerb.TERM:
             for entry in taken:
-                self._bury(entry.log, entry.start, entry.start + entry.count, entry.delivered, reason, now)
+                self._bury(entry, entry.start, reason, now)
         elif verb == AckVerb.NAK:
             self._fail_all(taken, now, "refused by the client", delay)
         return stale
@@ -736,7 +744,7 @@ class Mailbox:
                 if start == stop:
                     continue
             if state.max_deliver and entry.delivered >= state.max_deliver:
-                self._bury(log, start, stop, entry.delivered, f"handed out {entry.delivered} times: {why}", now)
+                self._bury(entry, start, f"handed out {entry.delivered} times: {why}", now)
                 continue
             pause = delay
             if pause is None or pause < 0:
@@ -747,11 +755,13 @@ class Mailbox:
             else:
                 self._put_again(log, again)
 
-    def _bury(self, log: _Log, start: int, stop: int, delivered: int, reason: str, now: float) -> None:
-        """These are dead letters from now on."""
-        time = self._clock.us(now)
-        text = reason[:REASON_LENGTH_MAX]
-        letters = [DeadLetter(log.place, position, delivered, text, time) for position in range(start, stop)]
+    def _bury(self, entry: _Entry, start: int, reason: str, now: float) -> None:
+        """From there on these are dead letters."""
+        time, text, stop = self._clock.us(now), reason[:REASON_LENGTH_MAX], entry.start + entry.count
+        letters = [
+            DeadLetter(entry.log.place, position, entry.delivered, text, time, entry.key)
+            for position in range(start, stop)
+        ]
         self._newly_dead += letters
         self._dead += letters
         if len(self._dead) > 2 * self._limits.dead:
@@ -766,7 +776,7 @@ class Mailbox:
     def replay_dead(self, chosen: Callable[[DeadLetter], bool]) -> int:
         """Hand out again the dead letters for which `chosen` says so; returns how many.
 
-        They count as handed out once, and go to any client: nobody remembers their keys.
+        They count as handed out once, and go to the client of their key.
         """
         back = [letter for letter in newest_dead(self._dead, self._limits.dead) if chosen(letter)]
         if not back:
@@ -782,7 +792,7 @@ class Mailbox:
             if intersect(owed.get(letter.place, ()), [(letter.position, letter.position + 1)]):
                 continue  # after a seek
             count += 1
-            self._put_again(log, _Again(letter.position, letter.position + 1, 1, 0))
+            self._put_again(log, _Again(letter.position, letter.position + 1, 1, letter.key))
         self._rewind()
         return count
 

@@ -57,6 +57,8 @@ __all__ = [
 ]
 
 _FORMAT = 1
+_KEYLESS = 6
+"""Parts of a dead letter as it was written before keys were kept with them."""
 _COUNTS_MAX = 2**32 - 1
 _ITEMS_MAX = 262_144
 
@@ -76,13 +78,17 @@ class Cursor(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """An event that was given up: where it is, how often it was handed out, why, and when (microseconds since 1970)."""
+    """An event that was given up: where it is, how often it was handed out, why, and when (microseconds since 1970).
+
+    `key` is the hash of its key, where events of one key stay with one client.
+    """
 
     place: Place
     position: int
     delivered: int
     reason: str
     time: int
+    key: int = 0
 
 
 @dataclass(slots=True)
@@ -397,13 +403,17 @@ def _counts(value: Any, cursors: Mapping[Place, Cursor]) -> Iterator[tuple[Place
 
 
 def _dead(value: Any) -> DeadLetter:
-    broker, epoch, position, delivered, reason, time = _list(value, "a dead letter", 6)
+    parts = _list(value, "a dead letter")
+    if len(parts) == _KEYLESS:
+        parts = [*parts, 0]
+    broker, epoch, position, delivered, reason, time, key = _list(parts, "a dead letter", _KEYLESS + 1)
     return DeadLetter(
         _place(broker, epoch),
         _whole(position, "a position", POSITIONS_MAX),
         _whole(delivered, "a count"),
         _text(reason, REASON_LENGTH_MAX),
         _whole(time, "a time"),
+        _whole(key, "a hash", 2**32 - 1),
     )
 
 

@@ -31,6 +31,10 @@ from .log import LogChecker, names_of
 __all__ = ["CursorStands", "DurableChecker", "Flagged", "InLogOrder", "NothingOwed", "Wanted"]
 
 
+_ON_THE_WAY_SECONDS = 8.0
+"""Brokers are paused for six seconds, and send then what they had for a client."""
+
+
 class DurableChecker(LogChecker):
     """A checker that knows all durable subscriptions of a run."""
 
@@ -66,8 +70,11 @@ def _skipped(one: DurableName) -> float:
 
 
 def _moved(one: DurableName, since: float, until: float, *kinds: str) -> bool:
-    """Whether it may have been moved so between these moments."""
-    return any(move.asked_at <= until and move.done_at >= since and move.to in kinds for move in one.moves)
+    """Whether it may have been moved so between these moments; what was sent before may come a while after."""
+    return any(
+        move.asked_at <= until and move.done_at + _ON_THE_WAY_SECONDS >= since and move.to in kinds
+        for move in one.moves
+    )
 
 
 def _matches(condition: str, event: str) -> bool:

@@ -120,6 +120,38 @@ def test_a_client_that_leaves_has_its_events_handed_out_again() -> None:
     assert box.redelivered == 3
 
 
+def test_what_a_client_had_not_begun_with_when_it_left_was_no_attempt() -> None:
+    """Of five it has settled the first: it may have died of the second, and of no other."""
+    box = mailbox(sharing="failover", max_deliver=2)
+    tell(box, [(0, 5)], 5)
+    counts = []
+    for turn in range(4):
+        box.attach(f"x{turn}", 5, 0.0)
+        (out,) = hand_out(box)
+        counts.append(out.counts)
+        if not turn:
+            settle(box, "x0", ACK, out.first, out.first)
+        box.detach(f"x{turn}", 1.0)
+        box.validate()
+    assert counts == [(), (2, 2, 2, 2), (2, 2, 2), (2, 2)]
+    assert [(letter.position, letter.delivered) for letter in box.take_dead()] == [(1, 2), (2, 2), (3, 2)]
+
+
+def test_a_dead_letter_goes_back_to_the_client_of_its_key() -> None:
+    box = mailbox(sharing="key:symbol")
+    box.attach("x", 100, 0.0)
+    box.attach("y", 100, 0.0)
+    box.fed(ANN, 0, 0, 40, [(0, 40)], [at % 20 for at in range(40)], 0, 0.0)
+    whose = {}
+    for out in hand_out(box):
+        positions = [position for run in out.runs for position in range(*run)]
+        whose |= dict.fromkeys(positions, out.client)
+        settle(box, str(out.client), TERM, out.first, out.first + len(positions) - 1)
+    assert set(whose.values()) == {"x", "y"} and box.replay_dead(lambda letter: True) == 40
+    again = {position: out.client for out in hand_out(box) for run in out.runs for position in range(*run)}
+    assert again == whose
+
+
 def test_an_exclusive_one_is_refused_or_taken_over() -> None:
     box = mailbox()
     box.attach("x", 3, 0.0)

@@ -83,7 +83,6 @@ class MailboxMachine(RuleBasedStateMachine):
         self.places: dict[Spot, Where] = {}
         self.settled: set[Spot] = set()
         self.dead: set[Spot] = set()
-        self.keyless: set[Spot] = set()
         self.ever: set[Spot] = set()  # handed out by any coordinator
         self.upto = dict.fromkeys(PLACES, 0)
         self.known = dict.fromkeys(PLACES, 0)
@@ -98,8 +97,8 @@ class MailboxMachine(RuleBasedStateMachine):
     # --- What is true -------------------------------------------------------------------------------------------------
 
     def key(self, spot: Spot) -> int:
-        """What the mailbox takes for the key of an event: it forgets those of dead letters."""
-        return 0 if spot in self.keyless else self.values[spot[0]][spot[1]] % 3
+        """The hash of the key of an event."""
+        return self.values[spot[0]][spot[1]] % 3
 
     def matches(self, spot: Spot) -> bool:
         place, position = spot
@@ -154,7 +153,6 @@ class MailboxMachine(RuleBasedStateMachine):
 
     def settle_spot(self, spot: Spot) -> None:
         self.places.pop(spot, None)
-        self.keyless.discard(spot)
         self.settled.add(spot)
 
     @rule(place=st.sampled_from(PLACES), values=st.lists(st.integers(0, 8), max_size=8))
@@ -217,8 +215,12 @@ class MailboxMachine(RuleBasedStateMachine):
     def gone(self, clients: Iterable[str]) -> None:
         for client in clients:
             del self.windows[client]
-            self.reached.pop(client, None)
-            for spot in self.out(client):
+            reached = self.reached.pop(client, 0)
+            numbers = {spot: self.places[spot].number for spot in self.out(client)}
+            begun = min((number for number in numbers.values() if number > reached), default=0)
+            for spot, number in numbers.items():
+                if number > max(begun, reached):
+                    self.places[spot].delivered = max(1, self.places[spot].delivered - 1)
                 self.fail(spot)
 
     def out(self, client: str) -> list[Spot]:
@@ -394,7 +396,6 @@ class MailboxMachine(RuleBasedStateMachine):
         self.dead -= chosen
         for spot in back:
             self.settled.discard(spot)
-            self.keyless.add(spot)
             self.places[spot] = Where("again", 1)
 
     # --- Changes ------------------------------------------------------------------------------------------------------
@@ -432,7 +433,6 @@ class MailboxMachine(RuleBasedStateMachine):
         for spot in self.spots(*states):
             if spot[0] == place:
                 del self.places[spot]
-                self.keyless.discard(spot)
         self.settled = {spot for spot in self.settled if spot[0] != place or spot[1] < position}
 
     @rule(place=st.sampled_from(PLACES), position=st.integers(0, 60))
@@ -477,7 +477,7 @@ class MailboxMachine(RuleBasedStateMachine):
         self.windows, self.places, self.number, self.pending_missed = {}, {}, 0, 0
         self.reached = {}
         self.trimmed = dict.fromkeys(PLACES, 0)
-        self.settled, self.keyless = set(), set()
+        self.settled = set()
         self.dead = {(one.place, one.position) for one in state.dead}
         for place in PLACES:
             cursor = state.cursors.get(place, Cursor(0))

@@ -51,7 +51,7 @@ FULL = DurableState(
     cursors={ANN: Cursor(20, ((3, 9), (11, 12)))},
     handed={ANN: 30},
     counts={ANN: {4: 2, 5: 2, 7: 9}},
-    dead=(DeadLetter(ANN, 2, 4, "poison", 99),),
+    dead=(DeadLetter(ANN, 2, 4, "poison", 99, 7),),
     rewinds=2,
 )
 
@@ -78,7 +78,15 @@ def states(draw: st.DrawFn) -> DurableState:
         if counted:
             state.counts[place] = counted
     letters = st.builds(
-        DeadLetter, st.just(ANN), st.integers(0, 3), st.just(1), st.sampled_from("ab"), st.integers(0, 3)
+        DeadLetter,
+        *(
+            st.just(ANN),
+            st.integers(0, 3),
+            st.just(1),
+            st.sampled_from("ab"),
+            st.integers(0, 3),
+            st.integers(0, 2**32 - 1),
+        ),
     )
     state.dead = join(replace(state, dead=tuple(draw(st.lists(letters, max_size=3)))), state).dead
     return state
@@ -278,3 +286,10 @@ def test_an_option_that_will_not_do_is_refused_with_what_would(options: dict[str
     with pytest.raises(Refused, match=says) as refused:
         check_options({"durable": "orders", **options} if options else {})
     assert refused.value.code == ErrorCode.BAD_REQUEST
+
+
+def test_a_dead_letter_of_before_keys_were_kept_has_none() -> None:
+    parts = unpack_value(encode_state(FULL), bytes_max=2**20, items_max=1000)
+    assert [len(letter) for letter in parts[-1]] == [7]
+    parts[-1] = [letter[:6] for letter in parts[-1]]
+    assert decode_state(pack_value(parts)).dead == (FULL.dead[0]._replace(key=0),)
