@@ -247,6 +247,12 @@ class Keeping:
         for write in list(self._writes.values()):
             if write.again_at > now:
                 continue
+            kept = self._kept[write.name]
+            if (kept.generation, kept.coordinator) != (write.generation, self._cluster.me):
+                # The disk here may have the newer one by now: it must not get this behind it.
+                del self._writes[write.name]
+                write.then(False, now)
+                continue
             write.again_at = now + WRITE_SECONDS
             if not write.here:
                 self._keep_here(write, now)

@@ -176,6 +176,21 @@ def test_a_fence_that_is_asked_for_again_is_answered_as_before() -> None:
     assert [one.state for one in said if isinstance(one, StateKept)] == [encode_state(old)] * 2
 
 
+def test_a_disk_that_is_slow_does_not_get_an_older_generation_behind_a_newer_one() -> None:
+    cluster = LogCluster(3)
+    name = name_at(cluster, "b1")
+    one = cluster.connect("b1")
+    assert isinstance(subscribe(cluster, one, name), Suback)
+    cluster.slow["b1"] = None
+    one.send(Ask(77, "durable_rm", {"name": name}))
+    cluster.run(0.3)
+    cluster.tell("b0", "b1", control(KeepState(name, 9, 99, encode_state(state_of(cluster, "b0", name, 9, 9)))))
+    cluster.run(2.5)  # a write that takes long is tried again
+    for _ in range(3):
+        cluster.answer("b1")
+    assert decode_state(cluster.disks["b1"].durables[name]).generation >= 9
+
+
 @pytest.mark.parametrize("verb", ["from", "seek"])
 def test_a_place_behind_all_logs_is_refused(verb: str) -> None:
     cluster = LogCluster(3)
