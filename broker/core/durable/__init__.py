@@ -50,6 +50,7 @@ them, and there are `union`, `intersect` and `subtract`. `Waiting` is a queue of
     `Durables`      the whole room as the Node sees it
     Keeping         states on disks; who coordinates; taking over
     Coordinator     the subscriptions that are coordinated here, each with its `Mailbox`
+    Amendment       what a new condition adds of what was passed
     Feeding         which positions of the logs here match which feeds
     Bodies          events at positions, from the log here or another broker's
     Attaching, Handing    the home of a client: brings it to its coordinator; sends what it is handed

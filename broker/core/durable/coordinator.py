@@ -41,6 +41,7 @@ from ..limits import CLOCKS_APART_SECONDS
 from ..log import Log
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
+from .amending import Amendment, Look
 from .keeping import Keeping
 from .limits import (
     AMEND_SECONDS,
@@ -73,7 +74,7 @@ from .messages import (
     ToldEnds,
 )
 from .relay import Relay
-from .runs import Run, intersect, join_runs, split_runs, subtract, union
+from .runs import Run, join_runs, split_runs
 from .state import (
     DeadLetter,
     DurableState,
@@ -127,36 +128,6 @@ class _Survey:
 
 
 @dataclass(slots=True, eq=False)
-class _Look:
-    """Which positions of some logs match, for an amendment: facts are gathered until each log is covered."""
-
-    number: int
-    ends: dict[Place, int]
-    covered: dict[Place, int]
-    found: dict[Place, list[Run]] = field(default_factory=dict)
-    keys: dict[Place, dict[int, int]] = field(default_factory=dict)
-    """Hashes by position, where events of one key stay together."""
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every log was looked at up to its end."""
-        return all(self.covered[place] >= end for place, end in self.ends.items())
-
-
-@dataclass(slots=True, eq=False)
-class _Amendment:
-    """A change of the condition that waits for what the new and the old one match of what was passed already."""
-
-    state: DurableState
-    owed: dict[Place, list[Run]]
-    """What was owed when it began: it is owed still, or was settled since."""
-    new: _Look
-    old: _Look
-    until: float
-    deferred: Deferred
-
-
-@dataclass(slots=True, eq=False)
 class _Held:
     """A durable subscription that this broker coordinates, or is about to."""
 
@@ -175,7 +146,7 @@ class _Held:
     again: bool = False
     missed: int = 0
     """Events that retention took while there was no client to tell."""
-    amendment: _Amendment | None = None
+    amendment: Amendment | None = None
     fed_by: dict[int, None] = field(default_factory=dict)
 
 
@@ -208,7 +179,7 @@ class Coordinator:
         self.held: dict[str, _Held] = {}
         self._client_of: dict[_Client, str] = {}
         self._by_feed: dict[int, str] = {}
-        self._looks: dict[int, tuple[_Held, _Look]] = {}
+        self._looks: dict[int, tuple[_Held, Look]] = {}
         self._surveys: dict[int, _Survey] = {}
         self._numbers = 0
         self._linked: dict[int, int | None] = {}
@@ -856,8 +827,8 @@ class Coordinator:
         ends = {place: snapshot.cursors[place].upto for place in starts}
         owed = {place: list(snapshot.cursors[place].owed) for place in starts}
         self._numbers += 2
-        new, old = (_Look(self._numbers - one, ends, dict(starts)) for one in (0, 1))
-        held.amendment = _Amendment(changed, owed, new, old, now + AMEND_SECONDS, deferred)
+        new, old = (Look(self._numbers - one, ends, dict(starts)) for one in (0, 1))
+        held.amendment = Amendment(changed, owed, new, old, now + AMEND_SECONDS, deferred)
         if not starts:
             self._amended(held, now)
             return
@@ -870,31 +841,14 @@ class Coordinator:
 
     def _looked(self, message: Fed, runs: list[Run], now: float) -> None:
         held, look = self._looks[message.number]
-        place = message.place
-        if place in look.ends and message.start <= look.covered[place] < message.upto:
-            wanted = [(look.covered[place], min(message.upto, look.ends[place]))]
-            if message.keys:
-                positions = (position for run in runs for position in range(*run))
-                look.keys.setdefault(place, {}).update(zip(positions, split_u32(message.keys), strict=False))
-            look.found.setdefault(place, []).extend(intersect(runs, wanted))
-            look.covered[place] = message.upto
+        look.hear(message, runs)
         if held.amendment is not None and held.amendment.new.is_done and held.amendment.old.is_done:
             self._amended(held, now)
 
     def _amended(self, held: _Held, now: float) -> None:
         amendment, mailbox = held.amendment, held.mailbox
         assert amendment is not None and mailbox is not None
-        added: dict[Place, list[Run]] = {}
-        keys: dict[Place, list[int]] = {}
-        cursors = mailbox.snapshot().cursors
-        for place, found in amendment.new.found.items():
-            known = union([*amendment.old.found.get(place, []), *amendment.owed[place], *cursors[place].owed])
-            fresh = subtract(found, known)
-            if fresh:
-                added[place] = fresh
-                hashes = amendment.new.keys.get(place)
-                if hashes is not None:
-                    keys[place] = [hashes[position] for run in fresh for position in range(*run)]
+        added, keys = amendment.added(mailbox.snapshot().cursors)
         self._end_looks(held)
         mailbox.amended(amendment.state, added, keys)
         self._tell_watch(held, "subscribe")
