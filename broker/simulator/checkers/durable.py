@@ -244,7 +244,9 @@ class Flagged(DurableChecker):
             by_event: dict[str, list[Receipt]] = {}
             for receipt in sorted(one.receipts, key=lambda receipt: receipt.number):
                 by_event.setdefault(receipt.event, []).append(receipt)
-            for receipts in by_event.values():
+            for event, receipts in by_event.items():
+                if len(self.places.get(event, {})) > 1:
+                    continue  # it was sent again to another broker, and is stored twice
                 self.repeated += len(receipts) > 1
                 self._look_at(one, receipts)
 

@@ -224,7 +224,12 @@ class LogNemesis(Nemesis):
         if server is None:
             return False
         server.leave()
-        self._world.after(seconds, lambda: self._start(server))
+
+        def come_back() -> None:
+            if server.host is None:  # also when faults have ended meanwhile
+                server.start()
+
+        self._world.after(seconds, come_back)
         return True
 
     def _failing(self) -> bool:
