@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.matching import ConditionError, Index, MatchingError, extensions, parse_condition, parse_pattern
+from headgate.matching import ConditionError, Delta, Index, MatchingError, extensions, parse_condition, parse_pattern
 from headgate.protocol.data import Columns, LogKind, LogName, Row, decode_row, encode_row, join_u32, row_batch
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX, LOG_CHUNK_ROWS_MAX
@@ -118,8 +118,8 @@ class LogReading:
             try:
                 pattern = parse_pattern(message.pattern or message.stream)
                 condition = parse_condition(message.condition) if message.condition.strip() else None
-                if condition is not None and extensions(condition):
-                    text = "DELTA and XPATH are not asked of a log: read it with the rest of the condition"
+                if condition is not None and any(isinstance(one, Delta) for one in extensions(condition)):
+                    text = "DELTA is not asked of a log: read it with the rest of the condition"
                     raise Refused(ErrorCode.UNSUPPORTED, text)
                 index = Index()
                 index.add(_ONE, pattern, condition)

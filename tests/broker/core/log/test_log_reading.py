@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.inputs import RowsRead
-from headgate.protocol.data import LogKind, Row, decode_record, decode_row, row_batch
+from headgate.matching.structure import pack, parse_twig
+from headgate.protocol.data import LogKind, Row, decode_record, decode_row, encode_column, row_batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX
 from headgate.protocol.messages import Error, LogChunk, Mode, ReadLog
@@ -72,6 +73,22 @@ def test_a_filter_leaves_the_events_that_match() -> None:
     assert (nothing.rows, nothing.next) == ([], 3)
 
 
+def test_a_twig_is_asked_of_the_filters_that_rows_have() -> None:
+    world = LogWorld(prompt=True)
+    link = world.connect()
+    filters = [pack(parse_twig(text).filter(1024, 1), 1024) for text in ("/bib/book[title]", "/bib/book")]
+    batch = quote_batch(["quotes/a"] * 4, ["both", "one", "unknown", "no document"])
+    batch.columns["#structure/1024/1"] = encode_column([*filters, None, b""])
+    world.say(link, make_publish(1, batch, Mode.STORED))
+    world.say(link, make_publish(2, quote_batch(["quotes/a"], ["of nobody who knew"]), Mode.STORED))
+    for condition, bodies in (
+        ("XPATH '//book[title]'", ["both", "unknown", "of nobody who knew"]),
+        ("XPATH 'bib/book'", ["both", "one", "unknown", "of nobody who knew"]),
+    ):
+        rows = [decode_row(data) for data in chunk_of(world, link, read(condition=condition)).rows]
+        assert [body for _, body in events_of(rows)] == bodies
+
+
 @given(
     st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=6),
     st.integers(0, 9),
@@ -119,6 +136,7 @@ def test_what_retention_took_is_seen_by_the_first_position() -> None:
         (read(position=3), ErrorCode.NOT_FOUND, "ends at 2"),
         (read(broker="bob"), ErrorCode.NOT_FOUND, "ask `logs`"),
         (read(kind=7), ErrorCode.NOT_FOUND, "kind 7"),
+        (read(condition="DELTA(price) > 1"), ErrorCode.UNSUPPORTED, "DELTA is not asked of a log"),
         (read(condition="price >"), ErrorCode.BAD_CONDITION, ""),
         (read(pattern="quotes/#"), ErrorCode.BAD_PATTERN, ""),
     ],
