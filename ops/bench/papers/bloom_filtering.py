@@ -37,6 +37,9 @@ from .bloom_sample import Dtd, Named, documents_of, dtds, feeds, real_documents,
 __all__ = ["FIGURES", "add_arguments", "readable", "run", "tree_of", "twigs_of_tree"]
 
 _XML = "application/xml"
+_EVALUATED_MAX = 1000
+"""Twigs that lxml evaluates: it takes as long for each of them."""
+
 _UNDECLARED = re.compile(rb"&(?!amp;|lt;|gt;|quot;|apos;|#)")
 """An entity of a DTD that nobody loads: such a document is parsed twice."""
 
@@ -303,21 +306,24 @@ def _index_rows(arguments: argparse.Namespace) -> bool:
     headings = ("filters", "distinct", "index", "plain", "plain / index", "XPath", "XPath / index", "pass", "tested")
     table = _table(f"{len(documents)} feeds, us a document, l = 1,024", *headings)
     for count in arguments.bloom_filters:
-        twigs = [parse_twig(twigs_of_tree(random.choice(merged.below), random, 6)) for _ in range(count)]
         index: FilterIndex[int] = FilterIndex()
         plain: PlainFilters[int] = PlainFilters()
-        for number, twig in enumerate(twigs):
+        twigs: list[Twig] = []  # the first ones: a million of them would fill the memory
+        for number in range(count):
+            twig = parse_twig(twigs_of_tree(random.choice(merged.below), random, 6))
             made = twig.filter(1024, 1)
             index.add(number, made)
             plain.add(number, made)
+            if number < _EVALUATED_MAX:
+                twigs.append(twig)
         some = filters if count <= 10_000 else random.sample(filters, 20)
         before = index.statistics()
         passed = sum(len(index.match(one)) for one in filters) / len(filters)
         tested = (index.statistics().tested - before.tested) / len(filters)
         looked = _seconds(lambda index=index: [index.match(one) for one in filters]) / len(filters)  # type: ignore[misc]
         compared = _seconds(lambda plain=plain, some=some: [plain.match(one) for one in some]) / len(some)  # type: ignore[misc]
-        evaluate, few = _evaluator(twigs[: min(count, 1000)]), trees[:40]
-        xpath = _seconds(lambda e=evaluate, few=few: [e(tree) for tree in few]) / len(few) * count / min(count, 1000)  # type: ignore[misc]
+        evaluate, few = _evaluator(twigs), trees[:40]
+        xpath = _seconds(lambda e=evaluate, few=few: [e(tree) for tree in few]) / len(few) * count / len(twigs)  # type: ignore[misc]
         table.add_row(
             str(count),
             str(index.statistics().filters),
