@@ -14,6 +14,9 @@ from .keyspace import MESH_BROKERS_MAX
 
 __all__ = [
     "ALONE_SECONDS",
+    "AMENDED_EVENTS_MAX",
+    "AMEND_SECONDS",
+    "AMEND_VERSIONS_MAX",
     "ANEW_SECONDS",
     "ANSWER_IDS_MIN",
     "ANSWER_LENGTH_MAX",
@@ -163,6 +166,17 @@ WAITING_RETRY_SECONDS = 0.05
 
 FORWARD_HOPS_MAX = 16
 """Brokers that may hand one batch on; in a settled cluster of up to 64 it is one."""
+
+AMEND_SECONDS = 20.0
+"""How long a former version of an amended subscription rests where it was: longer than an event waits for its key's
+owner (WAITING_SECONDS_MAX) and is then under way."""
+
+AMEND_VERSIONS_MAX = 8
+"""Versions of one subscription at a time: one that is amended more often than every few seconds waits."""
+
+AMENDED_EVENTS_MAX = 65_536
+"""Events of one subscription that two of its versions want, and one has not brought yet: some milliseconds' worth, and
+what was published while the next one was being placed."""
 
 ALONE_SECONDS = 3.0
 """How long a broker that knows of others asks for them before it takes all keys for its own: six greetings."""

@@ -21,6 +21,7 @@ from headgate.protocol.messages import Ask, Goodbye, Hello, Puback, Publish
 
 from .cause import Cause
 from .clients import (
+    AMENDING,
     AUDIT_ACKS,
     AUDIT_LINES,
     INQUIRIES,
@@ -172,6 +173,7 @@ class Node:
             self.log_reading,
             self.audit,
             self.durables,
+            self.timers,
         )
         self.clients.table[Ask] = self._asked
         self.inquiries = Inquiries(self.cluster, self.timers)
@@ -207,6 +209,7 @@ class Node:
         self._woken: dict[Hashable, Callable[[float], None]] = {
             **self.cluster.woken,
             REGISTRY: self.registry.go_on,
+            AMENDING: self.clients.amending.go_on,
             DRAINING: self.subscribers.drain,
             GRACE: self._end_expired,
             BACKLOG: self.forwarding.go_on,
@@ -284,6 +287,7 @@ class Node:
         assert not self.effects
         self.streams.validate()
         self.subscribers.validate()
+        self.clients.amending.validate()
         own = sum(session.outbox_bytes for session in self.subscribers.by_key.values())
         assert own + self.peers.outbox_bytes == self.subscribers.outbox_bytes
         self.cluster.validate()
@@ -400,7 +404,10 @@ class Node:
         """A client has a question."""
         try:
             self.clients.check_asking(session)
-            answer = ask(self, message.verb, message.arguments, now)
+            if message.verb == "amend":
+                answer: Any = self.clients.amend(session, message.arguments, now)
+            else:
+                answer = ask(self, message.verb, message.arguments, now)
         except Refused as refused:
             answer = refused
         self.clients.answer(session, message.request, answer)

@@ -232,6 +232,14 @@ class Subscription(SubscriptionCore):
         task = Task(self._client.settled_all(self._inbox))
         return drive(task, None if seconds is None else self._client.clock() + seconds) and task.result
 
+    def amend(self, *, where: str | None = None, pattern: str | None = None) -> int:
+        """Ask for something else from now on, with another condition, another pattern, or both; "" is no condition.
+
+        Events before this returns are by the old words, those after it by the new ones; none comes twice, and none is
+        missed that both want. How many places in the cluster were told. Raises Refused, and then all is as before.
+        """
+        return run(self._amending(self._client, where, pattern))
+
     def close(self) -> None:
         """Unsubscribe; nothing of it comes any more. A durable subscription stays, and is attached to by its name."""
         self._left.clear()

@@ -134,7 +134,12 @@ class _Request:
     @property
     def perishable(self) -> bool:
         """It gets no answer when the connection breaks: another broker may know nothing of what it asks for."""
-        return isinstance(self.message, Ask | ReadLog) and self.producer is None
+        return isinstance(self.message, Ask | ReadLog) and self.producer is None and self.inbox is None
+
+    @property
+    def amends(self) -> bool:
+        """It is about what a subscription asks for."""
+        return isinstance(self.message, Ask) and self.inbox is not None
 
 
 def _check(message: Message) -> None:
@@ -223,6 +228,14 @@ class Conversation:
             outcome.settle()
             return outcome
         return self._say(Unsubscribe(self._next_request(), inbox.number), inbox)
+
+    def amend(self, inbox: Inbox, pattern: str, condition: str) -> Outcome:
+        """Ask for something else, from the answer on. It is asked again until there is one. Raises LocalError."""
+        options = {name: inbox.request.options.get(name, False) for name in ("exact", "ordered")}
+        wish = {"subscription": inbox.number, "pattern": pattern, "where": condition, **options}
+        message = Ask(self._next_request(), "amend", wish)
+        _check(message)
+        return self._say(message, inbox)
 
     def attach(self, inbox: DurableInbox) -> Outcome:
         """Ask for a durable subscription, which has rested long enough."""
@@ -388,6 +401,9 @@ class Conversation:
                 self._requests[inbox.request.request] = _Request(inbox.request, self._outcome(1), inbox)
                 inbox.unconfirm(self._outcome(1))
                 inbox.gap(Gap(inbox.number, 0, reason))
+        for number, request in list(self._requests.items()):
+            if request.amends:  # behind the SUBSCRIBE of what it is to change
+                self._requests[number] = self._requests.pop(number)
 
     def _attach_again(self) -> None:
         """Whatever the session, its connection has no durable subscription yet."""
@@ -505,6 +521,9 @@ class Conversation:
             self.deliveries.inboxes.pop(request.message.subscription, None)
             if (durable := self._durables.pop(request.message.subscription, None)) is not None:
                 durable.detach()
+        elif request.inbox is not None and isinstance(request.message, Ask):
+            wish = request.message.arguments
+            request.inbox.request = replace(request.inbox.request, pattern=wish["pattern"], condition=wish["where"])
         elif request.inbox is not None:
             request.inbox.confirm()
         request.outcome.settle(value)
@@ -512,6 +531,9 @@ class Conversation:
     def _refuse(self, number: int, error: Refused) -> None:
         request = self._requests.pop(number, None)
         if request is None:
+            return
+        if request.amends:
+            request.outcome.settle(error=error)
             return
         arrived = ErrorCode.DUPLICATE if isinstance(request.message, Subscribe) else ErrorCode.NOT_FOUND
         if request.producer is not None:

@@ -132,6 +132,10 @@ class ClientCore:
         yield Settled(self, outcome)
         return outcome.result()
 
+    def amend(self, inbox: Inbox, pattern: str, condition: str) -> Outcome:
+        """Ask for an amendment; for `SubscriptionCore`."""
+        return self._conversation.amend(inbox, pattern, condition)
+
     def requesting_log(self, message: ReadLog) -> Work[LogChunk]:
         """A chunk of a log that this client's own broker has; `over_logs` asks the right one. Raises Refused."""
         with self.sharing:
@@ -356,6 +360,28 @@ class SubscriptionCore:
     def stale(self) -> int:
         """How many acknowledgements came too late, or went with a connection: these events may come again."""
         return self._durable.stale if self._durable is not None else 0
+
+    def _amending(self, client: ClientCore, where: str | None, pattern: str | None) -> Work[int]:
+        """Ask for something else from now on. Raises Refused, and then all is as before."""
+        inbox = self._inbox
+        if self._durable is not None:
+            raise LocalError("a durable subscription is changed by `headgate durable set`, for all of its clients")
+        if self._replaying is not None:
+            raise LocalError("a subscription that reads the past cannot be amended: subscribe anew")
+        for name, text in (("where", where), ("pattern", pattern)):
+            if text is not None and not isinstance(text, str):
+                raise LocalError(f"{name} is a string, not {text!r}")
+        with client.sharing:
+            client.check_usable()
+            if inbox.ended:
+                raise inbox.failure or LocalError("this subscription is closed")
+            request = inbox.request
+            outcome = client.amend(
+                inbox, request.pattern if pattern is None else pattern, request.condition if where is None else where
+            )
+            client.pump()
+        yield Settled(client, outcome)
+        return int(outcome.result()["puts"])
 
     def _confirming(self, client: ClientCore) -> Work[None]:
         if self._replaying is not None and not self._inbox.ended:

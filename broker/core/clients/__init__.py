@@ -18,12 +18,15 @@ are seen. An answer that needs another broker or the disk is a `Deferred`. Every
 a refusal, with the client's connection, or when its time is over (the timer `INQUIRIES`). At the timer `AUDIT_LINES`
 the audit writes the lines that it gathered; at `AUDIT_ACKS` it asks clients what they have taken.
 
+A client amends a subscription by ASK `amend` (`amending`; at AMENDING former versions are withdrawn).
+
 Order of reading: `clients`, `publishers`, `questions`, `inquiries`, `explain` (two verbs:
 what the ring looks like, and why a subscription gets an event), `survey`, `schema_changes`, `pages`, `audit`,
-`messages`.
+`amending`, `messages`.
 """
 
 from . import clients, inquiries, pages, questions
+from .amending import AMENDING
 from .audit import AUDIT_ACKS, AUDIT_LINES, AuditLog
 from .clients import Clients
 from .inquiries import INQUIRIES, Inquiries
@@ -33,6 +36,7 @@ from .questions import answer_of, ask
 from .survey import Surveys
 
 __all__ = [
+    "AMENDING",
     "AUDIT_ACKS",
     "AUDIT_LINES",
     "AuditLog",

@@ -13,6 +13,7 @@ from typing import Any
 from headgate.matching import (
     ConditionError,
     MatchingError,
+    Pattern,
     Tree,
     XPath,
     extensions,
@@ -45,7 +46,7 @@ from headgate.protocol.messages import (
 
 from ..config import NodeConfig
 from ..deferred import Deferred
-from ..delivery import ClientSession, Dissemination, Streams, Subscribers, Subscription
+from ..delivery import ClientSession, Dissemination, Streams, Subscribers, Subscription, Version
 from ..durable import Durables
 from ..effects import Close, Effect, Note, Send
 from ..limits import (
@@ -55,6 +56,8 @@ from ..limits import (
 from ..log import LogReading
 from ..placement import Registry
 from ..safeguards import Safeguard
+from ..timers import Timers
+from .amending import Amend, Amending
 from .audit import AuditLog
 from .checks import checks_of
 from .publishers import Publishers
@@ -81,6 +84,7 @@ class Clients:
         reading: LogReading,
         audit: AuditLog,
         durables: Durables,
+        timers: Timers,
     ) -> None:
         self._config = config
         self._limits = config.limits
@@ -93,6 +97,7 @@ class Clients:
         self._publishers = publishers
         self._audit = audit
         self._durables = durables
+        self.amending = Amending(streams, subscribers, dissemination, registry, audit, timers)
         self.draining = False
         self.table: dict[type, Callable[[ClientSession, Any, float], None]] = {
             Publish: publishers.publish,
@@ -229,6 +234,9 @@ class Clients:
 
     def placed(self, subscription: Subscription, done: bool, now: float) -> None:
         """It is in force, or the cluster could not be brought to take it."""
+        is_version = subscription.identity in self._subscribers.amendments
+        if is_version and self.amending.placed(subscription, done, now):
+            return
         session, number = subscription.session, subscription.number
         asked = session.placing.pop(number, None)
         if asked is None or session.subscriptions.get(number) is not subscription:
@@ -237,6 +245,7 @@ class Clients:
             checks = checks_of(parse_condition(asked.condition)) if "xpath" in asked.condition.lower() else []
             self._say(session, Suback(asked.request, number, checks))
             self._audit.subscribed(subscription)
+            self._amend_late(session, number, now)
             return
         del session.subscriptions[number]
         del self._subscribers.by_identity[subscription.identity]
@@ -244,6 +253,7 @@ class Clients:
         self._registry.withdraw([subscription], now)
         text = "the cluster could not take this subscription, because brokers do not answer: try again in a moment"
         self._refuse(session, ErrorCode.UNAVAILABLE, Scope.REQUEST, asked.request, text)
+        self._amend_late(session, number, now)
 
     def _understand(self, session: ClientSession, message: Subscribe) -> tuple[Subscription, Tree | None]:
         """Check a SUBSCRIBE. Raises MatchingError or Refused, having changed nothing."""
@@ -256,13 +266,19 @@ class Clients:
             raise Refused(ErrorCode.LIMIT, text)
         if len(self._subscribers.by_identity) >= self._limits.subscriptions:
             raise Refused(ErrorCode.LIMIT, f"this broker holds its {self._limits.subscriptions} subscriptions already")
+        pattern, condition = self._wish(message)
+        identity = next(self._subscribers.identities)
+        text = to_text(condition) if condition is not None else ""
+        return Subscription(identity, message.subscription, session, pattern.stream, pattern, text), condition
+
+    def _wish(self, message: Subscribe) -> tuple[Pattern, Tree | None]:
+        _check_options(message.options)
         if (
             len(message.condition) > CONDITION_BYTES_MAX
             and self._registry.long_bytes >= self._limits.long_conditions_bytes
         ):
             text = f"long IN lists fill the {self._limits.long_conditions_bytes} bytes that this broker has for them"
             raise Refused(ErrorCode.LIMIT, f"{text}: subscribe at another one, or without the list")
-        _check_options(message.options)
         pattern = parse_pattern(message.pattern, exact=message.options.get("exact", False))
         condition = parse_condition(message.condition) if message.condition.strip() else None
         if condition is not None and any(isinstance(extension, XPath) for extension in extensions(condition)):
@@ -270,9 +286,47 @@ class Clients:
             raise Refused(ErrorCode.UNSUPPORTED, text)
         if self._streams.find(pattern.stream) is None:
             raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
+        return pattern, condition
+
+    def amend(self, session: ClientSession, arguments: dict[str, Any], now: float) -> Deferred:
+        """ASK `amend`: a subscription asks for something else from now on. Raises Refused."""
+        wish = Amend.of(arguments)
+        if wish.number in session.durables:
+            text = f"subscription {wish.number} is durable: change it with `headgate durable set`"
+            raise Refused(ErrorCode.UNSUPPORTED, text)
+        present = session.subscriptions.get(wish.number)
+        if present is None:
+            raise Refused(ErrorCode.NOT_FOUND, f"there is no subscription {wish.number} in this session")
+        if wish.number in session.placing:
+            deferred = Deferred()
+            session.amends.append((dict(arguments), deferred))
+            return deferred
+        try:
+            pattern, condition = self._wish(wish.subscribe())
+            former = parse_condition(present.condition) if present.condition else None
+        except MatchingError as error:
+            code = ErrorCode.BAD_CONDITION if isinstance(error, ConditionError) else ErrorCode.BAD_PATTERN
+            raise Refused(code, str(error)) from error
+        if any(one is not None and extensions(one) for one in (former, condition)):
+            raise Refused(ErrorCode.UNSUPPORTED, "DELTA and XPATH are not amended: unsubscribe, and subscribe anew")
         identity = next(self._subscribers.identities)
         text = to_text(condition) if condition is not None else ""
-        return Subscription(identity, message.subscription, session, pattern.stream, pattern, text), condition
+        following = Subscription(identity, wish.number, session, pattern.stream, pattern, text)
+        return self.amending.amend(
+            present, wish, (Version.of(present, former), Version.of(following, condition)), condition, now
+        )
+
+    def _amend_late(self, session: ClientSession, number: int, now: float) -> None:
+        """What was to be amended before it was in force."""
+        waiting, session.amends = session.amends, []
+        for arguments, deferred in waiting:
+            if arguments["subscription"] != number:
+                session.amends.append((arguments, deferred))
+                continue
+            try:
+                self.amend(session, arguments, now).tell = deferred.say
+            except Refused as refused:
+                deferred.say(refused)
 
     def _unsubscribe(self, session: ClientSession, message: Unsubscribe, now: float) -> None:
         subscription = session.subscriptions.pop(message.subscription, None)
@@ -283,6 +337,7 @@ class Clients:
             text = f"there is no subscription {message.subscription} in this session"
             self._refuse(session, ErrorCode.NOT_FOUND, Scope.REQUEST, message.request, text)
             return
+        self.amending.forget(subscription, now)
         if session.placing.pop(message.subscription, None) is None:
             self._audit.unsubscribed(subscription)
         self._subscribers.withdraw(session, message.subscription)
@@ -326,6 +381,8 @@ class Clients:
         self._publishers.end(session)
         # Who says goodbye was there until now; whose session ends without a word had gone before.
         ending = "client left" if session.link is not None and reason == "expired" else "session ended"
+        for subscription in session.subscriptions.values():
+            self.amending.forget(subscription, now)
         subscriptions = self._subscribers.forget(session, reason)
         for subscription in subscriptions:
             if subscription.number not in session.placing:

@@ -26,16 +26,21 @@ more for now.
 refuses settings that contradict each other, and `SETTINGS` are its keys. `stream_of` gives the stream of a column of
 topics.
 
-Order of reading: `streams`, `dissemination`, `subscribers`, `dynamic`.
+An *amended* subscription has several *versions* for a while: `Amendment` decides event by event whether its client gets
+it (`Version`). A plan that is not decided before it is known which row it is for is `Undecided`.
+
+Order of reading: `streams`, `dissemination`, `subscribers`, `dynamic`, `amending`.
 """
 
 from . import dissemination, streams
+from .amending import Amendment, Version
 from .dissemination import Dissemination
-from .dynamic import Carrier, Suppression
+from .dynamic import Carrier, Suppression, Undecided
 from .streams import SETTINGS, Plan, Stream, Streams, StreamSettings, check_settings, read_settings, stream_of
 from .subscribers import DRAINING, GRACE, ClientSession, Subscribers, Subscription
 
 __all__ = [
+    "Amendment",
     "Carrier",
     "ClientSession",
     "DRAINING",
@@ -49,6 +54,8 @@ __all__ = [
     "Subscribers",
     "Subscription",
     "Suppression",
+    "Undecided",
+    "Version",
     "check_settings",
     "dissemination",
     "read_settings",

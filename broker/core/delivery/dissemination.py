@@ -33,6 +33,7 @@ from ..limits import (
     WHOLE_BYTES_MAX,
     Limits,
 )
+from .amending import Amendment, judged
 from .dynamic import Carrier, Suppression, Undecided
 from .streams import Plan, Stream
 from .subscribers import ClientSession, Subscribers
@@ -85,6 +86,8 @@ class Dissemination:
         except KeyError:
             stream.check_topics(topics)
             plans = self._plans_of(stream, batch, topics)
+        if self._subscribers.amendments:
+            plans = judged(batch, plans, self._origin, self.sequence, range(batch.count), self._merged)
         if self.suppression.carriers:
             plans = self.suppression.decide(batch, plans, time_us, self._merged)
         gathered = self.gathered
@@ -163,8 +166,9 @@ class Dissemination:
         after all that was carried."""
         self.settle()
         origin, base, places, time_us = serving
-        if self.suppression.carriers:
+        if self.suppression.carriers or self._subscribers.amendments:
             try:
+                plans = judged(batch, plans, origin, base, places, self._merged)
                 plans = self.suppression.decide(batch, plans, time_us, self._merged)
             except ProtocolViolation:  # a record that nobody opened before: what it says is not known
                 plans = self.suppression.unreadable(batch, plans)
@@ -240,17 +244,21 @@ class Dissemination:
             by_identity = self._subscribers.by_identity
             numbers_of: dict[ClientSession, list[int]] = {}
             carriers: list[Carrier] = []
+            amended: dict[Amendment, list[int]] = {}
+            amendments = self._subscribers.amendments
             for identity in subscriptions:
                 subscription = by_identity[identity]
                 if type(subscription) is Carrier:
                     carriers.append(subscription)
+                elif amendments and identity in amendments:
+                    amended.setdefault(amendments[identity], []).append(identity)
                 else:
                     numbers_of.setdefault(subscription.session, []).append(subscription.number)
             if len(self._plans) >= self._limits.plans:
                 self._plans.clear()
             plan = self.plan_of_sessions(numbers_of)
-            if carriers:
-                plan = Undecided.of(plan, carriers)
+            if carriers or amended:
+                plan = Undecided.of(plan, carriers, ((one, tuple(brought)) for one, brought in amended.items()))
             self._plans[subscriptions] = plan
         return plan
 

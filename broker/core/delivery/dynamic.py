@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headgate.matching.dynamic import Tally, Triggers
 from headgate.protocol.data import Batch, Columns, Portion
@@ -21,6 +21,9 @@ from headgate.protocol.data import Batch, Columns, Portion
 from ..limits import Limits
 from .streams import Plan
 from .subscribers import Subscription
+
+if TYPE_CHECKING:
+    from .amending import Amendment
 
 __all__ = ["Carrier", "Suppression", "Undecided"]
 
@@ -40,15 +43,22 @@ class Carrier(Subscription):
 
 
 class Undecided(tuple[Any, ...]):
-    """A plan to which members of carriers may be added, row by row."""
+    """A plan to which members of carriers, and amended subscriptions, may be added, row by row."""
 
     carriers: tuple[Carrier, ...] = ()
+    amended: tuple[tuple[Amendment, tuple[int, ...]], ...] = ()
+    """And which of its versions bring the row."""
 
     @classmethod
-    def of(cls, plan: Plan, carriers: Iterable[Carrier]) -> Undecided:
+    def of(
+        cls,
+        plan: Plan,
+        carriers: Iterable[Carrier],
+        amended: Iterable[tuple[Amendment, tuple[int, ...]]] = (),
+    ) -> Undecided:
         """What is decided, and what is not."""
         made = cls(plan)
-        made.carriers = tuple(carriers)
+        made.carriers, made.amended = tuple(carriers), tuple(amended)
         return made
 
 

@@ -41,11 +41,13 @@ from headgate.protocol.limits import CREDIT_MAX
 from headgate.protocol.messages import Credit, Deliver, Error, Gap, Goodbye, Subscribe
 
 from ..config import NodeConfig
+from ..deferred import Deferred
 from ..effects import Close, Effect, Note, Send
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 
 if TYPE_CHECKING:
+    from .amending import Amendment
     from .dynamic import Carrier
 
 __all__ = [
@@ -192,6 +194,10 @@ class ClientSession:
     announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
     drops: int = 0
     asking: int = 0  # questions that wait for their answers
+    amends: list[tuple[dict[str, Any], Deferred]] = field(default_factory=list)  # of what is not in force yet
+    marks: deque[tuple[int, int, Deferred]] = field(
+        default_factory=deque
+    )  # (portions pushed before, subscription, what)
     rows: list[int] = field(default_factory=list)  # its share of what is spread at this moment
 
     @property
@@ -275,6 +281,8 @@ class Subscribers:
         self.by_identity: dict[int, Subscription] = {}
         self.carriers: dict[int, Carrier] = {}
         """Those of the subscriptions that are this broker's own, for members with DELTA."""
+        self.amendments: dict[int, Amendment] = {}
+        """By identity of each of its versions: subscriptions that ask for something else, or did so a moment ago."""
         self.references = Tally()
         """What their members were last sent of each topic."""
         self.identities = itertools.count(1)
@@ -334,6 +342,10 @@ class Subscribers:
                 message = self._divert(session, message)
             if message is not None:
                 self._send(session, session.link, message)
+            if session.marks:
+                self._pass_marks(session)
+        if session.marks:
+            self._pass_marks(session)
         if session.held and self._is_over(session):
             self._relieve(session)  # what is put aside takes more room than what it was taken from
         if session.may_send and session.waits and not session.paused:
@@ -341,6 +353,20 @@ class Subscribers:
             self._timers.at(DRAINING, float("-inf"))
         else:
             self.stop_draining(session)
+
+    def mark(self, session: ClientSession, number: int, answer: Deferred) -> None:
+        """Say that this is known as soon as all has gone out that waits for the subscription now."""
+        session.marks.append((session.pushed, number, answer))
+        self._pass_marks(session)
+
+    def _pass_marks(self, session: ClientSession) -> None:
+        while session.marks:
+            place, number, answer = session.marks[0]
+            held = session.held.get(number)
+            if session.pushed - len(session.outbox) < place or (held is not None and held.queue):
+                return
+            session.marks.popleft()
+            answer.say(None)
 
     def stop_draining(self, session: ClientSession) -> None:
         """Nothing of it goes out before something else happens: a timer that is due until then would spin the host."""
@@ -381,6 +407,7 @@ class Subscribers:
             self.by_link.pop(session.link, None)
         while session.outbox and Safeguard.OUTBOX not in self._safeguards:
             self._pop(session)
+        session.marks.clear()  # its client asks again
         session.link = None
         session.expires = now + self._config.grace_seconds
         self.stop_draining(session)

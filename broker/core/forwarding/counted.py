@@ -32,7 +32,7 @@ from headgate.protocol.data import Batch, Columns
 from headgate.protocol.errors import ProtocolViolation
 
 from ..cluster import HERE, WAIT, Cluster
-from ..delivery import Dissemination, Plan
+from ..delivery import Dissemination, Plan, Undecided
 from ..effects import Effect, Note
 from ..keyspace import Dimension
 from ..limits import FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
@@ -302,7 +302,9 @@ class Gathering:
                 numbers_of[session] = numbers
         plan = self._dissemination.plan_of_sessions(numbers_of)
         own = registry.counting.true_of(batch, row, mine)
-        return plan + self._dissemination.plan_of_clients(own) if own else plan
+        clients = self._dissemination.plan_of_clients(own) if own else ()
+        whole = (*plan, *clients)
+        return Undecided.of(whole, (), clients.amended) if isinstance(clients, Undecided) else whole
 
     def validate(self) -> None:
         """What is under way adds up, and a timer runs for it."""

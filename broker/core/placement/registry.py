@@ -199,6 +199,11 @@ class Registry:
             members = self.carriers.ended(one) if isinstance(one, Carrier) else [one]
             self.events += [InForce(member, done) for member in members]
 
+    def puts_of(self, number: int) -> int:
+        """How many items a subscription of ours was put away as."""
+        mine = self._mine.get(number)
+        return 0 if mine is None else len(mine.items)
+
     def subid(self, resting: Resting) -> dict[str, Any] | None:
         """The subID that a subscription of ours that rests so would have, as far as it is known before it is made."""
         return self._placements[resting.placement].subid(None, len(resting.dimensions))

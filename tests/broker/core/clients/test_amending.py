@@ -1,0 +1,235 @@
+"""Amending subscriptions while events are published: against the plain meaning, with one broker and with several."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from headgate.broker.core.limits import AMEND_SECONDS, AMEND_VERSIONS_MAX
+from headgate.matching import evaluate, parse_condition, parse_pattern
+from headgate.protocol.errors import ErrorCode
+from headgate.protocol.messages import Answer, Ask, Credit, Deliver, Error, Suback, Unsubscribe
+from tests.support.builders import deliveries_of, quote_batch
+from tests.support.node_cluster import Client, NodeCluster
+
+CONDITIONS = ["", "n > 5", "n BETWEEN 3 AND 12", "n < 9 AND side = 'x'", "side IN ('x', 'y')", "side = 'y' OR n = 7"]
+PATTERNS = ["quotes", "quotes/a", "quotes/*/deep"]
+TOPICS = ["quotes/a", "quotes/b", "quotes/a/deep", "quotes/b/deep"]
+SCHEMA = {
+    "attributes": {"n": {"type": "int", "min": 0, "max": 20}, "side": {"type": "string"}},
+    "placement": "counting",
+}
+
+
+def amend(client: Client, request: int, pattern: str, condition: str, number: int = 1) -> None:
+    wish = {"subscription": number, "pattern": pattern, "where": condition}
+    client.send(Ask(request, "amend", wish))
+
+
+def subscribed(cluster: NodeCluster, client: Client, pattern: str, condition: str) -> None:
+    client.subscribe(1, pattern, condition)
+    cluster.until(lambda: bool(client.of(Suback)), 30.0)
+    client.take()
+
+
+class Run:
+    """One subscription that is amended again and again while two others publish."""
+
+    def __init__(self, seed: int, brokers: int, counting: bool) -> None:
+        self.random = Random(seed)
+        self.cluster = NodeCluster(brokers, seed=seed, check_every=10)
+        names = list(self.cluster.hosts)
+        if counting:
+            teller = self.cluster.connect(names[0])
+            teller.send(Ask(1, "schema.put", {"stream": "quotes", "schema": SCHEMA}))
+            self.cluster.until(lambda: bool(teller.of(Answer)), 30.0)
+        self.reader = self.cluster.connect(self.random.choice(names))
+        self.writers = [self.cluster.connect(name) for name in names[:3]]
+        self.events: dict[str, tuple[str, dict[str, Any]]] = {}
+        self.published_at: dict[str, float] = {}
+        self.wishes = [self.wish()]
+        self.asked_at: list[float] = []
+        self.answered_at: list[float] = []
+
+    def wish(self) -> tuple[str, str]:
+        return self.random.choice(PATTERNS), self.random.choice(CONDITIONS)
+
+    def publish(self) -> None:
+        count = self.random.randint(1, 4)
+        bodies = [f"e{len(self.events) + at}" for at in range(count)]
+        topics = [self.random.choice(TOPICS) for _ in range(count)]
+        numbers = [self.random.choice([None, *range(15)]) for _ in range(count)]
+        sides = [self.random.choice(["x", "y", "z"]) for _ in range(count)]
+        for body, topic, n, side in zip(bodies, topics, numbers, sides, strict=True):
+            self.events[body] = topic, {"n": n, "side": side}
+            self.published_at[body] = self.cluster.now
+        self.random.choice(self.writers).publish(quote_batch(topics, bodies, n=numbers, side=sides))
+
+    def wanted(self, wish: tuple[str, str], body: str) -> bool:
+        topic, attributes = self.events[body]
+        condition = parse_condition(wish[1]) if wish[1] else None
+        true = condition is None or evaluate(condition, attributes) is True
+        return true and parse_pattern(wish[0]).matches(topic)
+
+    def run(self, amendments: int) -> None:
+        subscribed(self.cluster, self.reader, *self.wishes[0])
+        for request in range(amendments):
+            for _ in range(self.random.randint(0, 6)):
+                self.publish()
+                self.cluster.run(self.random.choice([0.0, 0.0005, 0.002, 0.01]))
+            self.wishes.append(self.wish())
+            self.asked_at.append(self.cluster.now)
+            amend(self.reader, request + 2, *self.wishes[-1])
+            for _ in range(200):
+                if self.random.random() < 0.8:
+                    self.publish()
+                self.cluster.run(self.random.choice([0.0, 0.0005, 0.001]))
+                if len(self.reader.of(Answer)) > request:
+                    break
+            self.cluster.until(lambda request=request: len(self.reader.of(Answer)) > request, 30.0)
+            self.answered_at.append(self.cluster.now)
+        for _ in range(5):
+            self.publish()
+        self.cluster.run(AMEND_SECONDS + 1.0)
+        for _ in range(5):
+            self.publish()
+        self.cluster.run(1.0)
+        self.check()
+
+    def check(self) -> None:
+        wishes = iter(self.wishes)
+        wish, delivered = next(wishes), []
+        for message in self.reader.got:
+            if isinstance(message, Answer):
+                wish = next(wishes)
+            elif isinstance(message, Deliver):
+                for _, body in deliveries_of([message]):
+                    assert self.wanted(wish, body), f"{body} {self.events[body]} came when {wish} was asked for"
+                    delivered.append(body)
+        assert len(delivered) == len(set(delivered)), "nothing comes twice"
+        moments = [float("-inf"), *self.answered_at]
+        for body, at in self.published_at.items():
+            # A version may be the one by which it is decided from before its publishing until long after it.
+            first = max(index for index, moment in enumerate(moments) if moment <= at)
+            last = sum(asked <= at + 1.0 for asked in self.asked_at)
+            if all(self.wanted(wish, body) for wish in self.wishes[first : last + 1]):
+                assert body in delivered, (
+                    f"{body} is wanted by all of {self.wishes[first : last + 1]}, and did not come"
+                )
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("brokers", "counting"), [(1, False), (3, False), (5, False), (5, True)])
+def test_events_before_the_point_are_by_the_old_condition_and_after_it_by_the_new(
+    seed: int, brokers: int, counting: bool
+) -> None:
+    Run(seed * 100 + brokers, brokers, counting).run(4)
+
+
+# --- One broker, one step at a time -----------------------------------------------------------------------------------
+
+
+def stage(brokers: int = 1, **config: Any) -> tuple[NodeCluster, Client]:
+    cluster = NodeCluster(brokers, **config)
+    reader = cluster.connect("b0")
+    subscribed(cluster, reader, "quotes", "n > 5")
+    return cluster, reader
+
+
+def answers(client: Client) -> list[Any]:
+    return [message.value for message in client.take() if isinstance(message, Answer)]
+
+
+def refusals(client: Client) -> list[int]:
+    return [message.code for message in client.take() if isinstance(message, Error)]
+
+
+def test_the_answer_says_how_many_places_were_told_and_the_same_words_tell_none() -> None:
+    _, reader = stage()
+    amend(reader, 1, "quotes", "n > 5")
+    assert answers(reader) == [{"puts": 0}]
+    amend(reader, 2, "quotes", "n IN (1, 2, 3)")
+    assert answers(reader) == [{"puts": 3}]
+    amend(reader, 3, "quotes", "n IN (1, 2, 3)")
+    assert answers(reader) == [{"puts": 3}], "asked again, as after a lost connection"
+
+
+@pytest.mark.parametrize(
+    ("number", "pattern", "condition", "code"),
+    [
+        (2, "quotes", "", ErrorCode.NOT_FOUND),
+        (1, "quotes", "n >", ErrorCode.BAD_CONDITION),
+        (1, "", "", ErrorCode.BAD_PATTERN),
+        (1, "quotes", "DELTA(n) > 1", ErrorCode.UNSUPPORTED),
+        (1, "quotes", 7, ErrorCode.BAD_REQUEST),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_changes(
+    number: int, pattern: str, condition: Any, code: ErrorCode
+) -> None:
+    cluster, reader = stage()
+    amend(reader, 1, pattern, condition, number)
+    assert refusals(reader) == [code]
+    cluster.connect("b0").publish(quote_batch(bodies=["low", "high"], n=[1, 6]))
+    assert [body for _, body in deliveries_of(reader.take())] == ["high"]
+
+
+def test_what_is_asked_before_suback_is_done_after_it() -> None:
+    cluster = NodeCluster(3)
+    reader = cluster.connect("b0")
+    reader.subscribe(1, "quotes", "n > 5")
+    amend(reader, 1, "quotes", "n < 5")
+    assert not reader.got
+    cluster.until(lambda: bool(reader.of(Answer)), 30.0)
+    assert [type(message) for message in reader.take()] == [Suback, Answer]
+
+
+def test_one_amendment_at_a_time_and_the_same_one_may_be_asked_for_again() -> None:
+    cluster, reader = stage(3)
+    amend(reader, 1, "quotes", "n < 5")
+    amend(reader, 2, "quotes", "n < 5")
+    amend(reader, 3, "quotes", "n < 4")
+    assert [message.code for message in reader.of(Error)] == [ErrorCode.DUPLICATE]
+    cluster.until(lambda: len(reader.of(Answer)) == 2, 30.0)
+
+
+def test_former_versions_go_when_their_time_is_over_and_there_are_not_too_many() -> None:
+    cluster, reader = stage()
+    node = cluster.node("b0")
+    for request in range(AMEND_VERSIONS_MAX + 1):
+        amend(reader, request, "quotes", f"n = {request}")
+    assert refusals(reader)[-1:] == [ErrorCode.UNAVAILABLE]
+    assert node.registry.resting("quotes") == AMEND_VERSIONS_MAX
+    cluster.run(AMEND_SECONDS + 0.1)
+    assert node.registry.resting("quotes") == 1 and not node.subscribers.amendments
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_with_its_subscription_all_versions_go(brokers: int) -> None:
+    for ends in (lambda one: one.send(Unsubscribe(9, 1)), lambda one: one.cluster.disconnect(one)):
+        cluster, reader = stage(brokers)
+        amend(reader, 1, "quotes", "n < 5")
+        cluster.run(1.0)
+        amend(reader, 2, "quotes", "n < 4")
+        ends(reader)
+        cluster.run(15.0)
+        node = cluster.node("b0")
+        assert not node.subscribers.amendments and not node.subscribers.by_identity
+        assert node.registry.resting("quotes") == 0
+
+
+def test_the_answer_stands_behind_what_waits_for_credit() -> None:
+    cluster = NodeCluster(1)
+    reader = cluster.connect("b0", credit=1)
+    subscribed(cluster, reader, "quotes", "n > 5")
+    writer = cluster.connect("b0")
+    writer.publish(quote_batch(bodies=["one"], n=[6]), quote_batch(bodies=["two"], n=[7]))
+    amend(reader, 1, "quotes", "n < 5")
+    writer.publish(quote_batch(bodies=["three"], n=[1]), quote_batch(bodies=["no"], n=[8]))
+    reader.send(Credit(100, 1))
+    seen = [body for message in reader.got if isinstance(message, Deliver) for _, body in deliveries_of([message])]
+    assert seen == ["one", "two", "three"]
+    kinds = [type(message) for message in reader.got if isinstance(message, Deliver | Answer)]
+    assert kinds == [Deliver, Deliver, Answer, Deliver]
