@@ -5,6 +5,7 @@
                NoDuplicates, PublisherOrder, NothingLost, PublishedOnce, CreditKept, BoundedOutboxes, AllAnswered,
                DeservedEndings, SoundNode; and clients of a cluster, CLUSTER_CHECKERS: OnlyAsked,
                OrderOfOneAnchor, AcceptedOnce, DeliveredOrAnnounced, Answered
+    delta      subscriptions with DELTA: BoundKept
     state      what only an oracle sees of a cluster, STATE_CHECKERS (StateChecker): FreshScopes, OneOwner, Replicated,
                SameSummaries, NothingWaits; scope_of is what a broker may answer for
     ring       the ring's invariant, RING_CHECKERS and STORM_CHECKERS (RingChecker): InvariantHolds, Consequences,
@@ -39,6 +40,7 @@ from .clients import (
     PublisherOrder,
     SoundNode,
 )
+from .delta import BoundKept
 from .durable import CursorStands, DurableChecker, Flagged, InLogOrder, NothingOwed, Wanted
 from .log import (
     ComesBackWhole,
@@ -82,6 +84,7 @@ __all__ = [
     "AcceptedOnce",
     "AllAnswered",
     "Answered",
+    "BoundKept",
     "BoundedOutboxes",
     "Checker",
     "ComesBackWhole",

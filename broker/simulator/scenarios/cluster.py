@@ -18,11 +18,11 @@ from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Suback
 
-from ..checkers import CLUSTER_CHECKERS, STATE_CHECKERS, Checker, RingKept
+from ..checkers import CLUSTER_CHECKERS, STATE_CHECKERS, BoundKept, Checker, RingKept
 from ..engine import ClusterWorld, Host, PeerNetworkOptions, Topology, Violation
 from ..faults import CLUSTER_FAULTS, ClusterFaults, ClusterNemesis, kinds_of
 from ..limits import CLIENTS_MAX, LOOK_SECONDS, NODES_MAX, PROBE_SECONDS, SETTLE_SECONDS, START_SECONDS
-from ..workloads import ClusterClient, ClusterHistory, Traits, Workload
+from ..workloads import ClusterClient, ClusterHistory, DeltaWorkload, Traits, Workload
 from .broker import BrokerScenario
 from .scenario import Options, Scenario, Write, option, within
 
@@ -42,6 +42,10 @@ CLUSTER_ABLATIONS = (
     Safeguard.USE_KNOWN_BEFORE_SUBACK,
     Safeguard.WAIT_WITHOUT_KEYS,
     Safeguard.WITHDRAWN_AT_ONCE,
+    Safeguard.FORGOTTEN_AFTER_DROP,
+    Safeguard.FORGOTTEN_AFTER_LOSS,
+    Safeguard.OWN_REFERENCE,
+    Safeguard.DELTA_AT_ONE_KEY,
     Safeguard.RING_NOTIFY,
     Safeguard.RING_REPEAT_LAST,
 )
@@ -71,6 +75,7 @@ class ClusterOptions(Options):
         "how subscriptions are put where events pass: the setting of every stream (anchored)",
         choices=_PLACEMENTS,
     )
+    delta: bool = option(False, "subscriptions with DELTA, and prices that walk")
 
     def scenario(self, write: Write | None) -> ClusterScenario:
         """A scenario with brokers and clients."""
@@ -96,11 +101,12 @@ class ClusterScenario(Scenario):
         topology = replace(topology, safeguards=SAFEGUARDS - {options.ablation})
         self.world = ClusterWorld(options.seed, topology, (self.history, self.watch), self.session_failed)
         self.ring = RingKept(self.world, self.history)
-        self.of_clients = [kind(self.history) for kind in CLUSTER_CHECKERS]
+        self.bound = BoundKept(self.history)
+        self.of_clients: list[Checker] = [*(kind(self.history) for kind in CLUSTER_CHECKERS), self.bound]
         of_state = [kind(self.world, self.history) for kind in STATE_CHECKERS]
         self.checkers: Sequence[Checker] = (*self.of_clients, *of_state, self.ring)
         random = self.world.random
-        workload = Workload(random)
+        workload = DeltaWorkload(random) if options.delta else Workload(random)
         self.clients = [
             ClusterClient(
                 f"client-{number}",
@@ -154,7 +160,7 @@ class ClusterScenario(Scenario):
         self.world.run_for(PROBE_SECONDS)
         exact = self.faults.slow == float("inf")  # else some may be dropped and announced
         for client in self.clients if exact else ():
-            for log in client.subscriptions.values():
+            for log in client.subscriptions.values() if not self.options.delta else ():
                 for name in log.expected:
                     if self.history.events[name].accepted_at >= since and name not in log.delivered:
                         raise Violation("Liveness", f"{client.name}, subscription {log.number}, misses {name}")
@@ -182,6 +188,9 @@ class ClusterScenario(Scenario):
             "relayed": sum(node.forwarding.relayed for node in nodes),
             "lists asked for": sum(node.forwarding.gathering.asked for node in nodes),
             "lost": sum(node.forwarding.losses.events for node in nodes),
+            "delivered to DELTA": self.bound.wanted,
+            "suppressed": self.bound.suppressed,
+            "delivered once more": self.bound.extra,
             "ring changes judged": self.ring.checked,
             "ring changes excused": self.ring.excused,
             "deaths in a judged ring": self.ring.outlived,

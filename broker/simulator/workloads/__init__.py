@@ -2,6 +2,7 @@
 
 drawn      Workload draws subscriptions and batches of STREAMS, Traits say what kind of client one is; event_name is
            what an event calls itself
+           DeltaWorkload draws prices that walk, and subscriptions with DELTA
 client     Client, ClusterClient: subscribe, publish, lose their connections, come back. Delivery: one event
 listener   Listener: subscribes to all of STREAM, and again whenever it is cut off
 producer   Producer: publishes to the stored stream STREAM, and sends again whatever has no answer
@@ -15,6 +16,7 @@ history    History, ClusterHistory, LogHistory: what was published and accepted 
 
 from .client import Client, ClusterClient, Delivery
 from .drawn import STREAMS, Traits, Workload, event_name
+from .drawn_delta import DeltaWorkload
 from .durable import (
     CONDITIONS,
     SHARINGS,
@@ -53,6 +55,7 @@ __all__ = [
     "ClusterClient",
     "ClusterHistory",
     "Delivery",
+    "DeltaWorkload",
     "Event",
     "History",
     "Incidents",

@@ -103,6 +103,7 @@ class Client:
         self.connection: Connection | None = None
         self.open = False
         self.key = b""
+        self.sessions = 0
         self.received = self.allowed = 0
         self.losses = 0
         self.session_gap = 0
@@ -193,7 +194,8 @@ class Client:
         """Publish a batch, mostly with acknowledgement; some are spoiled."""
         random = self._world.random
         self._batches += 1
-        batch = self._workload.batch(f"{self.name}:{self._batches}", self.traits, self.interest)
+        name = self._workload.batch_name(self.name, self.sessions, self._batches)
+        batch = self._workload.batch(name, self.traits, self.interest)
         spoiled = random.random() < self.traits.bad_probability
         if spoiled:
             spoiled_batch = self._workload.spoil(batch)
@@ -251,6 +253,7 @@ class Client:
     def _begin(self, key: bytes) -> None:
         """A new session began: what became of batches under way is unknown; every subscription is asked for again."""
         self.key = key
+        self.sessions += 1
         self.received = 0
         self.allowed = self.traits.credit
         self.losses = self.session_gap = 0

@@ -67,6 +67,10 @@ class Workload:
     def __init__(self, random: Random) -> None:
         self._random = random
 
+    def batch_name(self, client: str, session: int, batch: int) -> str:
+        """What a batch is called: the name of its publisher before the colon."""
+        return f"{client}:{batch}"
+
     def pattern(self) -> tuple[str, bool]:
         """Draw a pattern: (pattern, exact)."""
         random = self._random

@@ -286,6 +286,7 @@ class ClusterHistory(History):
 
     def __init__(self) -> None:
         super().__init__()
+        self.now = 0.0
         self.incidents = Incidents()
         self.schemas: dict[str, None] = {}
         """Streams for which a schema was ever written."""
@@ -300,6 +301,7 @@ class ClusterHistory(History):
 
     def __call__(self, host: Host, happened: Input, effects: Sequence[Effect]) -> None:
         """A Host handled one input."""
+        self.now = host.world.now
         if isinstance(happened, Received):
             answers = [one.message for one in effects if isinstance(one, Send) and one.link == happened.link]
             for message in happened.messages:
