@@ -23,6 +23,7 @@ from rich.table import Table
 from headgate.matching.index import Answers, RangeTable, Span
 
 from ..wire import console, short
+from .dynamic import BANDS, cost_of, series, spared
 from .flux import disturbed_row, flux_row, fluxes
 from .measure import Rates, built, bytes_each, rates, seconds
 from .topics import topic_rows
@@ -274,12 +275,49 @@ def _worst(arguments: argparse.Namespace) -> Table:
     return table
 
 
+def _dynamic(arguments: argparse.Namespace) -> Table:
+    """Time by number of DELTA subscriptions to one topic, with about ten deliveries an event throughout."""
+    table = _table(
+        f"dynamic: time follows what is fired: growth at most {_GROWTH_MAX:.0f} from 10^3 to 10^6",
+        "subscriptions", "add us", "bytes each", "fired", "us an event", "us a fired one", "growth",
+    )  # fmt: skip
+    least = 0.0
+    for count in arguments.sizes:
+        found = cost_of(count, arguments.events, Random(arguments.seed))
+        each = found.event_us / max(found.fired, 1 / arguments.events)
+        least = least or each
+        table.add_row(
+            f"{count:,}", f"{found.add_us:.1f}", f"{found.bytes_each:.0f}", f"{found.fired:.1f}",
+            f"{found.event_us:.1f}", f"{each:.2f}", f"{each / least:.2f}",
+        )  # fmt: skip
+    return table
+
+
+def _series(arguments: argparse.Namespace) -> Table:
+    """Real series under bands of some deviations of their steps."""
+    table = _table(
+        "series: deliveries of DELTA(value) > c over real series (no rows: set HEADGATE_DATA)",
+        "series", "events", "c in deviations of a step", "c", "delivered", "suppressed", "exact", "bound kept",
+    )  # fmt: skip
+    for name, values in series():
+        for deviations in BANDS:
+            found = spared(values, deviations)
+            share = 1 - found.delivered / found.events
+            table.add_row(
+                name, f"{found.events:,}", f"{deviations:g}", f"{found.width:.4g}", f"{found.delivered:,}",
+                f"{share:.1%}", "yes" if found.exact else "NO", "yes" if found.kept else "NO",
+            )  # fmt: skip
+    return table
+
+
 VERBS: dict[str, Callable[[argparse.Namespace], Table]] = {
     "topics": _topics,
     "selective": _selective,
     "mixed": _mixed,
     "padres": _padres,
     "flux": _flux,
+    "dynamic": _dynamic,
+    "series": _series,
     "worst": _worst,
     "numpy": _numpy,
     "statistics": _statistics,
