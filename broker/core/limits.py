@@ -25,6 +25,7 @@ __all__ = [
     "AUDIT_SECONDS",
     "CHECKPOINT_SECONDS",
     "CONTACTS_KEPT_MAX",
+    "CONFLATED_EVENTS_MIN",
     "COPY_RETRY_SECONDS",
     "COPY_STUCK_SECONDS",
     "DEFAULT_LIMITS",
@@ -114,6 +115,10 @@ OUTBOX_BYTES_DEFAULT = 64 * 1024 * 1024
 
 OUTBOX_BYTES_TOTAL_DEFAULT = 512 * 1024 * 1024
 """What waits for all slow subscribers together; above it a session that queues drops of its own first."""
+
+CONFLATED_EVENTS_MIN = 64
+"""Events that wait for a session before they are gone through for what newer ones have behind them; and then again when
+there are twice as many as were left."""
 
 SCHEMA_ATTRIBUTES_MAX = 256
 """As many as a batch may have match columns."""

@@ -46,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--where", metavar="SQL", default="", help="a condition on the attributes, as in SQL; @FILE reads it"
     )
     parser.add_argument("--exact", action="store_true", help="only topics with as many levels as PATTERN")
+    text = "what the broker drops when this client does not keep up: the oldest, or what has a newer event of its topic"
+    parser.add_argument("--slow", choices=("drop", "conflate"), help=text)
     text = "a durable subscription: the cluster keeps its place under this name, and what matches waits for it; it is "
     text += "made when there is none, and each event is acknowledged when it is printed"
     parser.add_argument("--durable", metavar="NAME", help=text)
@@ -153,6 +155,7 @@ async def _print_from(client: Client, printer: Printer, arguments: argparse.Name
             start=arguments.start,
             on_gap=_tell_gap,
             **arguments.settings,
+            **({} if arguments.slow is None else {"slow": arguments.slow}),
         )
     if is_durable:
         printer.acknowledge = subscription.ack_all

@@ -261,6 +261,7 @@ class Client(ClientCore):
         durable: str | None = None,
         start: str | int | None = None,
         ordered: bool = False,
+        slow: str | None = None,
         on_gap: Callable[[Gap], None] | None = None,
         sharing: str | None = None,
         ack_wait: float | None = None,
@@ -274,7 +275,9 @@ class Client(ClientCore):
     ) -> Subscription:
         """Subscribe; when this returns, every event published from now on is seen. Raises Refused.
 
-        `exact` turns off matching below the pattern. `on_gap` is called when the broker had to drop something.
+        `exact` turns off matching below the pattern. `on_gap` is called when the broker had to drop something. With
+        `slow` = "conflate" the broker keeps the newest event of each topic for a client that does not keep up, instead
+        of dropping the oldest.
         `start` begins in the past of a stored stream: "start" is as far back as its logs go, a number a position in its
         only log, and "ann@1763492000:120,bob@1763492007:7" one in each, as events have them (`position`): that event
         comes first. Logs not named are read from their beginning. "now" begins at their ends. With any of these, what
@@ -290,7 +293,7 @@ class Client(ClientCore):
         and given up after `max_deliver` times, to the topic `dead_letter` as well. A client has at most `max_unacked`
         of them at a time, at most `window` where it wants fewer, and `limit` in all until it comes back.
         """
-        options = subscribe_options(exact, ordered) | durable_options(
+        options = subscribe_options(exact, ordered, slow) | durable_options(
             durable,
             start,
             sharing=sharing,

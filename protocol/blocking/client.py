@@ -237,6 +237,7 @@ class BlockingClient(ClientCore):
         durable: str | None = None,
         start: str | int | None = None,
         ordered: bool = False,
+        slow: str | None = None,
         on_gap: Callable[[Gap], None] | None = None,
         sharing: str | None = None,
         ack_wait: float | None = None,
@@ -253,7 +254,7 @@ class BlockingClient(ClientCore):
         `start` begins in the past of a stored stream, and makes up for what is missed; `durable` and all behind it are
         about a subscription whose place the cluster keeps: see the asyncio client.
         """
-        options = subscribe_options(exact, ordered) | durable_options(
+        options = subscribe_options(exact, ordered, slow) | durable_options(
             durable,
             start,
             sharing=sharing,

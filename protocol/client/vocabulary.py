@@ -145,11 +145,13 @@ def _checked_topic(topic: str) -> str:
     return levels[0]
 
 
-def subscribe_options(exact: bool, ordered: bool) -> dict[str, Any]:
+def subscribe_options(exact: bool, ordered: bool, slow: str | None = None) -> dict[str, Any]:
     """The options of SUBSCRIBE: those that were set. `durable_options` has more."""
     options: dict[str, Any] = {}
     if exact:
         options["exact"] = True
     if ordered:
         options["ordered"] = True
+    if slow is not None:
+        options["slow"] = slow
     return options

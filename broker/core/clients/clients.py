@@ -16,6 +16,7 @@ from headgate.matching import (
     Pattern,
     Tree,
     XPath,
+    deltas,
     extensions,
     parse_condition,
     parse_pattern,
@@ -65,7 +66,8 @@ from .publishers import Publishers
 __all__ = ["Clients"]
 
 _SESSION_KEY_BYTES = 16
-_OPTIONS = ("credit", "durable", "exact", "from", "ordered")
+_OPTIONS = ("credit", "durable", "exact", "from", "ordered", "slow")
+_SLOW = ("drop", "conflate")
 
 
 class Clients:
@@ -218,6 +220,9 @@ class Clients:
             self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
             return
         session.subscriptions[message.subscription] = subscription
+        if message.options.get("slow") == "conflate":
+            subscription.conflates = True
+            session.conflating[message.subscription] = None
         session.placing[message.subscription] = message
         self._subscribers.by_identity[subscription.identity] = subscription
         exact, ordered = (message.options.get(name, False) is True for name in ("exact", "ordered"))
@@ -281,6 +286,9 @@ class Clients:
             raise Refused(ErrorCode.LIMIT, f"{text}: subscribe at another one, or without the list")
         pattern = parse_pattern(message.pattern, exact=message.options.get("exact", False))
         condition = parse_condition(message.condition) if message.condition.strip() else None
+        if condition is not None and deltas(condition) and len(extensions(condition)) > len(deltas(condition)):
+            text = "DELTA beside XPATH: the subscriber decides that one, and DELTA would compare with what it left"
+            raise Refused(ErrorCode.UNSUPPORTED, f"{text}: use two subscriptions")
         if condition is not None and any(isinstance(extension, XPath) for extension in extensions(condition)):
             text = "XPATH is understood, and not yet served by this broker: leave it out for now"
             raise Refused(ErrorCode.UNSUPPORTED, text)
@@ -418,6 +426,8 @@ def _check_options(options: dict[str, Any]) -> None:
             raise Refused(ErrorCode.BAD_REQUEST, f"unknown option {name!r}; there are {', '.join(_OPTIONS)}")
         if name in ("exact", "ordered") and type(value) is not bool:
             raise Refused(ErrorCode.BAD_REQUEST, f"option {name} is true or false")
+    if options.get("slow", "drop") not in _SLOW:
+        raise Refused(ErrorCode.BAD_REQUEST, f"option slow is {' or '.join(_SLOW)}")
     if options.get("from", "now") != "now":
         text = "a subscription begins now: leave `from` out, and read the past of a stored stream with READ_LOG"
         raise Refused(ErrorCode.UNSUPPORTED, text)

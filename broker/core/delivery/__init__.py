@@ -14,9 +14,10 @@ and whose events are numbered already, such as the matches that another broker s
 **Contract.** Events of one stream reach a session in the order of `carry` and `relay`. An event that was matched for a
 session is sent on its link, waits in its outbox, or is counted in a GAP of the session. The count in a GAP is never too
 low. It can be too high only after a connection broke. Outboxes are bounded in bytes, one by one and all together;
-`slow_consumer` says what happens to a session over the bound. Messages to clients are effects (`Send`). Two timers are
-set here: at `DRAINING` outboxes go on, after other inputs had their turn; at `GRACE` the first session that was too
-long without a connection ends.
+`slow_consumer` says what happens to a session over the bound; of a subscription that conflates only the newest event of
+each topic waits (`conflation.py`). Messages to clients are effects (`Send`). Two timers are set here: at `DRAINING`
+outboxes go on, after other inputs had their turn; at `GRACE` the first session that was too long without a connection
+ends.
 
 **Vocabulary.** A *plan* is the sessions that get one event, with the numbers of their subscriptions. A *lane* is the
 remembered plan of a topic, where topics alone decide. A subscription is *held* when its client said that it takes no

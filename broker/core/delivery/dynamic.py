@@ -82,14 +82,14 @@ class Suppression:
 
         Raises ProtocolViolation, having done nothing, when a column cannot be read.
         """
+        if Undecided not in map(type, plans):
+            return plans
         rows_of: dict[Carrier, list[int]] = {}
         each = plans if len(plans) == batch.count else plans * batch.count
         for row, plan in enumerate(each):
             if type(plan) is Undecided:
                 for carrier in plan.carriers:
                     rows_of.setdefault(carrier, []).append(row)
-        if not rows_of:
-            return plans
         columns = _columns_of(batch, rows_of)
         topics, time = batch.topic_list(), time_us / 1e6
         fired: dict[int, list[int]] = {}

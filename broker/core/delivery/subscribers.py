@@ -4,7 +4,9 @@ A session outlives its connection by a grace, so that a client that reconnects f
 were. Deliveries flow while the link is up and unpaused and credit is left; otherwise they wait in the session's
 outbox. Two bounds hold the outbox, its own and the sum of all. Over a bound the policy decides:
 
-    drop         the oldest deliveries go, counted by subscription; GAP says so before anything newer is sent
+    drop         the oldest deliveries go, counted by subscription; GAP says so before anything newer is sent. Of
+                 subscriptions with the option `slow` = conflate, what a newer event of its topic has behind it
+                 has gone long before that (`conflation.py`)
     disconnect   the connection ends with SLOW_CONSUMER; the session has its grace, as after any lost connection
 
 Credit is counted in events over the life of the session: `sent` may pass `allowed` by less than one portion, so that
@@ -43,8 +45,10 @@ from headgate.protocol.messages import Credit, Deliver, Error, Gap, Goodbye, Sub
 from ..config import NodeConfig
 from ..deferred import Deferred
 from ..effects import Close, Effect, Note, Send
+from ..limits import CONFLATED_EVENTS_MIN
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
+from .conflation import conflated
 
 if TYPE_CHECKING:
     from .amending import Amendment
@@ -130,6 +134,7 @@ def _cut(portion: Portion, rows: list[int]) -> Portion:
 
 
 _SLOW = "slow consumer"
+_CONFLATED = "conflated: a newer event of the same topic took the place of each"
 
 
 @dataclass(slots=True, eq=False)
@@ -146,6 +151,8 @@ class Subscription:
     dropped: int = 0
     carrier: Carrier | None = None
     """Whose member it is: what its DELTA was sent last."""
+    conflates: bool = False
+    """Of what waits for it, the newest event of each topic is enough."""
 
 
 @dataclass(slots=True, eq=False)
@@ -156,6 +163,7 @@ class _Held:
     bytes: int = 0
     events: int = 0
     released: bool = False
+    conflate_at: int = CONFLATED_EVENTS_MIN
 
 
 @dataclass(slots=True, eq=False)
@@ -193,6 +201,9 @@ class ClientSession:
     gaps: dict[int, int] = field(default_factory=dict)
     announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
     drops: int = 0
+    conflating: dict[int, None] = field(default_factory=dict)  # subscriptions of which the newest is enough
+    conflate_at: int = CONFLATED_EVENTS_MIN  # events in the outbox at which it is gone through
+    conflated: dict[int, int] = field(default_factory=dict)  # of what `gaps` counts, what gave way to newer events
     asking: int = 0  # questions that wait for their answers
     amends: list[tuple[dict[str, Any], Deferred]] = field(default_factory=list)  # of what is not in force yet
     marks: deque[tuple[int, int, Deferred]] = field(
@@ -292,7 +303,7 @@ class Subscribers:
         self.outbox_bytes = 0
         self.deliveries = 0
         self.watch: DeliveryWatch | None = None  # while a stream is audited
-        self.drops: dict[str, int] = {"slow": 0, "lost": 0, "expired": 0, "gone": 0, "shutdown": 0}
+        self.drops: dict[str, int] = {"slow": 0, "lost": 0, "expired": 0, "gone": 0, "shutdown": 0, "conflated": 0}
 
     def deliver(self, session: ClientSession, routes: list[Any] | bytes, portion: Portion) -> None:
         """Send a portion, or queue it within the bounds."""
@@ -497,6 +508,8 @@ class Subscribers:
         if Safeguard.WITHDRAW not in self._safeguards:
             return
         session.gaps.pop(number, None)
+        session.conflated.pop(number, None)
+        session.conflating.pop(number, None)
         session.announced.pop(number, None)
         held = session.held.pop(number, None)
         while held is not None and held.queue:
@@ -630,6 +643,8 @@ class Subscribers:
             session.outbox_bytes += size
             session.outbox_events += part.portion.count
             self.outbox_bytes += size
+            if number in session.conflating and held[number].events >= held[number].conflate_at:
+                self._conflate_held(session, held[number])
         return without(message, named.keys()) if named else message
 
     def _pop_held(self, session: ClientSession, held: _Held) -> Deliver:
@@ -670,10 +685,13 @@ class Subscribers:
         if session.gaps and session.link is not None and not session.closing:
             for number, count in session.gaps.items():
                 text = reason if reason != _SLOW or number else "the connection was lost"
+                if session.conflated.get(number) == count:
+                    text = _CONFLATED
                 self._effects.append(Send(session.link, Gap(number, count, text)))
                 before = session.announced.get(number)
                 session.announced[number] = (session.sent, count + (before[1] if before else 0))
             session.gaps.clear()
+            session.conflated.clear()
 
     def _push(self, session: ClientSession, message: Deliver) -> None:
         if session.paused and not self._keeps_when_paused:
@@ -687,6 +705,53 @@ class Subscribers:
         session.outbox_bytes += size
         session.outbox_events += message.portion.count
         self.outbox_bytes += size
+        if session.conflating:
+            if len(session.outbox) == 1:
+                session.conflate_at = CONFLATED_EVENTS_MIN
+            elif session.outbox_events >= session.conflate_at:
+                self._conflate(session)
+
+    def _conflate(self, session: ClientSession) -> None:
+        """Take out of the outbox what newer events of the same topics have behind them."""
+        waiting: deque[Deliver] = deque()
+        while session.outbox:
+            message = self._pop(session)  # without what was withdrawn since
+            if message is not None:
+                waiting.append(message)
+        session.outbox, gone = conflated(waiting, session.conflating, _cut)
+        for message in session.outbox:
+            self._counted_in(session, message)
+        session.conflate_at = max(CONFLATED_EVENTS_MIN, 2 * session.outbox_events)
+        self._gave_way(session, gone)
+
+    def _conflate_held(self, session: ClientSession, held: _Held) -> None:
+        """The same of what waits for one subscription alone."""
+        waiting = deque(iter(lambda: self._pop_held(session, held) if held.queue else None, None))
+        held.queue, gone = conflated(waiting, session.conflating, _cut)
+        for message in held.queue:
+            self._counted_in(session, message)
+            held.bytes += size_of(message.portion)
+            held.events += message.portion.count
+        held.conflate_at = max(CONFLATED_EVENTS_MIN, 2 * held.events)
+        self._gave_way(session, gone)
+
+    def _counted_in(self, session: ClientSession, message: Deliver) -> None:
+        size = size_of(message.portion)
+        session.outbox_bytes += size
+        session.outbox_events += message.portion.count
+        self.outbox_bytes += size
+
+    def _gave_way(self, session: ClientSession, gone: list[Deliver]) -> None:
+        """Count what newer events took the place of; what DELTA refers to is among those, and stays."""
+        for message in gone:
+            if self.watch is not None:
+                self.watch.dropped(session, message)
+            for numbers, count in message.runs():
+                for number in numbers:
+                    session.gaps[number] = session.gaps.get(number, 0) + count
+                    session.conflated[number] = session.conflated.get(number, 0) + count
+                    session.subscriptions[number].dropped += count
+                    self.drops["conflated"] += count
 
     def _pop(self, session: ClientSession) -> Deliver | None:
         """The oldest, without what was withdrawn since it was pushed; None when that was all."""

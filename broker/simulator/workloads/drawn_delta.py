@@ -17,7 +17,7 @@ from .drawn import Traits, Workload
 __all__ = ["DeltaWorkload"]
 
 _SYMBOLS = ("OTE", "IBM")
-_STATIC = ("", "", "live", "symbol = 'OTE'", "price < 5", "symbol IN ('OTE', 'IBM')", "price BETWEEN -2 AND 6")
+_STATIC = ("", "", "live", "symbol = 'OTE'", "price < 4", "symbol IN ('OTE', 'IBM')", "price BETWEEN 0 AND 4.5")
 _DELTAS = ("> 2", ">= 1", "> 0.5", "> 4", "> 2 HEARTBEAT 1", "> 40")
 _PATTERNS = ("quotes", "quotes", "quotes/*/OTE", "quotes/client-0", "quotes/client-1")
 _STEPS = (0.0, 0.0, 0.5, -0.5, 1, -1, 2.5, -2.5, 6)

@@ -33,11 +33,11 @@ DELTA: dict[str, tuple[tuple[str, ...], int, float]] = {
     "own-reference": (("cut",), 3, 10.0),
     "forgotten-after-loss": (("cut",), 3, 10.0),
     "forgotten-after-drop": (("slow",), 3, 10.0),
-    "delta-at-one-key": ((), 6, 15.0),
+    "delta-at-one-key": ((), 6, 10.0),
 }
 """Those of conditions with DELTA: faults, brokers and seconds."""
 
-FIRST = {"lists-by-lease": 100, "wait-without-keys": 15}
+FIRST = {"lists-by-lease": 100, "wait-without-keys": 15, "delta-at-one-key": 8}
 """Where to begin to look for those that are long in coming."""
 
 
