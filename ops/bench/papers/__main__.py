@@ -6,13 +6,14 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from . import bloom_filtering, delivery, node_placements, placements, replication, routing
+from . import bloom_filtering, delivery, node_placements, placements, replication, routing, state_filters
 
 __all__ = ["main"]
 
 PAPERS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]] = {
     "bloom-filtering": (bloom_filtering.add_arguments, bloom_filtering.run),
     "delivery": (delivery.add_arguments, delivery.run),
+    "filters": (state_filters.add_arguments, state_filters.run),
     "nodes": (node_placements.add_arguments, node_placements.run),
     "placements": (placements.add_arguments, placements.run),
     "replication": (replication.add_arguments, replication.run),

@@ -6,6 +6,10 @@
 (`spread_segment`). `counting` has the scheme of RANGE 3 (`CountingScheme`, `counting_scheme`, `constraints_of`), its
 store (`CountingStore`) and the collection of its lists (`Collection`), made of `Constraint`, `Entry` and `Placement`.
 
+`filters` has dynamic filters on a segment (STATE 4.3): `Levels` of them (MFD), each a width in base 4 (`BASE`,
+`parts_of_width`, `place_of_width`), with what becomes of a value (`Passed`) and its messages (`sf_messages`,
+`mfd_messages`).
+
 They use the broker's own routing tables, keys and planner, so their figures are about the product. A model moves into
 the product on the day a broker uses it.
 """
@@ -20,6 +24,7 @@ from .counting import (
     constraints_of,
     counting_scheme,
 )
+from .filters import BASE, Levels, Passed, mfd_messages, parts_of_width, place_of_width, sf_messages
 from .fingers import (
     BOTH_WAYS_BASE_2,
     BOTH_WAYS_BASE_4,
@@ -32,6 +37,7 @@ from .fingers import (
 from .multicast import split_set, spread_segment, spread_set
 
 __all__ = [
+    "BASE",
     "BOTH_WAYS_BASE_2",
     "BOTH_WAYS_BASE_4",
     "Collection",
@@ -41,6 +47,12 @@ __all__ = [
     "Entry",
     "FingerPlan",
     "Hops",
+    "Levels",
+    "Passed",
+    "mfd_messages",
+    "parts_of_width",
+    "place_of_width",
+    "sf_messages",
     "ONE_WAY_BASE_2",
     "Placement",
     "constraints_of",
