@@ -199,13 +199,20 @@ class LogChunk:
 
 @dataclass(slots=True)
 class Copy:
-    """A row of the sender's log, or of one that it has a copy of, for the recipient's disk."""
+    """A row of the sender's log for the recipient's disk.
+
+    Rows before `safe` are on enough disks. `generation` is that of the opening of its producer under which the row is
+    sent, 0 when there is none, and `start` the number from which on events are of that opening.
+    """
 
     broker: str
     epoch: int
     kind: int
     stream: str
     row: bytes
+    safe: int = 0
+    generation: int = 0
+    start: int = 0
 
 
 @dataclass(slots=True)
@@ -221,7 +228,7 @@ class Fetched:
 VERSION = 2
 """Of what clients and brokers say to each other."""
 
-PEER_VERSION = 4
+PEER_VERSION = 5
 """Of what brokers say to each other: PEER and all that follows it, the messages inside CONTROL too."""
 
 

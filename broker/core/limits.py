@@ -24,6 +24,7 @@ __all__ = [
     "AUDIT_ACK_SECONDS",
     "AUDIT_SECONDS",
     "CHECKPOINT_SECONDS",
+    "CLOCKS_APART_SECONDS",
     "CONTACTS_KEPT_MAX",
     "CONFLATED_EVENTS_MIN",
     "COPY_RETRY_SECONDS",
@@ -32,6 +33,7 @@ __all__ = [
     "ERROR_TEXT_LENGTH_MAX",
     "FEED_IDLE_SECONDS",
     "FEED_PAUSE_SECONDS",
+    "FENCE_STARTS_MAX",
     "FORWARD_HOPS_MAX",
     "GATHERED_BYTES_MAX",
     "GATHERED_EVENTS_MAX",
@@ -44,6 +46,7 @@ __all__ = [
     "Limits",
     "NEWS_ASKED_SECONDS",
     "NEWS_SECONDS",
+    "OPENING_ROUNDS_MAX",
     "ORPHAN_SECONDS",
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
@@ -75,6 +78,7 @@ __all__ = [
     "VOUCH_SECONDS_MAX",
     "WAITING_RETRY_SECONDS",
     "WAITING_SECONDS_MAX",
+    "WATERMARK_SECONDS",
     "WHOLE_BYTES_MAX",
 ]
 
@@ -272,18 +276,19 @@ COPY_FULL_SECONDS_MAX = 8.0
 COPY_STUCK_SECONDS = 3.0
 """After so long without a word a follower is asked anew what it has."""
 
-CLAIM_PRODUCERS_MAX = 200
-"""Producers asked about in one question: with names of the longest kind it stays within a CONTROL."""
-
-CLAIM_EPOCHS_MAX = 64
-"""Epochs named in such a question: one begins when a disk turns out to be an older one, and when rows are taken back.
-Logs older than these are not looked into."""
-
-CLAIMS_KEPT_MAX = 2000
-"""Spans that another broker told and that are remembered, for an owner who cannot reach it: the last contested rows."""
-
 CLOCKS_APART_SECONDS = 60.0
-"""How far the clocks of brokers may be apart: a batch that was sent again is looked for from that long before it."""
+"""How far the clocks of brokers may be apart: what has a time is looked for in other logs from that long before it."""
+
+FENCE_STARTS_MAX = 32
+"""Openings of one producer whose first numbers are remembered: a broker that was away during more of them, and comes
+back with rows of before that no other disk has, keeps those rows even when they were sent again elsewhere."""
+
+OPENING_ROUNDS_MAX = 4
+"""How often an opening of a producer is tried with a newer generation, when others were opened meanwhile: a broker that
+was away learns the newest at the first try, and more tries are needed where brokers open the same producer in turn."""
+
+WATERMARK_SECONDS = 0.05
+"""A high watermark that has moved is told to followers so much later, unless a row goes to them anyway."""
 
 FEED_IDLE_SECONDS = 1.0
 """How often feeds that nothing matched are told how far they were looked at."""
@@ -366,10 +371,6 @@ class Limits:
     tail_bytes: int = 64 * 1024 * 1024
     """Rows of a log that no other disk has, and that are looked into when brokers meet again: as many as may wait for
     the disk, and for an acknowledgement. More is a log whose copies are gone."""
-    claim_spans: int = 500
-    """Spans told in one message: with names of the longest kind it stays within a CONTROL. More go in the next one."""
-    claim_answer_spans: int = 2_000_000
-    """Spans of one answer in all: twice the rows that a tail may have when each is as small as rows can be."""
     waiting_events: int = 200_000
     """Events that wait here until a broker answers for their keys again: seconds of a busy broker."""
     waiting_bytes: int = 64 * 1024 * 1024

@@ -30,7 +30,8 @@ class LogState:
 class ProducerState:
     """How far a producer has come: `next` events of its own are in the logs, in this epoch of it.
 
-    `digest` is what it gave with the newest of them, `time` when that was, in microseconds since 1970.
+    `digest` is what it gave with the newest of them, `time` when that was, in microseconds since 1970. `fence` is which
+    opening of it holds, encoded; empty when that is as the store has it.
     """
 
     name: str
@@ -38,3 +39,4 @@ class ProducerState:
     next: int
     digest: bytes
     time: int
+    fence: bytes = b""

@@ -74,7 +74,6 @@ from .log import (
     REPLICATION,
     RETENTION,
     WAITERS,
-    Claims,
     Follower,
     Leader,
     Log,
@@ -132,13 +131,14 @@ class Node:
 
     def _make_log(self, config: NodeConfig, now: float) -> None:
         timers = self.timers
-        self.log = Log(config.name, self.effects, timers, self.cause, config.safeguards, config.limits)
+        self.log = Log(
+            config.name, self.effects, timers, self.cause, config.safeguards, config.limits, config.log_copies
+        )
         self.producers = Producers(self.log, self.cluster, config.log_copies, timers, self.clock, now)
         self.producer_lists = ProducerLists(self.log, self.cluster, self.producers, config.log_copies, timers)
-        self.claims = claims = Claims(config.name, self.log, self.cluster, self.producers)
-        self.reconciler = Reconciler(config.name, self.effects, self.log, self.cluster, self.producers, claims, timers)
+        self.reconciler = Reconciler(self.effects, self.log, self.cluster, self.producers, timers)
         self.leader = Leader(config, self.effects, self.log, self.cluster, self.producers, self.reconciler, timers)
-        self.follower = Follower(self.log, self.cluster, self.producers, claims)
+        self.follower = Follower(self.log, self.cluster, self.producers)
         self.retention = Retention(self.log, self.streams, timers, self.clock)
         self.log_reading = LogReading(self.log, self.effects, self.clock)
         self.audit = AuditLog(
@@ -434,7 +434,6 @@ class Node:
         self.leader.peer_down(info, now)
         self.producers.link_down(info, now)
         self.producer_lists.link_down(info, now)
-        self.claims.link_down(info, now)
         self.durables.link_down(info, now)
         self.inquiries.link_down(info)
 

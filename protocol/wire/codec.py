@@ -274,7 +274,7 @@ FIELDS: dict[int, tuple[int, ...]] = {
     32: (_COUNTER, _NAME, _COUNTER, _NAME, _NAME, _NAME, _FLAG, _SETTINGS),
     33: (_MEMBER, _MEMBER_OR_NIL, _KIND, _LIST),
     34: (_KIND, _LIST),
-    36: (_NAME, _COUNTER, _KIND, _TEXT, _ROW),
+    36: (_NAME, _COUNTER, _KIND, _TEXT, _ROW, _COUNTER, _COUNTER, _COUNTER),
     37: (_COUNTER, _COUNTER, _TEXT, _ROWS),
 }
 

@@ -28,7 +28,7 @@ def test_type_numbers_never_change() -> None:
     names += " Peer Letter Control Forward Copy Fetched"
     assert [kind.__name__ for kind in MESSAGE_TYPES.values()] == names.split()
     assert list(MESSAGE_TYPES) == [*range(1, 27), *range(32, 38)]
-    assert (VERSION, PEER_VERSION) == (2, 4)
+    assert (VERSION, PEER_VERSION) == (2, 5)
 
 
 def test_the_union_names_every_type() -> None:

@@ -128,7 +128,7 @@ class Disk:
                 del self.durables[effect.name]
             return
         if effect.producer is not None:
-            self.producers[effect.producer.name] = effect.producer
+            self._keep_producer(effect.producer)
         if isinstance(effect, KeepProducer):
             return
         log = self.logs.setdefault(effect.log, _Rows(first=effect.first, next=effect.first))
@@ -140,6 +140,11 @@ class Disk:
         if effect.log.broker == self.broker:
             self.epoch = max(self.epoch, effect.log.epoch)
 
+    def _keep_producer(self, state: ProducerState) -> None:
+        former = self.producers.get(state.name)
+        fence = state.fence or (b"" if former is None else former.fence)
+        self.producers[state.name] = replace(state, fence=fence)
+
     def _cut(self, cut: CutLog) -> None:
         log = self.logs[cut.log]
         at = max(cut.at, log.first)
@@ -147,7 +152,8 @@ class Disk:
         log.rows, log.next = [row for row in log.rows if row.first < at], at
         for row in cut.rows:
             self._write(replace(row, producer=None))
-        self.producers |= {state.name: state for state in cut.producers}
+        for state in cut.producers:
+            self._keep_producer(state)
         self.epoch = max(self.epoch, cut.epoch)
 
     def _look(self, effect: Any) -> Input:

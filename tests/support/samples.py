@@ -133,6 +133,6 @@ MESSAGES: list[Message] = [
     Letter([2**64 - 1, 196_608, 0, "ann:7401"], [5, 65_536, 0, "bob:7401"], 1, [7, None, [[5, 65_536, 1, ""]]]),
     Control(1, [3, "quotes", {"low": 0}]),
     forward(),
-    Copy("ann", 1_763_492_000, 0, "quotes", encode_row(row())),
+    Copy("ann", 1_763_492_000, 0, "quotes", encode_row(row()), 40, 7, 30),
     Fetched(12, 0, "", [encode_row(row())]),
 ]

@@ -10,20 +10,21 @@ broker: a producer moves, and its events go to another log.
     Leader         the leader's side of replication: sends rows to k - 1 followers, and counts what they have; it
                    chooses the nearest brokers that are linked and have room, not the siblings of any key
     Follower       the follower's side: appends rows of other brokers' logs; it says `CannotCopy` when its disk is full
-    Producers      the last number of each producer, so that a batch that is sent again is recognised; `ProducerLists`
-                   gathers these numbers of a whole job from all brokers
-    Reconciler     which of two rows of one batch stays when brokers meet again; it asks others by `Claims`
+    Producers      the last number of each producer, so that a batch that is sent again is recognised, and the opening
+                   of it that holds (`fences`); `ProducerLists` gathers these numbers of a whole job from all brokers
+    Reconciler     which of two rows of one batch stays, when a follower refused one: it opens their producers again
     LogReading     READ_LOG of a client
     Retention      trims the beginning of a log, by its stream's settings
 
 **Contract.** Nothing is copied before our own disk has it. Nothing is delivered or read, and no batch in mode stored is
-acknowledged, before k disks have it (`HeldLog.readable`): so nobody sees what may be taken back. The disk is asked by
-effects (`Append`, `CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets. `NotStored` says that
+acknowledged, before k disks have it (`HeldLog.readable`): so nobody sees what may be taken back. A copy is shown as far
+as its leader says that k disks have it; where k is 2 the copy is the second disk. The disk is asked by effects
+(`Append`, `CutLog`, `ReadRows`, ...) and answers by inputs, in the order of the tickets. `NotStored` says that
 everything pending has failed; after a failure that leaves open what the disk holds the broker stops (`Halt`). Rows of
 our own logs that our disk has are taken out with `Log.take_landed`, batches that k disks have (`Committed`) with
 `Log.take_committed`; `Node._after_log` hands the first to `Leader.landed` and the second to `Publishers.deliver`.
-`Log.take_changed` names the logs that are new, begin later or may be read further than before.
-`shortage` says in words which disks are missing.
+`Log.take_changed` names the logs that are new, begin later or may be read further than before. `shortage` says in words
+which disks are missing.
 
 **Timers.** `WAITERS`, `OPENINGS` and `LISTINGS` end waits that took too long, `REPLICATION` and `RECONCILE` ask again
 the brokers that did not answer, `CHECKPOINT` has high watermarks written down, `RETENTION` looks for rows that are too
@@ -37,11 +38,11 @@ old or too many.
     `assigned`    log end           rows before it have a number
 
 *Recovered* (`recovered`): the log may be appended to, because other brokers said how far they have copied it, or nobody
-answered within `VOUCH_SECONDS_MAX`. *Fenced*: shut out by a newer epoch of the producer. *Tail*: rows behind the high
-watermark, which may be taken back.
+answered within `VOUCH_SECONDS_MAX`. *Fenced*: shut out by a newer epoch of the producer (a client) or by a newer
+opening of it (a row). *Tail*: rows behind the high watermark, which may be taken back.
 
-Order of reading: `log`, `leader`, `follower`, `producers`, `reconcile` (the hardest), then `reading`, `retention` and
-`producer_lists`.
+Order of reading: `log`, `leader`, `follower`, `producers`, `fences`, `reconcile` (the hardest), then `reading`,
+`retention` and `producer_lists`.
 """
 
 from . import producers
@@ -52,13 +53,12 @@ from .messages import CannotCopy
 from .producer_lists import LISTINGS, ProducerLists
 from .producers import OPENINGS, Producers, shortage
 from .reading import LogReading
-from .reconcile import RECONCILE, Claims, Reconciler
+from .reconcile import RECONCILE, Reconciler
 from .retention import RETENTION, Retention
 
 __all__ = [
     "CHECKPOINT",
     "CannotCopy",
-    "Claims",
     "Committed",
     "Leader",
     "HeldLog",

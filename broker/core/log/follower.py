@@ -4,23 +4,34 @@ A copy is appended to where it ends and nowhere else. A row that does not fit th
 was not stored, because our disk was full. The leader is told so (CannotCopy), chooses another follower, and tries this
 one again later.
 
-A row may be of a producer that another broker has opened since, after it was told that this row is not here. Such a row
-waits until that broker has said whether it has taken the row itself: of the two rows only one may be on k disks.
+A row that is not on k disks yet is taken only from the opening of its producer that this broker holds to (`fences.py`).
+Any other is refused (RowFenced): its owner finds out which opening holds (`reconcile.py`).
 """
 
 from __future__ import annotations
 
-from headgate.protocol.data import LogKind, LogName, Row, decode_row
+from headgate.protocol.data import LogKind, LogName, decode_row
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.messages import Copy
 
 from ..cluster import Cluster
 from ..limits import POSITIONS_MAX
 from ..links import PeerInfo
+from .fences import Start
 from .log import Log
-from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCopies, HeldPlace, LostLogs, RowContested
+from .messages import (
+    CannotCopy,
+    Copied,
+    CopyFrom,
+    CopyOffer,
+    CopyPlace,
+    HeldCopies,
+    HeldPlace,
+    HighWatermark,
+    LostLogs,
+    RowFenced,
+)
 from .producers import Producers
-from .reconcile import Claims, Owner, Span
 
 __all__ = ["Follower"]
 
@@ -28,15 +39,13 @@ __all__ = ["Follower"]
 class Follower:
     """Appends rows of other brokers' logs to the copies here, and tells their leaders how far they have come."""
 
-    def __init__(self, log: Log, cluster: Cluster, producers: Producers, claims: Claims) -> None:
-        self._claims = claims
-        self._contested: dict[LogName, None] = {}
+    def __init__(self, log: Log, cluster: Cluster, producers: Producers) -> None:
         self._log = log
         self._cluster = cluster
         self._producers = producers
         self.to_tell: dict[tuple[int, LogName], None] = {}
         self.to_refuse: dict[tuple[int, LogName], None] = {}
-        cluster.take_controls({CopyOffer: self._offered, LostLogs: self._lost_there})
+        cluster.take_controls({CopyOffer: self._offered, LostLogs: self._lost_there, HighWatermark: self._safe_there})
 
     def peer_up(self, info: PeerInfo, now: float) -> None:
         """Tell another broker what is here of its logs, or about to be: it may know less of them than we."""
@@ -57,8 +66,15 @@ class Follower:
         for epoch, stream in lost.logs:
             held = self._log.logs.get(LogName(info.name, epoch, int(LogKind.EVENTS), stream))
             if held is not None:
-                held.orphan = True
-                self._log.changed[held.name] = None
+                held.orphan, held.unproven = True, False
+                self._log.settle(held, now)
+
+    def _safe_there(self, info: PeerInfo, place: HighWatermark, now: float) -> None:
+        """So much of a log is on enough disks."""
+        _check_owner(info, place.name)
+        held = self._log.logs.get(place.name)
+        if held is not None:
+            self._log.told_safe(held, place.end, now)
 
     def _offered(self, info: PeerInfo, offer: CopyOffer, now: float) -> None:
         """Another broker has this log: where to go on."""
@@ -88,12 +104,11 @@ class Follower:
         held = self._log.logs.get(name)
         if held is None or row.first != held.assigned:
             return
-        opener = self._producers.fences.contested(row, info.identifier) if row.producer else None
-        if opener is not None:
-            self._contest(info, name, row, opener, now)
+        self._log.told_safe(held, message.safe, now)
+        if row.first + row.count > message.safe and self._producers.refuses(row, name, message.generation):
+            self._log.when_landed(lambda reason, now: self._refuse(info, name, now), now)
             return
-
-        state = self._producers.copied(row)
+        state = self._producers.copied(row, Start(message.start, message.generation, name.broker, name.epoch))
 
         def on_disk(reason: str, now: float) -> None:
             if state is not None:
@@ -106,22 +121,10 @@ class Follower:
 
         self._log.append_bytes(held, message.row, row, state, on_disk)
 
-    def _contest(self, info: PeerInfo, name: LogName, row: Row, opener: PeerInfo, now: float) -> None:
-        """Another broker was told that this row is not here, and may have taken it since: ask it."""
-        if name in self._contested:
-            return
-        self._contested[name] = None
-
-        def heard(spans: list[Span], now: float) -> None:
-            del self._contested[name]
-            self._claims.remember(name.stream, spans)
-            if not spans and self._producers.fences.contested(row, info.identifier):
-                self._producers.fences.release(row.producer, opener.identifier)
-            if info.link is not None:
-                self._say(info, RowContested if spans else CopyFrom, name, now)
-
-        wanted = {row.producer: (row.number, row.number + row.count)}
-        self._claims.ask(opener, Owner(name.broker), name.stream, row.time, wanted, heard, now)
+    def _refuse(self, info: PeerInfo, name: LogName, now: float) -> None:
+        """The rows before it are on our disk."""
+        if info.link is not None:
+            self._say(info, RowFenced, name, now)
 
     def settle(self, now: float) -> None:
         """Tell the owners what our disk has of theirs, and what it has no room for."""

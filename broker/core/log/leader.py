@@ -51,12 +51,24 @@ from ..limits import (
     COPY_RETRY_SECONDS,
     COPY_STUCK_SECONDS,
     VOUCH_SECONDS_MAX,
+    WATERMARK_SECONDS,
 )
 from ..links import PeerInfo
 from ..safeguards import Safeguard
 from ..timers import Timers
 from .log import HeldLog, Landed, Log
-from .messages import CannotCopy, Copied, CopyFrom, CopyOffer, CopyPlace, HeldCopies, LostLog, LostLogs, RowContested
+from .messages import (
+    CannotCopy,
+    Copied,
+    CopyFrom,
+    CopyOffer,
+    CopyPlace,
+    HeldCopies,
+    HighWatermark,
+    LostLog,
+    LostLogs,
+    RowFenced,
+)
 from .producers import Producers
 from .reconcile import Reconciler
 
@@ -78,6 +90,7 @@ class _Progress:
     known: bool = False
     closed: bool = False  # it must get no more of it
     sent: int = 0
+    told: int = 0  # the high watermark that it knows
     reading: bool = False
     under_way: deque[tuple[int, int]] = field(default_factory=deque)  # (end, bytes) of rows without their COPIED
     moved_at: float = 0.0
@@ -130,7 +143,7 @@ class Leader:
         self.rows_copied = 0
         self._vouchers: dict[int, None] = {}
         cluster.take_controls({Copied: self._copied, CopyFrom: self._from, HeldCopies: self._held_there})
-        cluster.take_controls({RowContested: self._contested, CannotCopy: self._cannot})
+        cluster.take_controls({RowFenced: self._fenced, CannotCopy: self._cannot})
 
     @property
     def needed(self) -> int:
@@ -175,20 +188,13 @@ class Leader:
         everybody = len(self._vouchers) >= self._producers.brokers(now) - 1
         if everybody:
             self._producers.heard_all()
-        if self._vouch_at == float("inf"):
-            if is_all:
-                self._reconciler.settle(self._settled, now)
-        elif everybody or (any(name.epoch == self._log.epoch for name, *_ in held) and not self._reconciler.has_any()):
+        if self._vouch_at != float("inf") and (everybody or any(name.epoch == self._log.epoch for name, *_ in held)):
             self._go_on(now)
 
     def _all_told(self, info: PeerInfo, told: dict[LogName, tuple[int, int]], now: float) -> None:
         """That is all it has of our logs."""
-        elsewhere = self._log.elsewhere
-        for name in [name for one, name in elsewhere if one == info.identifier]:
-            del elsewhere[info.identifier, name]
         lost: list[LostLog] = []
         for name, (stored, end) in told.items():
-            elsewhere[info.identifier, name] = end
             ours = self._log.logs.get(name)
             here = 0 if ours is None else ours.next
             if name.kind == LogKind.EVENTS and name.epoch < self._log.epoch and here < end:
@@ -201,13 +207,14 @@ class Leader:
             self._cluster.tell(info, LostLogs(tuple(lost)), now)
 
     def _go_on(self, now: float) -> None:
-        patient, self._vouch_at = now < self._vouch_at, float("inf")
-        self._reconciler.settle(self._settled, now, patient)
-
-    def _settled(self, now: float) -> None:
-        """It is known of every row of our logs that it stays."""
-        self._log.vouch(now)
+        self._vouch_at = float("inf")
+        if not self._reconciler.is_cutting:  # else it does that when it has written what it cuts
+            self._log.vouch(now)
         self._retarget(now)
+        self.pump_all(now)
+
+    def pump_all(self, now: float) -> None:
+        """Send on whatever may be sent."""
         for follower in list(self._followers.values()):
             for progress in list(follower.logs.values()):
                 self._pump(follower, progress, now)
@@ -286,13 +293,13 @@ class Leader:
 
     def landed(self, rows: Iterable[Landed], now: float) -> None:
         """Our disk has these rows of our logs: followers that have all before a row get it at once."""
-        for held, first, end, row in rows:
+        for held, first, end, row, producer in rows:
             for follower in self._followers.values():
                 progress = follower.logs.get(held.name)
                 if progress is None:
                     self._offer(follower, held, now)
                 elif progress.sent == first and self._may_go_on(progress) and self._has_room(follower):
-                    self._send(follower, progress, row, end, now)
+                    self._send(follower, progress, row, end, producer, now)
                 else:
                     self._is_due(now + COPY_RETRY_SECONDS)
 
@@ -304,12 +311,15 @@ class Leader:
         window = 1 if follower.info.identifier in self._full else self._log.limits.copy_window_bytes
         return follower.under_way_bytes < window and not follower.info.session.paused
 
-    def _send(self, follower: _Follower, progress: _Progress, row: bytes, end: int, now: float) -> None:
-        name = progress.held.name
-        self._cluster.peers.tell(follower.info.address, Copy(name.broker, name.epoch, name.kind, name.stream, row), now)
+    def _send(self, follower: _Follower, progress: _Progress, row: bytes, end: int, producer: str, now: float) -> None:
+        name, safe = progress.held.name, progress.held.safe
+        opening = self._producers.start_of(producer, name) if producer else (0, 0)
+        copy = Copy(name.broker, name.epoch, name.kind, name.stream, row, safe, *opening)
+        self._cluster.peers.tell(follower.info.address, copy, now)
+        progress.told = safe
         self.rows_copied += 1
         progress.sent = end
-        self._ever_sent[follower.info.identifier, name] = self._log.elsewhere[follower.info.identifier, name] = end
+        self._ever_sent[follower.info.identifier, name] = end
         if not progress.under_way:
             progress.moved_at = now
         progress.under_way.append((end, len(row)))
@@ -336,7 +346,7 @@ class Leader:
             for data in read.rows:
                 row = decode_row(data)
                 if row.first == progress.sent and self._has_room(follower):
-                    self._send(follower, progress, data, row.first + row.count, now)
+                    self._send(follower, progress, data, row.first + row.count, row.producer, now)
             if read.rows:
                 self._pump(follower, progress, now)
 
@@ -383,12 +393,12 @@ class Leader:
             self._look_for_dead_end(held, now)
         self._pump(follower, progress, now)
 
-    def _contested(self, info: PeerInfo, place: RowContested, now: float) -> None:
-        """A follower does not take a row, for it is in another log."""
-        self._log.elsewhere[info.identifier, place.name] = place.end
+    def _fenced(self, info: PeerInfo, place: RowFenced, now: float) -> None:
+        """A follower does not take a row, for it holds to another opening of its producer."""
+        held = self._log.logs.get(place.name)
+        if held is not None and held.own:
+            self._reconciler.doubt(held, self.pump_all, now)
         self._from(info, place, now)
-        if self._vouch_at == float("inf"):
-            self._reconciler.settle(self._settled, now)
 
     def _cannot(self, info: PeerInfo, place: CannotCopy, now: float) -> None:
         """A follower's disk has no room: another broker is to have the copies, as far as there is one."""
@@ -426,6 +436,8 @@ class Leader:
             follower.under_way_bytes -= progress.under_way.popleft()[1]
         progress.moved_at = now
         self._log.settle(progress.held, now)
+        if self._others > 1:  # else a copy is the second disk, whatever it is told
+            self._is_due(now + WATERMARK_SECONDS)
         if len(self._followers) > self._others:
             self._retarget(now)
         self._pump(follower, progress, now)
@@ -454,7 +466,15 @@ class Leader:
             if now < full.until:
                 self._is_due(full.until)
 
+    def _tell_watermark(self, follower: _Follower, progress: _Progress, now: float) -> None:
+        held = progress.held
+        if self._others > 1 and progress.known and progress.told < held.safe:
+            progress.told = held.safe
+            place = HighWatermark(*held.name, min(held.first, held.safe), held.safe)
+            self._cluster.tell(follower.info, place, now)
+
     def _look_after(self, follower: _Follower, progress: _Progress, now: float) -> None:
+        self._tell_watermark(follower, progress, now)
         if progress.closed:
             return
         if not progress.known:

@@ -62,7 +62,7 @@ from ..effects import (
     WriteOn,
 )
 from ..inputs import AsideRemoved, NotStored, Opened, RowsRead, Stored, Trimmed
-from ..limits import CHECKPOINT_SECONDS, DEFAULT_LIMITS, STORE_SECONDS_MAX, Limits
+from ..limits import CHECKPOINT_SECONDS, DEFAULT_LIMITS, LOG_COPIES_DEFAULT, STORE_SECONDS_MAX, Limits
 from ..log_state import LogState, ProducerState
 from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import NEVER, Timers
@@ -132,6 +132,7 @@ class HeldLog:
     opened: int = 0  # where it ended when this life began
     safe: int = 0
     doubted: bool = False  # whether it is being found out which of its rows are taken back: none goes to followers
+    unproven: bool = False  # a copy that has rows before k disks have them, so what its owner says of that counts
     kept: int = 0  # the high watermark that the disk was asked to remember
     orphan: bool = False  # a copy of what the disk of the broker that wrote it has not got
     dead_end: int | None = None  # its followers take no rows behind it: those are not delivered
@@ -173,7 +174,7 @@ class HeldLog:
     @property
     def revocable(self) -> bool:
         """Whether rows of it may be taken back."""
-        return self.own and self.name.kind == LogKind.EVENTS
+        return (self.own or self.unproven) and self.name.kind == LogKind.EVENTS
 
     @property
     def readable(self) -> int:
@@ -250,6 +251,7 @@ class Landed(NamedTuple):
     first: int
     end: int
     row: bytes
+    producer: str = ""
 
 
 class Log:
@@ -263,9 +265,11 @@ class Log:
         cause: Cause,
         safeguards: frozenset[Safeguard] = SAFEGUARDS,
         limits: Limits = DEFAULT_LIMITS,
+        copies: int = LOG_COPIES_DEFAULT,
     ) -> None:
         self.limits = limits
-        self._broker = broker
+        self.broker = broker
+        self._copies = copies
         self._synced = Safeguard.SYNC_BEFORE_ACK in safeguards
         self._copied = Safeguard.COPIES_BEFORE_ACK in safeguards
         self._delivers_late = Safeguard.DELIVER_AT_HIGH_WATERMARK in safeguards
@@ -287,8 +291,6 @@ class Log:
         """On how many other disks a row has to be; none while this broker never heard of any other."""
         self.crowded: dict[int, Any] = {}
         """Brokers whose disks had no room for a copy."""
-        self.elsewhere: dict[tuple[int, LogName], int] = {}
-        """(broker, log of ours) -> up to where it may have it, whether it can be asked now or not."""
         self.landed: list[Landed] = []
         """Rows of our own logs that our disk has, and that were not told to any other part yet."""
         self.committed: list[Committed] = []
@@ -322,7 +324,9 @@ class Log:
         """The log of that name, new when there was none."""
         held = self.logs.get(name)
         if held is None:
-            held = self.logs[name] = HeldLog(name, name.broker == self._broker)
+            own = name.broker == self.broker
+            held = self.logs[name] = HeldLog(name, own)
+            held.unproven = not own and self._copies > 2  # of two disks its owner's has it, and this one
             if name.kind == LogKind.EVENTS:
                 self.by_stream.setdefault(name.stream, []).append(held)
                 self.changed[name] = None
@@ -333,7 +337,7 @@ class Log:
 
     def own(self, kind: LogKind, stream: str) -> HeldLog:
         """The log that we write such things to."""
-        return self.hold(LogName(self._broker, self.epoch, int(kind), stream))
+        return self.hold(LogName(self.broker, self.epoch, int(kind), stream))
 
     def own_logs(self) -> list[HeldLog]:
         """All that are ours, of former epochs too."""
@@ -447,7 +451,8 @@ class Log:
         for row in rows.values():
             to.assigned = row.first + row.count
             to.grew(row.first, row.count, len(row.row), row.time)
-            self.landed.append(Landed(to, row.first, to.assigned, row.row))
+            producer = "" if row.producer is None else row.producer.name
+            self.landed.append(Landed(to, row.first, to.assigned, row.row, producer))
         waiting, held.uncommitted = held.uncommitted, deque()
         for one in waiting:
             if one.end <= at:
@@ -542,7 +547,8 @@ class Log:
                 grown[held.name] = held
                 held.grew(pending.first, pending.count, len(pending.row), pending.time)
                 if held.own:
-                    self.landed.append(Landed(held, pending.first, held.next, pending.row))
+                    producer = "" if pending.producer is None else pending.producer.name
+                    self.landed.append(Landed(held, pending.first, held.next, pending.row, producer))
             if held is not None and pending.batch is not None and (held.dead_end is None or held.next <= held.dead_end):
                 held.uncommitted.append(_Uncommitted(held.next, pending.size, pending.cause, pending.batch))
             else:
@@ -569,7 +575,7 @@ class Log:
     def checkpoint(self, now: float) -> None:
         """Have the disk remember the high watermarks that have moved."""
         self._timers.at(CHECKPOINT, NEVER)
-        moved = [held for held in self.own_logs() if held.revocable and held.kept < held.readable]
+        moved = [held for held in self.logs.values() if held.revocable and held.kept < held.readable]
         for held in moved:
             held.kept = held.readable
         if moved and self.available:
@@ -616,15 +622,20 @@ class Log:
         """Up to where enough disks have a log; of a copy it is ours that counts."""
         if not self._synced:
             return held.assigned
+        if held.unproven and held.revocable:
+            return held.readable
         if not self.needed or not held.own or not self._copied:
             return held.next
         if len(held.confirmed) < self.needed:
             return 0
         return min(held.next, sorted(held.confirmed.values(), reverse=True)[self.needed - 1])
 
-    def sent_to(self, held: HeldLog) -> int:
-        """Up to where another broker may have a log of ours."""
-        return max([end for (_, name), end in self.elsewhere.items() if name == held.name], default=0)
+    def told_safe(self, held: HeldLog, end: int, now: float) -> None:
+        """The owner of this copy says up to where enough disks have it."""
+        if held.unproven and end > held.safe:
+            held.became_safe(end)
+            self.settle(held, now)
+            self._timers.by(CHECKPOINT, now + CHECKPOINT_SECONDS)
 
     def settle(self, held: HeldLog, now: float) -> None:
         """More of it may be safe than was."""
@@ -703,7 +714,7 @@ class Log:
                 assert pending.first == ends.get(name, pending.held.next), "positions have no hole"
                 ends[name] = pending.first + pending.count
         for name, held in self.logs.items():
-            assert held.name == name and held.own == (name.broker == self._broker)
+            assert held.name == name and held.own == (name.broker == self.broker)
             assert held.first <= held.next <= held.assigned == ends.get(name, held.next)
             places = [one.end for one in held.uncommitted]
             assert places == sorted(places) and (not places or places[-1] <= held.next)

@@ -1,7 +1,6 @@
 """What brokers say to each other about logs and their producers.
 
-A *place* names a log, from where it goes, and to where: the form of everything about copies. Who is asked about rows
-that may be in two logs answers with the *spans* of a producer's events that it has.
+A *place* names a log, from where it goes, and to where: the form of everything about copies.
 """
 
 from __future__ import annotations
@@ -12,37 +11,33 @@ from typing import Annotated, NamedTuple
 from headgate.protocol.data import LogKind, LogName
 from headgate.protocol.limits import DIGEST_LENGTH_MAX, LIST_LENGTH_MAX
 
-from ..limits import POSITIONS_MAX, PRODUCER_NAME_LENGTH_MAX, PRODUCERS_LISTED_MAX
-from ..messages import CONTROLS, COUNTER, TEXT, Counter, Flag, Text, binary, choice, listed, record, text, whole
+from ..limits import FENCE_STARTS_MAX, POSITIONS_MAX, PRODUCER_NAME_LENGTH_MAX, PRODUCERS_LISTED_MAX
+from ..messages import CONTROLS, Counter, Flag, Text, binary, choice, listed, record, text, whole
+from .fences import Start
 
 __all__ = [
     "AskProducer",
     "CannotCopy",
-    "Claim",
-    "Claimed",
     "Copied",
     "CopyFrom",
     "CopyOffer",
     "CopyPlace",
     "ForgetProducers",
     "HeldCopies",
+    "HighWatermark",
     "LostLogs",
     "HeldPlace",
     "ListProducers",
     "ListedProducers",
-    "OpenAt",
     "ProducerKnown",
-    "RowContested",
-    "ClaimedSpan",
+    "RowFenced",
     "ToldProducer",
-    "Wanted",
 ]
 
 Position = Annotated[int, whole(POSITIONS_MAX)]
 Kind = Annotated[int, choice(LogKind)]
 Digest = Annotated[bytes, binary(DIGEST_LENGTH_MAX)]
 ProducerName = Annotated[str, text(PRODUCER_NAME_LENGTH_MAX, 1)]
-SomeText = Annotated[str, text(TEXT.bound, 1)]
 ProducerText = Annotated[str, text(PRODUCER_NAME_LENGTH_MAX)]
 DigestPart = Annotated[bytes, binary(PRODUCER_NAME_LENGTH_MAX)]
 
@@ -91,14 +86,20 @@ class CopyOffer(CopyPlace):
 
 @CONTROLS.message(28)
 @dataclass(slots=True)
-class RowContested(CopyPlace):
-    """The row that begins where the copy ends is in another broker's log."""
+class RowFenced(CopyPlace):
+    """The row that begins where the copy ends is not of the opening that the follower holds to."""
 
 
 @CONTROLS.message(32)
 @dataclass(slots=True)
 class CannotCopy(CopyPlace):
     """The follower's disk is full, and the copy ends there."""
+
+
+@CONTROLS.message(34)
+@dataclass(slots=True)
+class HighWatermark(CopyPlace):
+    """Rows before `end` are on enough disks; a leader tells its followers when no row goes to them that says so."""
 
 
 class HeldPlace(NamedTuple):
@@ -141,23 +142,36 @@ class LostLogs:
 @CONTROLS.message(20)
 @dataclass(slots=True)
 class AskProducer:
-    """A broker opens a producer in this epoch, and asks how far it has come."""
+    """A broker opens a producer in this epoch, for its log of `log_epoch`, and asks how far it has come.
+
+    `generation` is that of the opening: rows of older ones are to be refused from now on. `renews`: no client has
+    asked for this, but a row that a follower refused; so the answer does not wait for what is on its way to k disks.
+    """
 
     request: Counter
     producer: ProducerName
     epoch: Counter
+    generation: Counter
+    log_epoch: Counter
+    renews: Flag
 
 
 @CONTROLS.message(21)
 @dataclass(slots=True)
 class ToldProducer:
-    """The answer: whether that is known, the number after its last event, its digest and its epoch."""
+    """The answer: whether that is known, the number after its last event, its digest and its epoch.
+
+    `newer` is the generation that it holds to instead of the asked one, 0 when it holds to that from now on; `starts`
+    are the openings that it knows of.
+    """
 
     request: Counter
     is_known: Flag
     next: Counter
     digest: Digest
     epoch: Counter
+    newer: Counter
+    starts: Annotated[tuple[Start, ...], listed(record(Start), FENCE_STARTS_MAX)]
 
 
 @CONTROLS.message(44)
@@ -202,61 +216,3 @@ class ForgetProducers:
     """A stream was purged: forget what wrote to it."""
 
     stream: ProducerName
-
-
-# --- Reconciliation ---------------------------------------------------------------------------------------------------
-
-
-class Wanted(NamedTuple):
-    """Events of a producer that are asked about."""
-
-    producer: SomeText
-    start: Counter
-    end: Counter
-
-
-class OpenAt(NamedTuple):
-    """A producer that goes on at the asked broker, and the number of its next event there."""
-
-    producer: Text
-    number: Counter
-
-
-class ClaimedSpan(NamedTuple):
-    """Events of a producer that are in a log there."""
-
-    producer: SomeText
-    start: Counter
-    end: Counter
-    time: Counter
-    doubted: Flag
-
-
-@CONTROLS.message(26)
-@dataclass(slots=True)
-class Claim:
-    """Which of these events, in rows of the owner's uncommitted tail, are in another log?"""
-
-    request: Counter
-    owner: Text
-    epochs: Annotated[tuple[int, ...], listed(COUNTER, LIST_LENGTH_MAX)]
-    stream: Text
-    since: Counter
-    wanted: Annotated[tuple[Wanted, ...], listed(record(Wanted, lambda one: one.start < one.end), LIST_LENGTH_MAX)]
-
-    def check(self) -> str:
-        """Epochs of one broker's log follow each other."""
-        return "" if list(self.epochs) == sorted(self.epochs) else "epochs stand with the oldest one first"
-
-
-@CONTROLS.message(27)
-@dataclass(slots=True)
-class Claimed:
-    """The answer, in parts: whether this is the last, who goes on publishing here, and what there is."""
-
-    request: Counter
-    is_all: Flag
-    open: Annotated[tuple[OpenAt, ...], listed(record(OpenAt), LIST_LENGTH_MAX)]
-    spans: Annotated[
-        tuple[ClaimedSpan, ...], listed(record(ClaimedSpan, lambda one: one.start < one.end), LIST_LENGTH_MAX)
-    ]

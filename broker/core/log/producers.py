@@ -10,9 +10,9 @@ first event; the broker knows the number that comes next. So
 An epoch of a producer shuts out clients that are still in an older one: a job that was given up, a task that another
 one replaced. A client that wants to publish opens the producer first (`open_producer`); the answer is how far it has
 come, and that all of it is safe. Every linked broker is asked, because the producer may have published there; from then
-on it is open here and nowhere else, so late batches on an old connection cannot slip in behind. What was acknowledged
-is on k disks, so one of them is heard when fewer than k of the brokers that are known are missing; otherwise opening is
-refused.
+on it is open here and nowhere else, and rows of openings before this one are refused (`fences.py`), so late batches on
+an old connection cannot slip in behind. What was acknowledged is on k disks, so one of them is heard when fewer than k
+of the brokers that are known are missing; otherwise opening is refused.
 
 A broker whose disk has lost something does not know how far a producer has come, not even one that it never heard of,
 and lets the others say; only a broker that never met another has nothing but its own table. A disk with nothing on it
@@ -37,11 +37,18 @@ from ..cluster import Cluster
 from ..deferred import Deferred
 from ..effects import Append
 from ..inputs import Opened
-from ..limits import PRODUCER_ENDS_MAX, PRODUCER_NAME_LENGTH_MAX, STORE_SECONDS_MAX, STRANGER_SECONDS
+from ..limits import (
+    OPENING_ROUNDS_MAX,
+    PRODUCER_ENDS_MAX,
+    PRODUCER_NAME_LENGTH_MAX,
+    STORE_SECONDS_MAX,
+    STRANGER_SECONDS,
+)
 from ..links import PeerInfo
 from ..log_state import ProducerState
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
+from .fences import NO_BALLOT, NO_FENCE, Ballot, Fence, Start, decode_fence, encode_fence
 from .log import HeldLog, Log
 from .messages import AskProducer, ToldProducer
 
@@ -50,7 +57,6 @@ __all__ = [
     "OPENINGS",
     "Opening",
     "Producers",
-    "Fences",
     "check_producer",
     "fenced",
     "job_of",
@@ -104,8 +110,13 @@ class KnownProducer:
     next: int = 0
     digest: bytes = b""
     is_open: bool = False
-    opened_at: int = 0  # all before that number was known when it was opened
+    fence: Fence = NO_FENCE
+    fence_asked: Fence = NO_FENCE  # what the disk was asked to keep of that
+    fence_kept: Fence = NO_FENCE
+    held_to: bool = False  # whether its fence was told in this life
+    newest: int = 0  # the newest generation that was heard of
     doubtful: bool = False  # our disk has lost something, perhaps of this one
+    is_new: bool = False  # nothing but questions was heard of it
     kept: ProducerState | None = None
     asked: tuple[int, int] = (0, 0)  # the furthest epoch and next that the disk was asked to keep
     ends: dict[HeldLog, int] = field(default_factory=dict)  # where its newest rows end that were not safe yet
@@ -125,6 +136,7 @@ class KnownProducer:
 
     def saw_copy(self, row: Row) -> None:
         """A row of another broker's log comes here."""
+        self.is_new = False
         self.copied = max(self.copied, (row.number + row.count, row.digest))
 
     def saw_landed(self, row: Row) -> None:
@@ -141,36 +153,55 @@ class KnownProducer:
         self.asked = (kept.epoch, kept.next) if kept is not None else (0, 0)
         self.next, self.digest = (kept.next, kept.digest) if kept is not None else (0, b"")
         self.copied = self.landed
+        self.fence_asked = self.fence_kept
         self.ends = {held: min(end, held.next) for held, end in self.ends.items()}
 
-    def take_back(self, number: int, others: Come, time: int) -> ProducerState:
-        """Its events from that number on are taken back; `others`: so far it has come in others' logs on this disk.
-
-        What we say of it from now on is what this disk has, no less and no more.
-        """
-        self.next, self.digest = max((number, b""), others, self.copied)
-        self.tail, self.is_open = (0, b""), False
+    def take_back(self, number: int, time: int) -> ProducerState:
+        """Its events from that number on are taken back. Copies here of earlier lives may have more of it."""
+        self.next, self.digest = max((number, b""), self.copied)
+        self.tail, self.is_open, self.doubtful = (0, b""), False, True
+        self.fence = self.fence._replace(is_unsure=True)
         self.asked = self.epoch, self.next
-        self.kept = ProducerState(self.name, self.epoch, self.next, self.digest, time)
+        self.kept = self.state(self.next, self.digest, time)
         return self.kept
+
+    def state(self, upcoming: int, digest: bytes, time: int, epoch: int | None = None) -> ProducerState:
+        """What the disk is to keep: with its fence, when that has changed since the disk was asked last."""
+        fence = b""
+        if self.fence != self.fence_asked:
+            self.fence_asked, fence = self.fence, encode_fence(self.fence)
+        return ProducerState(self.name, self.epoch if epoch is None else epoch, upcoming, digest, time, fence)
 
 
 @dataclass(slots=True)
 class Opening:
-    """A producer is being opened: the brokers we still wait for, and the furthest that any of them knew."""
+    """A producer is being opened: the brokers we still wait for, and the furthest that any of them knew.
+
+    `then` hears of the end: that it is open, or why not. `first` is set when no client has asked, but a follower
+    refused a row: the number of the first event of it that too few disks have.
+    """
 
     name: str
     epoch: int
-    deferred: Deferred
+    log_epoch: int
+    then: Callable[[Opening, Refused | None, float], None]
     deadline: float
-    asked: dict[int, None]
-    counted: dict[int, None]  # who is waited for, or has answered
-    relied_on: dict[int, None] = field(default_factory=dict)  # another broker takes copies, for these will answer
+    first: int | None = None
+    ballot: Ballot = NO_BALLOT
+    asked: dict[int, None] = field(default_factory=dict)
     answered: int = 0
     heard: int = 0
     next: int = 0
     digest: bytes = b""
     known: int = 0
+    newer: int = 0
+    rounds: int = 0
+    starts: dict[Start, None] = field(default_factory=dict)
+
+    @property
+    def is_renewal(self) -> bool:
+        """Whether a follower caused it, and no client."""
+        return self.first is not None
 
 
 def check_producer(name: Any, epoch: Any) -> None:
@@ -191,57 +222,6 @@ def fenced(name: str, epoch: int, known: int) -> Refused:
     """What a client that comes in an older epoch is told."""
     text = f"producer {name!r} goes on in epoch {known}: this one, {epoch}, is over, and must publish nothing more"
     return Refused(ErrorCode.FENCED, text)
-
-
-# Promises: what was said about producers to the brokers that opened them, and is kept to while they may build on it.
-#
-# A broker that opens a producer is told how far it has come on this disk. A row of it that comes here afterwards, as a
-# copy from another broker, may by then be in the opener's own log as well. Only one of the two may come to be on k
-# disks, so such a row is `contested`: the opener is asked first. It is believed for as long as there is a link to it;
-# without one it can have nothing on two disks that this broker would not know of.
-
-
-class Fences:
-    """Remembers which brokers were told how far a producer has come here, and so may go on with it."""
-
-    def __init__(self, cluster: Cluster, producers_max: int) -> None:
-        self._cluster = cluster
-        self._producers_max = producers_max
-        self._made: dict[str, tuple[int, int]] = {}
-
-    def __len__(self) -> int:
-        return len(self._made)
-
-    def make(self, name: str, opener: int, after: int) -> None:
-        """This broker is told that the producer has come so far here."""
-        self._made.pop(name, None)
-        self._made[name] = opener, after
-        if len(self._made) > self._producers_max:
-            del self._made[next(iter(self._made))]
-
-    def amend(self, name: str, opener: int, after: int) -> None:
-        """It is told something else, unless another broker has asked since."""
-        if self._made.get(name, (0, 0))[0] == opener:
-            self.make(name, opener, after)
-
-    def end(self, name: str) -> None:
-        """This broker opens it itself."""
-        self._made.pop(name, None)
-
-    def release(self, name: str, opener: int) -> None:
-        """It has no such row, and asks again before it takes one."""
-        if self._made.get(name, (0, 0))[0] == opener:
-            del self._made[name]
-
-    def contested(self, row: Row, owner: int) -> PeerInfo | None:
-        """The broker that may have this row of another broker's log in its own; None when none may."""
-        opener, after = self._made.get(row.producer, (owner, 0))
-        info = self._cluster.peers.by_identifier.get(opener)
-        if Safeguard.FENCES not in self._cluster.safeguards:
-            return None
-        if opener == owner or row.number + row.count <= after or info is None or info.link is None:
-            return None
-        return info
 
 
 class Producers:
@@ -265,7 +245,7 @@ class Producers:
         self._jobs: dict[str, dict[str, None]] = {}  # what names begin with, up to their last slash -> these names
         self._recovered: list[tuple[HeldLog, int]] = []
         self._openings: dict[int, Opening] = {}
-        self.fences = Fences(cluster, self.limit)
+        self._asking: dict[str, dict[int, Ballot]] = {}  # producer -> ballots that other brokers are asked to hold to
         self._request = 0
         self._blank = self._was_blank = self._lost = False
         self._owed: dict[LogName, int] = {}  # copies that an empty disk is given anew, and where they end
@@ -283,8 +263,13 @@ class Producers:
         for state in happened.producers:
             self._kept(state)
             self._producers[state.name].undo()
-            self._producers[state.name].doubtful = bool(happened.damage)
-        self._blank, self._lost = not (happened.logs or happened.producers), bool(happened.damage)
+            producer = self._producers[state.name]
+            producer.fence = decode_fence(state.fence)
+            producer.doubtful = bool(happened.damage) or producer.fence.is_unsure
+            promised = producer.fence.promised
+            producer.is_new = bool(not state.next and promised.generation and promised.broker != self._log.broker)
+        has_any = happened.logs or any(state.next for state in happened.producers)
+        self._blank, self._lost = not has_any, bool(happened.damage)
         self._was_blank = self._blank
         self._recovered = [(held, held.next) for held in self._log.own_logs()]
 
@@ -292,7 +277,7 @@ class Producers:
         """Our disk turns out to be an old one: it knows too little of how far producers have come."""
         self._lost = True
         for producer in self._producers.values():
-            producer.doubtful, producer.is_open = True, False
+            producer.doubtful, producer.is_open, producer.held_to = True, False, False
 
     def missed(self) -> None:
         """Others have logs of ours that our disk does not know: who is unknown here need not be new."""
@@ -342,7 +327,7 @@ class Producers:
         producer.next += count
         producer.digest = stamp.digest
         producer.asked = producer.epoch, producer.next
-        return ProducerState(producer.name, producer.epoch, producer.next, producer.digest, self.clock.us(now))
+        return producer.state(producer.next, producer.digest, self.clock.us(now))
 
     def ends_at(self, stamp: Stamp, held: HeldLog, end: int) -> None:
         """Its batch ends there."""
@@ -352,16 +337,20 @@ class Producers:
             for one in [one for one in ends.items() if self._log.is_safe([one])]:
                 del ends[one[0]]
 
-    def copied(self, row: Row) -> ProducerState | None:
+    def copied(self, row: Row, start: Start) -> ProducerState | None:
         """What a row of another broker's log, now copied here, says of its producer; None when nothing."""
         if not row.producer:
             return None
         producer, end = self._producer(row.producer), row.number + row.count
         producer.saw_copy(row)
-        if producer.asked >= (row.epoch, end):
+        if start.generation:
+            producer.fence = producer.fence.learn((start,))
+        if producer.asked < (row.epoch, end):
+            producer.asked = row.epoch, end
+            return producer.state(end, row.digest, row.time, row.epoch)
+        if producer.fence == producer.fence_asked:
             return None
-        producer.asked = row.epoch, end
-        return ProducerState(row.producer, row.epoch, end, row.digest, row.time)
+        return producer.state(producer.next, producer.digest, row.time)
 
     def landed(self, row: Row) -> None:
         """A row of another broker's log is on our disk."""
@@ -384,9 +373,9 @@ class Producers:
             if row.producer is not None and row.producer.name in self._producers:
                 self._producers[row.producer.name].ends[to] = row.first + row.count
 
-    def taken_back(self, name: str, number: int, others: tuple[int, bytes], now: float) -> ProducerState:
+    def taken_back(self, name: str, number: int, now: float) -> ProducerState:
         """Its events from that number on are taken back here: what is to be kept of it."""
-        return self._producer(name).take_back(number, others, self.clock.us(now))
+        return self._producer(name).take_back(number, self.clock.us(now))
 
     def _needs(self, producer: KnownProducer) -> list[tuple[HeldLog, int]]:
         if Safeguard.SAFE_BEFORE_OPEN not in self._cluster.safeguards:
@@ -399,6 +388,8 @@ class Producers:
         """The disk knows this. What is pending is further already, unless it is a copy's or an earlier life's."""
         producer = self._producer(state.name)
         producer.kept = state
+        if state.fence:
+            producer.fence_kept = decode_fence(state.fence)
         producer.asked = max(producer.asked, (state.epoch, state.next))
         if state.next > producer.next or state.epoch > producer.epoch:
             producer.is_open = producer.is_open and state.epoch == producer.epoch
@@ -414,6 +405,13 @@ class Producers:
 
     def _keep(self, state: ProducerState) -> None:
         self._log.keep_producer(state, lambda reason, now: self.stored(state, reason))
+
+    def _heard_of(self, name: str) -> KnownProducer:
+        """Somebody asks about it."""
+        is_new = name not in self._producers
+        producer = self._producer(name)
+        producer.is_new = producer.is_new or is_new
+        return producer
 
     def _producer(self, name: str) -> KnownProducer:
         producer = self._producers.pop(name, None) or KnownProducer(name, doubtful=self._lost)
@@ -433,7 +431,8 @@ class Producers:
 
     def of_job(self, job: str) -> list[KnownProducer]:
         """The producers whose names begin so, up to their last slash."""
-        return [self._producers[name] for name in self._jobs.get(job, ())]
+        producers = [self._producers[name] for name in self._jobs.get(job, ())]
+        return [producer for producer in producers if not producer.is_new]
 
     def forget(self, stream: str, now: float) -> int:
         """What is known of producers whose names begin with this stream holds no more: their rows are gone for good.
@@ -444,37 +443,46 @@ class Producers:
         jobs = [job for job in self._jobs if job.partition("/")[0] == stream]
         names = [name for job in jobs for name in self._jobs[job] if "/" in name]
         for name in names:
-            self._producers[name] = KnownProducer(name)
-            self.fences.end(name)
-            self._keep(ProducerState(name, 0, 0, b"", self.clock.us(now)))
+            known = self._producers[name]
+            forgotten = self._producers[name] = KnownProducer(name, fence=Fence(known.fence.promised))
+            forgotten.fence_asked, forgotten.fence_kept = known.fence_asked, known.fence_kept
+            self._keep(forgotten.state(0, b"", self.clock.us(now)))
         shared = [self._producers[name] for job in self._jobs if job.startswith("*/") for name in self._jobs[job]]
         mark = f"{stream}/*/purged"
         if shared and len(mark) <= PRODUCER_NAME_LENGTH_MAX:
             purged = self._producer(mark)
+            purged.is_new = False
             purged.epoch = max(producer.epoch for producer in shared)
             self._keep(ProducerState(purged.name, purged.epoch, 0, b"", self.clock.us(now)))
         return len(names)
 
-    def close(self, name: str, end: int, owner: str, now: float) -> int | None:
-        """Another broker's log has events of it up to `end`: it has to be opened again before it goes on here.
+    # --- fences ------------------------------------------------------------------------------------------------------
 
-        Unless that broker was asked, or all of them were known, when it was opened: then, the number it was opened at.
-        """
+    def start_of(self, name: str, log: LogName) -> tuple[int, int]:
+        """Generation and first number of the opening under which rows of it go to followers of that log, if any."""
         producer = self._producers.get(name)
-        if producer is not None and producer.is_open and producer.opened_at >= end:
-            return producer.opened_at
-        if producer is not None:
-            producer.is_open = False
-        owners = [info.identifier for info in self._cluster.linked() if info.name == owner]
-        openings = {request: opening for request, opening in self._openings.items() if opening.name == name}
-        for request in [one for one, opening in openings.items() if not opening.counted.keys() & set(owners)]:
-            text = "brokers have just found each other, and ask about this producer: try again in a moment"
-            self._openings.pop(request).deferred.say(Refused(ErrorCode.UNAVAILABLE, text))
-        self._set_timer()
-        waiting = [opening for request, opening in openings.items() if request in self._openings]
-        for opening in waiting:
-            opening.relied_on.update(dict.fromkeys(owners))
-        return end if waiting else None
+        if producer is None or not producer.fence.promised.is_of(log):
+            return 0, 0
+        start = producer.fence.start_of(producer.fence.promised)
+        return (0, 0) if start is None else (producer.fence.promised.generation, start)
+
+    def refuses(self, row: Row, log: LogName, generation: int) -> bool:
+        """Whether this row of another broker's log is of another opening than the one that we hold to."""
+        if not row.producer or Safeguard.FENCES not in self._cluster.safeguards:
+            return False
+        producer = self._producers.get(row.producer)
+        if producer is None or (producer.doubtful and not producer.held_to):
+            return True
+        return self._promised(producer) != Ballot(generation, log.broker, log.epoch)
+
+    def fence_of(self, name: str) -> Fence:
+        """What is known here of its openings."""
+        producer = self._producers.get(name)
+        return NO_FENCE if producer is None else producer.fence
+
+    def _promised(self, producer: KnownProducer) -> Ballot:
+        """With what is asked of other brokers: that is held to as well, and kept when it has come to its end."""
+        return max([producer.fence.promised, *self._asking.get(producer.name, {}).values()])
 
     # --- opening -----------------------------------------------------------------------------------------------------
 
@@ -488,24 +496,74 @@ class Producers:
         known = self._producers.get(name)
         if known is not None and known.epoch > epoch:
             raise fenced(name, epoch, known.epoch)
-        linked = self._cluster.linked()
-        is_short = len(linked) < self._copies - 1 and not self._cluster.address_book.nobody()
+        is_short = len(self._cluster.linked()) < self._copies - 1 and not self._cluster.address_book.nobody()
         if known is not None and is_short and not self._log.is_safe(self._needs(known)):
             text = f"what this producer published is not safe yet ({shortage(self._cluster, self._log)})"
             raise Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment")
+        deferred = Deferred()
+
+        def ended(opening: Opening, refused: Refused | None, now: float) -> None:
+            deferred.say(refused or {"next": opening.next, "digest": opening.digest, "epoch": epoch})
+
+        if known is not None:
+            known.is_open = False  # and no row of it is on its way when other brokers are asked
+        self._begin(Opening(name, epoch, self._log.epoch, ended, now + STORE_SECONDS_MAX), now)
+        return deferred
+
+    def renew(
+        self,
+        name: str,
+        log_epoch: int,
+        first: int,
+        then: Callable[[Opening, Refused | None, float], None],
+        now: float,
+    ) -> None:
+        """Open it once more for our log of that epoch, where from `first` on its events are on too few disks."""
+        opening = Opening(name, self._producer(name).epoch, log_epoch, then, now + STORE_SECONDS_MAX, first)
+        self._begin(opening, now)
+
+    def _begin(self, opening: Opening, now: float) -> None:
         self._request += 1
-        request = self._request
-        asked = dict.fromkeys((self._cluster.me, *(info.identifier for info in linked)))
-        opening = Opening(name, epoch, Deferred(), now + STORE_SECONDS_MAX, asked, dict(asked))
+        request, producer = self._request, self._heard_of(opening.name)
+        opening.asked[self._cluster.me] = None
         self._openings[request] = opening
         self._timers.by(OPENINGS, opening.deadline)
-        for info in linked:
-            self._cluster.tell(info, AskProducer(request, name, epoch), now)
-        self._when_safe(name, lambda *state: self._answered(request, self._cluster.me, *state), now)
-        return opening.deferred
+
+        def ready(refused: Refused | None, now: float) -> None:
+            if refused is None and request in self._openings:
+                self._ask(request, opening, now)
+
+        self._log.wait([] if opening.is_renewal else self._needs(producer), ready, now)
+
+    def _ask(self, request: int, opening: Opening, now: float) -> None:
+        """Ask all brokers to hold to a newer opening than any before, and how far the producer has come."""
+        name, producer = opening.name, self._producer(opening.name)
+        generation = max(self._promised(producer).generation, producer.newest) + 1
+        opening.ballot = Ballot(generation, self._log.broker, opening.log_epoch)
+        opening.newer = opening.answered = opening.heard = 0
+        opening.rounds += 1
+        self._asking.setdefault(name, {})[request] = opening.ballot
+        for info in self._cluster.linked():
+            opening.asked[info.identifier] = None
+            ask = AskProducer(request, name, opening.epoch, generation, opening.log_epoch, opening.is_renewal)
+            self._cluster.tell(info, ask, now)
+        starts = producer.fence.starts
+
+        def tell(known: bool, after: int, digest: bytes, epoch: int, now: float) -> None:
+            self._answered(request, self._cluster.me, known, after, digest, epoch, 0, starts, now)
+
+        if opening.is_renewal:
+            tell(self._is_known(name, self._log.broker), 0, b"", 0, now)
+        else:
+            self._when_safe(name, self._log.broker, tell, now)
 
     def _when_safe(
-        self, name: str, then: Callable[[bool, int, bytes, int, float], None], now: float, waited: bool = False
+        self,
+        name: str,
+        asker: str,
+        then: Callable[[bool, int, bytes, int, float], None],
+        now: float,
+        waited: bool = False,
     ) -> None:
         """Tell how far it has come here (whether that is known, next, digest, epoch) as soon as all of that is safe.
 
@@ -513,7 +571,7 @@ class Producers:
         """
         producer = self._producers.get(name)
         if producer is not None and producer.copies_wait and not waited:
-            self._log.when_landed(lambda reason, now: self._when_safe(name, then, now, waited=True), now)
+            self._log.when_landed(lambda reason, now: self._when_safe(name, asker, then, now, waited=True), now)
             return
         after, digest = (0, b"") if producer is None else (producer.next, producer.digest)
 
@@ -521,37 +579,70 @@ class Producers:
             one = self._producers.get(name)
             if refused is not None:
                 return
-            has_company = self._has_company
-            if has_company and (self._lost or self._blank if one is None else one.doubtful):
-                then(False, *((0, b"", 0) if one is None else (*one.rows_here, one.epoch)), now)
+            known, epoch = self._is_known(name, asker), 0 if one is None else one.epoch
+            if one is not None and self._has_company and one.doubtful:
+                then(False, *one.rows_here, epoch, now)
             else:  # what is owed may have more of it, and takes nothing away from what this disk knows
-                then(not (has_company and self._owed), after, digest, 0 if one is None else one.epoch, now)
+                then(known, after, digest, epoch, now)
 
         self._log.wait([] if producer is None else self._needs(producer), told, now)
 
-    def _asked(self, info: PeerInfo, asked: AskProducer, now: float) -> None:
-        request, name, epoch = asked.request, asked.producer, asked.epoch
+    def _is_known(self, name: str, asker: str) -> bool:
+        """Whether this disk has all that it ever had of this producer, but for the logs of the broker that asks."""
         producer = self._producers.get(name)
-        here = 0 if producer is None else max(producer.next, producer.copied[0])
-        self.fences.make(name, info.identifier, here)
-        if producer is not None and producer.epoch <= epoch:
+        lost = self._lost or self._blank if producer is None or producer.is_new else producer.doubtful
+        return not (self._has_company and (lost or any(log.broker != asker for log in self._owed)))
+
+    def _asked(self, info: PeerInfo, asked: AskProducer, now: float) -> None:
+        """Another broker opens it."""
+        request, name = asked.request, asked.producer
+        producer = self._heard_of(name)
+        ballot, promised = Ballot(asked.generation, info.name, asked.log_epoch), self._promised(producer)
+        is_newer = promised >= ballot
+        newer = promised.generation if is_newer and promised[1:] != ballot[1:] else 0
+        kept = [""]
+        if not is_newer and (asked.renews or producer.epoch <= asked.epoch):
             producer.is_open = False  # it publishes there from now on
-            if producer.epoch < epoch:
-                producer.epoch = epoch
-                state = ProducerState(name, epoch, producer.next, producer.digest, self.clock.us(now))
-                self._keep(state)
+            producer.fence, producer.held_to = producer.fence._replace(promised=ballot), True
+            if not asked.renews:
+                producer.epoch = max(producer.epoch, asked.epoch)
+            state = producer.state(producer.next, producer.digest, self.clock.us(now))
+
+            def keep(reason: str, now: float) -> None:
+                kept[0] = reason
+                self.stored(state, reason)
+
+            self._log.keep_producer(state, keep)
+        starts = producer.fence.starts
 
         def tell(known: bool, after: int, digest: bytes, epoch: int, now: float) -> None:
-            self.fences.amend(name, info.identifier, after)
-            self._cluster.tell(info, ToldProducer(request, known, after, digest, epoch), now)
+            def landed(reason: str, now: float) -> None:
+                is_known = known and not kept[0]
+                self._cluster.tell(info, ToldProducer(request, is_known, after, digest, epoch, newer, starts), now)
 
-        self._when_safe(name, tell, now)
+            self._log.when_landed(landed, now)
+
+        if asked.renews:
+            here = max(producer.next, producer.copied[0])
+            tell(self._is_known(name, info.name), here, b"", 0, now)
+        else:
+            self._when_safe(name, info.name, tell, now)
 
     def _told(self, info: PeerInfo, told: ToldProducer, now: float) -> None:
-        self._answered(told.request, info.identifier, told.is_known, told.next, told.digest, told.epoch, now)
+        knows = told.is_known, told.next, told.digest, told.epoch, told.newer, told.starts
+        self._answered(told.request, info.identifier, *knows, now)
 
     def _answered(
-        self, request: int, broker: int, known: bool, after: int, digest: bytes, epoch: int, now: float
+        self,
+        request: int,
+        broker: int,
+        known: bool,
+        after: int,
+        digest: bytes,
+        epoch: int,
+        newer: int,
+        starts: tuple[Start, ...],
+        now: float,
     ) -> None:
         opening = self._openings.get(request)
         if opening is None or broker not in opening.asked:
@@ -559,6 +650,13 @@ class Producers:
         opening.answered += 1
         opening.heard += known
         opening.known = max(opening.known, epoch)
+        opening.newer = max(opening.newer, newer)
+        opening.starts.update(dict.fromkeys(starts))
+        producer = self._producer(opening.name)
+        producer.newest = max(producer.newest, newer)
+        if newer and opening.is_renewal and opening.rounds < OPENING_ROUNDS_MAX:
+            self._begin(self._end(request), now)
+            return
         if (after, bool(digest)) > (opening.next, bool(opening.digest)):
             opening.next, opening.digest = after, digest
         self._not_waiting_for(request, broker, now)
@@ -567,41 +665,64 @@ class Producers:
         opening = self._openings[request]
         opening.asked.pop(broker, None)
         if not opening.asked:
-            del self._openings[request]
-            self._set_timer()
-            self._open(opening, now)
+            self._open(self._end(request), now)
+
+    def _end(self, request: int) -> Opening:
+        opening = self._openings.pop(request)
+        asking = self._asking.get(opening.name, {})
+        asking.pop(request, None)
+        if not asking:
+            self._asking.pop(opening.name, None)
+        self._set_timer()
+        return opening
 
     def _open(self, opening: Opening, now: float) -> None:
         """All brokers that can have answered."""
-        name, epoch, deferred = opening.name, opening.epoch, opening.deferred
+        name, epoch, then, ballot = opening.name, opening.epoch, opening.then, opening.ballot
         if not self.is_enough(opening.heard, opening.answered, now):
             text = f"too few brokers can say what this producer published ({shortage(self._cluster, self._log)})"
-            deferred.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: start what is missing, or try again in a moment"))
+            text += ": start what is missing, or try again in a moment"
+            then(opening, Refused(ErrorCode.UNAVAILABLE, text), now)
             return
         producer = self._producer(name)
-        self.fences.end(name)
         known = max(opening.known, producer.epoch)
-        if known > epoch:
-            deferred.say(fenced(name, epoch, known))
+        if known > epoch and not opening.is_renewal:
+            then(opening, fenced(name, epoch, known), now)
             return
-        producer.epoch, producer.is_open, doubtful = epoch, True, producer.doubtful
-        producer.opened_at = opening.next
-        if opening.next > producer.next or producer.doubtful:
-            producer.next, producer.digest = opening.next, opening.digest
-            producer.doubtful = False
-        state = ProducerState(name, epoch, producer.next, producer.digest, self.clock.us(now))
-        answer = {"next": opening.next, "digest": opening.digest, "epoch": epoch}
+        promised = producer.fence.promised
+        if opening.newer or (promised > ballot and promised[1:] != ballot[1:]):
+            if opening.rounds < OPENING_ROUNDS_MAX and opening.deadline > now:
+                self._begin(opening, now)
+            else:
+                text = "other brokers open this producer as well: try again in a moment"
+                then(opening, Refused(ErrorCode.UNAVAILABLE, text), now)
+            return
+        fence, start = producer.fence.learn(opening.starts), opening.next
+        if opening.first is not None:
+            older = fence.ballot_of(ballot, opening.first)
+            is_beaten = any(one.ballot > older and not one.ballot.is_of(ballot) for one in fence.starts)
+            start = max(opening.first, opening.next) if is_beaten else opening.first
+        fence = fence.learn((Start(start, *ballot),))
+        producer.fence, producer.held_to = fence._replace(promised=max(promised, ballot)), True
+        doubtful = producer.doubtful
+        if not opening.is_renewal:
+            producer.epoch, producer.is_open = epoch, True
+            if opening.next > producer.next or producer.doubtful:
+                producer.next, producer.digest = opening.next, opening.digest
+            producer.doubtful = producer.is_new = False
+            producer.fence = producer.fence._replace(is_unsure=False)
+        state = producer.state(producer.next, producer.digest, self.clock.us(now))
 
         def kept(reason: str, now: float) -> None:
             self.stored(state, reason)
-            producer.is_open = producer.is_open and not reason
-            producer.doubtful = producer.doubtful or (doubtful and bool(reason))  # it is again what our disk says
-            deferred.say(Refused(ErrorCode.NOT_STORED, f"the disk does not keep it: {reason}") if reason else answer)
+            refused = None
+            if reason:
+                producer.is_open = False
+                producer.doubtful = producer.doubtful or doubtful  # it is again what our disk says
+                refused = Refused(ErrorCode.NOT_STORED, f"the disk does not keep it: {reason}")
+            then(opening, refused, now)
 
-        if producer.kept is not None and (producer.kept.epoch, producer.kept.next) == (epoch, state.next):
-            deferred.say(answer)
-        else:
-            self._log.keep_producer(state, kept)
+        self._log.keep_producer(state, kept)
 
     @property
     def _has_company(self) -> bool:
@@ -625,24 +746,19 @@ class Producers:
 
     def link_down(self, info: PeerInfo, now: float) -> None:
         """It will not answer."""
-        for request, opening in list(self._openings.items()):
-            if info.identifier in opening.asked:
-                del opening.counted[info.identifier]
-                if info.identifier in opening.relied_on:
-                    text = f"{info.name} was asked about this producer, and its link broke: try again in a moment"
-                    self._openings.pop(request).deferred.say(Refused(ErrorCode.UNAVAILABLE, text))
-                    self._set_timer()
-                    continue
+        for request in [one for one, opening in self._openings.items() if info.identifier in opening.asked]:
             self._not_waiting_for(request, info.identifier, now)
 
     def give_up_late(self, now: float) -> None:
-        """Who waited too long is told so."""
-        for request, opening in list(self._openings.items()):
-            if opening.deadline <= now:
-                del self._openings[request]
-                why = shortage(self._cluster, self._log, opening.asked)
-                text = f"brokers do not answer, or what this producer published is not safe yet ({why})"
-                opening.deferred.say(Refused(ErrorCode.UNAVAILABLE, f"{text}: try again in a moment"))
+        """Who waited too long is told so; a row that was refused waits for no broker that says nothing."""
+        for request in [one for one, opening in self._openings.items() if opening.deadline <= now]:
+            opening = self._end(request)
+            if opening.first is not None:
+                self._open(opening, now)
+                continue
+            why = shortage(self._cluster, self._log, opening.asked)
+            text = f"brokers do not answer, or what this producer published is not safe yet ({why})"
+            opening.then(opening, Refused(ErrorCode.UNAVAILABLE, f"{text}: try again in a moment"), now)
         self._set_timer()
 
     def _set_timer(self) -> None:

@@ -34,6 +34,7 @@ from .tables import (
     VERSION,
     Meta,
     connect,
+    forget_producers,
     load_durables,
     load_logs,
     load_meta,
@@ -157,10 +158,10 @@ def _is_checked_whole(path: Path, limits: LogLimits) -> bool:
 
 def _forget_old_producers(connection: sqlite3.Connection, producers: list[ProducerState], producers_max: int) -> None:
     """Those beyond the bound."""
-    old = [(one.name,) for one in producers[producers_max:]]
+    old = [one.name for one in producers[producers_max:]]
     del producers[producers_max:]
     if old:
-        _transaction(connection, lambda: connection.executemany("DELETE FROM producer WHERE name = ?", old))
+        _transaction(connection, lambda: forget_producers(connection, old))
 
 
 def _transaction(connection: sqlite3.Connection, write: Callable[[], object]) -> None:

@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -188,8 +188,10 @@ class _Salvage:
 
     def _keep(self, state: ProducerState) -> None:
         known = self.producers.get(state.name)
-        if known is None or (known.epoch, known.next) < (state.epoch, state.next):
+        if known is None:
             self.producers[state.name] = state
+        elif (known.epoch, known.next) < (state.epoch, state.next):
+            self.producers[state.name] = replace(state, fence=state.fence or known.fence)
 
     def _copy_producers(self, source: sqlite3.Connection) -> None:
         producers, bad, why = load_producers(source, self._old_seed, salvage=True)

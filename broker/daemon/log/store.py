@@ -38,7 +38,7 @@ from typing import Any, NoReturn
 from headgate.broker.core.effects import Append, CutLog, FindIds, FindSize, FindTime, KeepDurable, LogWrite
 from headgate.broker.core.inputs import AsideRemoved, Opened
 from headgate.broker.core.limits import POSITIONS_MAX
-from headgate.broker.core.log_state import LogState
+from headgate.broker.core.log_state import LogState, ProducerState
 from headgate.broker.core.store import StoreFailed, StoreFull
 from headgate.protocol.data import LogName
 
@@ -143,26 +143,28 @@ class SqliteLogStore:
     def append(self, entries: Sequence[LogWrite]) -> None:
         """All of it on the disk. Raises StoreFull or StoreFailed."""
         self._make_room(sum(_size_of(entry) for entry in entries))
-        seed, rows, cuts, producers = self._ready().seed, [], [], {}
+        seed, rows, cuts = self._ready().seed, [], []
+        producers: dict[str, ProducerState] = {}
         changed: dict[LogName, LogRow] = {}
         durables: dict[str, bytes] = {}
         epoch = self._meta.epoch
         for entry in entries:
             if isinstance(entry, Append):
                 if entry.producer is not None:
-                    producers[entry.producer.name] = entry.producer
+                    _put(producers, entry.producer)
                 rows.append(self._row(entry, changed, seed))
                 if entry.log.epoch > epoch and entry.log.broker == self._broker:
                     epoch = entry.log.epoch
             elif isinstance(entry, CutLog):
-                producers |= {state.name: state for state in entry.producers}
+                for state in entry.producers:
+                    _put(producers, state)
                 rows += [self._row(row, changed, seed) for row in entry.rows]
                 epoch = max(epoch, entry.epoch)
                 cuts.append((changed.setdefault(entry.log, replace(self._logs[entry.log])), entry.at))
             elif isinstance(entry, KeepDurable):
                 durables[entry.name] = entry.state
             else:
-                producers[entry.producer.name] = entry.producer
+                _put(producers, entry.producer)
 
         def write(connection: sqlite3.Connection) -> None:
             save_entries(connection, rows)
@@ -456,3 +458,11 @@ def _probe(path: Path) -> bool:
     finally:
         path.unlink(missing_ok=True)
     return True
+
+
+def _put(producers: dict[str, ProducerState], state: ProducerState) -> None:
+    """The newest state of a producer, with the newest fence that there is."""
+    former = producers.get(state.name)
+    if former is not None and former.fence and not state.fence:
+        state = replace(state, fence=former.fence)
+    producers[state.name] = state

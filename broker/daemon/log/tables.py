@@ -5,6 +5,7 @@
     entry      one row a row of a log; its key is the log's number and the row's first position in one integer, so that
                a log lies in order and is read in order
     producer   how far each producer has come
+    fence      which opening of each producer holds; a file of before there was this table gets one
     watermark  up to where a log of our own was on enough disks; a file of before there was this table gets one
     durable    the states of durable subscriptions by name; a file of before there was this table gets one
     aside      entries that were found damaged, and those behind them; and what the log does not go on with because its
@@ -47,6 +48,7 @@ __all__ = [
     "new_identity",
     "number_of",
     "entry_check",
+    "forget_producers",
     "load_logs",
     "load_meta",
     "load_producers",
@@ -74,6 +76,8 @@ _WATERMARK = "CREATE TABLE IF NOT EXISTS watermark (number INTEGER PRIMARY KEY, 
 
 _DURABLE = "CREATE TABLE IF NOT EXISTS durable (name TEXT PRIMARY KEY, state, crc)"
 
+_FENCE = "CREATE TABLE IF NOT EXISTS fence (name TEXT PRIMARY KEY, fence, crc) WITHOUT ROWID"
+
 _TABLES = f"""
 CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), version, identity, broker, epoch, commits, crc);
 CREATE TABLE log (number INTEGER PRIMARY KEY, broker, epoch, kind, stream, first, next, before, total,
@@ -83,6 +87,7 @@ CREATE TABLE producer (name TEXT PRIMARY KEY, epoch, next, digest, time, crc) WI
 CREATE TABLE aside (found INTEGER PRIMARY KEY, {ENTRY_COLUMNS});
 {_WATERMARK};
 {_DURABLE};
+{_FENCE};
 CREATE INDEX ids ON entry (ids_of, number) WHERE ids_of IS NOT NULL;
 """
 
@@ -242,15 +247,43 @@ def load_producers(
     """All producers whose rows pass, the newest first; the rest as above."""
     rows, why = _rows(connection, "SELECT * FROM producer", salvage)
     good = [ProducerState(*fields) for *fields, crc in rows if crc == _fields_check(seed, fields)]
+    bad = len(rows) - len(good)
     good.sort(key=lambda one: (-one.time, one.name))
+    fences, bad_fences, why_fences = _load_fences(connection, seed, salvage)
+    for one in good:
+        one.fence = fences.get(one.name, b"")
+    return good, bad + bad_fences, why or why_fences
+
+
+def _load_fences(connection: sqlite3.Connection, seed: int, salvage: bool) -> tuple[dict[str, bytes], int, str]:
+    try:
+        if not _has_table(connection, "fence"):
+            return {}, 0, ""
+    except READ_ERRORS as error:
+        if not salvage:
+            raise
+        return {}, 0, str(error)
+    rows, why = _rows(connection, "SELECT name, fence, crc FROM fence", salvage)
+    good = {name: fence for name, fence, crc in rows if crc == _fields_check(seed, (name, fence))}
     return good, len(rows) - len(good), why
 
 
 def save_producers(connection: sqlite3.Connection, seed: int, producers: list[ProducerState]) -> None:
-    """Within the transaction that is open."""
+    """Within the transaction that is open; a state without a fence leaves that as it is."""
     states = [(one.name, one.epoch, one.next, one.digest, one.time) for one in producers]
     rows = [(*fields, _fields_check(seed, fields)) for fields in states]
     connection.executemany("INSERT OR REPLACE INTO producer VALUES (?, ?, ?, ?, ?, ?)", rows)
+    fences = [(one.name, one.fence, _fields_check(seed, (one.name, one.fence))) for one in producers if one.fence]
+    if fences:
+        connection.execute(_FENCE)
+        connection.executemany("INSERT OR REPLACE INTO fence VALUES (?, ?, ?)", fences)
+
+
+def forget_producers(connection: sqlite3.Connection, names: Sequence[str]) -> None:
+    """Within the transaction that is open."""
+    connection.execute(_FENCE)
+    for table in ("producer", "fence"):
+        connection.executemany(f"DELETE FROM {table} WHERE name = ?", [(name,) for name in names])
 
 
 def load_watermarks(connection: sqlite3.Connection, seed: int) -> dict[int, int]:

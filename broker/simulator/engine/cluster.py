@@ -12,6 +12,7 @@ from random import Random
 
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.inputs import Drain, Loaded, Reachable, WallClock
+from headgate.broker.core.limits import LOG_COPIES_DEFAULT
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.protocol.errors import HeadgateError
 
@@ -34,6 +35,8 @@ class Topology:
     grace_seconds: float = 10.0
     checked: bool = True
     outbox_bytes: int = 16 * 1024 * 1024
+    copies: int = LOG_COPIES_DEFAULT
+    """On how many disks an event of a stored stream is before it is acknowledged."""
     safeguards: frozenset[Safeguard] = SAFEGUARDS
     peers: PeerNetworkOptions = field(default_factory=PeerNetworkOptions)
 
@@ -72,6 +75,7 @@ class Server:
             outbox_bytes=world.options.outbox_bytes,
             outbox_bytes_total=world.options.outbox_bytes * 4,
             safeguards=world.options.safeguards,
+            log_copies=world.options.copies,
         )
         host = self.host = Host(world, config, world.watchers)
         world.prepare(host.node)

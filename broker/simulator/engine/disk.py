@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -181,7 +181,6 @@ class ListStore:
     def append(self, entries: Sequence[LogWrite]) -> None:
         """Write all of it. Raises StoreFull or StoreFailed."""
         self._may_write()
-        content = self._disk.content
         for entry in entries:
             if isinstance(entry, CutLog):
                 self._cut(entry)
@@ -190,7 +189,7 @@ class ListStore:
                 self._keep_durable(entry)
                 continue
             if entry.producer is not None:
-                content.producers[entry.producer.name] = entry.producer
+                self._keep_producer(entry.producer)
             if isinstance(entry, Append):
                 self._append(entry)
         self._committed()
@@ -263,7 +262,14 @@ class ListStore:
         log.entries = [entry for entry in log.entries if entry.next <= at]
         for row in cut.rows:
             self._append(row)
-        self._disk.content.producers |= {state.name: state for state in cut.producers}
+        for state in cut.producers:
+            self._keep_producer(state)
+
+    def _keep_producer(self, state: ProducerState) -> None:
+        """A state without a fence leaves that as it is."""
+        former = self._disk.content.producers.get(state.name)
+        fence = state.fence or (b"" if former is None else former.fence)
+        self._disk.content.producers[state.name] = replace(state, fence=fence)
 
     def _keep_durable(self, entry: KeepDurable) -> None:
         content = self._disk.content

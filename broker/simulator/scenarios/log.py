@@ -60,6 +60,7 @@ class LogOptions(Options):
     nodes: int = option(3, "brokers (3)", within(1, NODES_MAX))
     seconds: float = option(20.0, "virtual seconds of the safety phase (20)", within(0.001, 1e9, float))
     producers: int = option(4, "how many (4)", within(1, CLIENTS_MAX))
+    copies: int = option(2, "disks that have an event before it is acknowledged (2)", within(1, NODES_MAX))
     faults: tuple[str, ...] = option(
         LOG_FAULTS,
         f"comma-separated of {', '.join((*LOG_FAULTS, *NAMED_FAULTS))}; or none (all but the last five)",
@@ -82,7 +83,7 @@ class LogScenario(Scenario):
         self.options = options
         self.history = LogHistory()
         self.faults = LogFaults.drawn(Random(f"{options.seed}/options"), options.faults)
-        topology = Topology(safeguards=SAFEGUARDS - {options.ablation})
+        topology = Topology(safeguards=SAFEGUARDS - {options.ablation}, copies=options.copies)
         self.world = ClusterWorld(options.seed, topology, (self.watch,), self.session_failed)
         self.world.prepare = lambda node: node.streams.declare(STREAM, {"durability": "stored"})
         self.world.prepare_log = lambda log: setattr(log, "hasty", options.ablation == _HASTY)

@@ -240,3 +240,41 @@ def test_what_an_old_backup_went_on_with_does_not_wait_for_ever_when_a_longer_co
     errors = [error.code for error in client.of(Error)]
     assert errors == ([] if mode == Mode.ACCEPTED else [ErrorCode.NOT_STORED] * 2)
     assert cluster.acknowledged(client) == 3
+
+
+def test_a_follower_shows_a_row_when_its_leader_has_said_that_k_disks_have_it() -> None:
+    cluster = LogCluster(3, log_copies=3)
+    client = cluster.connect("b0")
+    cluster.slow["b2"] = None
+    cluster.store(client, "a")
+    cluster.run(0.5)
+    held = cluster.node("b1").log.logs[LOG]
+    assert (held.next, held.readable) == (1, 0), "it is on two disks of three, and may yet be taken back"
+    cluster.slow.clear()
+    cluster.answer("b2")
+    cluster.run(0.5)
+    assert [cluster.node(name).log.logs[LOG].readable for name in ("b0", "b1", "b2")] == [1, 1, 1]
+
+
+def test_what_a_follower_may_show_it_may_show_after_a_restart_without_its_leader() -> None:
+    cluster = LogCluster(3, log_copies=3)
+    client = cluster.connect("b0")
+    cluster.store(client, "a")
+    cluster.run(CHECKPOINT_SECONDS + 1.0)
+    cluster.slow["b2"] = None
+    cluster.store(client, "b")
+    cluster.run(0.5)
+    for name in ("b0", "b1"):
+        cluster.kill(name)
+    cluster.start("b1", ["b2"], life=2)
+    held = cluster.node("b1").log.logs[LOG]
+    assert (held.next, held.readable) == (2, 1)
+
+
+def test_with_two_disks_a_copy_is_the_second_one_and_needs_no_word() -> None:
+    cluster = LogCluster(3)
+    client = cluster.connect("b0")
+    cluster.store(client, "a")
+    cluster.run(0.1)
+    (follower,) = [name for name in ("b1", "b2") if LOG in cluster.node(name).log.logs]
+    assert cluster.node(follower).log.logs[LOG].readable == 1

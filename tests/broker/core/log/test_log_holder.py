@@ -10,7 +10,6 @@ from headgate.protocol.errors import ErrorCode, ProtocolViolation
 from headgate.protocol.messages import Control, Copy, Error
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH
-from tests.support.log_world import stamped
 
 OFFER, HELD = 19, 22
 
@@ -19,8 +18,23 @@ def row(first: int, count: int = 1, producer: str = "", number: int = 0) -> byte
     return encode_row(Row(first, count, 5, "o", 0, b"", "quotes", b"", {}, False, b"", producer, 1, number, b"d"))
 
 
-def copy(first: int, count: int = 1, owner: str = "b0", **fields: object) -> Copy:
-    return Copy(owner, EPOCH, int(LogKind.EVENTS), "quotes", row(first, count, **fields))  # type: ignore[arg-type]
+def copy(
+    first: int,
+    count: int = 1,
+    owner: str = "b0",
+    safe: int = 0,
+    opening: tuple[int, int] = (0, 0),
+    epoch: int = EPOCH,
+    **fields: object,
+) -> Copy:
+    """`opening`: its generation, and from which number on events are of it."""
+    data = row(first, count, **fields)  # type: ignore[arg-type]
+    return Copy(owner, epoch, int(LogKind.EVENTS), "quotes", data, safe, *opening)
+
+
+def ask(generation: int, epoch: int = EPOCH, renews: bool = False, producer: str = "p", of: int = 1) -> Control:
+    """Another broker opens a producer for its log of that epoch."""
+    return Control(20, [7, producer, of, generation, epoch, renews])
 
 
 def offer(first: int, end: int, owner: str = "b0") -> Control:
@@ -97,7 +111,9 @@ def test_the_owner_hears_once_what_a_full_disk_did_not_take() -> None:
 def test_what_a_row_says_of_its_producer_is_known_here_too() -> None:
     cluster = LogCluster(2)
     cluster.tell("b0", "b1", offer(0, 9))
-    cluster.tell("b0", "b1", copy(0, 3, producer="p", number=10), copy(3, 1, producer="p", number=2))
+    cluster.tell("b0", "b1", ask(1))
+    rows = [{"count": 3, "number": 10}, {"first": 3, "number": 2}]
+    cluster.tell("b0", "b1", *[copy(**{"first": 0, "producer": "p", "opening": (1, 0)} | row) for row in rows])  # type: ignore[arg-type]
     cluster.run(0.01)
     state = cluster.disks["b1"].producers["p"]
     assert (state.epoch, state.next, state.digest) == (1, 13, b"d"), "an older row does not put it back"
@@ -178,42 +194,65 @@ def test_a_broker_without_a_disk_holds_nothing() -> None:
         cluster.node("b1").follower.copy(info, copy(0, owner="x"), cluster.now)
 
 
-CONTESTED = 28
+FENCED = 28
 
 
-def contested() -> LogCluster:
-    """b2 has opened `p`, and b1 told it that nothing of it is here; now b0 sends b1 a row of it."""
-    cluster = LogCluster(3)
-    for first, second in (("b0", "b2"), ("b2", "b0")):
-        cluster.hold(first, second)
-        cluster.cut(first, second)
-    cluster.run(0.1)
-    client = cluster.connect("b2")
-    assert cluster.ask(client, "producer.open", producer="p", epoch=1)["next"] == 0
+@pytest.mark.parametrize(
+    ("opening", "epoch", "taken"),
+    [((5, 0), EPOCH, True), ((4, 0), EPOCH, False), ((6, 0), EPOCH, False), ((0, 0), EPOCH, False), ((5, 0), 7, False)],
+)
+def test_a_row_of_another_opening_than_the_one_that_is_held_to_is_refused(
+    opening: tuple[int, int], epoch: int, taken: bool
+) -> None:
+    cluster = LogCluster(2)
+    cluster.tell("b0", "b1", ask(5))
+    cluster.tell("b0", "b1", Control(OFFER, ["b0", epoch, int(LogKind.EVENTS), "quotes", 0, 9]))
+    cluster.tell("b0", "b1", copy(0, producer="p", opening=opening, epoch=epoch))
+    cluster.run(0.01)
+    assert [one.first for one in cluster.rows("b1", "b0", epoch=epoch)] == [0] * taken
+    assert words(cluster, FENCED) == [[0, 0]] * (not taken)
+
+
+def test_a_row_that_enough_disks_have_is_taken_whoever_has_opened_its_producer_since() -> None:
+    cluster = LogCluster(2)
     cluster.tell("b0", "b1", offer(0, 9))
-    return cluster
-
-
-def test_a_row_that_the_opener_of_its_producer_does_not_have_is_taken_when_he_has_said_so() -> None:
-    cluster = contested()
-    cluster.tell("b0", "b1", copy(0, 2, producer="p", number=0))
-    assert firsts(cluster) == []
-    cluster.run(0.05)
-    assert words(cluster, 18)[-1] == [0, 0], "go on from here"
-    cluster.tell("b0", "b1", copy(0, 2, producer="p", number=0))
-    cluster.run(0.05)
+    cluster.tell("b0", "b1", copy(0, 3, producer="p", safe=3), copy(3, 1, producer="p", number=3, safe=3))
+    cluster.run(0.01)
     assert firsts(cluster) == [0]
-    assert not cluster.node("b2").producers._producers["p"].is_open, "he has to ask again before he takes such a row"
+    assert words(cluster, FENCED) == [[0, 3]]
 
 
-def test_a_row_that_he_has_is_not_taken_and_its_owner_is_told_so() -> None:
-    cluster = contested()
-    client = next(iter(cluster._clients.values()))
-    client.send(stamped(1, 0, "x"))
-    cluster.run(0.05)
-    cluster.tell("b0", "b1", copy(0, 2, producer="p", number=0), copy(0, 2, producer="p", number=0))
-    cluster.run(0.05)
-    assert firsts(cluster) == []
-    assert words(cluster, CONTESTED) == [[0, 0]]
-    (span,) = cluster.node("b1").claims._heard.values()
-    assert (span.producer, span.start, span.broker) == ("p", 0, "b2"), "for when the owner asks"
+def test_a_disk_that_has_lost_something_refuses_rows_until_it_is_asked_again() -> None:
+    cluster = LogCluster(2)
+    cluster.tell("b0", "b1", ask(5), offer(0, 9))
+    cluster.node("b1").producers.doubt()
+    cluster.tell("b0", "b1", copy(0, producer="p", opening=(5, 0)))
+    cluster.run(0.01)
+    assert words(cluster, FENCED) == [[0, 0]]
+    cluster.tell("b0", "b1", ask(6), copy(0, producer="p", opening=(6, 0)))
+    cluster.run(0.01)
+    assert firsts(cluster) == [0]
+
+
+def test_who_asks_with_an_old_generation_is_told_the_newest_and_nothing_changes() -> None:
+    cluster = LogCluster(2)
+    cluster.tell("b0", "b1", ask(5))
+    cluster.run(0.01)
+    cluster.tell("b0", "b1", ask(4))
+    cluster.run(0.01)
+    told = [
+        one.body for source, _, one in cluster.said if source == "b1" and isinstance(one, Control) and one.kind == 21
+    ]
+    assert [one[5] for one in told] == [0, 0], "of one log's openings the newest holds, and is held to by the older"
+    assert cluster.node("b1").producers.fence_of("p").promised == (5, "b0", EPOCH)
+
+
+def test_a_follower_keeps_over_restarts_what_it_holds_to_and_the_starts_it_was_told() -> None:
+    cluster = LogCluster(2)
+    cluster.tell("b0", "b1", ask(5), offer(0, 9), copy(0, 2, producer="p", number=4, opening=(5, 4)))
+    cluster.run(0.01)
+    before = cluster.node("b1").producers.fence_of("p")
+    assert (before.promised, before.starts) == ((5, "b0", EPOCH), ((4, 5, "b0", EPOCH),))
+    cluster.kill("b1")
+    cluster.start("b1", ["b0"], life=2)
+    assert cluster.node("b1").producers.fence_of("p") == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from headgate.broker.daemon.log.tables import (
     connect_new,
     create,
     entry_check,
+    forget_producers,
     load_logs,
     load_meta,
     load_producers,
@@ -80,6 +82,23 @@ def test_what_was_saved_is_loaded(connection: sqlite3.Connection) -> None:
     producers, bad, why = load_producers(connection, META.seed)
     assert [state.name for state in producers] == ["q", "a", "p"] and (bad, why) == (0, "")
     assert LOG.state() == LogState(LOG.name, 5, 9, 150, 11, 12)
+
+
+def test_a_fence_stays_as_it_is_until_another_one_comes_and_goes_with_its_producer(
+    connection: sqlite3.Connection,
+) -> None:
+    for fence in (b"one", b""):
+        save_producers(connection, META.seed, [replace(STATES[0], fence=fence), *STATES[1:]])
+        loaded, *_ = load_producers(connection, META.seed)
+        assert {one.name: one.fence for one in loaded if one.fence} == {STATES[0].name: b"one"}
+    connection.execute("UPDATE fence SET fence = x'00'")
+    assert load_producers(connection, META.seed)[1] == 1, "it does not pass its check"
+    forget_producers(connection, [STATES[0].name])
+    assert connection.execute("SELECT count(*) FROM fence").fetchone() == (0,)
+    connection.execute("DROP TABLE fence")
+    assert len(load_producers(connection, META.seed)[0]) == len(STATES) - 1, "a file of before there was this table"
+    save_producers(connection, META.seed, [replace(STATES[0], fence=b"new")])
+    assert load_producers(connection, META.seed)[1] == 0
 
 
 @pytest.mark.parametrize("change", ["broker = 'bob'", "epoch = 1", "commits = 9", "identity = 'x'", "version = 2"])
