@@ -9,11 +9,14 @@ import pytest
 from headgate.broker.core.safeguards import Safeguard
 from headgate.broker.simulator.scenarios import DURABLE_ABLATIONS, DurableOptions, play
 
+_FAULTS = ("crash", "pause", "link", "cut", "apart", "slow", "full", "brim", "pair")
+"""Without those that make events come again anyway, which hide what a missing safeguard does."""
+
 FIRST = {
     Safeguard.AMEND_AT_POINT: DurableOptions(1, faults=("slow",)),
     Safeguard.CURRENT_ACKS: DurableOptions(1, faults=()),
-    Safeguard.CURSOR_ON_DISKS: DurableOptions(1),
-    Safeguard.DURABLE_FENCE: DurableOptions(1),
+    Safeguard.CURSOR_ON_DISKS: DurableOptions(1, faults=_FAULTS),
+    Safeguard.DURABLE_FENCE: DurableOptions(1, faults=_FAULTS),
 }
 """Where to begin to look."""
 
