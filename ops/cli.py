@@ -37,6 +37,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "top": ("top", "rates, slow clients and the ring, live"),
     "producers": ("producers", "how far the producers of a job have come"),
     "explain": ("explain", "why a subscription would, or would not, get an event"),
+    "tree": ("tree", "the way of a document's event on the cube, from broker to broker"),
     "demo": ("demo", "three brokers, a quote feed and subscribers, live; one broker is killed, and all is checked"),
     "bench": ("bench", "measure this broker, and its peers beside it"),
     "simulate": ("simulate", "run the broker in virtual time from one seed, and check it"),

@@ -40,6 +40,8 @@ __all__ = [
     "INQUIRY_LENGTH_MAX",
     "INQUIRY_SECONDS_MAX",
     "LAST_SENT_MAX",
+    "KEY_BITS_DEFAULT",
+    "KEY_BITS_MIN",
     "LOG_COPIES_DEFAULT",
     "LOGS_PAGE_MIN",
     "LOG_FILTERS_MAX",
@@ -133,6 +135,13 @@ WHOLE_BYTES_MAX = 512 * 1024
 REPLICAS_DEFAULT = 2
 """Siblings that hold what lives at a key beside its owner: two brokers may die at once and nothing is lost."""
 
+KEY_BITS_DEFAULT = 8
+"""Bits of a key of the cube: 256 vertices, four for each of 64 brokers. More would buy no routing, and double the
+entries that a subscription leaves."""
+
+KEY_BITS_MIN = 4
+"""The fewest: 16 vertices, as the least of the paper's networks."""
+
 REPLICAS_MAX = 8
 """The most that the papers try, which count the owner as one more: every write waits for all of them."""
 
@@ -173,8 +182,9 @@ WAITING_SECONDS_MAX = 15.0
 WAITING_RETRY_SECONDS = 0.05
 """How often to look whether a broker answers."""
 
-FORWARD_HOPS_MAX = 16
-"""Brokers that may hand one batch on; in a settled cluster of up to 64 it is one."""
+FORWARD_HOPS_MAX = 64
+"""Brokers that may hand one batch on. In a settled cluster of up to 64 it is one, and on the cube at most one more for
+each of 12 bits; beyond that each of these may take some hops of its own."""
 
 AMEND_SECONDS = 20.0
 """How long a former version of an amended subscription rests where it was: longer than an event waits for its key's

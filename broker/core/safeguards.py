@@ -105,6 +105,8 @@ class Safeguard(StrEnum):
     """SUBACK before the subscription has come to rest."""
     USE_KNOWN_BEFORE_SUBACK = "use-known-before-suback"
     """SUBACK before every broker knows what is in use."""
+    EDGES_BEFORE_SUBACK = "edges-before-suback"
+    """SUBACK before events on the cube find the way to where the subscription rests."""
     WITHDRAWN_AT_ONCE = "withdrawn-at-once"
     """An ended subscription stays in its home's own index until its removal has gone round."""
     CANDIDATES_CHECKED = "candidates-checked"

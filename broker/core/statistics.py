@@ -52,6 +52,9 @@ class NodeStatistics:
     waiting_events: int
     events_forwarded: int
     events_relayed: int
+    structure_edges_local: int
+    structure_edges_remote: int
+    structure_edges_pruned: int
     events_lost: int
     peer_reconnects: int
     logs: int
@@ -155,6 +158,9 @@ def _of_cluster(node: Node, now: float) -> dict[str, Any]:
         "waiting_events": forwarding.waiting_events,
         "events_forwarded": forwarding.forwarded,
         "events_relayed": forwarding.relayed,
+        "structure_edges_local": forwarding.edges_local,
+        "structure_edges_remote": forwarding.edges_remote,
+        "structure_edges_pruned": forwarding.edges_pruned,
         "events_lost": forwarding.losses.events,
         "peer_reconnects": cluster.reconnects,
     }

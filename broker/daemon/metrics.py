@@ -34,6 +34,18 @@ _COUNTERS = {
     ),
     "headgate_forwarded_events_total": ("events_forwarded", "Events sent on to the brokers that serve their keys."),
     "headgate_relayed_events_total": ("events_relayed", "Events matched elsewhere for subscribers of this broker."),
+    "headgate_structure_edges_local_total": (
+        "structure_edges_local",
+        "Edges of the cube that events went over inside this broker.",
+    ),
+    "headgate_structure_edges_remote_total": (
+        "structure_edges_remote",
+        "Edges of the cube over which events went on to another broker.",
+    ),
+    "headgate_structure_edges_pruned_total": (
+        "structure_edges_pruned",
+        "Edges of the cube that no subscription let an event over.",
+    ),
     "headgate_peer_lost_events_total": ("events_lost", "Events lost on their way to another broker."),
     "headgate_peer_reconnects_total": ("peer_reconnects", "Links to other brokers that were made again."),
     "headgate_log_events_total": (

@@ -20,7 +20,7 @@ is to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from headgate.matching.cube.covering import ANTICHAIN_MAX, Antichain, passes, with_filter
 from headgate.matching.cube.trees import Edge, bits_above, bits_below
@@ -52,13 +52,15 @@ class ReversePaths:
         uses = self._uses[one] = self._uses.get(one, 0) + 1
         return self._lay(one) if uses == 1 else set()
 
-    def remove(self, one: int) -> set[int]:
-        """One goes: the vertices whose entries are others now."""
-        uses = self._uses[one] = self._uses[one] - 1
-        if uses:
-            return set()
-        del self._uses[one]
-        if one not in self._shown:
+    def remove(self, gone: Iterable[int]) -> set[int]:
+        """Subscriptions with these filters go: the vertices whose entries are others now."""
+        shown = False
+        for one in gone:
+            self._uses[one] -= 1
+            if not self._uses[one]:
+                del self._uses[one]
+                shown = shown or one in self._shown
+        if not shown:
             return set()
         before, self.entries = self.entries, {}
         self._shown.clear()

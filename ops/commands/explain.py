@@ -7,16 +7,25 @@ import json
 import sys
 from typing import Any
 
+from headgate.protocol.structure import Check, Checks, Finding
+
 from ..conditions import read_condition
 from ..exits import DONE, UsageError
-from ..jsonlines import read_attributes
+from ..jsonlines import Line, parse_line, read_attributes
 from ..server import add_server_arguments, converse
 from ..tables import brief, plain, print_json, print_map
+from ..walks import walks_of
 
 __all__ = ["add_arguments", "read_event", "run"]
 
 _EXAMPLE = '{"topic": "quotes/NYSE/OTE", "attrs": {"price": 8.45}}'
-_EVENT_KEYS = frozenset({"topic", "attrs", "json"})
+_EVENT_KEYS = frozenset({"topic", "attrs", "json", "xml"})
+
+_FINDINGS = {
+    Finding.HASH: "the document lacks a name, a pair of names or a text",
+    Finding.STRUCTURE: "the document has all of the names and pairs, in other places",
+    Finding.NO_DOCUMENT: "there is no document, or none that can be read",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,9 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.durable is not None and (arguments.where or arguments.exact):
         raise UsageError("--durable NAME has its own condition: leave out --where and --exact")
     condition = read_condition(arguments.where)
-    event = None
+    event = line = None
     if arguments.event is not None:
-        event = read_event(sys.stdin.read() if arguments.event == "-" else arguments.event)
+        text = sys.stdin.read() if arguments.event == "-" else arguments.event
+        event, line = read_event(text), _document_of(text)
 
     async def talk(client: Any) -> dict[str, Any]:
         if arguments.durable is None:
@@ -49,7 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
             row = await client.ask("durable", name=arguments.durable)
         details = {name: row[name] for name in ("pattern", "condition", "exact")}
         answer: dict[str, Any] = await client.ask("explain", **details, **({} if event is None else {"event": event}))
+        if line is not None and answer.get("checks"):
+            _look_at(answer, line)
         if arguments.durable is None:
+            if line is not None and "vertex" in answer:
+                await _follow(client, answer, line)
             return answer
         # A durable subscription is matched at the logs, and does not rest at a key of its condition.
         elsewhere = ("lives_on", "because", "shelf", "keys", "subid", "producers")
@@ -79,6 +93,54 @@ def read_event(text: str) -> dict[str, Any]:
     return event
 
 
+def _document_of(text: str) -> Line | None:
+    """The document of the event, if it has one."""
+    members = json.loads(text)
+    return parse_line(text, "any") if members.keys() & {"xml", "json"} else None
+
+
+def _look_at(answer: dict[str, Any], line: Line) -> None:
+    """What XPATH says of the document, which no broker reads."""
+    asked = [one for one in answer["predicates"] if one["verdict"] == "later" and one["predicate"].startswith("XPATH")]
+    for one, (xpath, items) in zip(asked, answer["checks"], strict=True):
+        finding = Checks([Check(xpath, tuple(items))]).find(line.body, line.content_type)
+        one["verdict"] = "true" if finding is Finding.TRUE else "false"
+        if finding is not Finding.TRUE:
+            one["why"] = _FINDINGS[finding]
+            answer["verdict"] = "false" if answer["verdict"] == "true" else answer["verdict"]
+    answer["delivered"] = answer["verdict"] == "true" and answer.get("topic_matches") is not False
+
+
+async def _follow(client: Any, answer: dict[str, Any], line: Line) -> None:
+    """The way of the event to the vertex where the subscription rests, or to where it is not let on."""
+    walks, told = await walks_of(client, answer["stream"], line)
+    told.tell_missing("explain")
+    answer["walk"] = []
+    for walk in walks:
+        if walk.cube != answer["shelf"]:
+            continue
+        way = walk.way(int(answer["vertex"], 2))
+        for visit, following in zip(way, [*way[1:], None], strict=True):
+            answer["walk"].append(
+                {
+                    "vertex": walk.name(visit.vertex),
+                    "broker": visit.broker,
+                    "rest": visit.rest,
+                    "clears": None if following is None else following.cleared,
+                    "pruned": [bit for bit, _ in visit.pruned],
+                }
+            )
+
+
+def _print_walk(answer: dict[str, Any]) -> None:
+    for row in answer.get("walk", ()):
+        end = f"clears bit {row['clears']}" if row["clears"] is not None else "goes no further on this way"
+        if row["vertex"] == answer["vertex"]:
+            end = f"meets the {row['rest']} that rest there" if row["rest"] else "nobody rests there yet"
+        stopped = f"; not let over {plain(row['pruned'])}" if row["pruned"] else ""
+        print(f"walk       {row['vertex']} on {row['broker']}: {end}{stopped}")
+
+
 def _print(answer: dict[str, Any]) -> None:
     reach = "this topic only" if answer["exact"] else "this topic and all below it"
     members = {
@@ -97,6 +159,7 @@ def _print(answer: dict[str, Any]) -> None:
         c1, c3 = answer["subid"]["c1"], answer["subid"]["c3"]
         print(f"subID      c1 {c1} (this broker), c2 its number here when it is made, c3 {c3} (attributes)")
     _print_delta(answer)
+    _print_walk(answer)
     if "delivered" not in answer:
         return
     print()
@@ -146,10 +209,11 @@ def _reason(answer: dict[str, Any]) -> str:
         return "the topic is not one of the pattern's"
     verdict = answer["verdict"]
     if verdict == "true" and not answer["delivered"]:
-        return "this version serves no XPATH yet, and `sub` refuses such a condition"
+        return 'XPATH is about a document: give the event "xml" or "json"'
     if verdict == "true" and "delta" in answer:
         return "the first time; after that, when it has moved from what was last delivered (DELTA)"
     if verdict == "unknown":
         reasons = dict.fromkeys(one["why"] for one in answer["predicates"] if one.get("why"))
         return f"the condition is unknown: {plain('; '.join(reasons))}" if reasons else "the condition is unknown"
-    return f"the condition is {verdict}"
+    wrong = [one["why"] for one in answer["predicates"] if one["verdict"] == "false" and one.get("why")]
+    return f"the condition is {verdict}: {plain(wrong[0])}" if wrong else f"the condition is {verdict}"

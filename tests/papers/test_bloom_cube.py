@@ -182,7 +182,7 @@ def test_a_subscription_that_goes_takes_its_entries_with_it(seed: int) -> None:
         paths_up.add(one)
     for one in gone:
         before = {vertex: dict(entry) for vertex, entry in paths_up.entries.items()}
-        changed = paths_up.remove(one)
+        changed = paths_up.remove([one])
         after = paths_up.entries
         assert {vertex for vertex in before.keys() | after.keys() if before.get(vertex) != after.get(vertex)} == changed
     for document in range(0, 1 << 24, 65537):
@@ -190,5 +190,5 @@ def test_a_subscription_that_goes_takes_its_entries_with_it(seed: int) -> None:
         for one in kept:
             assert not covers(one, document) or fold(one) in visits | {fold(document)}
     for one in kept:
-        paths_up.remove(one)
+        paths_up.remove([one])
     assert not paths_up.entries and not len(paths_up)

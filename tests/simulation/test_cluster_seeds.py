@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from headgate.broker.core.keyspace import ROUTINGS
 from headgate.broker.simulator.faults import CLUSTER_FAULTS
 from headgate.broker.simulator.scenarios import CORES, ClusterOptions, campaign, play
 
@@ -62,6 +63,16 @@ def test_a_few_seeds_without_faults_are_exact(nodes: int, seconds: float) -> Non
 def test_a_few_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> None:
     options = ClusterOptions(0, nodes, 8.0, faults=CLUSTER_FAULTS)
     assert campaign(options, range(1100, 1100 + seeds)).failures == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("structure", ROUTINGS)
+def test_a_few_seeds_of_everything_keep_every_promise_when_events_have_documents(structure: str) -> None:
+    options = ClusterOptions(0, 5, 8.0, faults=CLUSTER_FAULTS, structure=structure)
+    summary = campaign(options, range(1300, 1304), jobs=CORES)
+    assert summary.failures == []
+    assert summary.counts["edges walked"] > 100
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from headgate.matching import (
     MatchingError,
     Pattern,
     Tree,
-    XPath,
     deltas,
     extensions,
     parse_condition,
@@ -289,9 +288,6 @@ class Clients:
         if condition is not None and deltas(condition) and len(extensions(condition)) > len(deltas(condition)):
             text = "DELTA beside XPATH: the subscriber decides that one, and DELTA would compare with what it left"
             raise Refused(ErrorCode.UNSUPPORTED, f"{text}: use two subscriptions")
-        if condition is not None and any(isinstance(extension, XPath) for extension in extensions(condition)):
-            text = "XPATH is understood, and not yet served by this broker: leave it out for now"
-            raise Refused(ErrorCode.UNSUPPORTED, text)
         if self._streams.find(pattern.stream) is None:
             raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
         return pattern, condition

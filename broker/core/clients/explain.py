@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.matching import Pattern, Tree
 
 from ..delivery import Carrier, Subscription
-from ..keyspace import RING_SIZE, Arc, Segment, distance
+from ..keyspace import CUBE, RING_SIZE, Arc, Segment, distance
 from ..limits import LAST_SENT_MAX
 from ..placement import Resting
 
@@ -154,10 +154,15 @@ def lives_on(node: Node, pattern: Pattern, condition: Tree | None) -> dict[str, 
     because = words["because"]
     if cluster.alone:
         because += "; this broker is alone, so it holds every subscription itself"
+    dimension = resting.dimensions[0]
+    if dimension.kind == CUBE:
+        vertex = dimension.vertices(pattern.stream).vertex_at(resting.segments[0].low)
+        words["vertex"] = f"{vertex:0{dimension.depth}b}"
     subid = node.registry.subid(resting)  # without a number, which it has when it is made
     return {
         "lives_on": [names.get(one, f"{one:016x}") for one in owners],  # a range has more than its two ends
         "because": because,
         "shelf": words["shelf_in_words"],
         "keys": words["keys"],
+        **({"vertex": words["vertex"]} if "vertex" in words else {}),
     } | ({} if subid is None else {"subid": subid})

@@ -34,7 +34,7 @@ COORDINATED = frozenset(
 )
 """Verbs about one durable subscription, by its name: its coordinator answers."""
 
-INQUIRED = frozenset(("status", "ring", "streams", "subs", "slowest", "logs", "durables")) | COORDINATED
+INQUIRED = frozenset(("status", "ring", "streams", "subs", "slowest", "logs", "durables", "cubes")) | COORDINATED
 """Verbs that one broker may ask another."""
 
 

@@ -34,6 +34,7 @@ from ..keyspace import declared_domain
 from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SLOWEST_MAX
 from ..log import HeldLog
 from .checks import checks_of
+from .cubes import cubes_of
 from .explain import last_sent, lives_on, ring_of
 from .inquiries import COORDINATED, INQUIRED
 from .pages import page_of
@@ -543,6 +544,7 @@ VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
     "subs": _subs,
     "slowest": _slowest,
     "explain": _explain,
+    "cubes": cubes_of,
     "schema.put": _schema_put,
     "schema.get": _schema_get,
     "schema.list": _schema_list,

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headgate.matching import Index, TopicError, check_topic
+from headgate.matching.cube import BITS_MAX
+from headgate.matching.limits import FILTER_BITS_MAX, FILTER_HASHES_MAX
+from headgate.matching.structure import DEFAULT_SHAPE, Shape
 from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 
+from ..keyspace import KBSP, ROUTINGS
 from ..limits import (
     DEFAULT_LIMITS,
+    KEY_BITS_DEFAULT,
+    KEY_BITS_MIN,
     RETENTION_BYTES_MIN,
     RETENTION_SECONDS_MIN,
     TOPIC_OVERHEAD_BYTES,
@@ -42,12 +48,21 @@ __all__ = [
 # retention_seconds  what is older leaves the logs
 # retention_bytes    what is more, oldest first, leaves each log
 # placement          how subscriptions are put where events pass: "anchored" (default), or "counting"
+# structure.routing  how events find subscriptions with XPATH on the cube: "kbsp" (default), "kbpp" or "flood"
+# structure.l, .k    bits of a filter, and hashes of an item (1,024 and 1)
+# structure.n        bits of a key: the cube has 2^n vertices (8; log2 of the brokers, where they are more than 64)
 
-_CHOICES = {"durability": ("memory", "stored"), "placement": ("anchored", "counting")}
+_CHOICES = {
+    "durability": ("memory", "stored"),
+    "placement": ("anchored", "counting"),
+    "structure.routing": ROUTINGS,
+}
 _SWITCHES = ("audit", "verify")
 _LEAST = {"retention_seconds": RETENTION_SECONDS_MIN, "retention_bytes": RETENTION_BYTES_MIN}
+_WHOLE = {"structure.l": range(8, FILTER_BITS_MAX + 1, 8), "structure.k": range(1, FILTER_HASHES_MAX + 1)}
+_WHOLE["structure.n"] = range(KEY_BITS_MIN, BITS_MAX + 1)
 
-SETTINGS = (*_CHOICES, *_SWITCHES, *_LEAST)
+SETTINGS = (*_CHOICES, *_SWITCHES, *_LEAST, *_WHOLE)
 """The keys of a schema that are settings."""
 
 
@@ -61,6 +76,15 @@ class StreamSettings:
     retention_seconds: float | None = None
     retention_bytes: float | None = None
     placement: str = "anchored"
+    structure_routing: str = KBSP
+    structure_l: int = DEFAULT_SHAPE.length
+    structure_k: int = DEFAULT_SHAPE.hashes
+    structure_n: int = KEY_BITS_DEFAULT
+
+    @property
+    def shape(self) -> Shape:
+        """What filters of documents and twigs are made with."""
+        return Shape(self.structure_l, self.structure_k)
 
     @property
     def stored(self) -> bool:
@@ -81,7 +105,7 @@ def read_settings(schema: Any) -> StreamSettings:
     said.setdefault("verify", audit)
     if audit:
         said["durability"] = "stored"
-    return StreamSettings(**said)
+    return StreamSettings(**{name.replace(".", "_"): value for name, value in said.items()})
 
 
 def check_settings(schema: dict[str, Any]) -> None:
@@ -107,6 +131,10 @@ def _objection(name: str, value: Any) -> str:
         return "" if value in _CHOICES[name] else f"is {' or '.join(_CHOICES[name])}"
     if name in _SWITCHES:
         return "" if type(value) is bool else "is true or false"
+    if name in _WHOLE:
+        whole = _WHOLE[name]
+        by = "" if whole.step == 1 else f", a multiple of {whole.step}"
+        return "" if type(value) is int and value in whole else f"is a whole number from {whole[0]} to {whole[-1]}{by}"
     if value is None or (type(value) in (int, float) and _LEAST[name] <= value < float("inf")):
         return ""
     return f"is a number from {_LEAST[name]:.0f} on, or null"

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from headgate.matching import (
+    Delta,
     MatchingError,
     TopicError,
     extensions,
@@ -1119,7 +1120,7 @@ def parse_wish(pattern: str, condition: str, exact: bool) -> tuple[str, str]:
         raise Refused(ErrorCode.BAD_PATTERN, str(error)) from error
     except MatchingError as error:
         raise Refused(ErrorCode.BAD_CONDITION, str(error)) from error
-    if tree is not None and any(True for _ in extensions(tree)):
-        text = "XPATH and DELTA are understood, and not yet served by this broker: leave them out for now"
+    if tree is not None and any(isinstance(one, Delta) for one in extensions(tree)):
+        text = "DELTA is understood, and not yet served by this broker: leave it out for now"
         raise Refused(ErrorCode.UNSUPPORTED, text)
     return str(parsed), to_text(tree) if tree is not None else ""

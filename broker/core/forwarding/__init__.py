@@ -14,15 +14,20 @@ keys change their owner. A row that no broker takes within a bound of time is lo
 of its stream is told (`losses`, `Loss`); the count is never too low. In a cluster where each broker holds every key all
 of this costs one comparison. At the timers `BACKLOG` and `GATHERING` the room tries again.
 
+**On a cube** (`cube`) a row has not one key but a tree of them: from the vertex of its document down, from vertex to
+vertex. `walk` takes the rows of a batch from where they are (`beginnings`: their own vertices) to where they leave this
+broker; `everywhere` stands for edges where none are laid.
+
 **Counted subscriptions** (`counted`) rest on several lists instead of at one owner. The accepting broker asks the
 owners for the lists of a batch (`AskLists`; answered by `Lists`, made by `list_messages`) and counts on how many of
 them each subscription is.
 
-Order of reading: `forwarding`, `backlog` (batches and their order), `losses`, `counted`, `messages`.
+Order of reading: `forwarding`, `backlog` (batches and their order), `losses`, `cube`, `counted`, `messages`.
 """
 
 from . import backlog
 from .counted import GATHERING
+from .cube import beginnings, everywhere, walk
 from .forwarding import BACKLOG, Forwarding
 from .messages import AskLists, Lists, Loss, list_messages
 
@@ -34,5 +39,8 @@ __all__ = [
     "Lists",
     "Loss",
     "backlog",
+    "beginnings",
+    "everywhere",
     "list_messages",
+    "walk",
 ]

@@ -14,7 +14,7 @@ from itertools import chain
 from headgate.protocol.data import Batch, LogShift
 
 from ..delivery import Stream
-from ..keyspace import Dimension
+from ..keyspace import Dimension, Step
 from ..limits import DEFAULT_LIMITS, Limits
 from ..links import PeerInfo
 
@@ -31,7 +31,7 @@ class Task:
     base: int
     places: Sequence[int]  # of each row, after base
     time: int
-    wanted: dict[Dimension, Sequence[int]] | None
+    wanted: dict[Dimension | Step, Sequence[int]] | None
     hops: int
     since: float
     source: PeerInfo | None = None

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from headgate.matching import TopicError
 from headgate.protocol.data import Batch, Columns, LogShift
@@ -38,7 +39,7 @@ from ..cause import Cause
 from ..cluster import HERE, WAIT, Cluster
 from ..delivery import Carrier, Dissemination, Stream, Streams, Subscribers, stream_of
 from ..effects import Effect, Note
-from ..keyspace import Dimension, parse_dimension
+from ..keyspace import FLOOD, KBSP, AtVertex, Dimension, Step, Vertices, parse_step
 from ..limits import FORWARD_HOPS_MAX, WAITING_RETRY_SECONDS, WAITING_SECONDS_MAX
 from ..links import PeerInfo
 from ..placement import Registry
@@ -46,6 +47,7 @@ from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .backlog import Task, Waiting
 from .counted import Gathering
+from .cube import Walk, beginnings, everywhere, walk
 from .losses import Losses
 
 __all__ = [
@@ -53,6 +55,9 @@ __all__ = [
     "BACKLOG",
     "Forwarding",
 ]
+
+Part: TypeAlias = tuple[Dimension | Step, Sequence[int]]
+"""Rows that another broker is asked to answer for, and by which of their keys."""
 
 BACKLOG = "backlog"
 """Key of the timer: what waits is looked at again."""
@@ -65,15 +70,15 @@ class Allowed:
 
     def __init__(
         self,
-        dimension_of: Mapping[int, Dimension],
-        memory: dict[tuple[int, ...], tuple[Dimension, ...]],
+        dimension_of: Mapping[int, Dimension | AtVertex],
+        memory: dict[tuple[int, ...], tuple[Dimension | AtVertex, ...]],
         memory_max: int,
     ) -> None:
         self._memory_max = memory_max
         self._dimension_of = dimension_of
         self._memory = memory
-        self.whole: set[Dimension] = set()  # every row
-        self.rows: dict[Dimension, set[int]] = {}  # these rows
+        self.whole: set[Dimension | AtVertex] = set()  # every row
+        self.rows: dict[Dimension | AtVertex, set[int]] = {}  # these rows
 
     @property
     def nothing(self) -> bool:
@@ -102,9 +107,9 @@ class Allowed:
                 yield from self._by_row(subscriptions, dimensions, rows)
 
     def _by_row(
-        self, subscriptions: tuple[int, ...], dimensions: tuple[Dimension, ...], rows: Sequence[int]
+        self, subscriptions: tuple[int, ...], dimensions: tuple[Dimension | AtVertex, ...], rows: Sequence[int]
     ) -> Iterator[tuple[tuple[int, ...], Sequence[int]]]:
-        by_dimensions: dict[tuple[Dimension, ...], list[int]] = {}
+        by_dimensions: dict[tuple[Dimension | AtVertex, ...], list[int]] = {}
         for row in rows:
             here = tuple(one for one in dimensions if one in self.whole or row in self.rows.get(one, ()))
             if here:
@@ -135,7 +140,7 @@ class Forwarding:
         self._cluster = cluster
         self._registry = registry
         self._dissemination = dissemination
-        self._memory: dict[tuple[int, ...], tuple[Dimension, ...]] = {}
+        self._memory: dict[tuple[int, ...], tuple[Dimension | AtVertex, ...]] = {}
         self._filters = Safeguard.LOCAL_FILTER in cluster.safeguards
         self._waiting = Waiting(cluster.config.limits)
         self._going = False
@@ -144,6 +149,8 @@ class Forwarding:
         self._cause = cause
         self._epoch = -1
         self.forwarded = self.relayed = 0
+        self.edges_local = self.edges_remote = self.edges_pruned = 0
+        """Of the walks on cubes that came by here; one event over one edge counts one."""
         self.losses = Losses(cluster, effects, subscribers)
         self.gathering = Gathering(effects, cluster, registry, dissemination, self.losses, timers)
 
@@ -210,11 +217,11 @@ class Forwarding:
     def _task(self, message: Forward, now: float) -> Task | None:
         """What a FORWARD asks for; None when this broker cannot take it, and it is lost. Raises ProtocolViolation."""
         batch = message.batch
-        wanted: dict[Dimension, Sequence[int]] = {}
+        wanted: dict[Dimension | Step, Sequence[int]] = {}
         for wire, rows in message.dimensions:
             if any(row >= batch.count for row in rows):
                 raise ProtocolViolation("FORWARD: a row that is not in its batch")
-            wanted[parse_dimension(wire)] = rows
+            wanted[parse_step(wire)] = rows
         topics = batch.topic_list()
         stream = self._streams.find(topics[0].partition("/")[0])
         if stream is None:
@@ -325,7 +332,7 @@ class Forwarding:
             return False
         summary = self._registry.usage.summaries.get(task.stream.name)
         allowed = Allowed(self._registry.anchored.dimension_of, self._memory, self._cluster.config.limits.allowed)
-        elsewhere: dict[int, list[list[Any]]] = {}
+        elsewhere: dict[int, list[Part]] = {}
         lost: set[int] = set()
         if everything and task.wanted is None:
             self._match(task, None)
@@ -334,11 +341,20 @@ class Forwarding:
         dimensions = {} if summary is None else summary.dimensions
         wanted = dict.fromkeys(dimensions) if task.wanted is None else task.wanted
         for dimension, rows in wanted.items():
-            if dimension in dimensions:
+            if isinstance(dimension, Dimension) and dimension in dimensions:
                 waits = self._sort(task, dimension, rows, allowed, elsewhere)
                 if waits and not late:
                     return False
                 lost.update(waits)
+        walked: list[Walk] = []
+        for cube, vertices in {} if summary is None else summary.cubes.items():
+            one = self._walk(task, cube, vertices)
+            if one.waits and not late:
+                return False
+            lost.update(one.waits)
+            walked.append(one)
+        for one in walked:
+            self._walked(one, allowed, elsewhere)
         if lost:
             self.losses.lose(task.stream.name, len(lost), now)
         if not allowed.nothing:
@@ -356,7 +372,7 @@ class Forwarding:
         dimension: Dimension,
         rows: Sequence[int] | None,
         allowed: Allowed,
-        elsewhere: dict[int, list[list[Any]]],
+        elsewhere: dict[int, list[Part]],
     ) -> Sequence[int]:
         """Where the rows have their keys of this dimension; returns the rows whose keys no broker answers for now."""
         batch, cluster = task.batch, self._cluster
@@ -384,8 +400,36 @@ class Forwarding:
             allowed.rows[dimension] = set(here)
         for broker, some in by_place.items():
             assert broker is not None
-            elsewhere.setdefault(broker, []).append([dimension, some])
+            elsewhere.setdefault(broker, []).append((dimension, some))
         return waits
+
+    def _walk(self, task: Task, cube: Dimension, vertices: Vertices) -> Walk:
+        """Where the rows come to on a cube: from their own vertices on, or from where another broker handed them on."""
+        try:
+            filters = vertices.filters(Columns(task.batch), task.batch.count)
+        except ProtocolViolation as error:
+            self._effects.append(Note("forwarded batch not understood", {"reason": str(error)}))
+            return Walk()
+        steps: Mapping[tuple[int, int], Iterable[int]]
+        if task.wanted is None:
+            steps = beginnings(filters, vertices, cube.routing == FLOOD)
+        else:
+            asked = ((one, rows) for one, rows in task.wanted.items() if isinstance(one, Step))
+            steps = {(one.vertex, one.cleared): rows for one, rows in asked if one.dimension == cube}
+        stream, edges = task.stream.name, self._registry.edges
+        at = partial(edges.at, stream, cube) if cube.routing == KBSP else everywhere
+        return walk(cube, vertices, filters, steps, at, self._cluster.place_of)
+
+    def _walked(self, done: Walk, allowed: Allowed, elsewhere: dict[int, list[Part]]) -> None:
+        at = self._registry.anchored.at
+        for place, rows in done.here.items():
+            if place in at:
+                allowed.rows[place] = set(rows)
+        for broker, steps in done.elsewhere.items():
+            elsewhere.setdefault(broker, []).extend(steps)
+        self.edges_local += done.local
+        self.edges_remote += done.remote
+        self.edges_pruned += done.pruned
 
     def _overtakes(self, stream: str) -> bool:
         """Whether events of this stream went another way, when keys were others', and may still be on it.
@@ -412,7 +456,7 @@ class Forwarding:
             return
         self._dissemination.relay(stream, batch, plans, (task.origin, task.base, task.places, task.time), task.log)
 
-    def _hand_on(self, task: Task, broker: int, parts: list[list[Any]], now: float) -> None:
+    def _hand_on(self, task: Task, broker: int, parts: Sequence[Part], now: float) -> None:
         info = self._cluster.peers.by_identifier.get(broker)
         rows = sorted({row for _, some in parts for row in some})
         if info is None or task.hops >= FORWARD_HOPS_MAX:

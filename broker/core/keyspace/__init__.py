@@ -20,35 +20,59 @@ each subscription there at most once. `parse_dimension` reads one that another b
 gives the key of each row, and `DimensionPlaces` what its caller made of that key (a broker to send to); both remember
 their results within the bound of one `KeyMemory`.
 
+**The cube.** One dimension is a hypercube of Bloom keys (`cube_dimension`, `CUBE`). Its `Vertices` lie on the ring in
+the order of their numbers; a subscription rests at one (`AtVertex`), and an event goes from one to the next, a `Step`
+(`parse_step`), by one of `ROUTINGS`: `KBSP`, `KBPP` or `FLOOD`.
+
 **Routing.** A `RoutingTable` names the next hop of a key; `Way` is how far the search has come, and only ever grows, so
 a message arrives even if the tables on its path disagree. Up to `MESH_BROKERS_MAX` brokers link to all others, and a
 message needs one hop.
 
-Order of reading: `identifiers`, `arcs`, `keys`, `dimensions`, `routing`.
+Order of reading: `identifiers`, `arcs`, `keys`, `vertices`, `dimensions`, `routing`.
 """
 
 from .arcs import NOTHING, Arc, Scope
 from .dimensions import (
     COUNT,
+    CUBE,
     EQUAL,
+    FLOOD,
+    KBPP,
+    KBSP,
+    ROUTINGS,
     TOPIC,
+    AtVertex,
     Dimension,
     DimensionPlaces,
     KeyMemory,
     RowKeys,
+    Step,
     count_dimension,
+    cube_dimension,
     equal_dimension,
     key_of,
     parse_dimension,
+    parse_step,
     range_dimension,
     topic_dimension,
 )
 from .identifiers import RING_SIZE, between, distance, hash_identifier, in_arc, successor
 from .keys import Domain, Segment, Span, declared_domain, default_precision, equality_key, prefix_key
 from .routing import MESH_BROKERS_MAX, RoutingTable, Way
+from .vertices import Vertices
 
 __all__ = [
+    "AtVertex",
     "COUNT",
+    "CUBE",
+    "FLOOD",
+    "KBPP",
+    "KBSP",
+    "ROUTINGS",
+    "Step",
+    "Vertices",
+    "cube_dimension",
+    "parse_step",
     "Domain",
     "EQUAL",
     "KeyMemory",

@@ -5,10 +5,12 @@
     range   attribute, min, max, precision    along the arc of the attribute, cell by cell (`keys.py`)
     count   attribute                         as `equal`, for subscriptions that are counted (`placement/counting.py`)
     count   attribute, min, max, precision    as `range`, for the same
+    cube    column, bits, routing, phi        at a vertex of the hypercube of Bloom keys (`vertices.py`)
 
 A subscription rests on one dimension, at one key or at several; one that is counted rests on one for each attribute. On
 each dimension an event has at most one key, so it meets each subscription there at most once. It has none where no
-subscription on that dimension can want it: no such attribute, no number, a topic that is too short.
+subscription on that dimension can want it: no such attribute, no number, a topic that is too short. The cube is the
+exception: an event has one vertex, its own, and goes on from there to others (`Step`), to each at most once.
 
 The domain is part of a range's name. When a schema changes, its ranges are another dimension, and what rests on the
 former one stays right where it is.
@@ -37,21 +39,31 @@ from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, TOPIC_LEVELS_MAX
 
 from .keys import Domain, declared_domain, equality_key, prefix_key
+from .vertices import Vertices, is_cube
 
 __all__ = [
     "COUNT",
+    "CUBE",
+    "FLOOD",
+    "KBPP",
+    "KBSP",
+    "ROUTINGS",
     "EQUAL",
     "KEY_MEMORY_BYTES_MAX",
     "RANGE",
     "TOPIC",
     "KeyMemory",
     "RowKeys",
+    "AtVertex",
     "Dimension",
     "DimensionPlaces",
+    "Step",
     "count_dimension",
+    "cube_dimension",
     "equal_dimension",
     "key_of",
     "parse_dimension",
+    "parse_step",
     "range_dimension",
     "topic_dimension",
 ]
@@ -68,6 +80,14 @@ TOPIC: Final = "topic"
 EQUAL: Final = "equal"
 RANGE: Final = "range"
 COUNT: Final = "count"
+CUBE: Final = "cube"
+
+KBSP: Final = "kbsp"
+KBPP: Final = "kbpp"
+FLOOD: Final = "flood"
+ROUTINGS: Final = (KBSP, KBPP, FLOOD)
+"""How events find the vertices of a cube where somebody rests: they follow what subscriptions left on their way up
+(BLOOM 4.5), or visit all vertices below their own (4.4), or all there are."""
 
 _WORDS: Final = {EQUAL: "values", RANGE: "ranges", COUNT: "lists"}
 
@@ -83,11 +103,15 @@ class Dimension(NamedTuple):
     minimum: float = 0.0
     maximum: float = 0.0
     precision: float = 0.0
+    routing: str = ""
+    phi: str = ""
 
     def wire(self) -> list[Any]:
         """As a list for messages, with only what the kind needs."""
         if self.kind == TOPIC:
             return [TOPIC, self.depth]
+        if self.kind == CUBE:
+            return [CUBE, self.attribute, self.depth, self.routing, self.phi]
         if not self.is_arc:
             return [self.kind, self.attribute]
         return [self.kind, self.attribute, self.minimum, self.maximum, self.precision]
@@ -103,7 +127,13 @@ class Dimension(NamedTuple):
         assert domain is not None, "an arc is made of a domain"
         return domain
 
+    def vertices(self, stream: str) -> Vertices:
+        """The vertices of a dimension that is a cube."""
+        return Vertices(stream, self.attribute, self.depth, self.phi)
+
     def __str__(self) -> str:
+        if self.kind == CUBE:
+            return f"the cube of {1 << self.depth} vertices ({self.routing}), keys of {self.attribute}"
         if self.kind == TOPIC:
             return f"the first {self.depth} levels of the topic" if self.depth > 1 else "the stream"
         name = f"{_WORDS[self.kind]} of {self.attribute}"
@@ -130,6 +160,30 @@ def count_dimension(attribute: str, domain: Domain | None = None) -> Dimension:
     return Dimension(COUNT, attribute) if domain is None else Dimension(COUNT, attribute, 0, *_bounds(domain))
 
 
+def cube_dimension(column: str, bits: int, routing: str, phi: str) -> Dimension:
+    """By the key of a filter, of so many bits."""
+    return Dimension(CUBE, column, bits, routing=routing, phi=phi)
+
+
+class AtVertex(NamedTuple):
+    """A vertex of a cube, where subscriptions rest."""
+
+    dimension: Dimension
+    vertex: int
+
+
+class Step(NamedTuple):
+    """A vertex that events come to, and the bit that they cleared last; as many as there are bits at their own."""
+
+    dimension: Dimension
+    vertex: int
+    cleared: int
+
+    def wire(self) -> list[Any]:
+        """As a list for messages."""
+        return [*self.dimension.wire(), self.vertex, self.cleared]
+
+
 def _bounds(domain: Domain) -> tuple[float, float, float]:
     return float(domain.minimum), float(domain.maximum), float(domain.precision)
 
@@ -141,12 +195,34 @@ def parse_dimension(wire: Any) -> Dimension:
             return topic_dimension(depth)
         case [kind, attribute] if kind in (EQUAL, COUNT) and _is_name(attribute):
             return Dimension(kind, attribute)
+        case [kind, column, bits, routing, phi] if kind == CUBE and _is_cube(column, bits, routing, phi):
+            return cube_dimension(column, bits, routing, phi)
         case [kind, attribute, *bounds] if kind in (RANGE, COUNT) and _is_name(attribute) and len(bounds) == 3:
             if all(type(bound) in (int, float) for bound in bounds):
                 minimum, maximum, precision = (float(bound) for bound in bounds)
                 if declared_domain("", attribute, minimum, maximum, precision) is not None:
                     return Dimension(kind, attribute, 0, minimum, maximum, precision)
     raise ProtocolViolation(f"not a dimension: {wire!r:.200}")
+
+
+def parse_step(wire: Any) -> Dimension | Step:
+    """What another broker asks for in a FORWARD: a dimension, or a vertex of a cube; ProtocolViolation when neither."""
+    match wire:
+        case [kind, _, bits, _, _, vertex, cleared] if kind == CUBE:
+            dimension = parse_dimension(wire[:5])
+            if type(vertex) is type(cleared) is int and 0 <= vertex < 1 << bits and 0 <= cleared <= bits:
+                return Step(dimension, vertex, cleared)
+            raise ProtocolViolation(f"not a vertex of {dimension}: {wire[5:]!r:.200}")
+    dimension = parse_dimension(wire)
+    if dimension.kind == CUBE:
+        raise ProtocolViolation(f"a vertex of {dimension} is not named")
+    return dimension
+
+
+def _is_cube(column: object, bits: object, routing: object, phi: object) -> bool:
+    if type(column) is not str or type(bits) is not int or type(phi) is not str:
+        return False
+    return routing in ROUTINGS and is_cube(column, bits, phi)
 
 
 def _is_name(attribute: object) -> bool:
@@ -163,6 +239,10 @@ def key_of(stream: str, dimension: Dimension, topic: str, attributes: Mapping[st
     `RowKeys`."""
     if dimension.kind == TOPIC:
         return _topic_key(dimension.depth, topic)
+    if dimension.kind == CUBE:
+        cube = dimension.vertices(stream)
+        one = cube.filter_of(attributes.get(dimension.attribute))
+        return cube.key(cube.vertex_of(one)) if one else None
     value = known(attributes.get(dimension.attribute))
     return dimension.domain(stream).key(value) if dimension.is_arc else equality_key(stream, dimension.attribute, value)
 

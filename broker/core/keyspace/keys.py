@@ -3,8 +3,9 @@
     equality_key(stream, attribute, value)     values that `=` calls equal have one key: 1 and 1.0, 0.0 and -0.0
     prefix_key(prefix)                         the longest literal prefix of a pattern, `quotes/NYSE`
     Domain(...).segment(span)                  a range of a declared attribute, as a stretch of ring
+    structure_start(stream)                    vertex 0 of the cube of Bloom keys (`vertices.py`)
 
-The first three are the first eight bytes of SHA-1 over tagged, length-prefixed parts, so that no two kinds and no two
+All but the third are the first eight bytes of SHA-1 over tagged, length-prefixed parts, so that no two kinds and no two
 splits of the same letters share a key. Two different values may, and nothing is wrong then: the whole condition is
 evaluated where the subscription rests.
 
@@ -51,6 +52,7 @@ __all__ = [
     "equality_key",
     "order_preserving_key",
     "prefix_key",
+    "structure_start",
 ]
 
 CELLS_MAX = 2**48
@@ -101,6 +103,11 @@ def prefix_key(prefix: str) -> int:
 def attribute_start(stream: str, attribute: str) -> int:
     """Where an attribute's first cell lies: another place for each, so that minima do not all meet on one broker."""
     return _hash(b"attribute", _bytes(stream), _bytes(attribute))
+
+
+def structure_start(stream: str) -> int:
+    """Where vertex 0 of the stream's cube lies."""
+    return _hash(b"structure", _bytes(stream))
 
 
 # --- Ranges -----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ no second look.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from headgate.protocol.data import Batch
 from ..cluster import Cluster
 from ..config import NodeConfig
 from ..delivery import Streams, Subscribers, Subscription
-from ..keyspace import Dimension, parse_dimension
+from ..keyspace import CUBE, AtVertex, Dimension, parse_dimension
 from ..kv import Item
 from ..safeguards import Safeguard
 from .placement import Mine, Placement, Runs, Wish
@@ -32,7 +33,7 @@ class _Held:
 
     identity: int
     parts: int
-    dimension: Dimension
+    dimension: Dimension | AtVertex
     stream: str
 
 
@@ -55,7 +56,10 @@ class Anchored(Placement):
         self._subscribers = subscribers
         self._cluster = cluster
         self._mine = mine
-        self.dimension_of: dict[int, Dimension] = {}
+        self.dimension_of: dict[int, Dimension | AtVertex] = {}
+        """By which of an event's keys a subscription is met: by those on its dimension, or by one vertex of a cube."""
+        self.at: Counter[AtVertex] = Counter()
+        """How many rest at a vertex."""
         self._held: dict[tuple[int, int, int], _Held] = {}
 
     def plan(self, wish: Wish) -> Anchor:
@@ -80,7 +84,7 @@ class Anchored(Placement):
             return
         assert item.value is not None
         stream_name, pattern_text, exact, condition_text, dimension_wire = item.value
-        dimension = parse_dimension(dimension_wire)
+        dimension: Dimension | AtVertex = _rests_at(stream_name, parse_dimension(dimension_wire), item.low)
         ours = home == self._me
         mine = self._mine.get(number) if ours and life == self._life else None
         if ours and mine is None:
@@ -101,6 +105,8 @@ class Anchored(Placement):
             self._subscribers.by_identity[identity] = session.subscriptions[number] = held_here
         stream.index.add(identity, pattern, condition)
         self.dimension_of[identity] = dimension
+        if isinstance(dimension, AtVertex):
+            self.at[dimension] += 1
         self._held[home, life, number] = _Held(identity, 1, dimension, stream_name)
         stream.subscriptions_changed()
 
@@ -120,6 +126,10 @@ class Anchored(Placement):
         if held is None:
             return
         del self.dimension_of[held.identity]
+        if isinstance(held.dimension, AtVertex):
+            self.at[held.dimension] -= 1
+            if not self.at[held.dimension]:
+                del self.at[held.dimension]
         stream = self._streams.by_name[held.stream]
         stream.index.remove(held.identity)
         if home != self._me:
@@ -144,5 +154,12 @@ class Anchored(Placement):
         assert {held.identity for held in self._held.values()} == self.dimension_of.keys()
         indexed = sum(len(stream.index) for stream in self._streams.by_name.values())
         assert indexed == len(self.dimension_of)
+        at = Counter(dimension for dimension in self.dimension_of.values() if isinstance(dimension, AtVertex))
+        assert at == self.at
         for identity in self.dimension_of:
             assert identity in self._subscribers.by_identity
+
+
+def _rests_at(stream: str, dimension: Dimension, key: int) -> Dimension | AtVertex:
+    """What of a dimension a subscription with this key is met by: all of it, or its vertex of a cube."""
+    return AtVertex(dimension, dimension.vertices(stream).vertex_at(key)) if dimension.kind == CUBE else dimension

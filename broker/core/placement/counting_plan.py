@@ -25,7 +25,7 @@ from headgate.matching import Pattern, Tree, Value
 from ..delivery import Subscription
 from ..keyspace import Dimension, Domain, Segment, count_dimension, equality_key
 from .placement import Wish
-from .planner import IN_KEYS_MAX, RANGE_SHARE_MAX, Anchor, Need, closed, declared, needs_of, plan_anchored
+from .planner import IN_KEYS_MAX, RANGE_SHARE_MAX, Anchor, Need, closed, declared, needs_of, plan_anchored, twigs_of
 from .words import stretches_text, value_text
 
 __all__ = ["Counted", "CountedPart", "plan_counted", "plan_counting"]
@@ -56,6 +56,7 @@ class Counted:
     parts: tuple[CountedPart, ...]
 
     placement: ClassVar[str] = "counting"
+    laid: ClassVar[None] = None
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -99,6 +100,8 @@ def plan_counting(pattern: Pattern, condition: Tree | None, schema: Mapping[str,
     """The lists of a subscription, or what keeps it from being counted."""
     if condition is None:
         return "it has no condition"
+    if twigs_of(condition, schema)[1]:
+        return "it has XPATH, which its home cannot look at"
     needs = needs_of(pattern, condition, schema)
     attributes = schema.get("attributes") if schema is not None else None
     known = {name: one for name, one in needs.items() if isinstance(attributes, Mapping) and name in attributes}

@@ -15,7 +15,17 @@ from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 
 from ..cluster import Cluster
 from ..delivery import Stream, Streams
-from ..keyspace import COUNT, RING_SIZE, Dimension, DimensionPlaces, KeyMemory, RowKeys, parse_dimension
+from ..keyspace import (
+    COUNT,
+    CUBE,
+    RING_SIZE,
+    Dimension,
+    DimensionPlaces,
+    KeyMemory,
+    RowKeys,
+    Vertices,
+    parse_dimension,
+)
 from ..kv import Item
 
 __all__ = ["Summary", "Usage"]
@@ -33,6 +43,8 @@ class Summary:
     dimensions: dict[Dimension, DimensionPlaces] = field(default_factory=dict)
     counted: dict[Dimension, RowKeys] = field(default_factory=dict)
     """Those of subscriptions that are counted; nothing is matched there."""
+    cubes: dict[Dimension, Vertices] = field(default_factory=dict)
+    """Those on which an event goes from vertex to vertex."""
     attributes: tuple[str, ...] = ()
 
     def add_up(self) -> None:
@@ -42,10 +54,11 @@ class Summary:
             self.dimensions.pop(dimension).forget()
         for dimension in self.counted.keys() - wanted:
             self.counted.pop(dimension).forget()
+        self.cubes = {one: self.cubes.get(one) or one.vertices(self.stream) for one in wanted if one.kind == CUBE}
         for dimension in wanted:
             if dimension.kind == COUNT and dimension not in self.counted:
                 self.counted[dimension] = RowKeys(self.stream, dimension, self.memory)
-            elif dimension.kind != COUNT and dimension not in self.dimensions:
+            elif dimension.kind not in (COUNT, CUBE) and dimension not in self.dimensions:
                 self.dimensions[dimension] = DimensionPlaces(self.stream, dimension, self.memory)
         self.attributes = tuple(sorted({name for _, names in self.uses.values() for name in names}))
 

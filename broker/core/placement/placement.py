@@ -24,6 +24,7 @@ from ..delivery import Subscription
 from ..keyspace import Dimension, Segment
 from ..kv import Item
 from ..limits import DEFAULT_LIMITS
+from .edges import Laid
 
 __all__ = ["Mine", "Placement", "Resting", "Runs", "Wish"]
 
@@ -62,6 +63,10 @@ class Resting(Protocol):
     def segments(self) -> tuple[Segment, ...]:
         """All of its keys."""
 
+    @property
+    def laid(self) -> Laid | None:
+        """What it leaves on the cube for events to follow; None when it is found without."""
+
     def pieces(self, subscription: Subscription, exact: bool, text: str) -> Iterable[tuple[Segment, list[Any]]]:
         """What is put at which keys; `text` is the condition as the client wrote it."""
 
@@ -81,7 +86,8 @@ class Mine:
     meaning: tuple[Pattern, Tree | None] | None  # until it is in force, so that it need not be parsed twice
     long_bytes: int = 0
     waits: int = 0
-    """For so many of: its items to be placed, and all brokers to know what is in use."""
+    """For so many of: its items to be placed, its edges, and all brokers to know what is in use."""
+    laid: Laid | None = None
 
 
 class Placement(ABC):

@@ -34,19 +34,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias, TypeGuard
 
-from headgate.matching import Pattern, Tree, Value, static_part
+from headgate.matching import Pattern, Tree, Value, XPath, extensions, static_part
+from headgate.matching.cube import FOLD
 from headgate.matching.index import parts_of
+from headgate.matching.structure import Shape, parse_twig
 from headgate.matching.tree import And, Attribute, Between, Compare, In, Literal, Not, Or
 from headgate.matching.values import is_null
 
-from ..delivery import Subscription
+from ..delivery import Subscription, read_settings
 from ..keyspace import (
+    CUBE,
     EQUAL,
+    KBSP,
     TOPIC,
     Dimension,
     Domain,
     Segment,
     Span,
+    cube_dimension,
     declared_domain,
     default_precision,
     equal_dimension,
@@ -55,6 +60,7 @@ from ..keyspace import (
     range_dimension,
     topic_dimension,
 )
+from .edges import Laid
 from .placement import Wish
 from .words import stretches, stretches_text, value_text
 
@@ -70,6 +76,7 @@ __all__ = [
     "plan",
     "plan_anchored",
     "precision_of",
+    "twigs_of",
 ]
 
 IN_KEYS_MAX: Final = 16
@@ -93,6 +100,8 @@ class Anchor:
     """Why it is only the topic; empty for the other dimensions."""
     uncounted: str = ""
     """Why it is not counted, where that is the placement of its stream."""
+    filter: int = 0
+    """Of its twigs, if it rests on the cube."""
 
     placement: ClassVar[str] = "anchored"
 
@@ -100,6 +109,13 @@ class Anchor:
     def dimensions(self) -> tuple[Dimension, ...]:
         """The one."""
         return (self.dimension,)
+
+    @property
+    def laid(self) -> Laid | None:
+        """What it leaves on the cube for events to follow; None when it is found without."""
+        if self.dimension.kind == CUBE and self.dimension.routing == KBSP:
+            return Laid(self.stream, self.dimension, self.filter)
+        return None
 
     def covers(self, key: int | None) -> bool:
         """Whether an event with this key on the dimension meets the subscription."""
@@ -120,6 +136,10 @@ class Anchor:
 
     def _because(self) -> str:
         dimension, name = self.dimension, f"{self.stream}.{self.dimension.attribute}"
+        if dimension.kind == CUBE:
+            vertex = f"{dimension.vertices(self.stream).vertex_at(self.segments[0].low):0{dimension.depth}b}"
+            asked = " AND ".join(f"XPATH {value_text(twig)}" for twig in self.about)
+            return f"it asks {asked}, so it rests at vertex {vertex} of the cube of {self.stream}"
         if dimension.kind == TOPIC:
             return f"{self.why_topic}, so it rests where the topics at and below {self.about[0]} meet"
         if dimension.kind == EQUAL:
@@ -385,6 +405,32 @@ def _joined(cells: list[range]) -> list[range]:
 # --- The classes ------------------------------------------------------------------------------------------------------
 
 
+def _structure(question: _Question) -> Anchor | None:
+    """The vertex of its twigs' filter. One value of an attribute is the better key, where the filter is tested as
+    well: an event has one key there, and on the cube it may have a long way. Who wants its events in order cannot rest
+    on the cube, where they go different ways."""
+    shape, twigs = twigs_of(question.condition, question.schema)
+    if not twigs or question.single_key:
+        return None
+    for need in (question.needs() or {}).values():
+        if need.points is not None and len(need.points) == 1 and not isinstance(next(iter(need.points.values())), bool):
+            return None
+    settings = read_settings(question.schema)
+    dimension = cube_dimension(shape.column, settings.structure_n, settings.structure_routing, FOLD)
+    vertices = dimension.vertices(question.stream)
+    joined = 0
+    for twig in twigs:
+        joined |= parse_twig(twig).filter(shape.length, shape.hashes)
+    key = vertices.key(vertices.vertex_of(joined))
+    return Anchor(dimension, (Segment(key, key),), question.stream, twigs, filter=joined)
+
+
+def twigs_of(condition: Tree | None, schema: Mapping[str, Any] | None) -> tuple[Shape, tuple[str, ...]]:
+    """What filters of the stream are made with, and the twigs that a condition asks for."""
+    asked = () if condition is None else extensions(condition)
+    return read_settings(schema).shape, tuple(one.twig for one in asked if isinstance(one, XPath))
+
+
 def _not_yet(question: _Question) -> Anchor | None:
     """Of a class that is not built yet: conditions with its extension rest by what else they say."""
     return None
@@ -455,7 +501,7 @@ def _why_only_topic(question: _Question) -> str:
 
 CLASSES: Final[dict[str, Callable[[_Question], Anchor | None]]] = {
     "dynamic": _not_yet,
-    "structure": _not_yet,
+    "structure": _structure,
     "attribute": _attribute,
     "topic": _topic,
 }

@@ -39,7 +39,7 @@ from ..cluster import Cluster, ClusterEvent
 from ..config import NodeConfig
 from ..delivery import Carrier, ClientSession, Streams, Subscribers, Subscription
 from ..effects import Effect, Note
-from ..keyspace import Segment
+from ..keyspace import Dimension, Segment
 from ..kv import Added, Item, Placed, Removed, Unplaced
 from ..limits import (
     ANEW_SECONDS,
@@ -54,8 +54,10 @@ from ..timers import Timers
 from .anchored import Anchored
 from .carriers import Carriers
 from .counting_home import Counting
+from .edges import Edges, Laid
 from .interest import Usage
 from .placement import Mine, Placement, Resting, Runs, Wish
+from .planner import twigs_of
 from .schemas import Schemas
 
 __all__ = ["REGISTRY", "InForce", "Registry", "items_of"]
@@ -94,6 +96,7 @@ class Registry:
         self._streams = streams
         self._cluster = cluster
         self.usage = Usage(self._me, self._life, streams, cluster)
+        self.edges = Edges(self._me, self._life, cluster)
         self.schemas = Schemas(effects, streams, cluster.kv, config.limits)
         self.events: list[InForce] = []
         """What came of placing; the Node takes them out."""
@@ -107,14 +110,19 @@ class Registry:
         self._tickets: dict[int, int] = {}
         """Put under way -> the subscription that waits for it."""
         self._homes: dict[tuple[int, int], float] = {}
-        self._refresh: deque[int] = deque()
+        self._refresh: deque[int | tuple[str, Dimension, int]] = deque()
+        """Subscriptions of ours, and vertices where we have laid edges."""
         self._refresh_seconds = REFRESH_SECONDS
         self._refresh_at = now + REFRESH_SECONDS
         self._sweep_at = now + ORPHAN_SECONDS / 4
         self._edition = 1
         self._was_apart = self._anew = False
-        self._adders = {"use": self._add_use, "schema": self.schemas.add}
-        self._removers = {"use": self.usage.remove, "schema": self.schemas.remove}
+        self._adders = {"use": self._add_use, "schema": self.schemas.add, Edges.kind: self._add_edges}
+        self._removers = {
+            "use": self.usage.remove,
+            "schema": self.schemas.remove,
+            Edges.kind: self._remove_edges,
+        }
         for one in self._placements.values():
             self._adders[one.kind] = partial(self._add_resting, one)
             self._removers[one.kind] = partial(self._remove_resting, one)
@@ -167,13 +175,16 @@ class Registry:
         resting = self.plan(pattern, condition, ordered)
         placement = self._placements[resting.placement]
         names = attributes(condition) if condition is not None else _UNKNOWN
+        shape, twigs = twigs_of(condition, self._streams.schemas.get(pattern.stream))
+        if twigs and shape.column not in names:
+            names = (*names, shape.column)
         if isinstance(subscription, Carrier):
             condition = _static(condition)
         said = text if condition is not None else ""
         name = placement.kind, self._me, self._life, number
         items = items_of(name, self._edition, resting.pieces(subscription, exact, said))
         meaning = (pattern, condition)
-        mine = Mine(subscription, placement, items, resting.dimensions, names, meaning, _long(text))
+        mine = Mine(subscription, placement, items, resting.dimensions, names, meaning, _long(text), laid=resting.laid)
         self._mine[number] = mine
         self.long_bytes += _long(text)
         placement.enter(number, pattern, condition)
@@ -182,6 +193,8 @@ class Registry:
         if items:  # else nothing can ever match it
             self._tickets[self._cluster.kv.put(items, now)] = number
             mine.waits += 1
+        if resting.laid is not None:
+            mine.waits += self.edges.lay(resting.laid, number, now)
         if Safeguard.PLACED_BEFORE_SUBACK not in self._cluster.safeguards:
             mine.waits = 0
         if not mine.waits:
@@ -216,6 +229,7 @@ class Registry:
     def withdraw(self, subscriptions: Iterable[Subscription], now: float) -> None:
         """They are no more."""
         ended: list[Item] = []
+        laid: list[Laid] = []
         for subscription in subscriptions:
             resting = subscription if subscription.carrier is None else self.carriers.leave(subscription)
             mine = None if resting is None else self._mine.pop(resting.identity, None)
@@ -224,8 +238,10 @@ class Registry:
                 ended += [item._replace(version=item.version + 1, value=None) for item in mine.items]
                 self.usage.release(subscription.stream, mine.dimensions, mine.attributes)
                 mine.placement.leave(mine.subscription.identity)
+                laid += () if mine.laid is None else (mine.laid,)
         if ended:
             self._cluster.kv.put(ended, now)
+        self.edges.take_up(laid, now)
         self.usage.shrink(now)
 
     def leave(self, now: float) -> None:
@@ -245,6 +261,8 @@ class Registry:
             done = isinstance(happened, Placed)
             number = self._tickets.pop(happened.ticket, None)
             waiting = self.usage.placed(happened.ticket, done) if number is None else [number]
+            if waiting is None:
+                waiting = self.edges.placed(happened.ticket, done)
             if waiting is None:
                 self.schemas.placed(happened.ticket, done, now)
             for one in waiting or ():
@@ -270,6 +288,13 @@ class Registry:
     def _add_resting(self, placement: Placement, item: Item, now: float) -> None:
         placement.add(item)
         self._home_seen(item, now)
+
+    def _add_edges(self, item: Item, now: float) -> None:
+        self.edges.add(item)
+        self._home_seen(item, now)
+
+    def _remove_edges(self, item: Item, now: float) -> None:
+        self.edges.remove(item)
 
     def _remove_resting(self, placement: Placement, item: Item, now: float) -> None:
         placement.remove(item)
@@ -365,11 +390,19 @@ class Registry:
             self._edition += self._anew
             self.usage.refresh(now, self._anew)
             self._refresh.extend(self._mine)
+            if self._anew:
+                self.edges.renew()
+            self._refresh.extend(self.edges.names())
             self._anew = False
         items: list[Item] = []
         long_bytes = 0
         while self._refresh and len(items) < self._limits.refresh_items and long_bytes < REFRESH_BYTES:
-            mine = self._mine.get(self._refresh.popleft())
+            following = self._refresh.popleft()
+            if isinstance(following, tuple):
+                edges = self.edges.item(following)
+                items += () if edges is None else (edges,)
+                continue
+            mine = self._mine.get(following)
             if mine is not None and mine.meaning is None:
                 long_bytes += mine.long_bytes
                 mine.items = tuple(item._replace(version=self._edition) for item in mine.items)
@@ -388,6 +421,7 @@ class Registry:
             one.validate()
         self.usage.validate()
         self.carriers.validate()
+        self.edges.validate()
         assert self.counting.checks.keys() <= self._mine.keys()
         assert self.long_bytes == sum(mine.long_bytes for mine in self._mine.values())
 

@@ -7,7 +7,7 @@
                OrderOfOneAnchor, AcceptedOnce, DeliveredOrAnnounced, Answered
     delta      subscriptions with DELTA: BoundKept
     state      what only an oracle sees of a cluster, STATE_CHECKERS (StateChecker): FreshScopes, OneOwner, Replicated,
-               SameSummaries, NothingWaits; scope_of is what a broker may answer for
+               SameSummaries, EdgesLaid, NothingWaits; scope_of is what a broker may answer for
     ring       the ring's invariant, RING_CHECKERS and STORM_CHECKERS (RingChecker): InvariantHolds, Consequences,
                OneQuery, ServesWhenAdopted, NobodyStartsOver; RingKept in a whole cluster
     log        what disks keep (LogChecker): OnEnoughDisks, OnlyOnce, SeenWhenSafe, PositionsStand, ComesBackWhole,
@@ -66,6 +66,7 @@ from .ring import (
 )
 from .state import (
     STATE_CHECKERS,
+    EdgesLaid,
     FreshScopes,
     NothingWaits,
     OneOwner,
@@ -96,6 +97,7 @@ __all__ = [
     "Disks",
     "DurableChecker",
     "Flagged",
+    "EdgesLaid",
     "FreshScopes",
     "InLogOrder",
     "InvariantHolds",

@@ -11,12 +11,15 @@ from collections.abc import Iterator, Sequence
 from headgate.broker.core import Node
 from headgate.broker.core.keyspace import Scope
 from headgate.broker.core.kv import Item
+from headgate.broker.core.placement import Laid
+from headgate.matching.cube import passes, subscription_tree
 
 from ..engine import ClusterWorld
 from ..workloads import Client, ClusterHistory
 from .checker import Checker
 
 __all__ = [
+    "EdgesLaid",
     "FreshScopes",
     "NothingWaits",
     "OneOwner",
@@ -47,6 +50,9 @@ def placed(node: Node) -> Iterator[Item]:
     for mine in node.registry._mine.values():
         if mine.meaning is None:
             yield from mine.items
+    for ways in node.registry.edges._ways.values():
+        under_way = ways.failed.union(*ways.open.values())
+        yield from (item for vertex, item in ways.items.items() if vertex not in under_way)
 
 
 def touches(scope: Scope, item: Item) -> bool:
@@ -125,13 +131,46 @@ class SameSummaries(StateChecker):
             for mine in home.registry._mine.values():
                 for node in nodes if mine.meaning is None else ():
                     summary = node.registry.usage.summaries.get(mine.subscription.stream)
-                    known = {} if summary is None else {**summary.dimensions, **summary.counted}
+                    known = set() if summary is None else {*summary.dimensions, *summary.counted, *summary.cubes}
                     missing = [dimension for dimension in mine.dimensions if dimension not in known]
                     if missing:
                         stream = mine.subscription.stream
                         self.fail(
                             f"{node.config.name} does not know that {home.config.name} uses {missing[0]} of {stream}"
                         )
+
+
+class EdgesLaid(StateChecker):
+    """When a subscription on the cube is in force, events find it from every vertex above: each broker that answers for
+    one has a filter there that covers it."""
+
+    def __init__(self, world: ClusterWorld, history: ClusterHistory) -> None:
+        super().__init__(world, history)
+        self._seen: set[tuple[int, int, int]] = set()
+
+    def look(self) -> None:
+        """Check those that came into force since the last time."""
+        now = self.world.now
+        if self.history.incidents.is_apart(now):
+            return
+        for home in self.world.nodes():
+            for number, mine in home.registry._mine.items():
+                name = home.config.identifier, home.config.incarnation, number
+                if mine.meaning is None and mine.laid is not None and name not in self._seen:
+                    self._seen.add(name)
+                    self._check(home, mine.laid)
+
+    def _check(self, home: Node, laid: Laid) -> None:
+        stream, dimension, asked = laid
+        vertices = dimension.vertices(stream)
+        scopes = [(node, scope_of(node, self.world.now)) for node in self.world.nodes()]
+        for edge in subscription_tree(vertices.vertex_of(asked), vertices.bits):
+            for node, scope in scopes:
+                if scope.covers(vertices.key(edge.reached)):
+                    there = node.registry.edges.at(stream, dimension, edge.reached).get(edge.bit, ())
+                    if not passes(there, asked):
+                        text = f"{node.config.name} lets no event on from {edge.reached:b} over {edge.bit}"
+                        self.fail(f"{text}, where {home.config.name} has a subscription in force")
 
 
 class NothingWaits(StateChecker):
@@ -149,5 +188,12 @@ class NothingWaits(StateChecker):
                     self.fail(f"events wait at {node.config.name} for {info.name}")
 
 
-STATE_CHECKERS: tuple[type[StateChecker], ...] = (FreshScopes, OneOwner, Replicated, SameSummaries, NothingWaits)
+STATE_CHECKERS: tuple[type[StateChecker], ...] = (
+    FreshScopes,
+    OneOwner,
+    Replicated,
+    SameSummaries,
+    EdgesLaid,
+    NothingWaits,
+)
 """In the order in which they are called."""

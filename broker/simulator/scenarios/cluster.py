@@ -14,6 +14,7 @@ from random import Random
 
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input
+from headgate.broker.core.keyspace import ROUTINGS
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Suback
@@ -38,6 +39,7 @@ CLUSTER_ABLATIONS = (
     Safeguard.LISTS_BY_LEASE,
     Safeguard.LOCAL_FILTER,
     Safeguard.LOSSES_TOLD,
+    Safeguard.EDGES_BEFORE_SUBACK,
     Safeguard.PLACED_BEFORE_SUBACK,
     Safeguard.USE_KNOWN_BEFORE_SUBACK,
     Safeguard.WAIT_WITHOUT_KEYS,
@@ -76,6 +78,9 @@ class ClusterOptions(Options):
         choices=_PLACEMENTS,
     )
     delta: bool = option(False, "subscriptions with DELTA, and prices that walk")
+    structure: str = option(
+        "", "events have documents, some subscriptions XPATH, and streams this routing on the cube", choices=ROUTINGS
+    )
 
     def scenario(self, write: Write | None) -> ClusterScenario:
         """A scenario with brokers and clients."""
@@ -106,7 +111,7 @@ class ClusterScenario(Scenario):
         of_state = [kind(self.world, self.history) for kind in STATE_CHECKERS]
         self.checkers: Sequence[Checker] = (*self.of_clients, *of_state, self.ring)
         random = self.world.random
-        workload = DeltaWorkload(random) if options.delta else Workload(random)
+        workload = DeltaWorkload(random) if options.delta else Workload(random, bool(options.structure))
         self.clients = [
             ClusterClient(
                 f"client-{number}",
@@ -116,6 +121,7 @@ class ClusterScenario(Scenario):
                 workload,
                 self._traits(random),
                 options.placement,
+                options.structure,
             )
             for number in range(options.clients)
         ]
@@ -187,6 +193,7 @@ class ClusterScenario(Scenario):
             "forwarded": sum(node.forwarding.forwarded for node in nodes),
             "relayed": sum(node.forwarding.relayed for node in nodes),
             "lists asked for": sum(node.forwarding.gathering.asked for node in nodes),
+            "edges walked": sum(node.forwarding.edges_local + node.forwarding.edges_remote for node in nodes),
             "lost": sum(node.forwarding.losses.events for node in nodes),
             "delivered to DELTA": self.bound.wanted,
             "suppressed": self.bound.suppressed,

@@ -419,16 +419,18 @@ class ClusterClient(Client):
         workload: Workload,
         traits: Traits,
         placement: str = "anchored",
+        structure: str = "",
     ) -> None:
         super().__init__(name, None, world.clients, history, watchers, workload, traits)
         self._placement = placement
-        self._undeclared = list(STREAMS) if placement == "counting" else []
+        self._structure = structure
+        self._undeclared = list(STREAMS) if placement == "counting" or structure else []
         self._cluster = world
         self._history: ClusterHistory = history
 
     def act(self) -> None:
         """As any client; now and then it declares the attributes of a stream, so that ranges rest on arcs, and with
-        the placement counting before it does anything else."""
+        another placement than is usual before it does anything else."""
         if self.open and self._undeclared:
             self.declare(self._undeclared.pop())
         elif self.open and self._world.random.random() < _SCHEMA_PROBABILITY:
@@ -448,6 +450,8 @@ class ClusterClient(Client):
         schema: dict[str, object] = {"attributes": attributes}
         if self._placement == "counting":
             schema = {"attributes": attributes | _COUNTED, "placement": self._placement}
+        if self._structure:
+            schema["structure.routing"] = self._structure
         self._history.schemas[stream] = None
         self._ask(Ask(self._next_request(), "schema.put", {"stream": stream, "schema": schema}))
 

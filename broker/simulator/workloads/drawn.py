@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
+from headgate.matching.structure import DEFAULT_SHAPE, filter_of, pack
 from headgate.protocol import Batch, make_batch
-from headgate.protocol.data import Scalar
+from headgate.protocol.data import Scalar, encode_column
 
 __all__ = ["STREAMS", "Traits", "Workload", "event_name"]
 
@@ -20,7 +22,8 @@ _LEVELS = (("NYSE", "ATHEX"), ("OTE", "IBM", "ΔΕΗ"))
 _SYMBOLS = ("OTE", "IBM", "it's", "", "ΔΕΗ")
 _NUMBERS = (0, 1, -1, 7, 8.3, 8.5, 9.0, -0.0, 2**53 + 1, float("nan"), 1e300)
 _ATTRIBUTES = ("symbol", "price", "volume", "live", "body.order.qty")
-_BAD_CONDITIONS = ("price >", "price BETWEEN 1", "(a = 1", "DELTA(price) > 1", "XPATH '/a/b'", "a = 'x")
+_NAMES = ("a", "b", "c", "d", "e")
+_BAD_CONDITIONS = ("price >", "price BETWEEN 1", "(a = 1", "DELTA(price) > 1", "XPATH '/a/*'", "a = 'x")
 _BAD_PATTERNS = ("", "/", "*/x", "quotes//x", "quotes/#", "quotes/a*", "quotes/+")
 _BAD_TOPICS = ("", "quotes/", "quotes/*", "quotes/\x00", "/quotes")
 
@@ -64,8 +67,10 @@ def event_name(body: bytes) -> str:
 class Workload:
     """Draws subscriptions and batches."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, structure: bool = False) -> None:
         self._random = random
+        self._structure = structure
+        """Events have documents, and some conditions ask for twigs of them."""
 
     def batch_name(self, client: str, session: int, batch: int) -> str:
         """What a batch is called: the name of its publisher before the colon."""
@@ -113,11 +118,28 @@ class Workload:
         random = self._random
         pattern, exact = self.pattern()
         condition = self.condition() if random.random() < 0.7 else ""
+        if self._structure and random.random() < 0.7:
+            condition = self.twig() if not condition or random.random() < 0.7 else f"{self.twig()} AND ({condition})"
         if random.random() < bad_probability:
             if random.random() < 0.5:
                 return random.choice(_BAD_PATTERNS), condition, exact, True
             return pattern, random.choice(_BAD_CONDITIONS), exact, True
         return pattern, condition, exact, False
+
+    def twig(self) -> str:
+        """Draw an XPATH of few names."""
+        one, other, third = (self._random.choice(_NAMES) for _ in range(3))
+        return f"XPATH '{self._random.choice((f'/{one}', f'{one}/{other}', f'{one}[{other}]/{third}'))}'"
+
+    def _document(self) -> Any:
+        """Draw what the column of filters says of an event: a document, that there is none, or nothing."""
+        random = self._random
+        if random.random() < 0.1:
+            return random.choice((b"", None))
+        names = [random.choice(_NAMES) for _ in range(random.randint(1, 6))]
+        items = {f"r/{names[0]}", *(f"n/{name}" for name in names)}
+        items |= {f"s/{random.choice(names[: place + 1])}/{name}" for place, name in enumerate(names[1:])}
+        return pack(filter_of(items, DEFAULT_SHAPE.length, DEFAULT_SHAPE.hashes), DEFAULT_SHAPE.length)
 
     def batch(self, name: str, traits: Traits, interest: dict[str, list[str] | None]) -> Batch:
         """Draw a batch of events named `name:0`, `name:1`, … of one stream, with some or all match columns."""
@@ -130,7 +152,10 @@ class Workload:
         present = [attribute for attribute in _ATTRIBUTES if random.random() < 0.8]
         columns = {attribute: [self._value(attribute) for _ in range(count)] for attribute in present}
         bodies = [f"{name}:{row} ".encode() + b"x" * random.randint(0, traits.body_bytes_max) for row in range(count)]
-        return make_batch(topics, columns, bodies, self._sent_columns(interest.get(stream), present))
+        batch = make_batch(topics, columns, bodies, self._sent_columns(interest.get(stream), present))
+        if self._structure and random.random() < 0.9:
+            batch.columns[DEFAULT_SHAPE.column] = encode_column([self._document() for _ in range(count)])
+        return batch
 
     def spoil(self, batch: Batch) -> Batch:
         """The same batch with a topic, or a column, that the broker must refuse if it looks at it."""

@@ -17,10 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input, LinkDown, Received
-from headgate.matching import MatchingError, Pattern, Tree, evaluate, parse_condition, parse_pattern
+from headgate.matching import (
+    MatchingError,
+    Pattern,
+    Tree,
+    XPath,
+    evaluate,
+    extensions,
+    parse_condition,
+    parse_pattern,
+)
+from headgate.matching.structure import DEFAULT_SHAPE, Asked
 from headgate.protocol.data import Batch, Scalar, decode_record
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import (
@@ -55,9 +66,17 @@ class Event:
     topic: str
     record: bytes
     attributes: dict[str, Scalar]
+    filters: dict[str, Scalar] = field(default_factory=dict)
+    """Of its document."""
     event_id: tuple[str, int] | None = None
     accepted_at: float = -1.0
     broker: str = ""
+
+
+@lru_cache(1024)
+def asked_of(condition: Tree) -> Asked:
+    """What a condition asks of documents: nothing, without XPATH."""
+    return Asked.of(*(one.twig for one in extensions(condition) if isinstance(one, XPath)))
 
 
 @dataclass(slots=True, eq=False)
@@ -86,7 +105,9 @@ class SubscriptionLog:
         assert self.pattern is not None
         if not self.pattern.matches(event.topic):
             return False
-        return self.condition is None or evaluate(self.condition, event.attributes) is True
+        return self.condition is None or (
+            evaluate(self.condition, event.attributes) is True and asked_of(self.condition).passes(event.filters)
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -124,12 +145,15 @@ class History:
     def published(self, publisher: str, batch: Batch, spoiled: bool) -> None:
         """A client is about to publish this batch."""
         topics = batch.topic_list()
+        column = DEFAULT_SHAPE.column
+        filters = batch.column(column) if column in batch.columns and not spoiled else None
         for row, record in enumerate(batch.pieces()):
             attributes, body, _ = decode_record(record)
             name, ordinal = event_name(body), self._published.get(publisher, 0)
             self._published[publisher] = ordinal + 1
             topic = topics[row if len(topics) > 1 else 0]
-            self.events[name] = Event(name, publisher, ordinal, topic, record, attributes)
+            known = {} if filters is None else {column: filters[row]}
+            self.events[name] = Event(name, publisher, ordinal, topic, record, attributes, known)
             if spoiled:
                 self.spoiled[publisher, name] = None
 

@@ -8,6 +8,7 @@
     delivery   direct links beside multicast trees, up to 64 brokers      delivery.py
     bloom-filtering filters of documents (BLOOM, chapter 3)  bloom_filtering.py, bloom_sample.py
     filters    dynamic filters on a segment, by themselves and in levels (STATE)      state_filters.py
+    bloom-cube publications on the hypercube of Bloom keys (BLOOM)      bloom_cube.py
     replication subscriptions reached when brokers fail (BLOOM)      replication.py
 
 Each is a module with `add_arguments(parser)` and `run(arguments) -> exit code`. Everything is drawn from one seed,

@@ -6,12 +6,22 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from . import bloom_filtering, delivery, node_placements, placements, replication, routing, state_filters
+from . import (
+    bloom_cube,
+    bloom_filtering,
+    delivery,
+    node_placements,
+    placements,
+    replication,
+    routing,
+    state_filters,
+)
 
 __all__ = ["main"]
 
 PAPERS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]] = {
     "bloom-filtering": (bloom_filtering.add_arguments, bloom_filtering.run),
+    "bloom-cube": (bloom_cube.add_arguments, bloom_cube.run),
     "delivery": (delivery.add_arguments, delivery.run),
     "filters": (state_filters.add_arguments, state_filters.run),
     "nodes": (node_placements.add_arguments, node_placements.run),

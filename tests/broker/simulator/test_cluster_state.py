@@ -8,6 +8,7 @@ from headgate.broker.core import Node
 from headgate.broker.core.keyspace import count_dimension
 from headgate.broker.simulator.checkers import (
     STATE_CHECKERS,
+    EdgesLaid,
     FreshScopes,
     NothingWaits,
     OneOwner,
@@ -22,13 +23,13 @@ from headgate.broker.simulator.workloads import ClusterClient, ClusterHistory, T
 from tests.broker.simulator.test_cluster_world import new_world
 
 
-def subscribed() -> tuple[ClusterWorld, ClusterHistory, Node]:
+def subscribed(condition: str = "") -> tuple[ClusterWorld, ClusterHistory, Node]:
     """Three brokers, a client with a subscription, and the Node that is its home."""
     world, history = new_world(3), ClusterHistory()
     client = ClusterClient("c", world, history, [], Workload(world.random), Traits())
     client.dial()
     world.run_for(1.0)
-    client._subscribe_to(1, "quotes/OTE", "", False)
+    client._subscribe_to(1, "quotes/OTE", condition, False)
     world.run_for(3.0)
     assert client.subscriptions[1].acknowledged and client._host is not None
     return world, history, client._host.node
@@ -84,6 +85,15 @@ def test_a_summary_that_misses_a_dimension_is_found() -> None:
     del other_than(world, home).registry.usage.summaries["quotes"]
     assert "does not know that" in complaint(SameSummaries, world, history)
     assert "does not know that" in complaint(SameSummaries, world, history, at_rest=True)
+
+
+def test_a_vertex_from_which_events_do_not_find_a_subscription_is_found() -> None:
+    world, history, home = subscribed("XPATH 'a/b'")
+    EdgesLaid(world, history).look()
+    edges = other_than(world, home).registry.edges
+    (cube,) = edges._cubes.values()
+    cube.joined[255] = {}
+    assert "lets no event on from 11111111" in complaint(EdgesLaid, world, history)
 
 
 def test_what_waits_in_the_end_is_found() -> None:

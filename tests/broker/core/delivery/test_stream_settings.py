@@ -34,6 +34,10 @@ def test_a_schema_that_says_nothing_leaves_everything_as_it_was(schema: Any) -> 
         ),
         ({"retention_bytes": None, "retention_seconds": None}, DEFAULTS),
         ({"placement": "counting"}, StreamSettings(placement="counting")),
+        (
+            {"structure.routing": "flood", "structure.l": 256, "structure.k": 2, "structure.n": 12},
+            StreamSettings(structure_routing="flood", structure_l=256, structure_k=2, structure_n=12),
+        ),
     ],
 )
 def test_settings_are_read_as_they_are_written(schema: dict[str, Any], settings: StreamSettings) -> None:
@@ -47,6 +51,12 @@ def test_settings_are_read_as_they_are_written(schema: dict[str, Any], settings:
     [
         ({"durability": "disk"}, "memory or stored, not 'disk'"),
         ({"placement": ["anchored"]}, "anchored or counting"),
+        ({"structure.routing": "tree"}, "kbsp or kbpp or flood, not 'tree'"),
+        ({"structure.l": 100}, "from 8 to 65536, a multiple of 8, not 100"),
+        ({"structure.l": 8.0}, "a whole number"),
+        ({"structure.k": 0}, "from 1 to 4, not 0"),
+        ({"structure.n": 3}, "from 4 to 12, not 3"),
+        ({"structure.n": True}, "from 4 to 12"),
         ({"audit": 1}, "audit is true or false"),
         ({"verify": "yes"}, "verify is true or false"),
         ({"retention_seconds": 0.5}, "from 1 on"),

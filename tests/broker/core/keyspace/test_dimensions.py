@@ -11,22 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.broker.core.keyspace import (
+    FLOOD,
+    KBSP,
     Dimension,
     DimensionPlaces,
     KeyMemory,
     RowKeys,
+    Step,
     count_dimension,
+    cube_dimension,
     declared_domain,
+    distance,
     equal_dimension,
     equality_key,
     key_of,
     parse_dimension,
+    parse_step,
     prefix_key,
     range_dimension,
     topic_dimension,
 )
 from headgate.broker.core.keyspace.dimensions import REMEMBERED_BYTES
 from headgate.matching import Value
+from headgate.matching.structure import pack
 from headgate.protocol.errors import ProtocolViolation
 
 PRICE = declared_domain("quotes", "price", 0, 20, 0.01)
@@ -66,6 +73,8 @@ topics = st.sampled_from(
         (range_dimension(PRICE), ["range", "price", 0.0, 20.0, 0.01]),
         (count_dimension("symbol"), ["count", "symbol"]),
         (count_dimension("price", PRICE), ["count", "price", 0.0, 20.0, 0.01]),
+        (cube_dimension("#structure/64/1", 4, KBSP, "fold"), ["cube", "#structure/64/1", 4, "kbsp", "fold"]),
+        (cube_dimension("#structure/8/2", 4, FLOOD, "0123-210"), ["cube", "#structure/8/2", 4, "flood", "0123-210"]),
     ],
 )
 def test_a_dimension_travels_as_a_list(dimension: Dimension, wire: list[Any]) -> None:
@@ -76,7 +85,7 @@ def test_a_dimension_travels_as_a_list(dimension: Dimension, wire: list[Any]) ->
 
 def test_numbers_of_a_name_are_doubles_whatever_the_schema_wrote() -> None:
     assert parse_dimension(["range", "price", 0, 20, 0.01]) == range_dimension(PRICE)
-    assert [type(one) for one in parse_dimension(["range", "price", 0, 20, 1])[3:]] == [float] * 3
+    assert [type(one) for one in parse_dimension(["range", "price", 0, 20, 1])[3:6]] == [float] * 3
 
 
 @pytest.mark.parametrize(
@@ -91,11 +100,50 @@ def test_numbers_of_a_name_are_doubles_whatever_the_schema_wrote() -> None:
         ["range", "x", 0, "1", 1], ["range", "x", 0, True, 1], ["range", "x", -1e308, 1e308, 1], ["dynamic", "x"],
         ["structure", 12], [["topic"], 1], ["count"], ["count", ""], ["count", 5], ["count", "x", 0],
         ["count", "x", 1, 1, 0.1], ["count", "x", 0, 1, 0], ["equal", "x", 0, 1, 0.1], ["topic", 1, 0, 1, 0.1],
+        ["cube"], ["cube", "x", 4, "kbsp", "fold"], ["cube", "#values/64/1", 4, "kbsp", "fold"],
+        ["cube", "#structure/64/1", 0, "kbsp", "fold"], ["cube", "#structure/64/1", 13, "kbsp", "fold"],
+        ["cube", "#structure/64/1", True, "kbsp", "fold"], ["cube", "#structure/64/1", 4, "tree", "fold"],
+        ["cube", "#structure/64/1", 4, "kbsp", "0123"], ["cube", "#structure/64/1", 4, "kbsp", 7],
+        ["cube", "#structure/64/1", 4, "kbsp", "fold", 3, 1],
     ],
 )  # fmt: skip
 def test_nonsense_is_no_dimension(wire: object) -> None:
     with pytest.raises(ProtocolViolation, match="not a dimension"):
         parse_dimension(wire)
+
+
+CUBE_OF_16 = cube_dimension("#structure/64/1", 4, KBSP, "fold")
+
+
+def test_a_step_on_the_cube_travels_as_a_list() -> None:
+    step = Step(CUBE_OF_16, 0b1011, 2)
+    assert step.wire() == ["cube", "#structure/64/1", 4, "kbsp", "fold", 11, 2]
+    assert parse_step(step.wire()) == step
+    assert parse_step(["topic", 2]) == topic_dimension(2)
+
+
+@pytest.mark.parametrize("end", [[], [16, 0], [-1, 0], [3, 5], [3, -1], [True, 0], [3, "1"], [3], [3, 1, 1]])
+def test_nonsense_is_no_step(end: list[object]) -> None:
+    with pytest.raises(ProtocolViolation):
+        parse_step([*CUBE_OF_16.wire(), *end])
+
+
+def test_vertices_lie_around_the_ring_in_order() -> None:
+    vertices = CUBE_OF_16.vertices("quotes")
+    keys = [vertices.key(vertex) for vertex in range(16)]
+    assert [distance(keys[0], key) for key in keys] == [vertex << 60 for vertex in range(16)]
+    assert [vertices.vertex_at(key) for key in keys] == list(range(16))
+    assert vertices.start != CUBE_OF_16.vertices("library").start
+
+
+def test_what_is_not_known_of_a_document_counts_as_all_bits_and_no_document_as_none() -> None:
+    vertices = CUBE_OF_16.vertices("quotes")
+    cells = [pack(0b101, 64), None, "text", b"x", b""]
+    assert vertices.filters({"#structure/64/1": cells}, 5) == [0b101, *[2**64 - 1] * 3, 0]
+    assert vertices.filters({}, 2) == [2**64 - 1] * 2
+    event: dict[str, Any] = {"#structure/64/1": pack(1 << 7, 64)}
+    assert key_of("quotes", CUBE_OF_16, "quotes", event) == vertices.key(1 << 3)
+    assert key_of("quotes", CUBE_OF_16, "quotes", {"#structure/64/1": b""}) is None
 
 
 def test_a_refusal_is_short() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.keyspace import (
+    CUBE,
     EQUAL,
     TOPIC,
     Segment,
@@ -246,9 +247,41 @@ def test_in_order_means_one_key(condition: str, kind: str) -> None:
 
 def test_classes_are_asked_in_the_order_of_the_design() -> None:
     assert list(CLASSES) == ["dynamic", "structure", "attribute", "topic"]
-    # until their classes are built, these rest by what else they say
+    # until its class is built, it rests by what else it says
     assert anchor("symbol = 'IBM' AND DELTA(price) > 0.05").dimension.kind == EQUAL
-    assert anchor("XPATH '/bib/book'").dimension.kind == TOPIC
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    [
+        ("XPATH '/bib/book'", CUBE),
+        ("XPATH '/bib/book' AND volume > 5", CUBE),
+        ("XPATH '/bib/book' AND symbol IN ('IBM', 'OTE')", CUBE),
+        ("XPATH '/bib/book' AND active", CUBE),
+        ("XPATH '/bib/book' AND symbol = 'IBM'", EQUAL),
+    ],
+)
+def test_structure_rests_on_the_cube_but_where_one_value_is_asked_for(condition: str, kind: str) -> None:
+    assert anchor(condition).dimension.kind == kind
+    assert anchor(condition, single_key=True).dimension.kind != CUBE, "its events would go different ways"
+
+
+def test_it_rests_at_the_vertex_of_all_that_its_twigs_ask_for() -> None:
+    one, other, both = (anchor(text) for text in ("XPATH 'a/b'", "XPATH 'c'", "XPATH 'a/b' AND XPATH 'c'"))
+    assert both.filter == one.filter | other.filter
+    vertices = both.dimension.vertices("quotes")
+    (segment,) = both.segments
+    assert vertices.vertex_at(segment.low) == vertices.vertex_of(both.filter)
+    vertex = f"{vertices.vertex_of(both.filter):08b}"
+    assert both.because() == f"it asks XPATH 'a/b' AND XPATH 'c', so it rests at vertex {vertex} of the cube of quotes"
+
+
+def test_what_the_schema_says_of_structure_makes_another_cube() -> None:
+    schema = {"structure.l": 512, "structure.n": 5, "structure.routing": "kbpp"}
+    found = anchor("XPATH 'a/b'", schema=schema)
+    assert found.dimension.wire() == ["cube", "#structure/512/1", 5, "kbpp", "fold"]
+    assert found.laid is None, "events look everywhere below their key"
+    assert anchor("XPATH 'a/b'").laid is not None
 
 
 # --- Schemas ----------------------------------------------------------------------------------------------------------

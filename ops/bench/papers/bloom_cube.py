@@ -1,0 +1,235 @@
+"""Publications on the cube at the paper's sizes: KBSP, KBPP and flooding, and what filters save (BLOOM 4, 5).
+
+As in the paper: documents of nine kinds of 9 to 18 elements, twigs of three names, l = 1,024 and k = 1, keys of
+n = log2 N bits by the fold; one subscription a broker. Each vertex is its owner's on a ring of random identifiers, each
+home lays its own edges, and owners join them. The code is the product's (`ReversePaths`, `walk`), and so are its
+messages: one FORWARD a sender and receiver.
+
+    ideal      the edges on the ways to vertices where a filter that the document passes rests
+    l = 0      edges without filters: a publication goes wherever there is a subscription (the paper's base line)
+    handled    brokers that a publication comes to; `in vain` those of them that are on no such way
+    messages   FORWARDs a broker reached, but for the one where it was published
+
+**Figure 5.5**: at one moment each broker fails with probability p; the others have the copies that they have. A live
+subscriber gets a publication if at each vertex on its way one of r brokers lives (the paper's r counts the owner).
+"""
+
+from __future__ import annotations
+
+import argparse
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import log2
+from random import Random
+
+from rich.table import Table
+
+from headgate.broker.core.cluster import HERE
+from headgate.broker.core.forwarding import everywhere, walk
+from headgate.broker.core.keyspace import FLOOD, KBPP, KBSP, RING_SIZE, Dimension, Step, Vertices, cube_dimension
+from headgate.matching.cube import FOLD, Antichain, Entries, ReversePaths, minimal, passes, publication_tree
+from headgate.matching.structure import DEFAULT_SHAPE, filter_of, parse_twig
+
+from ..wire import console
+
+__all__ = ["CUBE_SIZES", "Cost", "World", "add_arguments", "delivered_share", "run"]
+
+CUBE_SIZES = (16, 64, 256, 1024, 4096)
+_KINDS = 9
+_DOCUMENTS = 60
+_BASE = "l = 0"
+
+_EDGES_MAX, _MESSAGES_MAX, _SAVED_MIN = 1.1, 1.25, 0.98
+"""What is to be met: edges over ideal ones, messages a broker, and of the brokers that have to do with a publication in
+vain without filters, which part filters save. (Those that true matches need nothing can save; a first one comes in vain
+where nobody wants it.)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Means over publications."""
+
+    edges: float
+    handled: float
+    in_vain: float
+    messages: float
+
+
+class World:
+    """Brokers on a ring, one subscription at each, and some documents."""
+
+    def __init__(self, count: int, seed: int, documents: int = _DOCUMENTS) -> None:
+        random = Random(f"{seed} cube {count}")
+        self.count, self.bits = count, round(log2(count))
+        self.brokers = sorted({random.randrange(RING_SIZE) for _ in range(count)})
+        self.dimension: Dimension = cube_dimension(DEFAULT_SHAPE.column, self.bits, KBSP, FOLD)
+        self.vertices: Vertices = self.dimension.vertices("library")
+        self.owners = [self._owner(self.vertices.key(vertex)) for vertex in range(1 << self.bits)]
+        kinds = [_kind(random, number) for number in range(_KINDS)]
+        self.twigs = [_twig(random, random.choice(kinds)) for _ in range(count)]
+        self.documents = [_document(random, random.choice(kinds)) for _ in range(documents)]
+        self.laid = self._laid()
+        self._bare = {vertex: dict.fromkeys(entries, (0,)) for vertex, entries in self.laid.items()}
+
+    def _owner(self, key: int) -> int:
+        return bisect_left(self.brokers, key) % len(self.brokers)
+
+    def _laid(self) -> dict[int, dict[int, Antichain]]:
+        """The edges of all homes, joined."""
+        homes: dict[int, dict[int, list[int]]] = {}
+        for one in self.twigs:
+            paths = ReversePaths(self.bits, self.vertices.vertex_of)
+            for vertex in paths.add(one):
+                for bit, filters in paths.entries[vertex].items():
+                    homes.setdefault(vertex, {}).setdefault(bit, []).extend(filters)
+        return {
+            vertex: {bit: minimal(filters) for bit, filters in entries.items()} for vertex, entries in homes.items()
+        }
+
+    def cost(self, routing: str) -> Cost:
+        """What publications cost by this routing."""
+        ways: dict[str, Callable[[int], Entries | None]] = {
+            KBSP: partial(_at, self.laid),
+            _BASE: partial(_at, self._bare),
+            KBPP: everywhere,
+            FLOOD: everywhere,
+        }
+        edges = handled = in_vain = 0
+        messages = 0.0
+        for document in self.documents:
+            root = self.vertices.top if routing == FLOOD else self.vertices.vertex_of(document)
+            waiting = deque([(self.owners[root], {(root, self.bits): [0]})])
+            came: set[int] = set()
+            sent = 0
+            while waiting:
+                me, steps = waiting.popleft()
+                came.add(me)
+                done = walk(self.dimension, self.vertices, [document], steps, ways[routing], partial(self._place, me))
+                edges += done.local + done.remote
+                for broker, parts in done.elsewhere.items():
+                    sent += 1
+                    on = {(one.vertex, one.cleared): list(rows) for one, rows in parts if isinstance(one, Step)}
+                    waiting.append((broker, on))
+            handled += len(came)
+            in_vain += len(came - {self.owners[vertex] for way in self.ways(document).values() for vertex in way})
+            messages += sent / max(1, len(came) - 1)
+        count = len(self.documents)
+        return Cost(edges / count, handled / count, in_vain / count, messages / count)
+
+    def _place(self, me: int, key: int) -> int:
+        owner = self.owners[self.vertices.vertex_at(key)]
+        return HERE if owner == me else owner
+
+    def ways(self, document: int) -> dict[int, list[int]]:
+        """Each vertex where a filter that the document passes rests -> the vertices on the way there, both ends too."""
+        root = self.vertices.vertex_of(document)
+        parent = {edge.reached: edge.vertex for edge in publication_tree(root, self.bits)}
+        ways = {}
+        for vertex in {self.vertices.vertex_of(one) for one in self.twigs if passes([one], document)}:
+            way = ways[vertex] = [vertex]
+            while way[-1] != root:
+                way.append(parent[way[-1]])
+        return ways
+
+    def ideal(self) -> float:
+        """Edges that no routing can do without, a publication."""
+        edges = sum(len({v for way in self.ways(one).values() for v in way[:-1]}) for one in self.documents)
+        return edges / len(self.documents)
+
+
+def _at(laid: Mapping[int, Entries], vertex: int) -> Entries:
+    return laid.get(vertex, {})
+
+
+def delivered_share(world: World, copies: int, failing: float, seed: int) -> float:
+    """Figure 5.5: the share of deliveries due to live subscribers that are made, when so many brokers fail at once."""
+    random = Random(f"{seed} {copies} {failing}")
+    alive = [random.random() >= failing for _ in range(world.count)]
+    kept = [any(alive[(owner + step) % world.count] for step in range(copies)) for owner in world.owners]
+    due = made = 0
+    homes: dict[int, list[int]] = {}
+    for home, one in enumerate(world.twigs):
+        homes.setdefault(world.vertices.vertex_of(one), []).append(home)
+    for document in world.documents:
+        for vertex, way in world.ways(document).items():
+            live = sum(alive[home] for home in homes[vertex] if passes([world.twigs[home]], document))
+            due += live
+            made += live * all(kept[one] for one in way)
+    return made / due if due else 1.0
+
+
+def _kind(random: Random, number: int) -> list[tuple[str, str]]:
+    """A kind of documents: each element with the one that it is in, the root first and in none."""
+    names = [f"e{number}_{place}" for place in range(random.randint(9, 18))]
+    above = [random.choice(names[max(0, place - 4) : place]) if place else "" for place in range(len(names))]
+    return list(zip(names, above, strict=True))
+
+
+def _document(random: Random, kind: Sequence[tuple[str, str]]) -> int:
+    there = {kind[0][0]}
+    items = {f"n/{kind[0][0]}", f"r/{kind[0][0]}"}
+    for name, above in kind[1:]:
+        if above in there and random.random() < 0.8:
+            there.add(name)
+            items |= {f"n/{name}", f"s/{above}/{name}"}
+    return filter_of(items, DEFAULT_SHAPE.length, DEFAULT_SHAPE.hashes)
+
+
+def _twig(random: Random, kind: Sequence[tuple[str, str]]) -> int:
+    """Of three names, one below the other where the kind is deep enough."""
+    above = dict(kind)
+    names = [random.choice(kind)[0]]
+    while len(names) < 3 and above[names[-1]]:
+        names.append(above[names[-1]])
+    text = "/".join(reversed(names))
+    return parse_twig(text).filter(DEFAULT_SHAPE.length, DEFAULT_SHAPE.hashes)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None of its own: the seed is that of `routing`."""
+    parser.set_defaults(cube_sizes=CUBE_SIZES, cube_documents=_DOCUMENTS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the tables; 1 when something is not met."""
+    seed, target, good = arguments.seed, console(), True
+    table = Table(title=f"BLOOM 4: a publication on the cube, seed {seed}", title_justify="left")
+    for heading in ("brokers", "routing", "edges", "over ideal", "handled by", "in vain", "messages a broker"):
+        table.add_column(heading, justify="right")
+    world = None
+    for count in arguments.cube_sizes:
+        world = World(count, seed, arguments.cube_documents)
+        ideal = world.ideal()
+        costs = {routing: world.cost(routing) for routing in (KBSP, KBPP, FLOOD, _BASE)}
+        for routing, cost in costs.items():
+            over = f"{cost.edges / ideal:.2f}" if ideal else "-"
+            table.add_row(
+                str(count),
+                routing,
+                f"{cost.edges:.1f}",
+                over,
+                f"{cost.handled:.1f}",
+                f"{cost.in_vain:.1f}",
+                f"{cost.messages:.2f}",
+            )
+        kbsp, base = costs[KBSP], costs[_BASE]
+        good = good and kbsp.edges <= _EDGES_MAX * ideal and kbsp.messages <= _MESSAGES_MAX
+        good = good and kbsp.in_vain <= (1 - _SAVED_MIN) * base.in_vain + 1
+        table.add_section()
+    target.print(table)
+    if world is not None:
+        target.print(_figure_5_5(world, seed))
+    return 0 if good else 1
+
+
+def _figure_5_5(world: World, seed: int) -> Table:
+    table = Table(title=f"Figure 5.5: deliveries to live subscribers, {world.count} brokers", title_justify="left")
+    for heading in ("p", "r = 1", "r = 2", "r = 8"):
+        table.add_column(heading, justify="right")
+    for failing in (0.0, 0.25, 0.5):
+        shares = [f"{delivered_share(world, copies, failing, seed):.1%}" for copies in (1, 2, 8)]
+        table.add_row(f"{failing:.0%}", *shares)
+    return table
