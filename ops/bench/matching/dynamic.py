@@ -28,7 +28,7 @@ _FIRED = 10
 """Subscriptions that an event fires on average, however many there are."""
 _WIDTH = 100.0
 _AWAY, _STEPS = 2 * _WIDTH, 100
-"""How far the price goes before it is measured, and in how many steps."""
+"""How far the price goes while subscriptions come, and in how many steps."""
 BANDS = (0.25, 1.0, 2.0)
 """Widths of bands, in standard deviations of the steps of a series."""
 _COLUMNS = ("value", "OT", "T", "CO(GT)")
@@ -47,24 +47,27 @@ def cost_of(count: int, events: int, rng: Random) -> Cost:
     """Among so many subscriptions to one topic, each with a band of its own; the price walks so that ten are fired."""
     triggers = Triggers(["price"])
     widths = [rng.uniform(_WIDTH / 2, 3 * _WIDTH / 2) for _ in range(count)]
-    adding = seconds(lambda: _fill(triggers, widths), 1)
     step = _FIRED * _WIDTH / count
     price = _AWAY
     prices = [price]
     for _ in range(events):
         price += rng.choice((step, -step)) if rng.random() < 0.2 else step
         prices.append(price)
+    adding = 0.0
+    for part in range(_STEPS):  # some at each price, so that references are spread
+        some = range(part * count // _STEPS, (part + 1) * count // _STEPS)
+        adding += seconds(lambda some=some: _fill(triggers, widths, some), 1)  # type: ignore[misc]  # bound now
+        _go(triggers, [_AWAY * (part + 1) / _STEPS])
     with frozen():
-        _go(triggers, [_AWAY * part / _STEPS for part in range(_STEPS + 1)])  # so that references differ
         started = time.process_time()
         found = _go(triggers, prices[1:])
         taken = time.process_time() - started
     return Cost(taken / events * 1e6, found / events, adding / count * 1e6, _bytes_each(widths))
 
 
-def _fill(triggers: Triggers, widths: Sequence[float]) -> None:
-    for number, width in enumerate(widths, 1):
-        triggers.add(number, [Delta("price", width, False)])
+def _fill(triggers: Triggers, widths: Sequence[float], some: range) -> None:
+    for place in some:
+        triggers.add(place + 1, [Delta("price", widths[place], False)])
 
 
 def _go(triggers: Triggers, prices: Sequence[float]) -> int:
@@ -78,7 +81,7 @@ def _bytes_each(widths: Sequence[float]) -> float:
     try:
         before = tracemalloc.get_traced_memory()[0]
         triggers = Triggers(["price"])
-        _fill(triggers, few)
+        _fill(triggers, few, range(len(few)))
         _go(triggers, [0.0, _WIDTH / 10, _WIDTH])
         gc.collect()
         return (tracemalloc.get_traced_memory()[0] - before) / len(few)
