@@ -15,5 +15,5 @@ def test_states_compare_by_what_they_say() -> None:
 
 
 def test_fields_come_in_the_order_in_which_stores_write_them() -> None:
-    assert astuple(ProducerState("p", 1, 3, b"d", 5)) == ("p", 1, 3, b"d", 5)
+    assert astuple(ProducerState("p", 1, 3, b"d", 5, b"f")) == ("p", 1, 3, b"d", 5, b"f")
     assert astuple(LogState(LogName("ann", 7, 0, "q"), 1, 3, 90, 5, 6))[1:] == (1, 3, 90, 5, 6, 0)

@@ -26,7 +26,7 @@ def test_everything_that_happened_is_counted() -> None:
     assert statistics.events_duplicate == 1
     assert statistics.events_refused == 1
     assert statistics.events_delivered == len(world.delivered(subscriber)) == 3
-    assert statistics.drops == {"slow": 0, "lost": 0, "expired": 0, "gone": 0, "shutdown": 0}
+    assert statistics.drops == {"slow": 0, "lost": 0, "expired": 0, "gone": 0, "shutdown": 0, "conflated": 0}
     assert not statistics.draining
 
 

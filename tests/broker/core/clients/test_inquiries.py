@@ -43,7 +43,8 @@ def test_every_broker_is_asked_through_one(cluster: NodeCluster) -> None:
     client = cluster.connect("b0")
     assert [value_of(ask(client, "status", at=f"b{number}"))["broker"] for number in range(3)] == ["b0", "b1", "b2"]
     assert value_of(ask(client, "ring", at="b2"))["broker"] == "b2"
-    for verb in INQUIRED - COORDINATED - {"status", "ring"}:
+    assert value_of(ask(client, "cubes", at="b1", stream="library", columns={})) == []
+    for verb in INQUIRED - COORDINATED - {"status", "ring", "cubes"}:
         assert value_of(ask(client, verb, at="b1")) == []
 
 
