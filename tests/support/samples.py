@@ -129,7 +129,7 @@ MESSAGES: list[Message] = [
     Ack(11, 1, AckVerb.NAK, [8589934599, 8589934600, 8589934604, 8589934604], 2.5, "busy"),
     Acked(11, [8589934604, 8589934604]),
     Ended(1, 110, "its coordinator is gone"),
-    Peer(4, "ann", 3, "ann:7401", "ann:7400", "headgate", False, {"replicas": 2}),
+    Peer(5, "ann", 3, "ann:7401", "ann:7400", "headgate", False, {"replicas": 2}),
     Letter([2**64 - 1, 196_608, 0, "ann:7401"], [5, 65_536, 0, "bob:7401"], 1, [7, None, [[5, 65_536, 1, ""]]]),
     Control(1, [3, "quotes", {"low": 0}]),
     forward(),
