@@ -14,7 +14,7 @@ SEEDS: dict[str, tuple[int, str]] = {
     "deliver-at-high-watermark": (1, "SeenWhenSafe"),
     "epoch-check": (1, "PositionsStand"),
     "heard-before-writing": (1, "Crash: AssertionError"),
-    "fences": (1, "SeenWhenSafe"),
+    "fences": (32, "SeenWhenSafe"),
     "rollback": (1, "OnEnoughDisks"),
     "other-follower": (1, "StoredElsewhere"),
     "safe-before-open": (3, "OnEnoughDisks"),
