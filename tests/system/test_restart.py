@@ -42,7 +42,7 @@ async def test_a_client_outlives_a_killed_broker(tmp_path: Path) -> None:
         assert before.id != after.id
         hash_before, life_before = before.origin.split("-")
         hash_after, life_after = after.origin.split("-")
-        assert hash_before == hash_after and int(life_after, 16) == int(life_before, 16) + 1
+        assert hash_before == hash_after and int(life_after, 16) > int(life_before, 16)
         await client.close()
 
 
