@@ -91,10 +91,14 @@ SCHEDULED = (
 )
 """What chance hardly ever needs has schedules of its own: see test_keyed_handover.py and test_keyed_sleepers.py."""
 
+RARE = {Safeguard.BROADCAST_READY: 156}
+"""The first seed that fails without it, where that is not among the first twenty."""
+
 
 @pytest.mark.parametrize("ablation", [name for name in KEYED_ABLATIONS if name not in SCHEDULED])
 def test_every_safeguard_is_needed(ablation: Safeguard) -> None:
-    assert any(broken(seed, ablation) for seed in range(20))
+    first = RARE.get(ablation, 0)
+    assert any(broken(seed, ablation) for seed in range(first, first + 20))
 
 
 @pytest.mark.parametrize("ablated", [False, True])

@@ -48,6 +48,8 @@ __all__ = ["Client", "ClientWatcher", "ClusterClient", "Delivery"]
 _HEARTBEAT_SECONDS = 4.0
 _STAYS_AWAY_PROBABILITY = 0.1
 _SAID_TWICE = (ErrorCode.DUPLICATE, ErrorCode.NOT_FOUND)
+_CONFLATED = 4
+"""Each subscription whose number this divides keeps the newest event of each topic when it is slow."""
 
 
 @dataclass(slots=True)
@@ -364,7 +366,9 @@ class Client:
         self._say(Publish(self.sequence, Mode.ACCEPTED, batch))
 
     def _subscribe_to(self, number: int, pattern: str, condition: str, exact: bool) -> None:
-        options = {"exact": True} if exact else {}
+        options: dict[str, object] = {"exact": True} if exact else {}
+        if number % _CONFLATED == 0:
+            options["slow"] = "conflate"
         message = Subscribe(self._next_request(), number, pattern, condition, options)
         self.subscriptions[number] = self._history.subscribing(self.name, message)
         self._ask(message)

@@ -23,7 +23,7 @@ _SYMBOLS = ("OTE", "IBM", "it's", "", "ΔΕΗ")
 _NUMBERS = (0, 1, -1, 7, 8.3, 8.5, 9.0, -0.0, 2**53 + 1, float("nan"), 1e300)
 _ATTRIBUTES = ("symbol", "price", "volume", "live", "body.order.qty")
 _NAMES = ("a", "b", "c", "d", "e")
-_BAD_CONDITIONS = ("price >", "price BETWEEN 1", "(a = 1", "DELTA(price) > 1", "XPATH '/a/*'", "a = 'x")
+_BAD_CONDITIONS = ("price >", "price BETWEEN 1", "(a = 1", "DELTA(price) > -1", "XPATH '/a/*'", "a = 'x")
 _BAD_PATTERNS = ("", "/", "*/x", "quotes//x", "quotes/#", "quotes/a*", "quotes/+")
 _BAD_TOPICS = ("", "quotes/", "quotes/*", "quotes/\x00", "/quotes")
 

@@ -26,7 +26,7 @@ QUICK: tuple[Options, ...] = (
     BrokerOptions(2, steps=100, clients=2, faults=("cuts",), fast=True),
     ClusterOptions(7, 3, 3.0, 3, ("crash",)),
     ClusterOptions(7, 3, 3.0, 3, ("crash",), placement="counting"),
-    LogOptions(7, 1, 2.5, 1, ("cut",)),
+    LogOptions(7, 1, 2.5, 1, faults=("cut",)),
     RingOptions(3, steps=60, list_length=3, unlimited=True, churn_seconds=0.1234567),
     RingOptions(2, ablation="busy", only_invariant=True),  # fails at once when more is checked
 )
@@ -50,9 +50,9 @@ def test_the_command_that_a_run_prints_runs_the_same(options: Options, tmp_path:
 
 
 def test_what_to_type_names_everything() -> None:
-    text = command_of(LogOptions(7, 5, 3.5, 2, ("crash", "cut"), "epoch-check"))
+    text = command_of(LogOptions(7, 5, 3.5, 2, 3, ("crash", "cut"), "epoch-check"))
     program = "python -m headgate.broker.simulator"
-    rest = "--nodes 5 --seconds 3.5 --producers 2 --faults crash,cut --ablate epoch-check"
+    rest = "--nodes 5 --seconds 3.5 --producers 2 --copies 3 --faults crash,cut --ablate epoch-check"
     assert text == f"{program} --log --seed 7 {rest}"
     options = BrokerOptions(3, steps=50, clients=2, faults=(), fast=True, ablation="gap")
     assert command_of(options) == f"{program} --seed 3 --steps 50 --clients 2 --faults none --ablate gap --fast"
@@ -62,7 +62,7 @@ def test_what_to_type_names_everything() -> None:
     ("line", "promise"),
     [
         ("--seed 1 --steps 600 --ablate grace --faults cuts", "AllAnswered"),
-        ("--nodes=5 --seed 1 --seconds 5 --faults none --ablate local-filter", "NoDuplicates"),
+        ("--nodes=5 --seed 3 --seconds 5 --faults none --ablate local-filter", "NoDuplicates"),
         ("--log --seconds 2 --producers 1 --ablate sync-before-ack", "OnEnoughDisks"),
         ("ring --seed 7 --ablate repeat-last", "InvariantHolds"),
     ],
