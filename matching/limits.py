@@ -37,6 +37,8 @@ __all__ = [
     "INTEGER_MIN",
     "LIKE_PATTERN_CHARACTERS_MAX",
     "LISTED_VALUES_MIN",
+    "PARSED_BYTES_MAX",
+    "PARSED_KEPT",
     "PLACES_MAX",
     "PREFIX_CHARACTERS_MAX",
     "RAYS_PER_CHUNK_MAX",
@@ -106,6 +108,11 @@ DYNAMIC_STALE_MIN: Final = 64
 # A topic is at most 1 KiB of UTF-8 and 32 levels; patterns the same.
 TOPIC_BYTES_MAX: Final = 1024
 TOPIC_LEVELS_MAX: Final = 32
+
+# Conditions whose trees are kept by their text, and how long such a text may be: dashboards and returning clients ask
+# for the same again and again, and reading a condition costs about a third of what subscribing does. At most 4 MB.
+PARSED_KEPT: Final = 1_024
+PARSED_BYTES_MAX: Final = 256
 
 # Distinct condition shapes whose code is kept. A shape costs about 2 KB; real systems have dozens. When the cache is
 # full the oldest shape leaves it; conditions made from it go on working.

@@ -25,7 +25,7 @@ from headgate.protocol.aio import Connection
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Goodbye
 
-from .limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_READS_MAX, TIMER_SECONDS_MIN
+from .limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_MESSAGES_MAX, HELD_READS_MAX, TIMER_SECONDS_MIN
 from .records import Records, RecordsError
 
 __all__ = ["MATCH_BUCKETS_SECONDS", "Driver"]
@@ -78,14 +78,14 @@ class Driver:
         """
         held = self._held
         if more_follows and isinstance(happened, Received):
-            if held is None:
+            if held is None and len(happened.messages) < HELD_MESSAGES_MAX:
                 self._held, self._held_reads = happened, 1
                 self._letting_go = asyncio.get_running_loop().call_soon(self._let_go)
                 return
-            if held.link == happened.link:
+            if held is not None and held.link == happened.link:
                 held.messages += happened.messages
                 self._held_reads += 1
-                if self._held_reads == HELD_READS_MAX:
+                if self._held_reads == HELD_READS_MAX or len(held.messages) >= HELD_MESSAGES_MAX:
                     self._let_go()
                 return
         if held is not None:

@@ -29,6 +29,7 @@ __all__ = [
     "LOG_TEXT_LENGTH_MAX",
     "FREED_BYTES_KEPT",
     "GC_THRESHOLDS",
+    "HELD_MESSAGES_MAX",
     "HELD_READS_MAX",
     "LARGE_READ_BYTES",
     "MAPPED_BYTES_MIN",
@@ -86,6 +87,10 @@ one connection, and are written together."""
 
 HELD_READS_MAX = 32
 """Reads of one socket that are handled as one, at most 8 MiB: as many as uvloop makes of one socket in one turn."""
+
+HELD_MESSAGES_MAX = 256
+"""A read with so many messages has nothing to share with the next one; a storm of requests is handled a read at a time,
+and others have their turn in between."""
 
 FREED_BYTES_KEPT = 32 * 1024 * 1024
 """Freed memory that is not given back to the system: what a turn takes, in and out, and once more."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, cast
 
 from lark import Lark, Token, Transformer, UnexpectedToken, v_args
@@ -28,6 +28,8 @@ from headgate.matching.limits import (
     IN_VALUES_MAX,
     INTEGER_MAX,
     LIKE_PATTERN_CHARACTERS_MAX,
+    PARSED_BYTES_MAX,
+    PARSED_KEPT,
 )
 from headgate.matching.structure import TwigError, parse_twig
 from headgate.matching.tree import (
@@ -135,8 +137,17 @@ def parse_condition(text: str, bytes_max: int = CONDITION_BYTES_MAX) -> Tree:
     """The tree of a condition in normal form, or ConditionError.
 
     Text that `to_text` printed may be longer than what a client may send: give CANONICAL_BYTES_MAX to read it back. The
-    values of IN lists have a bound of their own.
+    values of IN lists have a bound of their own. The tree may be shared with others who gave the same text.
     """
+    return _kept(text, bytes_max) if len(text) <= PARSED_BYTES_MAX else _parsed(text, bytes_max)
+
+
+@lru_cache(PARSED_KEPT)
+def _kept(text: str, bytes_max: int) -> Tree:
+    return _parsed(text, bytes_max)
+
+
+def _parsed(text: str, bytes_max: int) -> Tree:
     try:
         size = _check_text(text, bytes_max)
         found = list(words(text, bytes_max))

@@ -59,7 +59,7 @@ class RawClient:
 
     async def hear(self) -> Message:
         """The next message."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             length = int.from_bytes(await self.reader.readexactly(4), "big")
             return decode(memoryview(await self.reader.readexactly(length)))
 

@@ -19,7 +19,7 @@ ROWS = 20_000
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedBroker]:
     with served_broker(tmp_path_factory.mktemp("broker")) as served:
-        served.store("guarded", "id", "none-0", "none-1", "none-2")
+        served.store("guarded", "id", *(f"none-{number}" for number in range(8)))
         yield served
 
 
