@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.broker.core.safeguards import SAFEGUARDS
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.broker.simulator.scenarios import (
     BROKER_ABLATIONS,
     CLUSTER_ABLATIONS,
@@ -38,7 +38,10 @@ DELTA: dict[str, tuple[tuple[str, ...], int, float]] = {
 }
 """Those of conditions with DELTA: faults, brokers and seconds."""
 
-FIRST = {"lists-by-lease": 100, "wait-without-keys": 15, "delta-at-one-key": 8}
+SCHEDULED = {Safeguard.LISTS_BY_LEASE}
+"""What chance hardly ever needs: tests/broker/core/forwarding/test_counting_gather.py says what goes wrong without."""
+
+FIRST = {"wait-without-keys": 15, "delta-at-one-key": 8, "forgotten-after-drop": 12, "lapse": 28}
 """Where to begin to look for those that are long in coming."""
 
 
@@ -73,7 +76,7 @@ def test_brokers_have_every_safeguard_but_the_one_that_is_switched_off() -> None
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", sorted(CLUSTER_ABLATIONS))
+@pytest.mark.parametrize("name", sorted({*CLUSTER_ABLATIONS} - SCHEDULED))
 def test_some_seed_fails_without_each(name: str) -> None:
     kinds: tuple[str, ...] = ("join", "leave") if name == "wait-after-gaining" else ("crash", "pause", "link", "join")
     nodes, seconds = 5, 12.0
@@ -83,9 +86,7 @@ def test_some_seed_fails_without_each(name: str) -> None:
         nodes = 3
     if name == "wait-without-keys":  # brokers that answer for nothing for a while
         kinds = ("link", "crash", "pause")
-    if name == "lists-by-lease":  # keys that change hands while lists are asked for
-        kinds, nodes, seconds = ("join", "leave"), 7, 20.0
-    placement = "counting" if name in ("candidates-checked", "lists-by-lease") else "anchored"
+    placement = "counting" if name == "candidates-checked" else "anchored"
     if name.startswith("ring-"):  # a ring that bears a death
         kinds, nodes, seconds = ("join", "leave", "crash"), 8, 15.0
     if name in DELTA:

@@ -13,6 +13,7 @@ from headgate.broker.core.keyspace import NOTHING, count_dimension, equality_key
 from headgate.broker.core.limits import WAITING_SECONDS_MAX, Limits
 from headgate.broker.core.messages import CONTROLS
 from headgate.broker.core.placement import ASK_AGAIN_SECONDS, SubscriptionId
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import (
     Answer,
@@ -253,8 +254,11 @@ def test_pieces_of_an_answer_that_broke_off_are_not_counted_with_those_of_the_ne
     assert subscriber.bodies == []
 
 
-def test_who_does_not_answer_for_a_key_hands_the_question_on() -> None:
-    cluster = counted_cluster()
+@pytest.mark.parametrize("ablated", [False, True])
+def test_who_does_not_answer_for_a_key_hands_the_question_on(ablated: bool) -> None:
+    """Else it would say that nobody rests there: chance finds that hardly ever, so the ablation is caught here."""
+    safeguards = SAFEGUARDS - {Safeguard.LISTS_BY_LEASE} if ablated else SAFEGUARDS
+    cluster = counted_cluster(safeguards=safeguards)
     (origin, asked, *_), (owner,) = cast(cluster, ("symbol", "OTE"))
     subscriber = cluster.connect(origin)
     subscribed(cluster, subscriber, 1, "symbol = 'OTE'")
@@ -262,6 +266,11 @@ def test_who_does_not_answer_for_a_key_hands_the_question_on() -> None:
     spots = [[SYMBOL.wire(), [key("symbol", "OTE")]]]
     cluster.tell(origin, asked, Control(ASK, [77, f"{origin}:7401", 0, "quotes", spots]))
     cluster.run(0.1)
+    if ablated:
+        ((source, _, what),) = controls(cluster, LISTS, before)
+        _, (piece,) = parse_lists(list(what.body))
+        assert source == asked and not piece.identities
+        return
     ((source, to, what),) = controls(cluster, ASK, before)
     assert (source, to, parse_ask(list(what.body)).hops) == (asked, owner, 1)
     ((source, to, what),) = controls(cluster, LISTS, before)
