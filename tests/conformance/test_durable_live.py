@@ -62,6 +62,16 @@ def test_what_was_not_acknowledged_comes_again(client: Any, kind: Any, broker: T
     assert (row["waiting"], row["unacked"]) == (0, 0)
 
 
+def test_everything_up_to_each_event_in_turn_is_acknowledged(client: Any) -> None:
+    name = f"{client.stream} d"
+    publish(client, *range(10))
+    subscription = client.subscribe(client.stream, durable=name, start="start")
+    for event in taken(subscription, 10):
+        assert finished(client, subscription.ack_all(event, wait=True)) is True
+    row = client.ask("durable", name=name)
+    assert (row["waiting"], row["unacked"]) == (0, 0)
+
+
 def test_one_at_a_time_unless_it_takes_over(client: Any, kind: Any, broker: Threaded[LiveBroker]) -> None:
     name = f"{client.stream} d"
     first = client.subscribe(client.stream, durable=name)

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 from headgate.protocol.data import Batch, Portion, join_batches, join_u32, split_u32
@@ -31,17 +32,19 @@ from .limits import (
     HANDED_EVENTS,
     HANDED_JOIN_BYTES,
     HANDED_JOIN_MICROSECONDS,
+    HANDED_RUNS,
     HANDED_SECONDS,
     HANDING_PAUSE_SECONDS,
     HANDING_PAUSE_SECONDS_MAX,
 )
 from .messages import SPANS_MAX, Detach, Detached, HandOut, Missed, Place, Settle, Settled
-from .runs import Run, count_of, split_runs
+from .runs import Run, count_of, intersect, split_runs, subtract
 from .watch import DurableWatch
 
 __all__ = ["HANDING", "Handing"]
 
 _NOW = 0.0, 0.0
+_start, _stop = itemgetter(0), itemgetter(1)
 
 HANDING = "durable-handing"
 """Key of the timer: events that no broker had are looked for again."""
@@ -85,6 +88,8 @@ class _Attachment:
     again_at: float = NEVER  # when there may be room again
     missing: dict[Place, tuple[float, float]] = field(default_factory=dict)
     """Logs that no broker had that can be reached: when to look again, and after which pause the next time."""
+    sent: list[Run] = field(default_factory=list)
+    """Delivery numbers that the client was sent and has not settled: what a cumulative acknowledgement is of."""
     chunks: list[_Chunk] = field(default_factory=list)
     bytes: int = 0
 
@@ -188,7 +193,8 @@ class Handing:
         explicit = spans
         if spans and not spans[0]:
             # All that the client has: what is on its way to it, or was never sent, has lower numbers now and then.
-            sent, explicit = _sent(one, spans[1]), spans[2:]
+            sent = tuple(number for start, stop in _upto(one.sent, spans[1]) for number in (start, stop - 1))
+            explicit = spans[2:]
             for place in range(0, len(sent), SPANS_MAX):
                 part = sent[place : place + SPANS_MAX]
                 self._tell(one.coordinator, Settle(one.number, 0, message.verb, part, milliseconds, message.text))
@@ -200,7 +206,8 @@ class Handing:
             self.watch.answered(one.number, message.verb, spans)
         if message.verb != AckVerb.PROGRESS:
             for first, last in zip(spans[::2], spans[1::2], strict=True):
-                _count_out(one, first, last)
+                for start, stop in _take(one.sent, first, last + 1):
+                    _count_out(one, start, stop - 1)
             self._go_on_with(one, now)
 
     def resumed(self, session: ClientSession, now: float) -> None:
@@ -301,6 +308,7 @@ class Handing:
             self.watch.handed(one.number, one.name, message)
         self.events += portion.count
         size = len(portion.records)
+        _put(one.sent, first, first + portion.count)
         chunk = _Chunk(first, first + portion.count - 1, portion.count, size, now)
         insort(one.chunks, chunk, key=lambda one: one.first)  # a log that was missing may be late
         one.bytes += size
@@ -389,21 +397,32 @@ def _join(group: list[Portion]) -> Portion:
     return Portion(head.origin, head.base, head.time, offsets, whole.topics, whole.lengths, whole.records, whole.count)
 
 
-def _sent(one: _Attachment, last: int) -> tuple[int, ...]:
-    """Spans of the delivery numbers up to that one that were sent, and not settled as a whole."""
-    spans: list[int] = []
-    for chunk in one.chunks:
-        if chunk.first > last:
-            continue
-        if spans and spans[-1] + 1 == chunk.first:
-            spans[-1] = min(chunk.last, last)
-        else:
-            spans += (chunk.first, min(chunk.last, last))
-    return tuple(spans)
+def _put(sent: list[Run], start: int, stop: int) -> None:
+    """These numbers are sent; usually they are the highest."""
+    if sent and sent[-1][1] == start:
+        sent[-1] = sent[-1][0], stop
+    else:
+        insort(sent, (start, stop))
+    if len(sent) > HANDED_RUNS:
+        del sent[0]
+
+
+def _upto(sent: list[Run], last: int) -> list[Run]:
+    """Those up to that number."""
+    return intersect(sent[: bisect_left(sent, last + 1, key=_start)], [(0, last + 1)])
+
+
+def _take(sent: list[Run], start: int, stop: int) -> list[Run]:
+    """Take these numbers out, as far as they are among them."""
+    low, high = bisect_right(sent, start, key=_stop), bisect_left(sent, stop, key=_start)
+    touched = sent[low:high]
+    if touched:
+        sent[low:high] = subtract(touched, [(start, stop)])
+    return intersect(touched, [(start, stop)])
 
 
 def _count_out(one: _Attachment, first: int, last: int) -> None:
-    """These delivery numbers were settled."""
+    """These delivery numbers were settled, all of them for the first time."""
     chunks = one.chunks
     at = bisect_left(chunks, first, key=lambda chunk: chunk.last)
     while at < len(chunks) and chunks[at].first <= last:

@@ -25,6 +25,7 @@ __all__ = [
     "HANDED_EVENTS",
     "HANDED_JOIN_BYTES",
     "HANDED_JOIN_MICROSECONDS",
+    "HANDED_RUNS",
     "HANDED_SECONDS",
     "HANDING_PAUSE_SECONDS",
     "HANDING_PAUSE_SECONDS_MAX",
@@ -162,6 +163,10 @@ HANDED_EVENTS = 1024
 HANDED_SECONDS = 60.0
 """After so long what was sent does not count as on its way any more: twice the usual wait for an acknowledgement, after
 which it is handed out again under other numbers."""
+
+HANDED_RUNS = MAX_UNACKED_MAX
+"""Runs of delivery numbers that a client was sent and says nothing of: when there are more the oldest are forgotten. A
+client has no more events than that at a time, so these were handed out again under other numbers."""
 
 HANDED_JOIN_BYTES = 128 * 1024
 """Events of several rows in one message, as long as they are small: a message costs as much as ten of them."""

@@ -101,6 +101,8 @@ class DurableScenario(Scenario):
         self.consumers = [
             Consumer(f"{one.name}/{number}", self.world, one) for one in names for number in range(random.randint(1, 3))
         ]
+        for consumer in self.consumers:
+            consumer.is_prompt = not options.faults
         self.changers = [Changer(self.world, one) for one in names]
         moves = [kind for kind in _MOVES[:2] if kind in options.faults and random.random() < 0.5]
         self.movers = [Mover(self.world, one, moves) for one in names] if moves else []

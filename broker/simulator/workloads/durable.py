@@ -108,7 +108,7 @@ class Receipt:
     at: float
     consumer: str
     acked_at: float | None = None
-    """When the client acknowledged it, or gave it up, by its number; None when it did not."""
+    """When the client acknowledged it, or gave it up; None when it did not, or when nobody says whether in time."""
     confirmed: bool = False
     """Whether the broker said that this is on disks."""
     settled: bool = False
@@ -171,6 +171,8 @@ class Consumer:
         self.name = name
         self.good = False
         """From now on it stays, and acknowledges everything but poison at once."""
+        self.is_prompt = False
+        """Whether nothing delays what brokers and clients say: then its cumulative acknowledgements are in time."""
         self.attached = 0
         self._world = world
         self.durable = durable
@@ -179,7 +181,7 @@ class Consumer:
         self._request = 0
         self._subscribed_at = 0.0
         self._held: list[Receipt] = []
-        self._asked: dict[int, tuple[list[Receipt], bool]] = {}
+        self._asked: dict[int, list[Receipt]] = {}
 
     # --- coming and going --------------------------------------------------------------------------------------------
 
@@ -294,8 +296,9 @@ class Consumer:
             self._say(connection, sound, AckVerb.PROGRESS)
             self._world.after(self.durable.ack_wait / 2, lambda: self._answer(connection, receipts))
         elif mood < 0.5 and not poison and sound[-1] in self._held:
-            upto = self._held[: self._held.index(sound[-1]) + 1]
-            self._confirmed_later(connection, upto, AckVerb.ACK, [0, sound[-1].number], cumulative=True)
+            for one in sound if self.is_prompt else sound[-1:]:
+                upto = self._held[: self._held.index(one) + 1]
+                self._confirmed_later(connection, upto, AckVerb.ACK, [0, one.number], cumulative=True)
         elif mood < 0.65:
             for one in sound:
                 self._say(connection, [one], AckVerb.ACK)
@@ -322,20 +325,21 @@ class Consumer:
         self._request += 1
         for one in receipts:
             one.settled = True
-            one.acked_at = None if cumulative else self._world.now
+            in_time = self.is_prompt and self._world.now < one.at + self.durable.ack_wait / 2
+            one.acked_at = self._world.now if in_time or not cumulative else None
             if one in self._held:
                 self._held.remove(one)
-        self._asked[self._request] = (receipts, cumulative)
+        self._asked[self._request] = receipts
         connection.client_send(Ack(self._request, 1, int(verb), spans, text="enough"[: 6 * (verb == AckVerb.TERM)]))
 
     def _acked(self, message: Acked) -> None:
-        receipts, cumulative = self._asked.pop(message.request, ([], False))
+        receipts = self._asked.pop(message.request, [])
         stale = list(zip(message.stale[::2], message.stale[1::2], strict=True))
         for one in receipts:
             if any(first <= one.number <= last for first, last in stale):
                 self.durable.stale += 1
                 one.acked_at, one.settled = None, False
-            elif not cumulative:
+            elif one.acked_at is not None:
                 one.confirmed = True
                 self.durable.done[one.event] = None
             elif not any(other.event == one.event and other.number > one.number for other in self.durable.receipts):

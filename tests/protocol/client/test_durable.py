@@ -309,6 +309,22 @@ def test_after_a_lost_connection_it_attaches_by_its_name_under_the_same_number(r
     assert world.inbox.say(event, AckVerb.ACK) and [ack.spans for ack in world.acks()] == [[20, 20]]
 
 
+def test_all_up_to_an_event_without_an_answer_is_said_anew_of_what_comes_again() -> None:
+    world = attached()
+    events = world.hand(7, 3)
+    assert world.inbox.say_all(events[2]) and [ack.spans for ack in world.acks()] == [[0, 9]]
+    (flight,) = world.inbox.flights
+    world.conversation.interrupted("cut")
+    assert flight.outcome.value is None and world.inbox.stale == 1, "nobody knows whether it arrived"
+    world.welcome(True)
+    said = world.sent()
+    assert not any(isinstance(message, Ack) for message in said), "what comes again has other numbers"
+    (again,) = (message for message in said if isinstance(message, Subscribe))
+    world.say(Suback(again.request, 1))
+    events = world.hand(20, 3)
+    assert world.inbox.say_all(events[2]) and [ack.spans for ack in world.acks()] == [[0, 22]]
+
+
 def test_what_was_never_answered_is_asked_as_it_was() -> None:
     world = World()
     (asked,) = world.sent()

@@ -377,6 +377,84 @@ def test_a_cumulative_acknowledgement_is_of_what_was_sent() -> None:
     assert settled == [(0, (6, 7)), (1, ())]
 
 
+def told_settled(home: Home) -> set[int]:
+    """Delivery numbers of which the coordinator was told that they are settled."""
+    spans = [one.spans for one in home.told if isinstance(one, Settle) and one.verb != AckVerb.PROGRESS]
+    return {number for one in spans for at in range(0, len(one), 2) for number in range(one[at], one[at + 1] + 1)}
+
+
+def test_cumulative_acknowledgements_of_one_message_one_after_the_other_are_all_told() -> None:
+    home = Home()
+    commit(home, list("abcdefghij"))
+    home.hand_out(1, [(0, 10)])
+    home.ack(2, 3)
+    for last in range(1, 11):
+        home.ack(0, last, request=last)
+        assert told_settled(home) == set(range(1, max(last, 3) + 1))
+    spans = [one.spans for one in home.told if isinstance(one, Settle) and one.spans]
+    assert spans == [(2, 3), (1, 1), *((number, number) for number in range(4, 11))], "each is told once"
+
+
+def test_what_does_not_count_as_on_its_way_any_more_is_acknowledged_with_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handing_room, "HANDED_BYTES", 1)
+    home = Home()
+    commit(home, ["a"], ["b"])
+    home.hand_out(1, [(0, 1)])
+    home.hand_out(2, [(1, 2)])
+    home.wake(handing_room.HANDED_SECONDS)
+    assert len(home.events) == 2
+    home.ack(0, 2)
+    assert told_settled(home) == {1, 2}
+
+
+def test_numbers_that_a_client_says_nothing_of_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handing_room, "HANDED_RUNS", 2)
+    home = Home()
+    commit(home, ["a"])
+    for number in (10, 20, 30):
+        home.hand_out(number, [(0, 1)])
+    home.ack(0, 40)
+    assert told_settled(home) == {20, 30}
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=6),
+    st.lists(
+        st.tuples(st.booleans(), st.integers(1, 30), st.integers(0, 9), st.sampled_from(["ack", "nak", "progress"])),
+        max_size=25,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_by_brute_force_exactly_what_was_sent_and_is_not_settled_is_told(
+    counts: list[int], acks: list[tuple[bool, int, int, str]], random: Any
+) -> None:
+    home = Home()
+    total = sum(counts)
+    commit(home, list(range(total)))
+    parts, number, at = [], 1, 0
+    for count in counts:
+        parts.append((number, (at, at + count)))
+        number += count + random.randint(0, 1)  # a number of another client
+        at += count
+    random.shuffle(parts)  # a log that nobody had comes late
+    open_: set[int] = set()
+    for is_cumulative, first, more, verb in acks:
+        if parts and random.random() < 0.5:
+            start, run = parts.pop()
+            home.hand_out(start, [run])
+            open_ |= set(range(start, start + run[1] - run[0]))
+        last, before = first + more, told_settled(home)
+        home.ack(0 if is_cumulative else first, last, verb=AckVerb[verb.upper()])
+        covered = set(range(0 if is_cumulative else first, last + 1))
+        if verb != "progress":
+            expected = open_ & covered if is_cumulative else covered
+            assert told_settled(home) - before == expected - before
+            open_ -= covered
+    assert sum(chunk.left for chunk in home.handing._attachments[home.number].chunks) == len(open_)
+
+
 def test_losses_and_ends_are_told() -> None:
     home = Home()
     home.handing.missed(Missed(home.number, 5, "retention"), 0.0)
