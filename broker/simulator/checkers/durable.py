@@ -8,7 +8,8 @@
     CursorStands   C1, C3: on no disk a generation goes back, and no cursor passes what nobody acknowledged
 
 An operator may go on from another place or remove a subscription (`Move`): what was before counts anew from then on, or
-no more. What retention took is excused as far as brokers said that it was lost.
+no more. What retention took is excused as far as brokers said that it was lost, or when a disk had let go of it before
+the subscription began.
 
 They compare at the end of a run, by delivery numbers, because messages of several clients overtake each other; the
 states on disks are looked at as the run goes on.
@@ -139,7 +140,8 @@ class NothingOwed(DurableChecker):
                 if event in done:
                     continue
                 if not self.disks.holders.get(event):
-                    taken.append(event)
+                    if self.disks.let_go_at[event] > one.registered:  # else it began behind it
+                        taken.append(event)
                     continue
                 got = [
                     (each.number, each.count, each.settled, each.confirmed)

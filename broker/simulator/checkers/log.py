@@ -70,20 +70,27 @@ class Disks:
         """Event -> the brokers whose disks have it, and in which log."""
         self.had: dict[str, dict[str, None]] = {}
         """Event -> brokers whose disks ever had it, harmed or not."""
+        self.let_go_at: dict[str, float] = {}
+        """Event -> when it was seen that the first disk had let go of it."""
         self._seen: dict[tuple[str, LogName], _Seen] = {}
         self.rows = 0
 
     def look(self) -> None:
         """Read what changed since the last look."""
+        forgotten: dict[tuple[str, LogName], list[str]] = {}
         for server in self._world.servers.values():
             logs = server.disk.content.logs
             for key in [key for key in self._seen if key[0] == server.name]:
                 seen = self._seen[key]
                 log = logs.get(key[1])
                 if log is not seen.log or not _goes_on(log, seen.entries):
-                    self._forget(server, key)
+                    forgotten[key] = self._forget(key)
             for name, log in logs.items():
                 self._take_in(server, name, log)
+        for key, events in forgotten.items():
+            for event in events:
+                if key not in self.holders[event]:
+                    self.let_go_at.setdefault(event, self._world.now)
 
     def _take_in(self, server: Server, name: LogName, log: LogList) -> None:
         seen = self._seen.setdefault((server.name, name), _Seen(log, []))
@@ -98,12 +105,15 @@ class Disks:
             for hear in self.found:
                 hear(server, name, entry, row)
 
-    def _forget(self, server: Server, key: tuple[str, LogName]) -> None:
-        """The disk was replaced, or lost rows: read it from the start."""
-        for entry in self._seen.pop(key).entries:
-            if key[1].kind == LogKind.EVENTS:
-                for event in names_of(decode_row(entry.row)):
-                    self.holders.get(event, {}).pop(key, None)
+    def _forget(self, key: tuple[str, LogName]) -> list[str]:
+        """The disk let go of old rows, was replaced, or lost rows: read it from the start. Returns what it had."""
+        seen = self._seen.pop(key)
+        if key[1].kind != LogKind.EVENTS:
+            return []
+        events = [event for entry in seen.entries for event in names_of(decode_row(entry.row))]
+        for event in events:
+            self.holders[event].pop(key, None)
+        return events
 
 
 def _goes_on(log: LogList | None, entries: list[Entry]) -> bool:
