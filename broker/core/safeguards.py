@@ -120,6 +120,15 @@ class Safeguard(StrEnum):
     LOSSES_TOLD = "losses-told"
     """What was lost on the way is not told to any broker."""
 
+    # --- subscriptions that are amended ---
+
+    AMENDED_DECIDED_ONCE = "amended-decided-once"
+    """Each version of an amended subscription that brings an event decides anew whether the client gets it."""
+    AMENDED_FORMER_RESTS = "amended-former-rests"
+    """The former version of an amended subscription is withdrawn at the point, whatever is on its way to it."""
+    AMENDED_ANSWER_BEHIND = "amended-answer-behind"
+    """The answer to an amendment goes before what waits for the client by the old words."""
+
     # --- conditions with DELTA ---
 
     FORGOTTEN_AFTER_DROP = "forgotten-after-drop"

@@ -23,6 +23,7 @@ from ..deferred import Deferred
 from ..delivery import Amendment, Dissemination, Streams, Subscribers, Subscription, Version
 from ..limits import AMEND_SECONDS, AMEND_VERSIONS_MAX, AMENDED_EVENTS_MAX
 from ..placement import Registry
+from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .audit import AuditLog
 
@@ -88,6 +89,7 @@ class Amending:
         registry: Registry,
         audit: AuditLog,
         timers: Timers,
+        safeguards: frozenset[Safeguard],
     ) -> None:
         self._streams = streams
         self._subscribers = subscribers
@@ -95,6 +97,7 @@ class Amending:
         self._registry = registry
         self._audit = audit
         self._timers = timers
+        self._safeguards = safeguards
         self._under: dict[int, _Under] = {}
         """By identity of each version."""
         self.amended = 0
@@ -130,7 +133,8 @@ class Amending:
             text = f"subscription {wish.number} was amended too often in {AMEND_SECONDS:g} s: try again in a moment"
             raise Refused(ErrorCode.UNAVAILABLE, text)
         if under is None:
-            under = _Under(Amendment(subscription.identity, {}))
+            is_decided_once = Safeguard.AMENDED_DECIDED_ONCE in self._safeguards
+            under = _Under(Amendment(subscription.identity, {}, is_decided_once))
             self._enter(under, present)
         under.next, under.wish, under.waiting = following.subscription.identity, wish, [deferred]
         self._enter(under, following)
@@ -153,7 +157,7 @@ class Amending:
         self._dissemination.settle()
         amendment, session = under.amendment, version.session
         former = amendment.versions[amendment.present]
-        former.ends_at = now + AMEND_SECONDS
+        former.ends_at = now + (AMEND_SECONDS if Safeguard.AMENDED_FORMER_RESTS in self._safeguards else 0.0)
         self._timers.by(AMENDING, former.ends_at)
         amendment.present = version.identity
         version.delivered, version.dropped = former.subscription.delivered, former.subscription.dropped
@@ -240,7 +244,10 @@ class Amending:
         for deferred in waiting:
             mark = Deferred()
             mark.tell = partial(self._say, deferred, puts)
-            self._subscribers.mark(subscription.session, subscription.number, mark)
+            if Safeguard.AMENDED_ANSWER_BEHIND in self._safeguards:
+                self._subscribers.mark(subscription.session, subscription.number, mark)
+            else:
+                mark.say(None)
 
     @staticmethod
     def _say(deferred: Deferred, puts: int, known: Any) -> None:

@@ -98,7 +98,7 @@ class Clients:
         self._publishers = publishers
         self._audit = audit
         self._durables = durables
-        self.amending = Amending(streams, subscribers, dissemination, registry, audit, timers)
+        self.amending = Amending(streams, subscribers, dissemination, registry, audit, timers, config.safeguards)
         self.draining = False
         self.table: dict[type, Callable[[ClientSession, Any, float], None]] = {
             Publish: publishers.publish,

@@ -66,11 +66,14 @@ class Amendment:
 
     present: int
     versions: dict[int, Version]
+    is_decided_once: bool = True
     due: dict[_EventId, set[int]] = field(default_factory=dict)
     """Event that was decided -> the versions that may bring it once more."""
 
     def decide(self, event: _EventId, brought: Iterable[int], batch: Batch, topics: Sequence[str], row: int) -> bool:
         """Whether the client gets this event, which these versions bring. Raises ProtocolViolation."""
+        if not self.is_decided_once:
+            return self.present in brought
         due = self.due.get(event)
         if due is None:
             wanting = {one for one, version in self.versions.items() if version.wants(batch, topics, row)}

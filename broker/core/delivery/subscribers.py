@@ -164,6 +164,8 @@ class _Held:
     events: int = 0
     released: bool = False
     conflate_at: int = CONFLATED_EVENTS_MIN
+    taken: int = 0  # portions that ever left the queue
+    marks: deque[tuple[int, Deferred]] = field(default_factory=deque)  # (portions taken by then, what is said then)
 
 
 @dataclass(slots=True, eq=False)
@@ -344,6 +346,7 @@ class Subscribers:
             while held.released and held.queue and session.may_send and budget > 0:
                 budget -= effort_of(held.queue[0], False)
                 self._send(session, session.link, self._pop_held(session, held))
+                self._pass_held_marks(held)
             if held.released and not held.queue:
                 del session.held[number]
         while session.outbox and session.may_send and budget > 0:
@@ -355,8 +358,6 @@ class Subscribers:
                 self._send(session, session.link, message)
             if session.marks:
                 self._pass_marks(session)
-        if session.marks:
-            self._pass_marks(session)
         if session.held and self._is_over(session):
             self._relieve(session)  # what is put aside takes more room than what it was taken from
         if session.may_send and session.waits and not session.paused:
@@ -366,18 +367,24 @@ class Subscribers:
             self.stop_draining(session)
 
     def mark(self, session: ClientSession, number: int, answer: Deferred) -> None:
-        """Say that this is known as soon as all has gone out that waits for the subscription now."""
+        """Say that this is known behind all that waits for the subscription now, and before what comes for it later."""
         session.marks.append((session.pushed, number, answer))
         self._pass_marks(session)
 
     def _pass_marks(self, session: ClientSession) -> None:
-        while session.marks:
-            place, number, answer = session.marks[0]
+        """Those that nothing of the outbox is before any more. It may have been put aside: then they wait there."""
+        while session.marks and session.marks[0][0] <= session.pushed - len(session.outbox):
+            _, number, answer = session.marks.popleft()
             held = session.held.get(number)
-            if session.pushed - len(session.outbox) < place or (held is not None and held.queue):
-                return
-            session.marks.popleft()
-            answer.say(None)
+            if held is not None and held.queue:
+                held.marks.append((held.taken + len(held.queue), answer))
+            else:
+                answer.say(None)
+
+    @staticmethod
+    def _pass_held_marks(held: _Held) -> None:
+        while held.marks and held.marks[0][0] <= held.taken:
+            held.marks.popleft()[1].say(None)
 
     def stop_draining(self, session: ClientSession) -> None:
         """Nothing of it goes out before something else happens: a timer that is due until then would spin the host."""
@@ -418,8 +425,14 @@ class Subscribers:
             self.by_link.pop(session.link, None)
         while session.outbox and Safeguard.OUTBOX not in self._safeguards:
             self._pop(session)
-        session.marks.clear()  # its client asks again
         session.link = None
+        # To nobody: its client asks again.
+        marks, session.marks = session.marks, deque()
+        for _, _, answer in marks:
+            answer.say(None)
+        for held in session.held.values():
+            while held.marks:
+                held.marks.popleft()[1].say(None)
         session.expires = now + self._config.grace_seconds
         self.stop_draining(session)
         self.grace[session.key] = session
@@ -514,6 +527,8 @@ class Subscribers:
         held = session.held.pop(number, None)
         while held is not None and held.queue:
             self._pop_held(session, held)
+        if held is not None:
+            self._pass_held_marks(held)
         if session.outbox:
             session.withdrawn[number] = session.pushed
             if len(session.withdrawn) > self._limits.withdrawn:
@@ -524,6 +539,7 @@ class Subscribers:
         total = 0
         for key, session in self.by_key.items():
             assert session.key == key
+            assert not session.marks or session.marks[0][0] > session.pushed - len(session.outbox)
             waiting = [*session.outbox, *(message for held in session.held.values() for message in held.queue)]
             assert session.outbox_events == sum(message.portion.count for message in waiting)
             size = sum(size_of(message.portion) for message in waiting)
@@ -534,6 +550,7 @@ class Subscribers:
             for held in session.held.values():
                 assert held.bytes == sum(size_of(message.portion) for message in held.queue)
                 assert held.events == sum(message.portion.count for message in held.queue)
+                assert not held.marks or held.marks[0][0] > held.taken
             assert session.paused or not session.closing
             assert not session.rows
             assert session.received <= session.sent
@@ -574,8 +591,10 @@ class Subscribers:
                 break
             while held.queue and self._is_over(session):
                 self._drop(session, self._pop_held(session, held), "slow")
+            self._pass_held_marks(held)
         while session.outbox and self._is_over(session):
             self._drop(session, self._pop(session), "slow")
+        self._pass_marks(session)
 
     def _is_over(self, session: ClientSession) -> bool:
         config = self._config
@@ -611,6 +630,9 @@ class Subscribers:
         """Empty an outbox, counting what it held."""
         for message in self._emptied(session):
             self._drop(session, message, reason)
+        for held in session.held.values():
+            self._pass_held_marks(held)
+        self._pass_marks(session)
 
     def _emptied(self, session: ClientSession) -> Iterator[Deliver]:
         """Everything that waits, as it is taken out."""
@@ -643,13 +665,15 @@ class Subscribers:
             session.outbox_bytes += size
             session.outbox_events += part.portion.count
             self.outbox_bytes += size
-            if number in session.conflating and held[number].events >= held[number].conflate_at:
+            conflates = number in session.conflating and not held[number].marks
+            if conflates and held[number].events >= held[number].conflate_at:
                 self._conflate_held(session, held[number])
         return without(message, named.keys()) if named else message
 
     def _pop_held(self, session: ClientSession, held: _Held) -> Deliver:
         message = held.queue.popleft()
         size = size_of(message.portion)
+        held.taken += 1
         held.bytes -= size
         held.events -= message.portion.count
         session.outbox_bytes -= size
@@ -705,7 +729,7 @@ class Subscribers:
         session.outbox_bytes += size
         session.outbox_events += message.portion.count
         self.outbox_bytes += size
-        if session.conflating:
+        if session.conflating and not session.marks:  # else an answer has a place among what waits
             if len(session.outbox) == 1:
                 session.conflate_at = CONFLATED_EVENTS_MIN
             elif session.outbox_events >= session.conflate_at:

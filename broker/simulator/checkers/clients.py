@@ -12,11 +12,12 @@ from collections.abc import Sequence
 
 from headgate.broker.core.effects import Effect
 from headgate.broker.core.inputs import Drain, Input, Received
+from headgate.broker.core.limits import AMEND_SECONDS, AMEND_VERSIONS_MAX
 from headgate.broker.core.placement import plan
 from headgate.matching import deltas
 from headgate.protocol.data import Portion
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Error, Gap, Goodbye, Message, Subscribe
+from headgate.protocol.messages import Ask, Error, Gap, Goodbye, Message, Subscribe
 
 from ..engine import Host, Violation
 from ..workloads import Client, ClusterHistory, Delivery, History, SubscriptionLog
@@ -68,10 +69,12 @@ class OnlyMatching(OfClients):
     """D2: every delivered event is one that its subscription asks for, by the plain meaning."""
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
-        """Evaluate the condition on the published event."""
+        """Evaluate the condition on the published event; that of before, or of behind the answer that amended it."""
         event = self.history.events.get(delivery.name)
-        if log is not None and event is not None and not (log.pattern and log.wants(event)):
-            wanted = f"{log.pattern_text!r} {log.condition_text!r}"
+        if log is None or event is None:
+            return
+        if not any(words.pattern and words.wants(event) for words in log.readings):
+            wanted = " nor ".join(f"{words.pattern_text!r} {words.condition_text!r}" for words in log.readings)
             self.fail(f"{client.name} got {event.name}, which {wanted} does not want")
 
 
@@ -198,13 +201,22 @@ class BoundedOutboxes(OfClients):
             self.fail(f"{total} bytes wait in all, {config.outbox_bytes_total} may")
 
 
+_HEARD_SECONDS = 1.0
+"""A refusal reaches its client so soon."""
+
+
+def is_amendment(request: Message | None) -> bool:
+    """Whether a client asked to amend a subscription."""
+    return isinstance(request, Ask) and request.verb == "amend"
+
+
 class AllAnswered(OfClients):
     """L4: every publish and every request has its answer; refusals are deserved."""
 
     def refused(self, client: Client, request: Message | None, error: Error) -> None:
         """Only what does not parse or is not served may be refused."""
         codes = (ErrorCode.BAD_CONDITION, ErrorCode.BAD_PATTERN, ErrorCode.UNSUPPORTED)
-        if not isinstance(request, Subscribe) or error.code not in codes:
+        if not (isinstance(request, Subscribe) or is_amendment(request)) or error.code not in codes:
             self.fail(f"{client.name} was refused {request}: {error.text}")
 
     def acknowledged(self, client: Client, sequence: int) -> None:
@@ -288,15 +300,16 @@ class DeliveredOrAnnounced(NothingLost):
         incidents = self.history.incidents
         for client in clients:
             for log in client.subscriptions.values():
-                if log.condition is not None and deltas(log.condition):
+                if log.words.condition is not None and deltas(log.words.condition):
                     continue  # `delta.py` knows what had to come
                 missing = [self.history.events[name] for name in log.expected if name not in log.delivered]
                 counted = [event for event in missing if not incidents.excuse(event)]
                 announced = log.gap + client.session_gap
                 if len(counted) > announced:
                     first = counted[0]
+                    words = f"{log.words.pattern_text} {log.words.condition_text!r}"
                     self.fail(
-                        f"{client.name}, subscription {log.number} ({log.pattern_text} {log.condition_text!r}), in "
+                        f"{client.name}, subscription {log.number} ({words}), in "
                         f"force since {log.in_force_at:.3f}, misses {len(counted)} of {len(log.expected)} and heard "
                         f"of {log.gap} and {client.session_gap}: first {first.name} at {first.accepted_at:.3f} by "
                         f"{first.broker}"
@@ -310,11 +323,14 @@ class OrderOfOneAnchor(PublisherOrder):
 
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
         """Ordinals grow where the subscription rests at one key."""
-        if log is None or log.pattern is None or self.history.incidents.any:
+        if log is None or log.words.pattern is None or self.history.incidents.any:
             return
-        if log.pattern.stream in self.history.schemas:
+        if log.words.pattern.stream in self.history.schemas:
             return  # then the subscription may rest on an arc
-        segments = plan(log.pattern, log.condition, None).segments
+        event = self.history.events.get(delivery.name)
+        if event is None or event.accepted_at <= log.two_ways_until:
+            return
+        segments = plan(log.words.pattern, log.words.condition, None).segments
         if len(segments) == 1 and segments[0].low == segments[0].high:
             super().delivered(client, log, delivery)
 
@@ -326,9 +342,18 @@ class Answered(AllAnswered):
     history: ClusterHistory
 
     def refused(self, client: Client, request: Message | None, error: Error) -> None:
-        """As with one broker; but other brokers may be out of reach."""
-        if not (error.code == ErrorCode.UNAVAILABLE and self.history.incidents.any):
-            super().refused(client, request, error)
+        """As with one broker; but other brokers may be out of reach. An amendment may find its subscription ended, or
+        come too soon after others."""
+        if error.code == ErrorCode.UNAVAILABLE and self.history.incidents.any:
+            return
+        if is_amendment(request) and isinstance(request, Ask):
+            log = client.subscriptions.get(request.arguments["subscription"])
+            if error.code == ErrorCode.NOT_FOUND and (log is None or log.over):
+                return
+            lately = self.history.amended_since(self.history.now - AMEND_SECONDS - _HEARD_SECONDS, log)
+            if error.code == ErrorCode.UNAVAILABLE and lately >= AMEND_VERSIONS_MAX - 1:
+                return
+        super().refused(client, request, error)
 
     def turned_away(self, client: Client, error: Error | Goodbye) -> None:
         """Connections end for silence, slowness, a broker's end, or a session resumed elsewhere."""

@@ -35,9 +35,9 @@ class BoundKept(Checker):
     def delivered(self, client: Client, log: SubscriptionLog | None, delivery: Delivery) -> None:
         """What is no number is not delivered."""
         event = self.history.events.get(delivery.name)
-        if log is None or log.condition is None or event is None:
+        if log is None or log.words.condition is None or event is None:
             return
-        for one in deltas(log.condition):
+        for one in deltas(log.words.condition):
             if reading(event.attributes.get(one.attribute)) is None:
                 self.fail(f"{client.name} got {event.name}, whose {one.attribute} is no number")
 
@@ -49,7 +49,7 @@ class BoundKept(Checker):
         """Walk through the topics of every subscription that is still there."""
         for client in clients:
             for log in client.subscriptions.values():
-                if log.condition is not None and deltas(log.condition):
+                if log.words.condition is not None and deltas(log.words.condition):
                     self._judge(client, log)
 
     def _judge(self, client: Client, log: SubscriptionLog) -> None:
@@ -65,7 +65,7 @@ class BoundKept(Checker):
         counted = [event for event in missing if not self.history.incidents.excuse(event)]
         if len(counted) > log.gap + client.session_gap or any(event.accepted_at > heard for event in counted):
             first = max(counted, key=lambda one: one.accepted_at)
-            about = f"{client.name}, subscription {log.number} ({log.pattern_text} {log.condition_text!r})"
+            about = f"{client.name}, subscription {log.number} ({log.words.pattern_text} {log.words.condition_text!r})"
             about += f", in force since {log.in_force_at:.3f}, misses {len(counted)} and heard of {log.gap} and "
             about += f"{client.session_gap}, last at {heard:.3f}: {first.name} of {first.topic}, "
             self.fail(f"{about}{first.attributes['price']} at {first.accepted_at:.3f} by {first.broker}")
@@ -95,14 +95,14 @@ class BoundKept(Checker):
 
 
 def _is_number(log: SubscriptionLog, event: Event) -> bool:
-    assert log.condition is not None
-    return all(reading(event.attributes.get(one.attribute)) is not None for one in deltas(log.condition))
+    assert log.words.condition is not None
+    return all(reading(event.attributes.get(one.attribute)) is not None for one in deltas(log.words.condition))
 
 
 def _wants(log: SubscriptionLog, event: Event, reference: Event, patience: float) -> bool:
     """Whether the event is to be delivered after the other one, with so much patience for a heartbeat."""
-    assert log.condition is not None
-    for delta in deltas(log.condition):
+    assert log.words.condition is not None
+    for delta in deltas(log.words.condition):
         band = band_of(delta)
         value, before = (reading(one.attributes.get(delta.attribute)) for one in (event, reference))
         assert value is not None and before is not None

@@ -44,6 +44,9 @@ CLUSTER_ABLATIONS = (
     Safeguard.USE_KNOWN_BEFORE_SUBACK,
     Safeguard.WAIT_WITHOUT_KEYS,
     Safeguard.WITHDRAWN_AT_ONCE,
+    Safeguard.AMENDED_DECIDED_ONCE,
+    Safeguard.AMENDED_FORMER_RESTS,
+    Safeguard.AMENDED_ANSWER_BEHIND,
     Safeguard.FORGOTTEN_AFTER_DROP,
     Safeguard.FORGOTTEN_AFTER_LOSS,
     Safeguard.OWN_REFERENCE,
@@ -81,6 +84,7 @@ class ClusterOptions(Options):
     structure: str = option(
         "", "events have documents, some subscriptions XPATH, and streams this routing on the cube", choices=ROUTINGS
     )
+    amend: bool = option(False, "clients amend their subscriptions while they go on")
 
     def scenario(self, write: Write | None) -> ClusterScenario:
         """A scenario with brokers and clients."""
@@ -112,6 +116,7 @@ class ClusterScenario(Scenario):
         self.checkers: Sequence[Checker] = (*self.of_clients, *of_state, self.ring)
         random = self.world.random
         workload = DeltaWorkload(random) if options.delta else Workload(random, bool(options.structure))
+        amender = Workload(Random(f"{options.seed}/amend"), bool(options.structure)) if options.amend else None
         self.clients = [
             ClusterClient(
                 f"client-{number}",
@@ -122,6 +127,7 @@ class ClusterScenario(Scenario):
                 self._traits(random),
                 options.placement,
                 options.structure,
+                amender,
             )
             for number in range(options.clients)
         ]
@@ -143,6 +149,8 @@ class ClusterScenario(Scenario):
         for client in self.clients:
             world.after(random.uniform(0.0, 1.0), client.dial)
             world.after(random.uniform(0.0, 1.0), client.think)
+            if self.options.amend:
+                world.after(1.0, client.think_again)
         world.after(0.0, self._look)
         self.nemesis = ClusterNemesis(world, self.history, self.faults)
         world.run_for(self.options.seconds)
@@ -195,6 +203,7 @@ class ClusterScenario(Scenario):
             "lists asked for": sum(node.forwarding.gathering.asked for node in nodes),
             "edges walked": sum(node.forwarding.edges_local + node.forwarding.edges_remote for node in nodes),
             "lost": sum(node.forwarding.losses.events for node in nodes),
+            "amendments": self.history.amended_since(0.0),
             "delivered to DELTA": self.bound.wanted,
             "suppressed": self.bound.suppressed,
             "delivered once more": self.bound.extra,

@@ -11,7 +11,8 @@ durable    Consumer, Changer, Mover: clients and operators of durable subscripti
            another condition; Move: another place. color_of and lane_of say which attributes an event has, is_poison
            whether nobody gets done with it
 history    History, ClusterHistory, LogHistory: what was published and accepted (Event), and what each subscription
-           must be sent (SubscriptionLog), by the plain meaning. Incidents: what may be lost without a word
+           must be sent (SubscriptionLog), by the plain meaning of its Words, which an Amendment changes. Incidents:
+           what may be lost without a word
 """
 
 from .client import Client, ClusterClient, Delivery
@@ -32,7 +33,7 @@ from .durable import (
     is_poison,
     lane_of,
 )
-from .history import ClusterHistory, Event, History, Incidents, LogHistory, SubscriptionLog
+from .history import Amendment, ClusterHistory, Event, History, Incidents, LogHistory, SubscriptionLog, Words
 from .listener import Listener
 from .producer import STREAM, Producer
 
@@ -46,6 +47,8 @@ __all__ = [
     "Move",
     "Mover",
     "SHARINGS",
+    "Amendment",
+    "Words",
     "color_of",
     "is_poison",
     "lane_of",

@@ -41,7 +41,7 @@ from headgate.protocol.messages import (
 from ..engine import ClusterWorld, Connection, Host, Network
 from ..limits import UNACKNOWLEDGED_MAX
 from .drawn import STREAMS, Traits, Workload, event_name
-from .history import ClusterHistory, History, SubscriptionLog
+from .history import Amendment, ClusterHistory, History, SubscriptionLog, Words
 
 __all__ = ["Client", "ClientWatcher", "ClusterClient", "Delivery"]
 
@@ -251,6 +251,9 @@ class Client:
         for request, message in list(self.pending.items()):
             self.resent[request] = self.asked_twice[request] = None
             self._say(message)
+        for log in self.subscriptions.values():
+            if log.amendment is not None:
+                log.amendment.resent = True
 
     def _begin(self, key: bytes) -> None:
         """A new session began: what became of batches under way is unknown; every subscription is asked for again."""
@@ -271,7 +274,7 @@ class Client:
             self.over.append(log)
         self.subscriptions.clear()
         for log in wanted:
-            self._subscribe_to(log.number, log.pattern_text, log.condition_text, log.exact)
+            self._subscribe_to(log.number, log.words.pattern_text, log.words.condition_text, log.words.exact)
 
     def _deliver(self, message: Deliver) -> None:
         portion, row = message.portion, 0
@@ -403,6 +406,10 @@ def _rows(portion: Portion) -> list[tuple[str, bytes, tuple[str, int]]]:
     return list(zip(topics, pieces, ids, strict=True))
 
 
+_AMEND_SECONDS = 0.5
+"""How often a client amends one of its subscriptions, on the average."""
+_WIDENED_MAX = 200
+"""Characters of a condition that is made longer."""
 _COMES_BACK_PROBABILITY = 0.5
 _AGAIN_SECONDS = 0.5
 _SCHEMA_PROBABILITY = 0.02
@@ -424,9 +431,12 @@ class ClusterClient(Client):
         traits: Traits,
         placement: str = "anchored",
         structure: str = "",
+        amender: Workload | None = None,
     ) -> None:
         super().__init__(name, None, world.clients, history, watchers, workload, traits)
         self._placement = placement
+        self._amender = amender
+        """Draws what subscriptions are amended to; with chance of its own, so that the rest of a run keeps its."""
         self._structure = structure
         self._undeclared = list(STREAMS) if placement == "counting" or structure else []
         self._cluster = world
@@ -441,6 +451,56 @@ class ClusterClient(Client):
             self.declare()
         else:
             super().act()
+
+    def think_again(self) -> None:
+        """Amend subscriptions at random times, until the quiet phase."""
+        if self.active and self._amender is not None:
+            if self.open:
+                self.amend(self._amender)
+            self._world.after(self._amender.random.expovariate(1.0 / _AMEND_SECONDS), self.think_again)
+
+    def amend(self, amender: Workload) -> None:
+        """Ask for something else by one of the subscriptions, be it in force or not yet: mostly for a part of the
+        topics or values that it asks for already."""
+        ready = [log for log in self.subscriptions.values() if not log.over and log.amendment is None]
+        if not ready:
+            return
+        random = amender.random
+        log = random.choice(ready)
+        pattern, condition, exact, _ = amender.subscription(self.traits.bad_probability)
+        if random.random() < 0.5:
+            pattern, exact = log.words.pattern_text, log.words.exact
+        if 0 < len(log.words.condition_text) < _WIDENED_MAX and random.random() < 0.4:
+            word = random.choice(("AND", "OR"))
+            condition = f"({log.words.condition_text}) {word} ({condition or amender.condition()})"
+        wish = {"subscription": log.number, "pattern": pattern, "where": condition, "exact": exact}
+        message = Ask(self._next_request(), "amend", wish)
+        self._history.amending(self.name, message.request, Amendment(log, Words.of(pattern, condition, exact)))
+        self._ask(message)
+
+    def _answer(self, answer: Answer) -> None:
+        self._amended(answer.request, True)
+        super()._answer(answer)
+
+    def _request_refused(self, error: Error) -> None:
+        self._amended(error.reference, False)
+        super()._request_refused(error)
+
+    def _gone(self, number: int) -> None:
+        """The number may be another subscription's soon: what was asked of this one is not asked again."""
+        super()._gone(number)
+        for request, message in list(self.pending.items()):
+            if isinstance(message, Ask) and message.arguments.get("subscription") == number:
+                del self.pending[request]
+
+    def _amended(self, request: int, done: bool) -> None:
+        """The answer stands at the point: what comes behind it is by the new words."""
+        amendment = self._history.amendments.get((self.name, request))
+        if amendment is None or amendment.log.amendment is not amendment:
+            return
+        amendment.log.amendment = None
+        if done:
+            amendment.log.words = amendment.words
 
     def declare(self, stream: str = "") -> None:
         """Write the schema of this stream, or of any, with one of several domains."""

@@ -68,7 +68,7 @@ class Workload:
     """Draws subscriptions and batches."""
 
     def __init__(self, random: Random, structure: bool = False) -> None:
-        self._random = random
+        self.random = random
         self._structure = structure
         """Events have documents, and some conditions ask for twigs of them."""
 
@@ -78,7 +78,7 @@ class Workload:
 
     def pattern(self) -> tuple[str, bool]:
         """Draw a pattern: (pattern, exact)."""
-        random = self._random
+        random = self.random
         levels = [random.choice(STREAMS)]
         for names in _LEVELS[: random.randint(0, len(_LEVELS))]:
             levels.append("*" if random.random() < 0.4 else random.choice(names))
@@ -86,13 +86,13 @@ class Workload:
 
     def topic(self) -> str:
         """Draw the topic of an event."""
-        random = self._random
+        random = self.random
         depth = random.choice((0, 1, 2, 2, 2))
         return self._topic_in(random.choice(STREAMS), depth)
 
     def condition(self, depth: int = 2) -> str:
         """Draw a condition that parses."""
-        random = self._random
+        random = self.random
         kind = random.randrange(9 if depth else 6)
         name = random.choice(_ATTRIBUTES)
         if kind == 0:
@@ -115,7 +115,7 @@ class Workload:
 
     def subscription(self, bad_probability: float) -> tuple[str, str, bool, bool]:
         """Draw a subscription: (pattern, condition, exact, whether the broker must refuse it)."""
-        random = self._random
+        random = self.random
         pattern, exact = self.pattern()
         condition = self.condition() if random.random() < 0.7 else ""
         if self._structure and random.random() < 0.7:
@@ -128,12 +128,12 @@ class Workload:
 
     def twig(self) -> str:
         """Draw an XPATH of few names."""
-        one, other, third = (self._random.choice(_NAMES) for _ in range(3))
-        return f"XPATH '{self._random.choice((f'/{one}', f'{one}/{other}', f'{one}[{other}]/{third}'))}'"
+        one, other, third = (self.random.choice(_NAMES) for _ in range(3))
+        return f"XPATH '{self.random.choice((f'/{one}', f'{one}/{other}', f'{one}[{other}]/{third}'))}'"
 
     def _document(self) -> Any:
         """Draw what the column of filters says of an event: a document, that there is none, or nothing."""
-        random = self._random
+        random = self.random
         if random.random() < 0.1:
             return random.choice((b"", None))
         names = [random.choice(_NAMES) for _ in range(random.randint(1, 6))]
@@ -143,7 +143,7 @@ class Workload:
 
     def batch(self, name: str, traits: Traits, interest: dict[str, list[str] | None]) -> Batch:
         """Draw a batch of events named `name:0`, `name:1`, … of one stream, with some or all match columns."""
-        random = self._random
+        random = self.random
         stream, count = random.choice(STREAMS), random.randint(1, traits.batch_events_max)
         if random.random() < 0.5:
             topics = [self._topic_in(stream, 2)]
@@ -159,7 +159,7 @@ class Workload:
 
     def spoil(self, batch: Batch) -> Batch:
         """The same batch with a topic, or a column, that the broker must refuse if it looks at it."""
-        random = self._random
+        random = self.random
         if not batch.columns or random.random() < 0.5:
             return Batch(random.choice(_BAD_TOPICS), batch.count, batch.lengths, batch.records, batch.columns)
         name = random.choice(list(batch.columns))
@@ -167,10 +167,10 @@ class Workload:
         return Batch(batch.topics, batch.count, batch.lengths, batch.records, columns, batch.complete)
 
     def _topic_in(self, stream: str, depth: int) -> str:
-        return "/".join([stream, *(self._random.choice(names) for names in _LEVELS[:depth])])
+        return "/".join([stream, *(self.random.choice(names) for names in _LEVELS[:depth])])
 
     def _value(self, attribute: str) -> Scalar:
-        random = self._random
+        random = self.random
         if random.random() < 0.15:
             return None
         if random.random() < 0.1:
@@ -183,7 +183,7 @@ class Workload:
 
     def _sent_columns(self, interest: Sequence[str] | None, present: Sequence[str]) -> list[str] | None:
         """The match columns to send: those in use, all, or too few, so that the broker must derive the rest."""
-        random = self._random
+        random = self.random
         choice = random.randrange(4)
         if choice == 0 or interest is None:
             return None

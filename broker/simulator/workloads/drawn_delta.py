@@ -37,13 +37,13 @@ class DeltaWorkload(Workload):
 
     def subscription(self, bad_probability: float) -> tuple[str, str, bool, bool]:
         """Draw a subscription: (pattern, condition, exact, whether the broker must refuse it)."""
-        random = self._random
+        random = self.random
         parts = [random.choice(_STATIC), f"DELTA(price) {random.choice(_DELTAS)}"]
         return random.choice(_PATTERNS), " AND ".join(part for part in parts if part), False, False
 
     def batch(self, name: str, traits: Traits, interest: dict[str, list[str] | None]) -> Batch:
         """Draw a batch of events named `name:0`, `name:1`, ... of the topics of this session."""
-        random = self._random
+        random = self.random
         count = random.randint(1, traits.batch_events_max)
         client, _, session = name.partition(":")[0].partition(".")
         symbols = [random.choice(_SYMBOLS) for _ in range(count)]
@@ -57,7 +57,7 @@ class DeltaWorkload(Workload):
         return make_batch(topics, columns, bodies, interest.get("quotes") if random.random() < 0.7 else None)
 
     def _price(self, topic: str) -> Scalar:
-        random = self._random
+        random = self.random
         if random.random() < 0.1:
             return random.choice(_NO_NUMBERS)
         price = self._prices.get(topic, 0.0) + random.choice(_STEPS)

@@ -21,6 +21,7 @@ from functools import lru_cache
 
 from headgate.broker.core.effects import Effect, Send
 from headgate.broker.core.inputs import Input, LinkDown, Received
+from headgate.broker.core.limits import AMEND_SECONDS
 from headgate.matching import (
     MatchingError,
     Pattern,
@@ -35,6 +36,8 @@ from headgate.matching.structure import DEFAULT_SHAPE, Asked
 from headgate.protocol.data import Batch, Scalar, decode_record
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import (
+    Answer,
+    Ask,
     Error,
     Goodbye,
     Hello,
@@ -53,7 +56,17 @@ from ..engine import Host
 from ..limits import LOST_ON_THE_WAY_SECONDS, LOST_WITH_STUCK_SECONDS
 from .drawn import event_name
 
-__all__ = ["ClusterHistory", "Event", "History", "Incidents", "LogHistory", "SessionLog", "SubscriptionLog"]
+__all__ = [
+    "Amendment",
+    "ClusterHistory",
+    "Event",
+    "History",
+    "Incidents",
+    "LogHistory",
+    "SessionLog",
+    "SubscriptionLog",
+    "Words",
+]
 
 
 @dataclass(slots=True)
@@ -79,18 +92,62 @@ def asked_of(condition: Tree) -> Asked:
     return Asked.of(*(one.twig for one in extensions(condition) if isinstance(one, XPath)))
 
 
-@dataclass(slots=True, eq=False)
-class SubscriptionLog:
-    """Record of one subscription of one client, from its request to its last delivery."""
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a subscription asks for, as a client writes it and by its meaning; without a pattern it means nothing."""
 
-    client: str
-    request: int
-    number: int
     pattern_text: str
     condition_text: str
     exact: bool
     pattern: Pattern | None = None
     condition: Tree | None = None
+
+    @classmethod
+    def of(cls, pattern_text: str, condition_text: str, exact: bool) -> Words:
+        """Find out what is meant."""
+        try:
+            pattern = parse_pattern(pattern_text, exact=exact)
+            condition = parse_condition(condition_text) if condition_text else None
+        except MatchingError:
+            return cls(pattern_text, condition_text, exact)
+        return cls(pattern_text, condition_text, exact, pattern, condition)
+
+    def wants(self, event: Event) -> bool:
+        """Whether the event is asked for, by the plain meaning of the condition."""
+        assert self.pattern is not None
+        if not self.pattern.matches(event.topic):
+            return False
+        return self.condition is None or (
+            evaluate(self.condition, event.attributes) is True and asked_of(self.condition).passes(event.filters)
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Amendment:
+    """A client wants one of its subscriptions to ask for something else."""
+
+    log: SubscriptionLog
+    words: Words
+    heard_at: float = float("inf")
+    """When its broker heard that first."""
+    answered_at: float = float("inf")
+    """When its broker said that the point is passed."""
+    resent: bool = False
+    """The client does not know whether the point is passed: the answer may have been lost with its connection."""
+
+
+@dataclass(slots=True, eq=False)
+class SubscriptionLog:
+    """Record of one subscription of one client, from its request to its last delivery.
+
+    Between the moment when its broker says that it is amended and that when its client reads so it has two meanings:
+    `words`, by which its client reads, and `owed`, by which its broker delivers what is accepted from now on.
+    """
+
+    client: str
+    request: int
+    number: int
+    words: Words
     in_force: bool = False
     in_force_at: float = float("inf")
     acknowledged: bool = False
@@ -99,15 +156,20 @@ class SubscriptionLog:
     delivered: dict[str, int] = field(default_factory=dict)
     gap: int = 0
     at: int = 0
+    owed: Words = field(init=False)
+    amendment: Amendment | None = None
+    """The one that has no answer yet."""
+    two_ways_until: float = float("-inf")
+    """Until when events come by two ways, of what it asked for before and of what it asks for now."""
 
-    def wants(self, event: Event) -> bool:
-        """Whether this subscription wants the event, by the plain meaning of its condition."""
-        assert self.pattern is not None
-        if not self.pattern.matches(event.topic):
-            return False
-        return self.condition is None or (
-            evaluate(self.condition, event.attributes) is True and asked_of(self.condition).passes(event.filters)
-        )
+    def __post_init__(self) -> None:
+        self.owed = self.words
+
+    @property
+    def readings(self) -> list[Words]:
+        """By which words what comes now may be meant: those before the answer, and behind it the new ones."""
+        one = self.amendment
+        return [self.words, one.words] if one is not None and one.resent else [self.words]
 
 
 @dataclass(slots=True, eq=False)
@@ -159,13 +221,8 @@ class History:
 
     def subscribing(self, client: str, message: Subscribe) -> SubscriptionLog:
         """A client is about to subscribe."""
-        exact = message.options.get("exact", False)
-        log = SubscriptionLog(client, message.request, message.subscription, message.pattern, message.condition, exact)
-        try:
-            log.pattern = parse_pattern(message.pattern, exact=exact)
-            log.condition = parse_condition(message.condition) if message.condition else None
-        except MatchingError:
-            log.pattern = None
+        words = Words.of(message.pattern, message.condition, message.options.get("exact", False))
+        log = SubscriptionLog(client, message.request, message.subscription, words)
         self.requested[client, message.request] = log
         return log
 
@@ -239,7 +296,7 @@ class History:
         for name in names:
             event = self.events[name]
             for log in session_subscriptions(self.sessions):
-                if log.wants(event):
+                if log.words.wants(event):
                     log.expected.append(name)
 
 
@@ -316,6 +373,12 @@ class ClusterHistory(History):
         """Streams for which a schema was ever written."""
         self.asked: dict[tuple[str, int, int], SubscriptionLog] = {}
         self.in_force: dict[SubscriptionLog, None] = {}
+        self.amendments: dict[tuple[str, int], Amendment] = {}
+
+    def amending(self, client: str, request: int, amendment: Amendment) -> None:
+        """A client is about to ask for this by this request."""
+        self.amendments[client, request] = amendment
+        amendment.log.amendment = amendment
 
     def subscribing(self, client: str, message: Subscribe) -> SubscriptionLog:
         """A client is about to subscribe."""
@@ -371,15 +434,26 @@ class ClusterHistory(History):
             log = session.subscriptions.pop(message.subscription, None)
             if log is not None:
                 self._ended(log)
+        elif isinstance(message, Ask):
+            amendment = self.amendments.get((session.client, message.request))
+            if amendment is not None:
+                amendment.heard_at = min(amendment.heard_at, host.world.now)
+                amendment.log.two_ways_until = float("inf")
         elif isinstance(message, Goodbye):
             self._over(session)
 
     def _answered(self, session: SessionLog, message: object, now: float) -> None:
         if isinstance(message, Suback):
             self._placed(session, message, now)
+        elif isinstance(message, Answer):
+            self._amended(self.amendments.get((session.client, message.request)), now)
         elif isinstance(message, Puback):
             for sequence in [one for one in session.unanswered if one <= message.sequence]:
                 del session.unanswered[sequence]
+        elif isinstance(message, Error) and message.scope == Scope.REQUEST:
+            refused = self.amendments.get((session.client, message.reference))
+            if refused is not None:
+                refused.log.two_ways_until = now + AMEND_SECONDS
         elif isinstance(message, Error) and message.scope == Scope.PUBLISH:
             names = session.unanswered.pop(message.reference, None)
             if names is not None:
@@ -405,6 +479,27 @@ class ClusterHistory(History):
             log.in_force, log.in_force_at = True, now
             session.subscriptions[message.subscription] = log
             self.in_force[log] = None
+
+    def _amended(self, amendment: Amendment | None, now: float) -> None:
+        """Its broker says that the point is passed. What both words want is owed all along, and what only the new ones
+        want from now on; what only the old ones want, unless it may have been undecided at the point: accepted since
+        the broker heard of the amendment, or so shortly before that it was still on its way."""
+        if amendment is None or amendment.answered_at <= now:
+            return
+        amendment.answered_at, log = now, amendment.log
+        on_its_way = LOST_WITH_STUCK_SECONDS if self.incidents.any else LOST_ON_THE_WAY_SECONDS
+        decided_until = amendment.heard_at - on_its_way
+        log.expected = [
+            name
+            for name in log.expected
+            if self.events[name].accepted_at < decided_until or amendment.words.wants(self.events[name])
+        ]
+        log.owed, log.two_ways_until = amendment.words, now + AMEND_SECONDS
+
+    def amended_since(self, since: float, log: SubscriptionLog | None = None) -> int:
+        """How often this subscription was amended; without one, all of them together."""
+        times = [one.answered_at for one in self.amendments.values() if log is None or one.log is log]
+        return sum(since <= at < float("inf") for at in times)
 
     def _ended(self, log: SubscriptionLog) -> None:
         log.in_force = False
@@ -434,7 +529,7 @@ class ClusterHistory(History):
             event = self.events[name]
             event.accepted_at, event.broker = now, host.node.config.name
             for log in self.in_force:
-                if log.in_force_at < now and log.wants(event):
+                if log.in_force_at < now and log.owed.wants(event):
                     log.expected.append(name)
 
 

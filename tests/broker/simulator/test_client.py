@@ -136,7 +136,7 @@ def test_after_the_grace_it_begins_anew_and_asks_for_everything_again() -> None:
     assert after is not before
     assert before.over
     assert after.acknowledged
-    assert (after.pattern_text, after.condition_text) == (before.pattern_text, before.condition_text)
+    assert after.words == before.words
 
 
 def test_credit_is_granted_as_deliveries_are_taken() -> None:

@@ -41,6 +41,13 @@ DELTA: dict[str, tuple[tuple[str, ...], int, float]] = {
 SCHEDULED = {Safeguard.LISTS_BY_LEASE}
 """What chance hardly ever needs: tests/broker/core/forwarding/test_counting_gather.py says what goes wrong without."""
 
+AMEND = {
+    "amended-answer-behind": ("slow",),
+    "amended-decided-once": ("slow", "crash", "pause"),
+    "amended-former-rests": ("slow", "crash", "pause"),
+}
+"""Those of amendments: faults."""
+
 FIRST = {"wait-without-keys": 15, "delta-at-one-key": 8, "forgotten-after-drop": 12, "lapse": 28}
 """Where to begin to look for those that are long in coming."""
 
@@ -91,9 +98,12 @@ def test_some_seed_fails_without_each(name: str) -> None:
         kinds, nodes, seconds = ("join", "leave", "crash"), 8, 15.0
     if name in DELTA:
         kinds, nodes, seconds = DELTA[name]
+    if name in AMEND:
+        kinds, nodes, seconds = AMEND[name], 5, 8.0
     structure = "kbsp" if name == "edges-before-suback" else ""
+    said = (kinds, name, placement, name in DELTA, structure, name in AMEND)
     failures = (
-        play(ClusterOptions(seed, nodes, seconds, 6, kinds, name, placement, name in DELTA, structure)).failure
+        play(ClusterOptions(seed, nodes, seconds, 6, *said)).failure
         for seed in range(FIRST.get(name, 1), FIRST.get(name, 1) + 240)  # the rarest is found in one of 250
     )
     assert any(failures)

@@ -15,8 +15,7 @@ from headgate.broker.simulator.checkers import (
     OrderOfOneAnchor,
 )
 from headgate.broker.simulator.engine import Violation
-from headgate.broker.simulator.workloads import ClusterHistory, Delivery, Event, SubscriptionLog
-from headgate.matching import parse_condition, parse_pattern
+from headgate.broker.simulator.workloads import ClusterHistory, Delivery, Event, SubscriptionLog, Words
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Error, Gap, Goodbye, Scope, Subscribe
 
@@ -42,7 +41,7 @@ class Case:
         self.history = ClusterHistory()
         for ordinal, name in enumerate(("p:1", "p:2")):
             self.history.events[name] = Event(name, "p", ordinal, "quotes/x", b"", {}, accepted_at=float(ordinal))
-        self.log = SubscriptionLog("c", 1, 1, "quotes", "", False, parse_pattern("quotes"))
+        self.log = SubscriptionLog("c", 1, 1, Words.of("quotes", "", False))
         self.client: Any = FakeClient(self.log)
 
     def deliver(self, checker: Checker, name: str, event_id: tuple[str, int] = ("o", 1)) -> None:
@@ -82,7 +81,7 @@ def test_order_counts_only_for_one_key_and_while_nothing_happens(case: Case) -> 
     case.deliver(checker, "p:2")
     with pytest.raises(Violation, match="after number 1"):
         case.deliver(checker, "p:1")
-    case.log.condition = parse_condition("price > 3 OR price < 1")
+    case.log.words = Words.of("quotes", "price > 3 OR price < 1", False)
     spread = OrderOfOneAnchor(case.history)
     case.history.incidents.any = True
     case.deliver(spread, "p:2")

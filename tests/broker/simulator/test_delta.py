@@ -7,8 +7,7 @@ import pytest
 from headgate.broker.simulator.checkers import BoundKept
 from headgate.broker.simulator.engine import Violation
 from headgate.broker.simulator.scenarios import ClusterOptions, play
-from headgate.broker.simulator.workloads import ClusterHistory, Event, SubscriptionLog
-from headgate.matching import parse_condition, parse_pattern
+from headgate.broker.simulator.workloads import ClusterHistory, Event, SubscriptionLog, Words
 from headgate.protocol.messages import Gap
 
 PRICES = (10, 16, 21, 25, None, 30, 25, 19, 13, 8)
@@ -27,9 +26,7 @@ class Someone:
 def judged(*came: int, gaps: int = 0, heard_at: float = 0.0, condition: str = "DELTA(price) > 5") -> BoundKept:
     """The verdict on a client to which these of the events came; it heard of gaps at that time."""
     history = ClusterHistory()
-    log = SubscriptionLog(
-        "client", 1, 1, "quotes", condition, False, parse_pattern("quotes"), parse_condition(condition)
-    )
+    log = SubscriptionLog("client", 1, 1, Words.of("quotes", condition, False))
     for at, price in enumerate(PRICES):
         event = Event(f"e{at}", "source", at, "quotes/x", b"", {"price": price})
         event.accepted_at, history.events[event.name] = float(at), event

@@ -10,7 +10,7 @@ import pytest
 from headgate.broker.core.limits import AMEND_SECONDS, AMEND_VERSIONS_MAX
 from headgate.matching import evaluate, parse_condition, parse_pattern
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Answer, Ask, Credit, Deliver, Error, Suback, Unsubscribe
+from headgate.protocol.messages import Answer, Ask, Credit, Deliver, Error, Hold, Suback, Unsubscribe
 from tests.support.builders import deliveries_of, quote_batch
 from tests.support.node_cluster import Client, NodeCluster
 
@@ -233,3 +233,78 @@ def test_the_answer_stands_behind_what_waits_for_credit() -> None:
     assert seen == ["one", "two", "three"]
     kinds = [type(message) for message in reader.got if isinstance(message, Deliver | Answer)]
     assert kinds == [Deliver, Deliver, Answer, Deliver]
+
+
+def seen_of(reader: Client) -> list[str]:
+    """Bodies in order, and the word `answer` where ANSWER stands."""
+    seen: list[str] = []
+    for message in reader.take():
+        if isinstance(message, Answer):
+            seen.append("answer")
+        elif isinstance(message, Deliver):
+            seen += [body for _, body in deliveries_of([message])]
+    return seen
+
+
+def publish_each(writer: Client, numbers: range, *, wide: int = 0) -> None:
+    """An event a batch; its body is its number, and as wide as is said."""
+    for n in numbers:
+        writer.publish(quote_batch(bodies=[f"{n}".ljust(wide, ".")], n=[n]))
+
+
+def test_the_answer_goes_before_what_came_later_when_all_that_it_waited_for_was_dropped() -> None:
+    cluster = NodeCluster(1, outbox_bytes=3_000)
+    reader, writer = cluster.connect("b0", credit=1), cluster.connect("b0")
+    subscribed(cluster, reader, "quotes", "n > 5")
+    publish_each(writer, range(6, 9), wide=300)
+    amend(reader, 1, "quotes", "n < 5")
+    publish_each(writer, range(-20, 0), wide=300)
+    reader.send(Credit(100, 1))
+    seen = [one.rstrip(".") for one in seen_of(reader)]
+    assert seen[:2] == ["6", "answer"] and seen[-1] == "-1" and not {"7", "8"}.intersection(seen)
+
+
+def test_the_answer_keeps_its_place_while_newer_events_take_that_of_older_ones() -> None:
+    cluster = NodeCluster(1)
+    reader, writer = cluster.connect("b0", credit=1), cluster.connect("b0")
+    reader.subscribe(1, "quotes", "n > 5", slow="conflate")
+    cluster.until(lambda: bool(reader.of(Suback)), 30.0)
+    reader.take()
+    publish_each(writer, range(6, 9))
+    amend(reader, 1, "quotes", "n < 5")
+    publish_each(writer, range(-200, 0))
+    reader.send(Credit(1_000, 1))
+    seen = seen_of(reader)
+    assert seen[:4] == ["6", "7", "8", "answer"] and seen[-1] == "-1"
+
+
+def test_what_is_held_goes_out_around_the_answer() -> None:
+    cluster = NodeCluster(1)
+    reader, writer = cluster.connect("b0"), cluster.connect("b0")
+    subscribed(cluster, reader, "quotes", "n > 5")
+    reader.subscribe(2, "quotes", "n = 100")
+    reader.send(Hold(1, True))
+    reader.take()
+    publish_each(writer, range(6, 9))
+    amend(reader, 1, "quotes", "n < 5")
+    amend(reader, 2, "quotes", "n = 101", 2)
+    publish_each(writer, range(2))
+    publish_each(writer, range(101, 102))
+    assert seen_of(reader) == ["answer", "101"], "what is not held waits for nothing"
+    reader.send(Hold(1, False))
+    cluster.run(1.0)
+    assert seen_of(reader) == ["6", "7", "8", "answer", "0", "1"]
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_an_answer_that_is_lost_with_its_connection_counts_no_more_as_one_that_is_awaited(held: bool) -> None:
+    cluster = NodeCluster(1)
+    reader = cluster.connect("b0", credit=9 if held else 0)
+    subscribed(cluster, reader, "quotes", "n > 5")
+    reader.send(Hold(1, held))
+    cluster.connect("b0").publish(quote_batch(bodies=["waits"], n=[6]))
+    amend(reader, 1, "quotes", "n < 5")
+    (session,) = (one for one in cluster.node("b0").subscribers.by_key.values() if one.subscriptions)
+    assert session.asking == 1 and not answers(reader)
+    cluster.disconnect(reader)
+    assert session.asking == 0
