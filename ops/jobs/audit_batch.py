@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .audit_history import Bounds, Change, History, Wanted, read_history
+from .audit_documents import with_twigs
+from .audit_history import Bounds, Change, History, Wanted, read_history, twigs_of
 from .audit_limits import EXAMPLES_MAX, LATE_SECONDS, PERCENTILE_ACCURACY
 from .audit_report import Finding, StreamReport, line_of
 from .audit_verdict import Window, findings_of, judged_pairs, split_events, sums_of
@@ -51,9 +52,10 @@ class Question:
 
 def audit_stream(spark: Any, frames: Frames, question: Question) -> StreamReport:
     """The verdict on one stream."""
-    events, deliveries = _narrowed(frames, question.window)
+    changes = changes_of(frames.subscriptions)
+    events, deliveries = _narrowed(frames, question.window, twigs_of(changes))
     try:
-        return _audit(spark, events, deliveries, changes_of(frames.subscriptions), question)
+        return _audit(spark, events, deliveries, changes, question)
     finally:
         events.unpersist()
         deliveries.unpersist()
@@ -88,13 +90,16 @@ def changes_of(subscriptions: Any) -> list[Change]:
     ]
 
 
-def _narrowed(frames: Frames, window: Window) -> tuple[Any, Any]:
+def _narrowed(frames: Frames, window: Window, twigs: Collection[str]) -> tuple[Any, Any]:
     """Events and deliveries of the window, in the columns that the verdict needs, kept."""
     from pyspark.sql import functions as sql
 
-    events = frames.events.select("event_id", "topic", sql.unix_micros("timestamp").alias("time"), "attributes").where(
-        f"time >= {window.since} AND time < {window.until}"
-    )
+    documents = ("value", "content_type") if twigs else ()
+    events = frames.events.select(
+        "event_id", "topic", sql.unix_micros("timestamp").alias("time"), "attributes", *documents
+    ).where(f"time >= {window.since} AND time < {window.until}")
+    if twigs:
+        events = with_twigs(events, twigs)
     deliveries = frames.deliveries.select(
         "event_id",
         "subscription_id",
@@ -213,7 +218,8 @@ def _latencies(report: StreamReport, pairs: Any) -> None:
 _LINE_SCHEMA = (
     "subscription_id string, subscriber_id string, pattern string, filter string, expected long, delivered long, "
     "lost long, announced long, unacked long, duplicate long, wrong long, boundary long, unsettled long, waiting long, "
-    "late long, p50_seconds double, p95_seconds double, p99_seconds double, max_seconds double, note string"
+    "left_out long, late long, p50_seconds double, p95_seconds double, p99_seconds double, max_seconds double, "
+    "note string"
 )
 
 

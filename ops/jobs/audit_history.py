@@ -34,12 +34,23 @@ from typing import Final
 
 from headgate.matching.errors import MatchingError
 from headgate.matching.topics import Pattern, parse_pattern
-from headgate.matching.tree import Tree, extensions
+from headgate.matching.tree import Delta, Tree, XPath, extensions
 
 from .audit_limits import ANSWER_SECONDS, BOUNDARY_SECONDS, CRASH_SECONDS, GAP_SECONDS, OUTSIDE_SECONDS, SESSION_SECONDS
 from .audit_text import condition_tree
 
-__all__ = ["Bounds", "Change", "Disturbance", "Gap", "History", "Span", "Wanted", "origin_of", "read_history"]
+__all__ = [
+    "Bounds",
+    "Change",
+    "Disturbance",
+    "Gap",
+    "History",
+    "Span",
+    "Wanted",
+    "origin_of",
+    "read_history",
+    "twigs_of",
+]
 
 FOREVER: Final = 2**62
 """Later than any clock says, and far enough from the end of 64 bits to be added to."""
@@ -137,8 +148,14 @@ class Wanted:
 
     @property
     def partial(self) -> bool:
-        """It has DELTA or XPATH: what it was owed depends on more than one event's attributes."""
-        return self.tree is not None and bool(extensions(self.tree))
+        """It has DELTA: what it was owed depends on more than one event."""
+        return self.tree is not None and any(isinstance(one, Delta) for one in extensions(self.tree))
+
+    @property
+    def twigs(self) -> tuple[str, ...]:
+        """What XPATH asks of documents, as canonical texts."""
+        parts = extensions(self.tree) if self.tree is not None else ()
+        return tuple(one.twig for one in parts if isinstance(one, XPath))
 
 
 @dataclass(slots=True)
@@ -149,6 +166,17 @@ class History:
     disturbances: list[Disturbance]
     damage: list[tuple[int, str]] = field(default_factory=list)
     """Until when lines of a broker's audit may be missing, and what it said of it."""
+
+
+def twigs_of(changes: Iterable[Change]) -> frozenset[str]:
+    """What the XPATHs of all these conditions ask of documents. What nobody understands is trouble later."""
+    found: set[str] = set()
+    for condition in {change.condition for change in changes if "xpath" in change.condition.lower()}:
+        try:
+            found.update(Wanted("", tree=condition_tree(condition)).twigs)
+        except MatchingError:
+            continue
+    return frozenset(found)
 
 
 def origin_of(subscription: str) -> str:

@@ -19,6 +19,10 @@ __all__ = [
     "SESSION_SECONDS",
     "SETTLE_SECONDS",
     "SHUFFLE_PARTITIONS",
+    "SPARK_ATTRIBUTES_MAX",
+    "SPARK_DEPTH_MAX",
+    "SPARK_NAMES_MAX",
+    "SPARK_TWIGS_MAX",
     "TROUBLES_MAX",
     "WINDOW_SECONDS",
     "WORTH_A_GLANCE",
@@ -64,6 +68,18 @@ ROUND_SECONDS: Final = 30.0
 
 CHUNK_CONDITIONS: Final = 200
 """Conditions in one array: measured best; more make the analysis slower, and fewer the evaluation."""
+
+SPARK_NAMES_MAX: Final = 8
+"""Names of a twig that Spark evaluates: Java refuses an XPath of more than 100 operators, and a name with a text has
+a handful. Longer twigs are evaluated by us."""
+
+SPARK_TWIGS_MAX: Final = 100
+"""Twigs that Spark evaluates: it parses a document for each of them. The others are evaluated by us, in one parse."""
+
+SPARK_DEPTH_MAX: Final = 200
+SPARK_ATTRIBUTES_MAX: Final = 200
+"""Elements within one another, and attributes of an element, of a document that Spark reads: from version 24 on Java
+refuses more, and that would end the whole job."""
 
 SHUFFLE_PARTITIONS: Final = 4
 """In local mode. Spark's default of 200 costs seconds for small logs."""

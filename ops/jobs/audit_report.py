@@ -27,7 +27,9 @@ class Line:
 
     `expected` were owed for certain; `lost` of them did not come, and of these `announced` were told. `unacked` were
     sent, and their client never said that it took them. `boundary` did not come either, and `unsettled` were not
-    acknowledged, but so near to a change or to a broker's death that this says nothing.
+    acknowledged, but so near to a change or to a broker's death that this says nothing. `left_out` were sent to a
+    subscription with XPATH whose document lacks the twig: brokers compare filters, and the subscriber's library shows
+    none of these.
     """
 
     subscription: str
@@ -44,6 +46,7 @@ class Line:
     boundary: int = 0
     unsettled: int = 0
     waiting: int = 0
+    left_out: int = 0
     late: int = 0
     p50_seconds: float | None = None
     p95_seconds: float | None = None
@@ -150,6 +153,10 @@ class Report:
             text = "every subscriber got exactly what it asked for: nothing lost, nothing wrong, nothing twice"
         if waiting := self.total("waiting"):
             text += f"; {waiting:,} wait for durable subscriptions"
+        if left_out := self.total("left_out"):
+            text += (
+                f"; {left_out:,} more were sent whose documents XPATH does not match, which subscribers are not shown"
+            )
         if not unjudged:
             return text
         return f"{text if failed else 'of what could be judged, ' + text}; not judged: {'; '.join(unjudged)}"
@@ -166,7 +173,7 @@ class Report:
                     "until": one.window.until / 1e6,
                     "events": one.events,
                     "subscriptions": len(one.lines),
-                    **{count: one.total(count) for count in (*_COUNTS, "unsettled", "waiting")},
+                    **{count: one.total(count) for count in (*_COUNTS, "unsettled", "waiting", "left_out")},
                     **{name: getattr(one, name) for name in _LATENCIES},
                     "clean": one.clean,
                     "disturbances": [asdict(disturbance) for disturbance in one.disturbances],
@@ -191,13 +198,13 @@ def line_of(one: Wanted, sums: Any = None, held: int | None = None, disturbed: b
     """
     line = Line(one.subscription, one.subscriber, str(one.pattern or ""), one.condition)
     if one.partial:
-        line.note = "DELTA and XPATH: only wrong and repeated deliveries are checked"
+        line.note = "DELTA: only wrong and repeated deliveries are checked"
     if sums is None:
         return line
     line.expected, line.delivered, line.lost = sums["expected"], sums["delivered"], sums["lost"]
     line.duplicate, line.wrong, line.late = sums["duplicate"], sums["wrong"], sums["late"]
     line.boundary, line.unacked, line.unsettled = sums["boundary"], sums["unacked"], sums["unsettled"]
-    line.waiting = sums["waiting"]
+    line.waiting, line.left_out = sums["waiting"], sums["left_out"]
     if held is not None and line.waiting > held:
         missing, line.waiting = line.waiting - held, held
         if disturbed:

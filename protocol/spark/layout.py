@@ -9,8 +9,8 @@ as microseconds and a date as days since 1970. NULL means that the event has no 
 event (arrays, structs, decimals, ...) is refused here, before any task runs.
 
 A frame that was read from a log can be written back: its column `attributes` (a struct, or a map of texts or of typed
-values) becomes attributes, and the log's own columns (`partition`, `offset`, `timestamp`, `producer_id`, `sequence` and
-the broker's `event_id`) are left out, for they say where the event stood.
+values) becomes attributes, and the log's own columns (`partition`, `offset`, `timestamp`, `producer_id`, `sequence`,
+the broker's `event_id`, `content_type`) are left out, for most of them say where the event stood.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ RESERVED = {
 
 _PARTS = ("topic", "value", "headers")
 _ATTRIBUTES = "attributes"
-_OF_A_LOG = ("partition", "offset", "timestamp", "producer_id", "sequence", "event_id")
+_OF_A_LOG = ("partition", "offset", "timestamp", "producer_id", "sequence", "event_id", "content_type")
 _TYPED = "map<string,struct<l:bigint,d:double,s:string,b:boolean>>"
 _MAPS = ("map<string,string>", _TYPED)
 _CURES = {

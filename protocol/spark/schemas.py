@@ -20,7 +20,7 @@ TYPED = "STRUCT<`l`: BIGINT, `d`: DOUBLE, `s`: STRING, `b`: BOOLEAN>"
 
 _COLUMNS = {
     "events": "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, event_id STRING, producer_id STRING, "
-    "sequence BIGINT, attributes {attributes}, headers MAP<STRING, STRING>, value BINARY",
+    "sequence BIGINT, attributes {attributes}, headers MAP<STRING, STRING>, value BINARY, content_type STRING",
     "deliveries": "partition INT, offset BIGINT, timestamp TIMESTAMP, event_id STRING, subscription_id STRING, "
     "subscriber_id STRING, published_at TIMESTAMP, delivered_at TIMESTAMP, acked_at TIMESTAMP, attempt INT, "
     "node STRING, outcome INT, stream STRING",

@@ -17,10 +17,12 @@ from .xml_documents import XmlDocument, xml_tree
 __all__ = [
     "Document",
     "DocumentError",
+    "elements_of",
     "filter_columns",
     "filters_of_body",
     "is_document",
     "is_filter_name",
+    "kind_of",
     "read_document",
     "to_body",
     "trees_of",
@@ -92,8 +94,23 @@ def trees_of(body: bytes, content_type: str) -> list[Any]:
     kind = kind_of(content_type)
     try:
         if kind == "json":
-            return list(JsonDocument(body).trees())
+            from lxml import etree
+
+            return list(JsonDocument(body).trees(etree))
         return [xml_tree(body)] if kind else []
+    except ValueError:
+        return []
+
+
+def elements_of(body: bytes, content_type: str) -> list[Any]:
+    """The same as elements of Python's own library, as publishers read them, which knows no XPath and needs no lxml."""
+    kind = kind_of(content_type)
+    try:
+        if kind == "json":
+            from xml.etree import ElementTree
+
+            return list(JsonDocument(body).trees(ElementTree))
+        return [XmlDocument(body).root] if kind else []
     except ValueError:
         return []
 

@@ -42,10 +42,8 @@ class JsonDocument:
         leaves = ((name, _text(value)) for _, name, value in self._walk() if name is not None and _is_leaf(value))
         return {item for name, text in leaves if (item := value_item(name, text)) is not None}
 
-    def trees(self) -> Iterator[Any]:
-        """Each of its roots as an element of lxml."""
-        from lxml import etree
-
+    def trees(self, etree: Any) -> Iterator[Any]:
+        """Each of its roots as an element of this library, which is lxml's or Python's own."""
         waiting: list[tuple[Any, str, Any, int]] = []
         for key, member in _members(self._value):
             root = etree.Element(key if is_name(key) else UNNAMED)

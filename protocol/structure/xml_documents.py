@@ -36,14 +36,14 @@ class XmlDocument:
             _refuse_entities(body)
         try:
             try:
-                self._root = python.fromstring(body)
+                self.root = python.fromstring(body)
             except python.ParseError as error:
                 if error.code != _UNDEFINED_ENTITY:
                     raise
                 # A DTD that is not loaded may declare them: they stand for nothing, as for lxml.
                 parser = python.XMLParser()
                 parser.entity.update(dict.fromkeys(map(bytes.decode, _ENTITY.findall(body.replace(b"\0", b""))), ""))
-                self._root = python.fromstring(body, parser)
+                self.root = python.fromstring(body, parser)
         except (python.ParseError, LookupError) as error:
             raise ValueError(str(error)) from None
 
@@ -51,7 +51,7 @@ class XmlDocument:
         """Its parents and names; a name with @ is an attribute."""
         children: dict[str, set[str]] = {}
         attributes: dict[str, set[str]] = {}
-        for element in self._root.iter():
+        for element in self.root.iter():
             if len(element):
                 below = children.get(element.tag)
                 if below is None:
@@ -63,7 +63,7 @@ class XmlDocument:
                 if names is None:
                     names = attributes[element.tag] = set()
                 names.update(keys)
-        found: set[Pair] = {("", self._root.tag)}
+        found: set[Pair] = {("", self.root.tag)}
         for tag, below in children.items():
             found.update([(tag, name) for name in below])
         for tag, names in attributes.items():
@@ -73,7 +73,7 @@ class XmlDocument:
     def values(self) -> set[str]:
         """The items of the texts of its leaves and attributes."""
         items: set[str | None] = set()
-        for element in self._root.iter():
+        for element in self.root.iter():
             for name, value in element.items():
                 items.add(value_item(f"@{name}", value))
             if not len(element):

@@ -266,6 +266,7 @@ _MAKERS: dict[str, dict[str, _Maker]] = {
         "attributes": lambda events, kind: attribute_array(events.opened(), kind),
         "headers": lambda events, kind: header_array(events.opened(), kind),
         "value": lambda events, kind: events.opened().bodies().cast(kind),
+        "content_type": lambda events, kind: events.opened().types().cast(kind),
     },
     "deliveries": {
         **_COMMON,

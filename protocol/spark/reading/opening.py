@@ -97,6 +97,8 @@ class Opened:
     values_max: int = OPENING_VALUES_MAX
     bodies: Callable[[], Any] = lambda: None
     """Makes the array of bodies, for whoever wants it."""
+    types: Callable[[], Any] = lambda: None
+    """Makes the array of their content types, NULL where there is none."""
 
     def values(self, name: str) -> Values:
         """The column of an attribute, which is made when it is first met. Raises TooWide."""
@@ -115,15 +117,18 @@ def open_one_by_one(records: Sequence[bytes], values_max: int = OPENING_VALUES_M
 
     opened = Opened(len(records), values_max=values_max)
     bodies: list[bytes | None] = []
+    types: list[str | None] = []
     texts: dict[str, list[bytes]] = {}
     ends: dict[str, int] = {}
     for at, record in enumerate(records):
         try:
-            attributes, body, _ = decode_record(record)
+            attributes, body, content_type = decode_record(record)
         except ProtocolViolation:
             bodies.append(None)
+            types.append(None)
             continue
         bodies.append(body)
+        types.append(content_type or None)
         for name, value in attributes.items():
             values = opened.values(name)
             if type(value) is str:
@@ -139,6 +144,7 @@ def open_one_by_one(records: Sequence[bytes], values_max: int = OPENING_VALUES_M
     for name, parts in texts.items():
         opened.attributes[name].text = b"".join(parts)
     opened.bodies = lambda: pa.array(bodies, pa.binary())
+    opened.types = lambda: pa.array(types, pa.string())
     return opened
 
 
@@ -328,6 +334,7 @@ class _Opening:
         places = self._at + headers
         self._at = places + lengths
         self._refuse(self._at > self._ends)
+        type_places, type_lengths = np.zeros(len(marks), np.int64), np.zeros(len(marks), np.int64)
         if typed.any():
             at = np.flatnonzero(typed)
             self._refuse(self._at[at] >= self._ends[at])
@@ -339,10 +346,13 @@ class _Opening:
                 header, sizes = self._text_lengths(mark, here, self._bytes[here])
                 self._refuse(here + header + sizes > self._ends[chosen])
                 self._check_texts(here + header, sizes)
+                type_places[chosen], type_lengths[chosen] = here + header, sizes
                 self._at[chosen] = here + header + sizes
         self._refuse(self._at != self._ends)
         there = np.ones(len(marks), bool)
         self.opened.bodies = lambda: _pieces(self._data, places, lengths, there, pa.binary())
+        has_type = type_lengths > 0
+        self.opened.types = lambda: _pieces(self._data, type_places, type_lengths, has_type, pa.string())
 
     def _check(self) -> None:
         """Texts are UTF-8."""

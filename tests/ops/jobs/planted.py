@@ -19,7 +19,7 @@ OTHER = "00000000000000bb-1"
 
 EVENTS = (
     "topic string, timestamp timestamp, event_id string, "
-    "attributes map<string, struct<l: bigint, d: double, s: string, b: boolean>>"
+    "attributes map<string, struct<l: bigint, d: double, s: string, b: boolean>>, value binary, content_type string"
 )
 DELIVERIES = "event_id string, subscription_id string, published_at timestamp, delivered_at timestamp, outcome int"
 SUBSCRIPTIONS = (
@@ -51,11 +51,19 @@ class Logs:
     subscriptions: list[Any] = field(default_factory=list)
 
     def event(
-        self, number: int, at: float, topic: str = "quotes/NYSE/OTE", origin: str = OTHER, **attributes: Any
+        self,
+        number: int,
+        at: float,
+        topic: str = "quotes/NYSE/OTE",
+        origin: str = OTHER,
+        document: str = "",
+        **attributes: Any,
     ) -> str:
-        """An event was accepted."""
+        """An event was accepted; its document is XML, or JSON when it begins so."""
         name = f"{origin}.{number}"
-        self.events.append((topic, moment(at), name, {key: typed(value) for key, value in attributes.items()}))
+        given = {key: typed(value) for key, value in attributes.items()}
+        content_type = f"application/{'xml' if document[0] == '<' else 'json'}" if document else None
+        self.events.append((topic, moment(at), name, given, document.encode(), content_type))
         return name
 
     def delivery(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate.ops.jobs.audit_report import Line
+from headgate.ops.jobs.audit_report import Line, Report
 from tests.ops.jobs.planted import HOME, OTHER, Logs
 from tests.support.local_spark import local_spark
 
@@ -256,6 +256,60 @@ def test_a_dynamic_filter_is_checked_for_what_is_wrong(spark: Any) -> None:
     logs.delivery(events[2], 1, 102.0)
     line, _ = logs.line(spark)
     assert counts(line) == (0, 0, 0, 1, 0) and line.delivered == 2 and line.note
+
+
+DOCUMENTS = (
+    "<bib><book id='1'><title/></book></bib>",  # 0: has it
+    "<bib><book/><title/></bib>",  # 1: has the names in other places
+    '{"bib": {"book": [{"title": "x"}]}}',  # 2: has it
+    '<b:bib xmlns:b="u"><b:book><b:title>x</b:title></b:book></b:bib>',  # 3: has it
+    "",
+    "<bib><book><title/></book>",  # 5: is none
+)
+
+
+def asking(where: str) -> tuple[Logs, list[str]]:
+    """Somebody asks for a twig, and six events have, or have not, a document."""
+    logs = Logs()
+    logs.subscribe(1, 10.0, where)
+    found = [
+        logs.event(number, 100.0 + number, document=text, price=float(number)) for number, text in enumerate(DOCUMENTS)
+    ]
+    return logs, found
+
+
+def test_documents_with_the_twig_are_owed(spark: Any) -> None:
+    logs, events = asking("XPATH 'book/title'")
+    for number in (0, 2, 3):
+        logs.delivery(events[number], 1, 100.0 + number)
+    line, findings = logs.line(spark)
+    assert counts(line) == (3, 0, 0, 0, 0) and (line.delivered, line.left_out) == (3, 0)
+    assert line.clean and findings == [] and not line.note
+    del logs.deliveries[1:]
+    line, findings = logs.line(spark)
+    assert counts(line) == (3, 2, 0, 0, 0)
+    assert [(one.kind, one.event) for one in findings] == [("lost", events[2]), ("lost", events[3])]
+
+
+def test_what_a_filter_let_through_is_told_apart_and_is_not_wrong(spark: Any) -> None:
+    logs, events = asking("price < 4 AND XPATH 'book/title' AND XPATH '/bib'")
+    for number in range(6):
+        logs.delivery(events[number], 1, 100.0 + number)
+    report = logs.audit(spark)
+    (line,) = report.lines
+    assert counts(line) == (3, 0, 0, 2, 0) and (line.delivered, line.left_out) == (5, 1)
+    assert sorted((one.kind, one.event) for one in report.findings) == [("wrong", events[4]), ("wrong", events[5])]
+    assert [one["left_out"] for one in Report([report]).as_json()["streams"]] == [1]
+
+
+def test_a_durable_subscription_is_owed_what_has_its_twig(spark: Any) -> None:
+    logs = asking("")[0]
+    logs.subscriptions.clear()
+    logs.subscribe(1, 10.0, "XPATH '/bib/book[title]'", home="durable")
+    line, _ = logs.line(spark, held={"client of durable-1": 5})
+    assert (line.waiting, line.lost, line.left_out) == (3, 0, 0)
+    line, _ = logs.line(spark, held={"client of durable-1": 2})
+    assert (line.waiting, line.lost, line.left_out) == (2, 1, 0)
 
 
 def test_parquet_has_every_line_and_every_finding(spark: Any, tmp_path: Path) -> None:

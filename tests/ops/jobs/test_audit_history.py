@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.ops.jobs.audit_history import Bounds, Change, Disturbance, Gap, Span, origin_of, read_history
+from headgate.ops.jobs.audit_history import Bounds, Change, Disturbance, Gap, Span, origin_of, read_history, twigs_of
 
 BOUNDS = Bounds(boundary=2, outside=30, session=12, crash=20, gap=40)
 FOREVER = 2**62
@@ -117,6 +117,13 @@ def test_an_end_whose_beginning_is_gone_from_the_log_is_trouble() -> None:
 def test_a_dynamic_filter_is_audited_in_part() -> None:
     (wanted,) = read_history([begins(1000, condition="price > 1 AND DELTA(price) > 0.5")], {}, BOUNDS).wanted
     assert wanted.partial
+    (wanted,) = read_history([begins(1000, condition="XPATH '//b[a][a]' AND n > 1 AND XPATH '/a'")], {}, BOUNDS).wanted
+    assert not wanted.partial and wanted.twigs == ("b/a", "/a")
+
+
+def test_twigs_are_those_of_all_conditions_that_can_be_understood() -> None:
+    conditions = ("XPATH '//b[a]' AND n > 1", "xpath '/a'", "XPATH '/*'", "s = 'XPATH'", "")
+    assert twigs_of([begins(1000, condition=one) for one in conditions]) == {"b/a", "/a"}
 
 
 def test_a_gap_speaks_of_what_was_published_before_it() -> None:

@@ -26,7 +26,7 @@ WINDOW = Window(1_000_000, 61_000_000)
 
 def sums(**counts: Any) -> dict[str, Any]:
     names = ("expected", "delivered", "lost", "named", "in_gap", "duplicate", "wrong", "boundary", "late")
-    names = (*names, "unacked", "unsettled", "waiting")
+    names = (*names, "unacked", "unsettled", "waiting", "left_out")
     return {**dict.fromkeys(names, 0), "percentiles": [1000, 2000, 3000], "latency_max": 4000, **counts}
 
 
@@ -77,6 +77,15 @@ def test_more_waits_for_a_durable_subscription_than_its_coordinator_has(
     report = Report([StreamReport("quotes", Window(0, 1), lines=[line])])
     assert f"{expected[0]} wait for durable subscriptions" in report.verdict()
     assert report.exit_code() == (1 if expected[1] else 0)
+
+
+def test_what_subscribers_were_not_shown_is_said_and_fails_nothing() -> None:
+    line = line_of(wanted("XPATH '/a'"), sums(expected=5, delivered=5, left_out=2))
+    found = report(line)
+    assert (line.left_out, line.note, found.exit_code()) == (2, "", 0)
+    assert found.verdict().endswith(
+        "; 2 more were sent whose documents XPATH does not match, which subscribers are not shown"
+    )
 
 
 def test_of_a_dynamic_filter_it_is_said_what_is_checked() -> None:

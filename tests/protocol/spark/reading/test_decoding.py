@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ EVENTS = pa.schema(
         "attributes": pa.struct({"n": pa.int64()}),
         "headers": TEXTS,
         "value": pa.binary(),
+        "content_type": pa.string(),
     }
 )
 NAME = LogName("ann", 7, LogKind.EVENTS, "q")
@@ -89,8 +91,16 @@ def test_every_column_of_events() -> None:
         "attributes": {"n": 0},
         "headers": [],
         "value": b"0",
+        "content_type": None,
     }
     assert (last["topic"], last["offset"], last["event_id"], last["sequence"]) == ("q/1", 103, "ann.1.53", 43)
+
+
+def test_a_body_comes_with_its_content_type() -> None:
+    batch = make_batch(["q/a"] * 2, {}, [b"<a/>", b"1"], None, "application/xml")
+    row = replace(events_row(2), topics=batch.topics, lengths=batch.lengths, columns={}, records=batch.records)
+    found = [(one["value"], one["content_type"]) for one in rows_of(decoded(row, 0, 1000))]
+    assert found == [(b"<a/>", "application/xml"), (b"1", "application/xml")]
 
 
 def test_an_event_of_no_producer_has_no_sequence() -> None:

@@ -82,7 +82,7 @@ def placed(records: list[bytes]) -> tuple[bytes, list[int], list[int]]:
 
 
 def meaning(opened: Opened) -> list[Any]:
-    """Attributes and body of each event, as Python has them."""
+    """Attributes, and body with content type, of each event, as Python has them."""
     rows: list[dict[str, Any]] = [{} for _ in range(opened.count)]
     for name, values in opened.attributes.items():
         kinds, words, doubles, texts = values.kinds, values.words, values.doubles(), values.texts().to_pylist()
@@ -91,7 +91,8 @@ def meaning(opened: Opened) -> list[Any]:
             found[BOOL] = bool(words[at])
             if kinds[at] != ABSENT:
                 row[name] = (int(kinds[at]), found[int(kinds[at])])
-    return list(zip(rows, opened.bodies().to_pylist(), strict=True))
+    bodies = zip(opened.bodies().to_pylist(), opened.types().to_pylist(), strict=True)
+    return list(zip(rows, bodies, strict=True))
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=12))
