@@ -300,6 +300,15 @@ def test_explain(broker: Broker) -> None:
     assert "not delivered: the condition is unknown" in run(broker, *words).stdout
 
 
+def test_filters_that_no_broker_would_believe_are_refused(broker: Broker) -> None:
+    run(broker, "schema", "put", "library", '{"structure.l": 2048}')
+    for schema in ('{"verify": true}', '{"audit": true}'):
+        refused = run(broker, "schema", "put", "library", schema, code=1).stderr
+        assert "structure.l is about" in refused and "a broker never parses a document" in refused
+    run(broker, "schema", "put", "library", '{"audit": true, "verify": false}')
+    run(broker, "schema", "put", "library", '{"verify": true, "structure.l": null}')
+
+
 def test_a_schema_put_again_is_merged_and_says_what_it_changed(broker: Broker) -> None:
     price = {"type": "float", "min": 0, "max": 1000}
     run(broker, "schema", "put", "merged", '{"durability": "stored", "retention_seconds": 3600}')

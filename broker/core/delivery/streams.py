@@ -44,7 +44,8 @@ __all__ = [
 # durability         "memory" (default): delivered and forgotten. "stored": every batch is in the log of the broker
 #                    that accepted it before any subscriber sees it
 # audit              deliveries and the history of subscriptions are logged as well; that takes a stored stream
-# verify             match columns are derived from the records, whatever the publisher sent; as `audit` unless said
+# verify             match columns are derived from the records, whatever the publisher sent; as `audit` unless said.
+#                    Filters of documents cannot be, so none is believed: XPATH is sent every document
 # retention_seconds  what is older leaves the logs
 # retention_bytes    what is more, oldest first, leaves each log
 # placement          how subscriptions are put where events pass: "anchored" (default), or "counting"
@@ -117,6 +118,12 @@ def check_settings(schema: dict[str, Any]) -> None:
     if schema.get("audit", False) and schema.get("durability", "stored") != "stored":
         text = "an audited stream keeps a log, so its durability is stored: "
         raise Refused(ErrorCode.BAD_REQUEST, text + "write that, leave durability out, or say audit false")
+    about = [name for name in SETTINGS if name.startswith("structure.") and name in schema]
+    if about and read_settings(schema).verify:
+        text = f"{about[0]} is about filters of documents, and with verify true brokers believe none that a publisher "
+        text += "sends: they cannot make their own, because a broker never parses a document. "
+        text += "Say verify false (audit true turns it on), or leave the structure settings out: XPATH is then sent "
+        raise Refused(ErrorCode.BAD_REQUEST, text + "every document, and subscribers are shown those that match")
     kept = [name for name in _LEAST if schema.get(name) is not None]
     if kept and not read_settings(schema).stored:
         text = f"{kept[0]} is about a stored stream, and this one would be kept in memory"

@@ -35,6 +35,10 @@ def test_a_schema_that_says_nothing_leaves_everything_as_it_was(schema: Any) -> 
         ({"retention_bytes": None, "retention_seconds": None}, DEFAULTS),
         ({"placement": "counting"}, StreamSettings(placement="counting")),
         (
+            {"audit": True, "verify": False, "structure.l": 2048},
+            StreamSettings("stored", audit=True, structure_l=2048),
+        ),
+        (
             {"structure.routing": "flood", "structure.l": 256, "structure.k": 2, "structure.n": 12},
             StreamSettings(structure_routing="flood", structure_l=256, structure_k=2, structure_n=12),
         ),
@@ -66,6 +70,8 @@ def test_settings_are_read_as_they_are_written(schema: dict[str, Any], settings:
         ({"retention_bytes": "1G"}, "or null"),
         ({"durability": "stored", "retention_bytes": 1024}, "from 4194304 on, or null, not 1024"),
         ({"audit": True, "durability": "memory"}, "durability is stored"),
+        ({"verify": True, "structure.l": 2048}, "structure.l is about .* a broker never parses a document"),
+        ({"audit": True, "structure.routing": "kbsp"}, "structure.routing is about .* Say verify false"),
         ({"retention_bytes": RETENTION_BYTES_MIN}, "retention_bytes is about a stored stream"),
         ({"durability": "memory", "retention_seconds": 60}, "say durability stored as well, or leave"),
     ],
