@@ -13,6 +13,7 @@ from headgate.protocol.data import Scalar
 from headgate.protocol.errors import HeadgateError, LocalError
 
 from ..attributes import parse_attributes
+from ..bodies import check_body, read_file
 from ..exits import DONE, SKIPPED, UsageError
 from ..jsonlines import parse_line
 from ..limits import PATIENCE_SECONDS
@@ -37,7 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help='an attribute, or several; true, false, null and numbers are typed, k="7" is a string',
     )
-    parser.add_argument("--body", metavar="TEXT", help="the body (default: empty)")
+    body = parser.add_mutually_exclusive_group()
+    body.add_argument("--body", metavar="TEXT", help="the body (default: empty)")
+    body.add_argument("--body-file", metavar="FILE", help="the body is what is in this file; - reads standard input")
+    parser.add_argument(
+        "--content-type",
+        metavar="TYPE",
+        default="",
+        help="what the body is; of application/xml and application/json, which files named .xml and .json are unless "
+        "said, XPATH can ask the structure",
+    )
     parser.add_argument(
         "--jsonl",
         metavar="FILE",
@@ -68,8 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.skip_bad or arguments.keep_going:
             raise UsageError("--skip-bad and --keep-going are about the lines of --jsonl")
         return asyncio.run(_publish_one(arguments, attributes))
-    if arguments.body is not None:
-        raise UsageError("with --jsonl each line has its own body: leave --body out")
+    for option in ("body", "body_file", "content_type"):
+        if getattr(arguments, option):
+            raise UsageError(f"with --jsonl each line has its own body: leave --{option.replace('_', '-')} out")
     descriptor = _open(arguments.jsonl)
     try:
         return asyncio.run(_publish_lines(arguments, attributes, descriptor))
@@ -79,9 +90,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _publish_one(arguments: argparse.Namespace, attributes: dict[str, Scalar]) -> int:
+    body: str | bytes = arguments.body or b""
+    content_type = arguments.content_type
+    if arguments.body_file is not None:
+        body, content_type = read_file(arguments.body_file, content_type)
+    found = check_body(body.encode("utf-8", "surrogateescape") if isinstance(body, str) else body, content_type)
+    attributes = {**attributes, **found}
     async with await connect_client(arguments) as client:
         with _hindrances(client), unconnected("pub", client), unanswered("pub", client):
-            await client.publish(arguments.topic, attributes, arguments.body or b"", mode=arguments.mode)
+            await client.publish(arguments.topic, attributes, body, content_type=content_type, mode=arguments.mode)
     _say(arguments, "published 1 event")
     return DONE
 

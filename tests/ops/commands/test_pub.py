@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from headgate.ops.cli import main
 from headgate.ops.commands.pub import Publishing
 from headgate.ops.exits import UsageError
 from headgate.protocol.errors import ErrorCode, LocalError, Refused, UnknownOutcome
+from headgate.protocol.limits import RECORD_LENGTH_MAX
 from tests.ops.fakes import FakeClient, use_client
 
 
@@ -45,6 +47,53 @@ def test_several_attributes_behind_one_flag_and_the_topic_on_either_side(words: 
     assert client.published == [("quotes/OTE", {"a": 1, "b": 2}, b"", "", "accepted")]
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "text", "content_type", "attributes"),
+    [
+        ("a.xml", [], "<a/>", "application/xml", {}),
+        ("a.JSON", [], '{"a": {"b": 1}, "c": [2]}', "application/json", {"body.a.b": 1}),
+        ("a", ["--content-type", "image/svg+xml"], "<svg/>", "image/svg+xml", {}),
+        ("a", [], "<a", "", {}),
+        ("a.xml", ["--content-type", "text/plain"], "<a", "text/plain", {}),
+    ],
+)
+def test_a_body_from_a_file(
+    name: str,
+    words: list[str],
+    text: str,
+    content_type: str,
+    attributes: dict[str, int],
+    client: FakeClient,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert main(["pub", "library", "--attr", "n=1", "--body-file", str(tmp_path / name), *words]) == 0
+    assert client.published == [("library", {"n": 1, **attributes}, text.encode(), content_type, "accepted")]
+
+
+def test_a_body_from_standard_input_and_a_text_with_a_type(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"<a/>")))
+    assert main(["pub", "a", "--body-file", "-", "--content-type", "text/xml"]) == 0
+    assert main(["pub", "a", "--body", "<b/>", "--content-type", "text/xml"]) == 0
+    assert [one[2:4] for one in client.published] == [(b"<a/>", "text/xml"), ("<b/>", "text/xml")]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "text"),
+    [
+        ("a.xml", b"<a", "this is no XML that can be read"),
+        ("a.json", b"{", "another --content-type publishes it as it is"),
+        ("a.txt", bytes(RECORD_LENGTH_MAX + 1), "over the limit of 1048576 bytes"),
+    ],
+)
+def test_a_file_that_is_no_body_is_refused(
+    name: str, body: bytes, text: str, client: FakeClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(body)
+    assert main(["pub", "a", "--body-file", str(tmp_path / name)]) == 2
+    assert text in capsys.readouterr().err and client.published == []
+
+
 def test_quiet_and_mode(client: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pub", "a", "-q", "--mode", "fire"]) == 0
     assert client.published == [("a", {}, b"", "", "fire")]
@@ -57,6 +106,9 @@ def test_quiet_and_mode(client: FakeClient, capsys: pytest.CaptureFixture[str]) 
         (["pub"], "name a TOPIC"),
         (["pub", "a", "--attr", "x"], "name=value"),
         (["pub", "--jsonl", "-", "--body", "x"], "leave --body out"),
+        (["pub", "--jsonl", "-", "--body-file", "x"], "leave --body-file out"),
+        (["pub", "--jsonl", "-", "--content-type", "x"], "leave --content-type out"),
+        (["pub", "a", "--body-file", "no/such/file"], "--body-file: cannot read no/such/file: No such file"),
         (["pub", "a", "--skip-bad"], "lines of --jsonl"),
         (["pub", "--jsonl", "no/such/file"], "cannot read no/such/file: No such file"),
     ],
