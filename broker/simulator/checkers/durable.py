@@ -254,18 +254,20 @@ class Flagged(DurableChecker):
 
     def _look_at(self, one: DurableName, receipts: list[Receipt]) -> None:
         event = receipts[0].event
-        told = f"{event} ({one.sharing} {one.name}): {_receipts(one, event)}; {_told(one.changes)}"
         first = [receipt for receipt in receipts if receipt.count == 1]
         for before, after in pairwise(first):
             if not _moved(one, before.at, after.at, "removed"):
-                self.fail(f"handed out twice without a flag: {told}")
+                self._fail("handed out twice without a flag", one, event)
         for place, receipt in enumerate(receipts):
             if receipt.confirmed and receipt.acked_at is not None:
                 for later in receipts[place + 1 :]:
                     if later.at < receipt.acked_at:
-                        self.fail(f"an acknowledgement of an old delivery counted: {told}")
+                        self._fail("an acknowledgement of an old delivery counted", one, event)
                     if not self._was_brought_back(one, event, receipt, later):
-                        self.fail(f"handed out after its acknowledgement was confirmed: {told}")
+                        self._fail("handed out after its acknowledgement was confirmed", one, event)
+
+    def _fail(self, what: str, one: DurableName, event: str) -> None:
+        self.fail(f"{what}: {event} ({one.sharing} {one.name}): {_receipts(one, event)}; {_told(one.changes)}")
 
     def _was_brought_back(self, one: DurableName, event: str, acked: Receipt, later: Receipt) -> bool:
         return _moved(one, acked.at, later.at, "start", "now", "removed") or any(
