@@ -2,7 +2,8 @@
 
 A copy is appended to where it ends and nowhere else. A row that does not fit there is passed over: the row before it
 was not stored, because our disk was full. The leader is told so (CannotCopy), chooses another follower, and tries this
-one again later.
+one again later. Where the log begins behind the copy by now, the copy begins there anew as soon as our disk has let go
+of what it had.
 
 A row that is not on k disks yet is taken only from the opening of its producer that this broker holds to (`fences.py`).
 Any other is refused (RowFenced): its owner finds out which opening holds (`reconcile.py`).
@@ -86,8 +87,9 @@ class Follower:
         if held.assigned != held.next:
             return  # from an earlier link, and not on disk yet: it will ask again
         if held.next < first:
-            if held.next:
+            if held.first < held.next:
                 self._log.trim(name, first)
+                return  # a disk that is full does not do it, and has no hole then: it will ask again
             held.first = held.next = held.assigned = first
         self._producers.owes(held, offer.end, now)
         self._say(info, CopyFrom, name, now)

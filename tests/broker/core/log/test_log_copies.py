@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from headgate.broker.core.effects import TrimLog
 from headgate.broker.core.limits import COPY_FULL_SECONDS_MAX, STORE_SECONDS_MAX, VOUCH_SECONDS_MAX, Limits
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Control, Copy, Error, LogChunk, Mode, ReadLog
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH
+from tests.support.node_cluster import Client
 
 
 def codes(messages: list[Any]) -> list[int]:
@@ -112,7 +114,8 @@ def test_a_follower_that_was_away_goes_on_where_its_copy_ends() -> None:
     assert len(copied) == 1, "what it had was not sent again"
 
 
-def test_a_copy_skips_what_its_owner_has_no_more() -> None:
+def owner_without_what_a_copy_ends_at() -> tuple[LogCluster, Client]:
+    """b1, which is down, has `a` of the log of b0, which begins at its position 3 by now."""
     cluster = LogCluster(2)
     client = cluster.connect("b0")
     cluster.store(client, "a")
@@ -127,11 +130,34 @@ def test_a_copy_skips_what_its_owner_has_no_more() -> None:
         cluster._carry_out(cluster.hosts["b0"], effect)
     node.effects.clear()
     cluster.run(0.1)
+    return cluster, client
+
+
+def test_a_copy_skips_what_its_owner_has_no_more() -> None:
+    cluster, client = owner_without_what_a_copy_ends_at()
     cluster.start("b1", ["b0"], life=2)
     cluster.run(3.0)
     assert [row.first for row in cluster.rows("b1", "b0")] == [3]
     held = cluster.node("b1").log.logs[cluster.name("b0")]
     assert (held.first, held.next) == (3, 4)
+    cluster.store(client, "e")
+    cluster.run(0.1)
+    assert cluster.acknowledged(client) == 5
+
+
+def test_a_copy_whose_disk_has_no_room_to_let_go_of_what_it_has_gets_no_hole() -> None:
+    cluster, client = owner_without_what_a_copy_ends_at()
+    cluster.slow["b1"] = None
+    cluster.start("b1", ["b0"], life=2)
+    cluster.run(1.0)
+    disk = cluster.disks["b1"]
+    assert any(isinstance(effect, TrimLog) for effect in disk.asked)
+    disk.asked = [effect for effect in disk.asked if not isinstance(effect, TrimLog)]
+    cluster.slow.clear()
+    cluster.answer("b1")
+    assert [row.first for row in cluster.rows("b1", "b0")] == [0], "the disk let go of nothing"
+    cluster.run(3.0)
+    assert [row.first for row in cluster.rows("b1", "b0")] == [3]
     cluster.store(client, "e")
     cluster.run(0.1)
     assert cluster.acknowledged(client) == 5

@@ -67,6 +67,9 @@ def test_an_owner_that_begins_later_makes_the_copy_begin_there() -> None:
     cluster.tell("b0", "b1", copy(0, 3))
     cluster.run(0.01)
     cluster.tell("b0", "b1", offer(7, 9))
+    assert words(cluster, 18)[-1] == [0, 0], "not before its disk has let go of what it had"
+    cluster.run(0.01)
+    cluster.tell("b0", "b1", offer(7, 9))
     cluster.tell("b0", "b1", copy(7, 2))
     cluster.run(0.01)
     assert words(cluster, 18)[-1] == [7, 7]
