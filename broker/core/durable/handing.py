@@ -59,7 +59,12 @@ class _Part:
     at: int
     runs: list[Run]
     until: float
-    """When the coordinator hands it out again, perhaps to another client."""
+    """When the coordinator hands it out again, perhaps to another client; later if the client says something before."""
+
+    @property
+    def seconds(self) -> float:
+        """In which it has to be acknowledged."""
+        return self.message.milliseconds / 1000
 
 
 @dataclass(slots=True)
@@ -83,6 +88,8 @@ class _Attachment:
     coordinator: int
     name: str
     queue: deque[_Part] = field(default_factory=deque)
+    reached: int = 0
+    """The highest delivery number that the client said something of."""
     fetching: bool = False
     busy: bool = False
     again_at: float = NEVER  # when there may be room again
@@ -156,8 +163,9 @@ class Handing:
         """Send these, when it is their turn."""
         one = self._attachments.get(message.number)
         if one is not None:
-            until = now + message.milliseconds / 1000
-            one.queue.append(_Part(message, message.first, 0, split_runs(message.runs), until))
+            part = _Part(message, message.first, 0, split_runs(message.runs), now)
+            part.until += part.seconds
+            one.queue.append(part)
             self._go_on_with(one, now)
 
     def settled(self, message: Settled, now: float) -> None:
@@ -204,6 +212,12 @@ class Handing:
         )
         if self.watch is not None:
             self.watch.answered(one.number, message.verb, spans)
+        if spans and max(spans[1::2]) > one.reached:
+            # As the coordinator has it: the time of what is behind that begins now.
+            one.reached = max(spans[1::2])
+            for later in one.queue:
+                if later.until > now:
+                    later.until = max(later.until, now + later.seconds)
         if message.verb != AckVerb.PROGRESS:
             for first, last in zip(spans[::2], spans[1::2], strict=True):
                 for start, stop in _take(one.sent, first, last + 1):
@@ -287,7 +301,7 @@ class Handing:
         self._timers.by(HANDING, now + pause)
         parts = [part for part in one.queue if part.message.place == place]
         for part in parts:
-            part.until = now + part.message.milliseconds / 1000
+            part.until = now + part.seconds
         spans = [number for part in parts for number in (part.first, part.first + count_of(part.runs) - 1)]
         for at in range(0, len(spans), SPANS_MAX):
             some = tuple(spans[at : at + SPANS_MAX])

@@ -103,9 +103,11 @@ class Home:
         assert isinstance(fetched, Fetched) and not world.sent
         self.bodies.fetched(other.identifier, fetched, self.world.now)
 
-    def hand_out(self, first: int, runs: Sequence[Run], place: Place = ANN, counts: Sequence[int] = ()) -> None:
+    def hand_out(
+        self, first: int, runs: Sequence[Run], place: Place = ANN, counts: Sequence[int] = (), ack_wait: int = 86_400
+    ) -> None:
         packed = join_u32(counts) if counts else b""
-        message = HandOut(self.number, first, packed, "quotes", place, join_runs(runs))
+        message = HandOut(self.number, first, packed, "quotes", place, join_runs(runs), 1000 * ack_wait)
         self.handing.hand_out(message, self.world.now)
         self.settle()
 
@@ -342,6 +344,25 @@ def test_bytes_on_the_way_are_bounded_until_they_are_settled(monkeypatch: pytest
     assert len(home.events) == 5
     home.wake(handing_room.HANDED_SECONDS)
     assert len(home.events) == 6, "what was sent so long ago was handed out again"
+
+
+def test_a_slow_client_gets_all_that_there_is_no_room_for_while_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handing_room, "HANDED_BYTES", 1)
+    monkeypatch.setattr(handing_room, "HANDED_EVENTS", 1)
+    home = Home()
+    store(home.world, [1], [2], [3], [4], [5])
+    home.hand_out(1, [(0, 3)], ack_wait=10)
+    home.hand_out(4, [(3, 5)], ack_wait=10)
+    for number in range(1, 5):
+        home.wake(8.0)
+        home.ack(number, number)
+        assert [event[0] for event in home.events] == list(range(1, number + 2))
+    home.hand_out(6, [(0, 2)], ack_wait=10)
+    home.wake(5.0)
+    home.ack(1, 1)
+    home.wake(5.0)
+    home.ack(5, 5)
+    assert len(home.events) == 5, "it said nothing of them for so long that they were handed out again"
 
 
 def test_a_client_that_takes_nothing_is_sent_nothing() -> None:
