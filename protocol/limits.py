@@ -28,6 +28,7 @@ __all__ = [
     "FILTER_BITS_MAX",
     "FILTER_FULL_SHARE",
     "FILTER_HASHES_MAX",
+    "FILTERS_REMEMBERED_MAX",
     "FRAME_LENGTH_MAX",
     "FRAME_SECONDS_MAX",
     "GAPS_KEPT_MAX",
@@ -63,6 +64,7 @@ __all__ = [
     "RETRY_SECONDS_ENDING",
     "SETTINGS_MAX",
     "SHAPES_REMEMBERED_MAX",
+    "REMEMBERED_PAIRS_MAX",
     "STORE_ATTEMPTS_MAX",
     "STORE_TRY_SECONDS_MAX",
     "SUBSCRIBE_LENGTH_MAX",
@@ -303,6 +305,11 @@ DOCUMENT_DEPTH_MAX = 256
 
 # Names, and pairs of names, whose bits are remembered, some 200 bytes each: documents of a stream repeat theirs.
 ITEMS_REMEMBERED_MAX = 64 * 1024
+
+# Filters that are remembered whole, and the pairs of names that such a document has at most, some 8 KiB each: documents
+# of a stream repeat their structure.
+FILTERS_REMEMBERED_MAX = 1024
+REMEMBERED_PAIRS_MAX = 64
 
 # Names of columns of filters whose shape is remembered: a stream has one or two.
 SHAPES_REMEMBERED_MAX = 256

@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from ..errors import LocalError
-from ..limits import FILTER_BITS_MAX, FILTER_FULL_SHARE, FILTER_HASHES_MAX, SHAPES_REMEMBERED_MAX
-from .items import Pair, filter_of, item_bits, items_of, pack
+from ..limits import FILTER_BITS_MAX, FILTER_HASHES_MAX, REMEMBERED_PAIRS_MAX, SHAPES_REMEMBERED_MAX
+from .items import Pair, filter_of, item_bits, items_of, pack, packed_filter
 from .json_documents import JsonDocument
-from .xml_documents import XmlDocument, xml_tree
+from .xml_documents import XmlDocument, xml_element, xml_tree
 
 __all__ = [
     "Document",
@@ -52,18 +52,28 @@ class Document:
         self._pairs = read.pairs()
 
     def items(self) -> set[str]:
-        """All its items, values included."""
-        return items_of(self._pairs) | self._read.values()
+        """All its items, values included. Raises DocumentError when its texts cannot be read."""
+        return items_of(self._pairs) | self._values()
 
     def filter(self, kind: str, length: int, hashes: int) -> bytes | None:
-        """Its filter of this kind; None when it is so full that it would say nothing."""
+        """Its filter of this kind; None when it is so full that it would say nothing, or nothing is known."""
         if kind == "structure":
-            made = filter_of(self._pairs, length, hashes)
-        else:
-            made = 0
-            for item in self._read.values():
+            if len(self._pairs) <= REMEMBERED_PAIRS_MAX:
+                return packed_filter(frozenset(self._pairs), length, hashes)
+            return pack(filter_of(self._pairs, length, hashes), length)
+        made = 0
+        try:
+            for item in self._values():
                 made |= item_bits(item, length, hashes)
-        return None if made.bit_count() > length * FILTER_FULL_SHARE else pack(made, length)
+        except DocumentError:
+            return None
+        return pack(made, length)
+
+    def _values(self) -> set[str]:
+        try:
+            return self._read.values()
+        except ValueError as error:
+            raise DocumentError(f"the texts of this document cannot be read: {error}") from error
 
 
 @lru_cache(SHAPES_REMEMBERED_MAX)
@@ -110,7 +120,7 @@ def elements_of(body: bytes, content_type: str) -> list[Any]:
             from xml.etree import ElementTree
 
             return list(JsonDocument(body).trees(ElementTree))
-        return [XmlDocument(body).root] if kind else []
+        return [xml_element(body)] if kind else []
     except ValueError:
         return []
 

@@ -1,8 +1,9 @@
 """Items of documents, and filters of them. (matching/SPEC.md, 7.5 to 7.7, which the matching room implements too.)
 
 A document is a set of pairs (parent, name), where the parent of the root is "" and that of a name below something that
-no twig can ask for is None. Names of XML may have their namespace before them, in braces. Pairs repeat from document to
-document, so that the bits of each are remembered, and namespaces looked at once.
+no twig can ask for is None. Names of XML may have their namespace before them, and a brace between. Pairs repeat from
+document to document, so that the bits of each are remembered, and namespaces looked at once; so do all pairs of small
+documents, whose filters are remembered whole.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from hashlib import sha256
 from struct import Struct
 from struct import pack as pack_positions
 
-from ..limits import ITEMS_REMEMBERED_MAX, VALUE_LENGTH_MAX
+from ..limits import FILTER_FULL_SHARE, FILTERS_REMEMBERED_MAX, ITEMS_REMEMBERED_MAX, VALUE_LENGTH_MAX
 
-__all__ = ["Pair", "filter_of", "is_name", "item_bits", "items_of", "pack", "plain_text", "value_item"]
+__all__ = ["Pair", "filter_of", "is_name", "item_bits", "items_of", "pack", "packed_filter", "plain_text", "value_item"]
 
 Pair = tuple[str | None, str]
 
@@ -89,9 +90,20 @@ def item_bits(item: str, length: int, hashes: int) -> int:
     return made
 
 
-def pack(made: int, length: int) -> bytes:
-    """A filter as it stands on the wire: the positions of its bits while they are few, else all its bits."""
-    if made.bit_count() * 16 >= length:
+@lru_cache(FILTERS_REMEMBERED_MAX)
+def packed_filter(pairs: frozenset[Pair], length: int, hashes: int) -> bytes | None:
+    """The filter of some pairs as it stands on the wire, remembered."""
+    return pack(filter_of(pairs, length, hashes), length)
+
+
+def pack(made: int, length: int) -> bytes | None:
+    """A filter as it stands on the wire: the positions of its bits while they are few, else all its bits; None when it
+    is so full that it would say nothing.
+    """
+    count = made.bit_count()
+    if count > length * FILTER_FULL_SHARE:
+        return None
+    if count * 16 >= length:
         return made.to_bytes(length // 8, "little")
     bits, positions = bin(made)[:1:-1], []
     place = bits.find("1")

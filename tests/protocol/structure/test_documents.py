@@ -86,6 +86,42 @@ def test_both_rooms_know_the_same_items_and_bits(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        (
+            "<p:a xmlns:p='u' p:x='1' y='2'><p:b/></p:a>",
+            {"n/a", "r/a", "s/a/@x", "n/@x", "s/a/@y", "n/@y", "s/a/b", "n/b"},
+        ),
+        ("<a xmlns='urn:u'><a xmlns=''/></a>", {"n/a", "r/a", "s/a/a"}),
+        ("<!DOCTYPE a [<!ATTLIST a x CDATA '1'>]><a/>", {"n/a", "r/a", "s/a/@x", "n/@x"}),
+        ("<!DOCTYPE a SYSTEM 'a.dtd'><a>&it-s;</a>", {"n/a", "r/a"}),
+    ],
+)
+def test_names_are_local_ones(text: str, items: set[str]) -> None:
+    document = read_document(text.encode(), XML)
+    assert {one for one in document.items() if one[0] != "v"} == items
+    assert filter_columns(document, COLUMNS)[COLUMNS[0]] == pack(filter_of(items, 1024, 1), 1024)
+
+
+def test_a_document_of_many_names_has_its_filter() -> None:
+    names = [f"n{number}" for number in range(100)]
+    document = read_document(f"<a>{''.join(f'<{name}/>' for name in names)}</a>".encode(), XML)
+    items = {"r/a", "n/a", *(f"n/{name}" for name in names), *(f"s/a/{name}" for name in names)}
+    assert filter_columns(document, COLUMNS)[COLUMNS[0]] == pack(filter_of(items, 1024, 1), 1024)
+
+
+def test_of_texts_that_cannot_be_read_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(body: bytes) -> Any:
+        raise ValueError("no tree")
+
+    document = read_document(b"<a>1</a>", XML)
+    monkeypatch.setattr("headgate.protocol.structure.xml_documents.xml_element", refuse)
+    assert list(filter_columns(document, COLUMNS)) == [COLUMNS[0]]
+    with pytest.raises(DocumentError, match="no tree"):
+        document.items()
+
+
+@pytest.mark.parametrize(
     ("value", "twig", "found"),
     [
         ({"bib": {"book": [{"title": "x"}, {"author": {"last": "y"}}]}}, "/bib/book[title]", True),
