@@ -2,7 +2,8 @@
 
 Six names are reserved. `topic` is the topic, unless option `topic` names one for all rows; `value` is the body;
 `headers`, a map of strings, becomes attributes named `headers.NAME`. `event_id` and `key` (strings) and `event_time` (a
-timestamp) are attributes like every other column, only that their types are fixed.
+timestamp) are attributes like every other column, only that their types are fixed. Option `documentColumn` names the
+body in place of `value`, and says that it is a document.
 
 Every other column is an attribute: integers and booleans as they are, float and double as doubles, strings, a timestamp
 as microseconds and a date as days since 1970. NULL means that the event has no such attribute. What has no place in an
@@ -75,7 +76,8 @@ class Layout:
     """Where each column goes. `attributes` pairs a column with its form: bool, int, double or string.
 
     `maps` are the columns of attributes in maps, opened row by row; `fields` are the members of a struct `attributes`,
-    which `unpacked` makes columns; `left_out` are columns of a log that was read.
+    which `unpacked` makes columns; `left_out` are columns of a log that was read. `value` is the type of column `body`,
+    and `content_type` what its documents are; where that is empty it holds none.
     """
 
     topic: str
@@ -85,6 +87,8 @@ class Layout:
     id_column: str
     fields: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    body: str = "value"
+    content_type: str = ""
 
 
 def plan_layout(
@@ -105,19 +109,23 @@ def plan_layout(
     for name, kind in columns:
         _check_reserved(name, kind)
     _check_topic(kinds, options)
-    attributes = [(name, _form(name, kind)) for name, kind in columns if name not in (*_PARTS, *maps)]
+    _check_document(dict(columns), options)
+    body = options.document_column or "value"
+    attributes = [(name, _form(name, kind)) for name, kind in columns if name not in (*_PARTS, *maps, body)]
     try:
         check_names(tuple(name for name, _ in attributes))
     except LocalError as error:
         raise UnsupportedType(attributes[-1][0], "an attribute", f"{error}; select fewer columns") from error
     return Layout(
         topic=options.topic,
-        value=kinds.get("value", ""),
+        value=kinds.get(body, ""),
         maps=tuple(maps),
         attributes=tuple((name, form) for name, form in attributes if form != "void"),
         id_column=_id_column(kinds, options),
         fields=tuple(name for name, _ in fields or ()),
         left_out=left_out,
+        body=body,
+        content_type=f"application/{options.document_kind}" if options.document_column else "",
     )
 
 
@@ -157,6 +165,19 @@ def _check_reserved(name: str, kind: str) -> None:
     allowed = RESERVED.get(name)
     if allowed is not None and kind not in allowed and kind != "void":
         raise UnsupportedType(name, kind, f"this name is reserved for {' or '.join(allowed)}; cast or rename it")
+
+
+def _check_document(kinds: dict[str, str], options: WriteOptions) -> None:
+    name = options.document_column
+    if not name:
+        return
+    if name not in kinds or (name in RESERVED and name != "value"):
+        others = ", ".join(one for one in kinds if one == "value" or one not in RESERVED)
+        raise BadOption("documentColumn", name, f"a column of documents, one of {others}")
+    if kinds[name] not in ("string", "binary", "void"):
+        raise UnsupportedType(name, kinds[name], "a document is a STRING or BINARY; to_json() writes one")
+    if name != "value" and kinds.get("value", "void") != "void":
+        raise BadOption("documentColumn", name, "'value', or the only body: drop column 'value'")
 
 
 def _check_topic(kinds: dict[str, str], options: WriteOptions) -> None:

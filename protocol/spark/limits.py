@@ -15,6 +15,8 @@ __all__ = [
     "INFLIGHT_DEFAULT",
     "INFLIGHT_MAX",
     "COMPARE_SECONDS_MAX",
+    "EXCERPT_CHARACTERS",
+    "FILTERED_BYTES_MAX",
     "IDS_KNOWN_MAX",
     "OPENING_STEPS_MAX",
     "OPENING_VALUES_MAX",
@@ -44,6 +46,13 @@ INFLIGHT_DEFAULT = 8
 
 INFLIGHT_MAX = 256
 """The broker's own publish window."""
+
+FILTERED_BYTES_MAX = FRAME_BYTES_MAX + 192 * 1024
+"""Records of a frame and filters of their documents, so that a PUBLISH takes both. Beyond it filters are left out, and
+brokers send the documents on to be looked at."""
+
+EXCERPT_CHARACTERS = 60
+"""How much of a bad document an error shows."""
 
 ACK_SECONDS_DEFAULT = 30.0
 """How long a task waits for an answer before it fails and Spark tries it again: a restart of a broker is shorter."""

@@ -23,6 +23,7 @@ STATE = "state"
 """What brokers say of themselves, which is no log."""
 
 _IDEMPOTENCE = ("guarded", "id", "none")
+_DOCUMENTS = ("xml", "json")
 _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "mib": 1 << 20}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
@@ -65,6 +66,8 @@ OPTIONS = (
     Option("producerId", "", "write", "names the job; the same again goes on where it stopped"),
     Option("idempotence", "guarded", "write", "`guarded`, `id`, `none`: how a retry is kept from repeating"),
     Option("eventIdColumn", "", "write", "a column that is unique in the job; means `idempotence` `id`"),
+    Option("documentColumn", "", "write", "the column that is the body and a document, whose structure XPATH can ask"),
+    Option("documentKind", "xml", "write", "`xml` or `json`: what 'documentColumn' holds"),
     Option("inflight", "8", "write", "frames that may be unanswered"),
     Option("maxFrameBytes", "1MiB", "write", "bytes of records in one frame"),
     Option("ackTimeout", "30s", "write", "how long a task waits for an answer"),
@@ -97,6 +100,8 @@ class WriteOptions:
     producer_id: str
     idempotence: str
     id_column: str
+    document_column: str
+    document_kind: str
     inflight: int
     frame_bytes: int
     ack_seconds: float
@@ -212,6 +217,10 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     idempotence = "id" if id_column and not values.given("idempotence") else values.one_of("idempotence", _IDEMPOTENCE)
     if id_column and idempotence != "id":
         raise BadOption("idempotence", idempotence, "'id', because 'eventIdColumn' is set; take one of them away")
+    if values.given("documentKind") and not values.given("documentColumn"):
+        raise BadOption(
+            "documentKind", values.text("documentKind"), "set beside 'documentColumn', the column it is about"
+        )
     frame_bytes = values.amount(
         "maxFrameBytes", _BYTES, limits.FRAME_BYTES_MIN, limits.FRAME_BYTES_MAX, "bytes such as 1MiB or 65536"
     )
@@ -222,6 +231,8 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         producer_id=values.text("producerId"),
         idempotence=idempotence,
         id_column=id_column or "event_id",
+        document_column=values.text("documentColumn"),
+        document_kind=values.one_of("documentKind", _DOCUMENTS),
         inflight=values.count("inflight", limits.INFLIGHT_MAX),
         frame_bytes=int(frame_bytes),
         ack_seconds=values.amount("ackTimeout", _SECONDS, 0.001, limits.ACK_SECONDS_MAX, "a time such as 30s or 500ms"),

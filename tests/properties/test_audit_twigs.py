@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from headgate.matching.structure import parse_twig
@@ -39,6 +39,7 @@ PLAIN = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<a><b>1<!-- -->1</b></a>',
     "<?xml version='1.0'?><a><b><![CDATA[it's]]></b></a>",
     '<a x="&#13;1">&#13;</a>',
+    "<a>1<b/></a>",
     "<a>" * SPARK_DEPTH_MAX + "</a>" * SPARK_DEPTH_MAX,
     f"<a {' '.join(f'{name}{number}={chr(34)}1{chr(34)}' for name in 'xy' for number in range(90))}/>",
 )
@@ -63,6 +64,8 @@ def lxml_says(body: bytes, content_type: str, twig: str) -> bool:
 
 
 @given(xml_documents(), twig_texts())
+@example("<a>1<b/></a>", "a='1'")
+@example("<a x='1'><b/><a x='2'/></a>", "/a[@x='2']")
 def test_our_own_evaluation_is_lxmls(text: str, twig: str) -> None:
     body = text.encode()
     assert has_twig(elements_of(body, XML), parse_twig(twig)) == lxml_says(body, XML, twig)
@@ -111,7 +114,7 @@ def spark() -> Iterator[Any]:
 def test_xpath_boolean_agrees(spark: Any, texts: list[str], some: list[str], values: list[Any]) -> None:
     bodies = [(text.encode(), XML) for text in (*texts, *PLAIN, *FOREIGN)]
     bodies += [(json.dumps(value).encode(), JSON) for value in values]
-    twigs = {parse_twig(twig).text for twig in (*some, "a/b", "@x='\r1'", "a='\r'", "/a/a/a", DEEP, WIDE)}
+    twigs = {parse_twig(twig).text for twig in (*some, "a/b", "@x='\r1'", "a='\r'", "a='1'", "/a/a/a", DEEP, WIDE)}
     asked = [parse_twig(twig) for twig in twigs]
     plain = sum(read_for_spark(body, kind, asked, [])[0] is not None for body, kind in bodies)
     assert plain == len(texts) + len(PLAIN), "those are for Spark"

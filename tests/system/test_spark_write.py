@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from headgate.protocol.blocking import connect_blocking
 from tests.support.served_broker import ServedBroker, served_broker
 from tests.support.spark_run import dying_tasks, options_of, shuffled_retries, spark_session
 from tests.system.processes import wait_until
@@ -151,6 +152,23 @@ def test_a_rerun_with_other_rows_is_refused(spark: Any, broker: ServedBroker, st
     with pytest.raises(Exception, match="HEADGATE_NONDETERMINISTIC_INPUT"):
         write(rows(spark).selectExpr("-n AS n", "padding"), broker, stream, producerId=stream)
     assert counted(spark, broker, stream) == EXACT
+
+
+def test_documents_are_published_with_their_structure(spark: Any, broker: ServedBroker, stream: str) -> None:
+    """A task hears what to send filters for with the answer to its first frame; what goes out behind it has them."""
+    frame = spark.range(0, 1000, 1, 2).selectExpr(
+        "id AS n", "concat('<bib><', if(id % 50 = 0, 'book', 'paper'), '/></bib>') AS page"
+    )
+    small = {"documentColumn": "page", "inflight": "1", "maxFrameBytes": "4096"}
+    with connect_blocking(broker.address) as reader:
+        subscription = reader.subscribe(stream, "XPATH '/bib/book'")
+        write(frame, broker, stream, **small)
+        events = [event for events in subscription.batches(5.0) for event in events]
+        assert sorted(event.attributes["n"] for event in events) == list(range(0, 1000, 50))
+        assert {event.content_type for event in events} == {"application/xml"}
+        assert sum(subscription.false_positives.values()) < 2 * 4096 / len("<bib><paper/></bib>"), "of 980"
+        with pytest.raises(Exception, match=r"column 'page': holds '<bib><' in a row: this is no XML"):
+            write(frame.selectExpr("n", "if(n = 7, '<bib><', page) AS page"), broker, stream, **small)
 
 
 def test_mistakes_are_told_by_name(spark: Any, broker: ServedBroker, stream: str) -> None:

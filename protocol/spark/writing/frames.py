@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,11 @@ from headgate.protocol.client import Vocabulary
 from headgate.protocol.data import Batch, encode_column
 from headgate.protocol.errors import LocalError
 from headgate.protocol.limits import BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGTH_MAX
+from headgate.protocol.structure import Document, DocumentError, filter_columns, is_filter_name, read_document
 
 from ..errors import BadRow
 from ..layout import Layout, unpacked
+from ..limits import EXCERPT_CHARACTERS, FILTERED_BYTES_MAX
 from .records import Mixed, encode_records
 
 __all__ = ["Encoder", "Frame"]
@@ -27,13 +29,16 @@ __all__ = ["Encoder", "Frame"]
 
 @dataclass(slots=True)
 class Frame:
-    """Events of one stream that go out together; `records` and `columns` are Arrow arrays."""
+    """Events of one stream that go out together; `records` and `columns` are Arrow arrays. `documents` are what their
+    bodies were read as, None for one without; empty: none is a document.
+    """
 
     topics: str
     count: int
     records: Any
     columns: dict[str, Any]
     ids: Any = None
+    documents: Sequence[Document | None] = ()
 
     def slice(self, start: int, count: int) -> Frame:
         """Some events in a row."""
@@ -42,7 +47,8 @@ class Frame:
             topics = "\n".join(topics.split("\n")[start : start + count])
         columns = {name: column.slice(start, count) for name, column in self.columns.items()}
         ids = None if self.ids is None else self.ids.slice(start, count)
-        return Frame(topics, count, self.records.slice(start, count), columns, ids)
+        documents = self.documents[start : start + count]
+        return Frame(topics, count, self.records.slice(start, count), columns, ids, documents)
 
     def lengths(self) -> bytes:
         """The length of each record, u32 little-endian."""
@@ -62,15 +68,27 @@ class Frame:
         return memoryview(data).cast("B")[ends[0] : ends[self.count]]
 
     def batch(self, interest: Iterable[str] | None) -> Batch:
-        """As it goes over the wire, with a match column for each attribute somebody filters on; None: for all."""
+        """As it goes over the wire, with a match column for each attribute somebody filters on; None: for all. Filters
+        of documents are made when somebody asks for them.
+        """
         every = list(self.columns)
         names = every[:COLUMNS_MAX] if interest is None else [name for name in interest if name in self.columns]
         columns = {name: _match_column(self.columns[name]) for name in names}
         if interest is not None:
+            filters = self._filters([name for name in interest if is_filter_name(name)])
+            if len(self.data()) + sum(map(len, filters.values())) <= FILTERED_BYTES_MAX:
+                columns |= filters
             # A column of nil says that no event has it; without one the broker would open every record to see.
             columns |= {name: encode_column([None] * self.count) for name in interest if name not in columns}
         complete = len(names) == len(every)
         return Batch(self.topics, self.count, self.lengths(), bytes(self.data()), columns, complete)
+
+    def _filters(self, names: Sequence[str]) -> dict[str, bytes]:
+        """The match columns of the filters of these names."""
+        if not names:
+            return {}
+        cells: list[Any] = [filter_columns(one, names) for one in self.documents or [None] * self.count]
+        return {name: encode_column([cell.get(name) for cell in cells]) for name in names}
 
 
 class Encoder:
@@ -124,7 +142,24 @@ class Encoder:
         if longest > RECORD_LENGTH_MAX:
             raise BadRow("value", f"an event of {longest} bytes is over the limit of {RECORD_LENGTH_MAX}")
         ids = rows.column(self._layout.id_column) if self._layout.id_column else None
-        return Frame(self._joined(topics), rows.num_rows, records, columns, ids)
+        return Frame(self._joined(topics), rows.num_rows, records, columns, ids, self._documents(rows))
+
+    def _documents(self, rows: Any) -> list[Document | None]:
+        """The documents of the rows. Raises BadRow for the first that is none, asked for or not."""
+        name, content_type = self._layout.body, self._layout.content_type
+        if not content_type:
+            return []
+        found: list[Document | None] = []
+        for body in rows.column(name).to_pylist():
+            text = body.encode() if isinstance(body, str) else body
+            try:
+                found.append(None if text is None else read_document(text, content_type))
+            except DocumentError as error:
+                reason = (
+                    f"holds {body[:EXCERPT_CHARACTERS]!r} in a row: {error}; filter such rows out, or make them NULL"
+                )
+                raise BadRow(name, reason) from error
+        return found
 
     def _joined(self, topics: Any) -> str:
         if topics is None:

@@ -126,7 +126,7 @@ class _Records:
 
         for name, form in self._layout.attributes:
             self._columns[name] = _plain(name, self._rows.column(name), form)
-        self._add(b"\x92")
+        self._add_outer_header()
         self._add_map_header()
         for name, form in self._layout.attributes:
             self._add_attribute(name, form)
@@ -138,6 +138,7 @@ class _Records:
                 raise BadRow("attributes", f"holds {twice!r}, and there is a column of that name: drop one of them")
             self._columns |= found
         self._add_body()
+        self._add_content_type()
         self._flush()
         records = pc.binary_join_element_wise(
             *self._parts, pa.scalar(b"", pa.binary()), null_handling="replace", null_replacement=""
@@ -205,11 +206,32 @@ class _Records:
         if not self._layout.value or self._layout.value == "void":
             self._add(_EMPTY_BODY)
             return
-        body = self._rows.column("value").cast(pa.binary())
+        body = self._rows.column(self._layout.body).cast(pa.binary())
         if body.null_count:
             body = pc.fill_null(body, b"")
-        self._add(_text_headers("value", body, _bin_header))
+        self._add(_text_headers(self._layout.body, body, _bin_header))
         self._add(body)
+
+    def _add_outer_header(self) -> None:
+        """The array of two, or of three where there is a document and so a content type."""
+        if self._layout.content_type:
+            self._add(self._where_document(b"\x93", b"\x92"))
+        else:
+            self._add(b"\x92")
+
+    def _add_content_type(self) -> None:
+        if self._layout.content_type:
+            text = self._layout.content_type.encode()
+            self._add(self._where_document(_text_header(len(text)) + text, b""))
+
+    def _where_document(self, here: bytes, elsewhere: bytes) -> Any:
+        """One piece for the rows with a document, another for those without."""
+        import pyarrow as pa
+
+        column = self._rows.column(self._layout.body)
+        if not column.null_count:
+            return here
+        return pa.array([elsewhere, here], pa.binary()).take(column.is_valid().cast(pa.int8()))
 
 
 def _plain(name: str, column: Any, form: str) -> Any:

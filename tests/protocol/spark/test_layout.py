@@ -29,6 +29,29 @@ def test_every_scalar_is_an_attribute_of_its_type() -> None:
     )
 
 
+def test_a_document_is_the_body() -> None:
+    kinds = [("n", "int"), ("value", "void"), ("page", "string")]
+    layout = plan_layout(kinds, options(documentColumn="page"))
+    assert (layout.body, layout.value, layout.content_type) == ("page", "string", "application/xml")
+    assert layout.attributes == (("n", "int"),)
+    layout = plan_layout([("value", "binary")], options(documentColumn="value", documentKind="json"))
+    assert (layout.body, layout.value, layout.content_type) == ("value", "binary", "application/json")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "text"),
+    [
+        ([("n", "int"), ("value", "binary")], "one of n, value"),
+        ([("page", "string"), ("value", "binary")], "drop column 'value'"),
+        ([("page", "struct<a:int>")], "to_json"),
+        ([("page", "int")], "STRING or BINARY"),
+    ],
+)
+def test_what_is_no_column_of_documents(kinds: list[tuple[str, str]], text: str) -> None:
+    with pytest.raises((BadOption, UnsupportedType), match=text):
+        plan_layout(kinds, options(documentColumn="page"))
+
+
 def test_reserved_names() -> None:
     kinds = [(name, allowed[0]) for name, allowed in RESERVED.items()]
     layout = plan_layout(kinds, options(topic=""))

@@ -75,6 +75,7 @@ def test_a_read_needs_a_stream_and_a_write_may_do_without() -> None:
         ("ackTimeout", "soon"),
         ("ackTimeout", "0s"),
         ("idempotence", "maybe"),
+        ("documentKind", "json"),
         ("headgate.request.timeout.ms", "1s"),
     ],
 )

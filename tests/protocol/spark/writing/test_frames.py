@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
+from headgate.matching.structure import DEFAULT_SHAPE  # noqa: E402
 from headgate.protocol.data import decode_record  # noqa: E402
 from headgate.protocol.spark.errors import BadRow  # noqa: E402
 from headgate.protocol.spark.layout import Layout  # noqa: E402
 from headgate.protocol.spark.writing.frames import Encoder, Frame  # noqa: E402
+from headgate.protocol.structure import filters_of_body, is_filter_name  # noqa: E402
 from tests.support.arrow_rows import LAYOUT, batches, expected_attributes  # noqa: E402
 
 BY_TOPIC = Layout("", "", (), (("n", "int"),), "n")
@@ -78,6 +81,51 @@ def test_match_columns_follow_the_interest() -> None:
     one = frame.batch(["n", "price"])
     assert (sorted(one.columns), one.complete) == (["n", "price"], True)
     assert one.column("price") == [None]
+
+
+DOCUMENTS = Layout("q", "string", (), (("n", "int"),), "", body="xml", content_type="application/xml")
+STRUCTURE = DEFAULT_SHAPE.column
+
+
+def documents(*texts: str | None) -> Any:
+    return pa.RecordBatch.from_pydict({"xml": pa.array(texts, pa.string()), "n": list(range(len(texts)))})
+
+
+def test_documents_have_their_content_type_and_filters_when_somebody_asks() -> None:
+    texts = ("<a><b/></a>", None, "<c>é</c>")
+    (frame,) = Encoder(DOCUMENTS, 1 << 20).frames(documents(*texts))
+    found = [decode_record(one)[1:] for one in frame.batch([]).pieces()]
+    kind = "application/xml"
+    assert found == [(b"<a><b/></a>", kind), (b"", ""), ("<c>é</c>".encode(), kind)]
+    assert list(frame.batch(["n"]).columns) == ["n"] and not any(map(is_filter_name, frame.batch(None).columns))
+    wanted = [filters_of_body(*one, [STRUCTURE]).get(STRUCTURE) for one in found]
+    batch = frame.batch(["n", STRUCTURE])
+    batch.check()
+    assert list(batch.column(STRUCTURE) or []) == wanted and wanted[1] == b"" and len(set(wanted)) == 3
+    assert list(frame.slice(1, 2).batch([STRUCTURE]).column(STRUCTURE) or []) == wanted[1:]
+
+
+def test_of_bodies_that_are_no_documents_brokers_hear_so() -> None:
+    (frame,) = Encoder(BY_TOPIC, 1 << 20).frames(rows(["q", "q"]))
+    assert list(frame.batch([STRUCTURE]).column(STRUCTURE) or []) == [b"", b""]
+
+
+def test_filters_that_a_publish_would_not_take_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    (frame,) = Encoder(DOCUMENTS, 1 << 20).frames(documents("<a/>", "<b/>"))
+    monkeypatch.setattr("headgate.protocol.spark.writing.frames.FILTERED_BYTES_MAX", len(frame.data()))
+    assert list(frame.batch([STRUCTURE]).column(STRUCTURE) or []) == [None, None]
+
+
+def test_documents_that_are_all_there_and_json() -> None:
+    layout = replace(DOCUMENTS, content_type="application/json")
+    (frame,) = Encoder(layout, 1 << 20).frames(documents('{"a": 1}', "[]"))
+    assert [decode_record(one)[2] for one in frame.batch([]).pieces()] == ["application/json"] * 2
+
+
+@pytest.mark.parametrize("text", ["<a>", "", "x", '<!DOCTYPE a [<!ENTITY e "x">]><a>&e;</a>'])
+def test_what_is_no_document_is_refused_with_its_beginning(text: str) -> None:
+    with pytest.raises(BadRow, match=r"column 'xml': holds .* in a row: this is no XML"):
+        list(Encoder(DOCUMENTS, 1 << 20).frames(documents("<a/>", text)))
 
 
 def test_an_event_over_the_limit_is_refused() -> None:
