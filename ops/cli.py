@@ -42,6 +42,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "bench": ("bench", "measure this broker, and its peers beside it"),
     "simulate": ("simulate", "run the broker in virtual time from one seed, and check it"),
     "audit": ("audit", "recompute from the logs what should have been delivered"),
+    "cert": ("cert", "make an authority and certificates for the brokers of a cluster"),
     "completion": ("completion", "print a script that completes this command in a shell"),
 }
 """Verb -> its module in `ops.commands`, and what it does."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headgate.protocol.addresses import split_addresses
+from headgate.protocol.security import Tls
 
 from .exits import UsageError
 from .limits import WAIT_SECONDS_MAX
@@ -34,6 +35,7 @@ __all__ = [
     "converse",
     "pages_of",
     "server_address",
+    "tls_files",
     "until_answered",
     "wait_seconds",
 ]
@@ -42,7 +44,13 @@ Answer = TypeVar("Answer")
 
 SERVER_DEFAULT = "127.0.0.1:7400"
 
-_VARIABLES = ("HEADGATE_SERVER", "HEADGATE_WAIT", "HEADGATE_CONFIG")
+_TLS = {
+    "tls_ca": "speak TLS with brokers whose certificates this authority signed",
+    "tls_cert": "a certificate to show to a broker that asks for one",
+    "tls_key": "its key",
+}
+
+_VARIABLES = ("HEADGATE_SERVER", "HEADGATE_WAIT", "HEADGATE_CONFIG", *(f"HEADGATE_{name.upper()}" for name in _TLS))
 
 _LIKENESS_MIN = 0.87
 """How alike a misspelt variable and one of ours are; no setting of a broker, and no HEADGATE_SERVER_PORT of Kubernetes,
@@ -63,6 +71,9 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         help="wait so long until a broker answers, then do it (HEADGATE_WAIT; default 0: fail at once with code 3)",
     )
+    for name, text in _TLS.items():
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, metavar="FILE", default=argparse.SUPPRESS, help=f"{text} (HEADGATE_{name.upper()})")
     parser.add_argument(
         "--config", metavar="FILE", default=argparse.SUPPRESS, help="a TOML file of settings (HEADGATE_CONFIG)"
     )
@@ -81,13 +92,18 @@ def server_address(arguments: argparse.Namespace) -> str:
     return address
 
 
+def tls_files(arguments: argparse.Namespace) -> Tls:
+    """What to trust and to show, of flags and the environment. Raises LocalError."""
+    return Tls.of(*(getattr(arguments, name, None) or os.environ.get(f"HEADGATE_{name.upper()}") for name in _TLS))
+
+
 def _check_environment() -> None:
     """A variable that nobody reads was meant for one of ours. Raises UsageError.
 
     One that goes on behind ours (HEADGATE_SERVER_A, HEADGATE_SERVER2) is somebody's own.
     """
     for name in sorted(os.environ):
-        if name.startswith("HEADGATE_") and name not in _VARIABLES:
+        if name.startswith("HEADGATE_") and not name.startswith("HEADGATE_PEER_") and name not in _VARIABLES:
             likely = difflib.get_close_matches(name, _VARIABLES, 1, _LIKENESS_MIN)
             more = name.removeprefix(likely[0]) if likely else ""
             if likely and (more == name or more[0].isalpha()):
@@ -159,6 +175,7 @@ async def connect_client(arguments: argparse.Namespace) -> Client:
     from headgate.protocol.limits import RETRY_SECONDS_ENDING
 
     address, seconds, verb = server_address(arguments), wait_seconds(arguments), _verb(arguments)
+    tls = tls_files(arguments)
     with Patience(verb, lambda: f"no broker answers at {address}"):
         return await client.connect(
             address,
@@ -166,6 +183,9 @@ async def connect_client(arguments: argparse.Namespace) -> Client:
             shuffle=False,
             wait_seconds=seconds,
             retry_seconds=max(seconds, RETRY_SECONDS_ENDING),
+            tls_ca=tls.ca,
+            tls_cert=tls.cert,
+            tls_key=tls.key,
         )
 
 

@@ -1,4 +1,7 @@
-"""Brokers' addresses as people write them: `host`, `host:port`, `[::1]:7400`; several with commas between them."""
+"""Brokers' addresses as people write them: `host`, `host:port`, `[::1]:7400`; several with commas between them.
+
+`tls://` before an address, or before a list, says that these brokers are spoken to over TLS.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable
 
 from .errors import LocalError
 from .limits import ADDRESSES_MAX
+from .security import PLAIN, SCHEME, Tls
 
 __all__ = ["PORT_DEFAULT", "Addresses", "split_address", "split_addresses"]
 
@@ -19,9 +23,13 @@ class Addresses:
     still be there; the others follow in any order, so that the clients of a dead broker spread over those that live.
     """
 
-    def __init__(self, text: str, draw: Callable[[], float], shuffle: bool = True) -> None:
+    def __init__(self, text: str, draw: Callable[[], float], shuffle: bool = True, tls: Tls = PLAIN) -> None:
         self.every = split_addresses(text)
         self.text = text if len(self.every) == 1 else ",".join(self.every)
+        self.tls = tls if tls or SCHEME in text else None
+        """What to dial with, where that is over TLS."""
+        if self.tls is not None:
+            self.tls.context()  # what cannot be used is told at once
         self.last: str | None = None
         self._draw = draw
         self._shuffle = shuffle
@@ -41,7 +49,7 @@ class Addresses:
 
 
 def split_addresses(text: str) -> tuple[str, ...]:
-    """Every address of a list with commas, as written, each broker once; raises LocalError when one is none.
+    """Every address of a list with commas, without `tls://`, each broker once; raises LocalError when one is none.
 
     >>> split_addresses("a:7400, b:7400,a")
     ('a:7400', 'b:7400')
@@ -50,7 +58,7 @@ def split_addresses(text: str) -> tuple[str, ...]:
         raise LocalError(f"an address is a string, host:port or several with commas between them, not {text!r}")
     found: dict[tuple[str, int], str] = {}
     for part in text.split(","):
-        address = part.strip()
+        address = part.strip().removeprefix(SCHEME)
         if not address and "," in text:
             raise LocalError(f"{text!r} names a broker too few: write addresses with one comma between, as in a,b:7401")
         found.setdefault(split_address(address), address)
@@ -65,7 +73,7 @@ def split_address(address: str) -> tuple[str, int]:
     >>> split_address("127.0.0.1"), split_address("[::1]:7500")
     (('127.0.0.1', 7400), ('::1', 7500))
     """
-    host, port = _parts(address)
+    host, port = _parts(address.removeprefix(SCHEME))
     if not host or any(sign in host for sign in "[]/, ") or not _is_name(host):
         raise _refusal(address)
     if not port:

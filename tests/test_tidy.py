@@ -38,6 +38,7 @@ ROOMS: dict[str, Room] = {
     "matching/language/parser.py": Room(PURE | {"headgate.matching", "lark"}),
     "protocol": Room(PURE | {"headgate.protocol", "msgpack", "array", "io.BytesIO", "sys"}, WORLDS),
     "protocol/structure": Room(PURE | {"headgate.protocol", "json"}, WORLDS, frozenset({"lxml", "xml"})),
+    "protocol/security.py": Room(PURE | {"headgate.protocol", "os", "ssl"}, WORLDS),
     "protocol/client/telling.py": Room(PURE | {"headgate.protocol", "logging", "inspect"}, WORLDS),
     "protocol/client/forking.py": Room(PURE | {"headgate.protocol", "os", "weakref"}, WORLDS),
     "protocol/aio": Room(STANDARD | {"headgate.protocol"}, WORLDS - {"headgate.protocol.aio"}),
@@ -87,6 +88,7 @@ ROOMS: dict[str, Room] = {
         | {"headgate.broker.core", "headgate.broker.daemon", "headgate.protocol"}
         | {"uvloop", "structlog", "prometheus_client", "pydantic", "pydantic_settings", "aiohttp"},
         WORLDS - {"headgate.protocol.aio"},
+        frozenset({"cryptography"}),
     ),
     "headgate": Room(PURE | {"headgate.protocol"}),
     "pyspark_headgate.py": Room(PURE | {"pyspark.sql.datasource"}, frozenset(), frozenset({"headgate.protocol"})),

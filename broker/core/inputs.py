@@ -57,10 +57,14 @@ class Received(Caused):
 
 @dataclass(slots=True)
 class PeerUp(Caused):
-    """A connection between brokers: to the address that was dialled (effect Dial), or accepted when that is empty."""
+    """A connection between brokers: to the address that was dialled (effect Dial), or accepted when that is empty.
+
+    `names` are those that the other side's certificate proves; None where brokers show none.
+    """
 
     link: int
     address: str = ""
+    names: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from aiohttp import web
 
 from .limits import ADMIN_KEEPALIVE_SECONDS, ADMIN_LINE_LENGTH_MAX
+from .security import Certificates
 
 __all__ = ["Health"]
 
@@ -30,6 +31,8 @@ class Health:
         self._obstacle = obstacle
         self._runner: web.AppRunner | None = None
         self.address = ""
+        self.security: Certificates | None = None
+        """Set before it listens, where that is over TLS."""
 
     async def listen(self, host: str, port: int) -> None:
         """Serve from now on. Raises OSError."""
@@ -50,7 +53,8 @@ class Health:
             max_field_size=ADMIN_LINE_LENGTH_MAX,
         )
         await self._runner.setup()
-        await web.TCPSite(self._runner, host, port).start()
+        security = None if self.security is None else self.security.listening
+        await web.TCPSite(self._runner, host, port, ssl_context=security).start()
         name = self._runner.addresses[0]
         self.address = f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
 

@@ -22,6 +22,7 @@ __all__ = [
     "DRAIN_SECONDS_DEFAULT",
     "DaemonLimits",
     "FAULT_PAUSE_SECONDS",
+    "CERTIFICATES_LOOK_SECONDS",
     "FEW_EFFECTS_MAX",
     "LOG_CLOSE_SECONDS",
     "LOG_EVENTS_MAX",
@@ -77,6 +78,9 @@ FAULT_PAUSE_SECONDS = 0.1
 
 GC_THRESHOLDS = (100_000, 50, 100)
 """Containers alive beyond the last collection before the next one: some ten MiB of garbage in cycles at the most."""
+
+CERTIFICATES_LOOK_SECONDS = 5.0
+"""How often the files of certificates are looked at: six of them, and a renewed one is needed within days."""
 
 LARGE_READ_BYTES = 64 * 1024
 """A read of at least this came from a socket that holds more; a lone client's batch is smaller."""

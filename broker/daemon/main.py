@@ -18,6 +18,7 @@ import structlog
 
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.inputs import Drain, Loaded, Reachable
+from headgate.protocol.security import TlsError
 
 from .copied_folder import begin_epoch, least_epoch, note_births
 from .data_lock import DataInUse, DataLock
@@ -25,6 +26,7 @@ from .descriptors import connections_possible
 from .driver import Driver
 from .health import Health
 from .limits import (
+    CERTIFICATES_LOOK_SECONDS,
     DEFAULT_LIMITS,
     GC_THRESHOLDS,
     LOG_CLOSE_SECONDS,
@@ -41,6 +43,7 @@ from .metrics import BrokerCollector, render, render_detailed
 from .notify import notify, watchdog_seconds
 from .peers import PeerServer
 from .records import Records, RecordsError
+from .security import Certificates
 from .server import Server
 from .settings import RELOADABLE, Settings, SettingsError, split_address
 
@@ -70,6 +73,7 @@ class Daemon:
         self._settings = settings
         self._log = structlog.get_logger()
         connections_max = _possible(settings.connections_max)
+        certificates = _certificates(settings)
         self._lock = DataLock(settings.data)
         try:
             self._records = Records(settings.data, limits)
@@ -98,11 +102,15 @@ class Daemon:
         self.server = Server(self.driver, connections_max, limits)
         self.peers = PeerServer(self.driver, limits=limits)
         self._collector = BrokerCollector(self.driver, self.server, limits)
+        self.certificates = certificates
+        self._collector.certificates = certificates
         self._settled = False
         self._ready_look: asyncio.TimerHandle | None = None
         self.health = Health(
             lambda: render(self._collector), lambda names: render_detailed(self._collector, names), self._obstacle
         )
+        self.server.security = self.health.security = certificates.get("clients")
+        self.peers.security = certificates.get("peers")
         self._timers: list[asyncio.TimerHandle] = []
         self._writer: LogWriter | None = None
         self._hurried = False
@@ -162,6 +170,8 @@ class Daemon:
             raise
         self._every(WALL_CLOCK_SECONDS, self.driver.tell_wall_clock)
         self._every(WALL_CLOCK_SECONDS, self.driver.look_at_records)
+        if self.certificates:
+            self._every(CERTIFICATES_LOOK_SECONDS, self.look_at_certificates)
         if (seconds := watchdog_seconds()) is not None:
             self._every(seconds, lambda: notify("WATCHDOG=1"))
         self._log.info(
@@ -223,6 +233,7 @@ class Daemon:
         except SettingsError as error:
             self._log.warning("settings not read again", reason=str(error), advice="the broker goes on as it was")
             return
+        self.look_at_certificates()
         before, after = self._settings.model_dump(), settings.model_dump()
         changed = [name for name in after if after[name] != before[name]]
         self._settings = self._settings.model_copy(update={name: after[name] for name in RELOADABLE})
@@ -234,6 +245,17 @@ class Daemon:
             changed=", ".join(name for name in changed if name in RELOADABLE) or "nothing",
             needs_a_restart=", ".join(waiting) or "nothing",
         )
+
+    def look_at_certificates(self) -> None:
+        """Use certificates whose files are new; what cannot be used is told, and the former ones go on."""
+        for port, certificates in self.certificates.items():
+            if certificates.changed():
+                try:
+                    certificates.load()
+                except TlsError as error:
+                    self._log.warning("certificate not read again", port=port, reason=str(error))
+                else:
+                    self._log.info("certificate read again", port=port, file=str(certificates.cert))
 
     def hurry(self) -> None:
         """Wait for nobody any more."""
@@ -289,7 +311,7 @@ def run(settings: Settings, reread: Callable[[], Settings] | None = None) -> int
     with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
         try:
             return runner.run(_serve(settings, reread))
-        except (AddressError, DataInUse) as error:
+        except (AddressError, DataInUse, TlsError) as error:
             log.error("cannot start", reason=str(error))
             return FAILED
         except (RecordsError, LogUnusable) as error:
@@ -325,6 +347,18 @@ async def _serve(
     await stopping.wait()
     await daemon.stop()
     return DISK_UNUSABLE if daemon.halted else 0
+
+
+def _certificates(settings: Settings) -> dict[str, Certificates]:
+    """Of the ports that speak TLS. Raises TlsError."""
+    found = {}
+    if settings.tls_cert and settings.tls_key:
+        pair = settings.tls_cert, settings.tls_key
+        found["clients"] = Certificates(*pair, settings.tls_ca, settings.tls_client_certs, settings.tls_version)
+    if settings.peer_tls_cert and settings.peer_tls_key:
+        pair = settings.peer_tls_cert, settings.peer_tls_key
+        found["peers"] = Certificates(*pair, settings.peer_tls_ca, "required", settings.tls_version, dials=True)
+    return found
 
 
 async def _listen(listen: Callable[[str, int], Awaitable[None]], setting: str, address: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import accumulate
 
@@ -15,6 +15,7 @@ from headgate.broker.core import NodeStatistics
 
 from .driver import MATCH_BUCKETS_SECONDS, Driver
 from .limits import DEFAULT_LIMITS, DaemonLimits
+from .security import Certificates
 from .server import Server
 
 __all__ = ["METRICS", "BrokerCollector", "render", "render_detailed"]
@@ -175,6 +176,8 @@ class BrokerCollector(Collector):
         self._durable_series_max = limits.durable_series
         self._driver = driver
         self._server = server
+        self.certificates: Mapping[str, Certificates] = {}
+        """By port, of those that speak TLS."""
 
     def collect(self) -> Iterator[Metric]:
         """Every metric, once."""
@@ -192,6 +195,14 @@ class BrokerCollector(Collector):
         unkept = "1 while schemas that are put would be gone after a restart, for want of room; else 0."
         yield GaugeMetricFamily("headgate_records_unkept", unkept, value=float(bool(self._driver.records_obstacle)))
         yield from self._server_metrics()
+        expiry = GaugeMetricFamily(
+            "headgate_certificate_expiry_timestamp_seconds",
+            "When the certificate of a port ends, in seconds since 1970.",
+            labels=["port"],
+        )
+        for port, certificates in self.certificates.items():
+            expiry.add_metric([port], certificates.expires)
+        yield expiry
         yield _by_label("headgate_events_dropped_total", "Events not delivered, by reason.", "reason", statistics.drops)
         fetches = "Times that events of durable subscriptions were looked up for clients here, by where they were."
         yield _by_label("headgate_durable_fetches_total", fetches, "source", statistics.durable_fetches)

@@ -10,14 +10,19 @@ import asyncio
 
 from headgate.broker.core.inputs import DialFailed, LinkPaused, LinkResumed, PeerUp
 from headgate.protocol.aio import Connection, Tasks
+from headgate.protocol.errors import HeadgateError
+from headgate.protocol.messages import Message
 from headgate.protocol.wire import Role, Session
 
 from .driver import Driver
 from .limits import DEFAULT_LIMITS, DIALS_UNTOLD, PEER_CLOSE_SECONDS, PEER_CONNECTIONS_MAX, DaemonLimits
+from .security import names_of
 from .server import Server
 from .settings import split_address
 
 __all__ = ["PeerServer"]
+
+_WORDLESS = "it ended the connection without a word; do both speak TLS, and does each trust the other's --peer-tls-ca?"
 
 
 class PeerServer(Server):
@@ -32,7 +37,8 @@ class PeerServer(Server):
         super().__init__(driver, connections_max, limits)
         self.close_seconds = PEER_CLOSE_SECONDS
         self._dialled: dict[Connection, str] = {}
-        self._failures: dict[str, int] = {}  # by address, since it was last reached
+        self._unheard: dict[Connection, str] = {}  # it answered, and has not said a word
+        self._failures: dict[str, int] = {}  # by address, since it last said something
         self._tasks = Tasks()
         driver.dial = self.dial
 
@@ -54,11 +60,25 @@ class PeerServer(Server):
         """A socket was accepted, or answered."""
         super().on_opened(connection)
         address = self._dialled.pop(connection, "")
-        self._failures.pop(address, None)
+        if address:
+            self._unheard[connection] = address
         if not connection.closed:
-            self._driver.feed(PeerUp(self._link_of[connection], address))
+            names = None if self.security is None else names_of(connection.certificate)
+            self._driver.feed(PeerUp(self._link_of[connection], address, names))
         elif address:
             self._driver.feed(DialFailed(address))
+
+    def on_messages(self, connection: Connection, messages: list[Message]) -> None:
+        """One read brought messages."""
+        if (address := self._unheard.pop(connection, "")) != "":
+            self._failures.pop(address, None)
+        super().on_messages(connection, messages)
+
+    def on_closed(self, connection: Connection, failure: HeadgateError | None) -> None:
+        """The socket is gone."""
+        if (address := self._unheard.pop(connection, "")) != "":
+            self._tell_failure(address, _WORDLESS)
+        super().on_closed(connection, failure)
 
     def on_paused(self, connection: Connection) -> None:
         """It reads more slowly than we write."""
@@ -81,7 +101,9 @@ class PeerServer(Server):
         try:
             async with asyncio.timeout(self._limits.dial_seconds):
                 host, port = split_address(address)
-                await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+                await asyncio.get_running_loop().create_connection(
+                    lambda: connection, host, port, ssl=None if self.security is None else self.security.dialling
+                )
         except TimeoutError:
             reason = f"no answer within {self._limits.dial_seconds:g} seconds"
         except (OSError, ValueError, UnicodeError) as error:

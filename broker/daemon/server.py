@@ -7,6 +7,7 @@ turns what connections live through into inputs.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import structlog
 
@@ -18,6 +19,7 @@ from headgate.protocol.wire import Role, Session, State
 
 from .driver import Driver
 from .limits import BACKLOG, DEFAULT_LIMITS, LARGE_READ_BYTES, DaemonLimits
+from .security import Certificates
 
 __all__ = ["Server"]
 
@@ -42,11 +44,16 @@ class Server:
         self.refused = 0
         self.violations = 0
         self.address = ""
+        self.security: Certificates | None = None
+        """Set before it listens, where that is over TLS."""
 
     async def listen(self, host: str, port: int) -> None:
         """Accept from now on; `address` tells where (port 0 takes a free one). Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(self._accept, host, port, backlog=BACKLOG)
+        more: dict[str, Any] = {}
+        if self.security is not None:
+            more = {"ssl": self.security.listening, "ssl_handshake_timeout": self._limits.session.handshake_seconds}
+        self._listener = await loop.create_server(self._accept, host, port, backlog=BACKLOG, **more)
         name = self._listener.sockets[0].getsockname()
         self.address = f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
 

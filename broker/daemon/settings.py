@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from headgate.broker.core.config import CLUSTER_DEFAULT
@@ -93,6 +93,14 @@ class Settings(BaseSettings):
     replicas: int = Field(default=REPLICAS_DEFAULT, ge=0, le=REPLICAS_MAX)
     log_copies: int = Field(default=LOG_COPIES_DEFAULT, ge=1, le=8)
     drain_seconds: float = Field(default=DRAIN_SECONDS_DEFAULT, ge=0, le=3600)
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_ca: Path | None = None
+    tls_client_certs: Literal["none", "optional", "required"] = "none"
+    tls_version: Literal["1.2", "1.3"] = "1.3"
+    peer_tls_cert: Path | None = None
+    peer_tls_key: Path | None = None
+    peer_tls_ca: Path | None = None
 
     @field_validator("listen", "peer_listen", "admin")
     @classmethod
@@ -113,6 +121,27 @@ class Settings(BaseSettings):
         if value and split_address(value)[0] in _ANYWHERE:
             raise ValueError(f"{value!r} is where to listen, not where to be reached: write a name and a port")
         return value
+
+    @field_validator("tls_cert", "tls_key", "tls_ca", "peer_tls_cert", "peer_tls_key", "peer_tls_ca", mode="before")
+    @classmethod
+    def _file(cls, value: Any) -> Any:
+        return value if value is None or str(value).strip() else None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Settings:
+        """Files of TLS that need each other."""
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise ValueError("a certificate needs its key: give --tls-cert and --tls-key, or neither")
+        if self.tls_client_certs != "none" and not (self.tls_cert and self.tls_ca):
+            raise ValueError("--tls-client-certs needs --tls-ca, whose clients are let in, and --tls-cert")
+        peers = (self.peer_tls_cert, self.peer_tls_key, self.peer_tls_ca)
+        if any(peers) and not all(peers):
+            raise ValueError(
+                "brokers show each other certificates: give --peer-tls-cert, --peer-tls-key, --peer-tls-ca"
+            )
+        if all(peers) and not self.name:
+            raise ValueError("with --peer-tls-cert a broker needs its --name: that is what its certificate proves")
+        return self
 
     @field_validator("loop")
     @classmethod

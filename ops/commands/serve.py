@@ -31,6 +31,14 @@ FLAGS: dict[str, tuple[str, str]] = {
     "replicas": ("N", "brokers that hold a copy of each key beside its owner (default 2)"),
     "log_copies": ("N", "disks that have a stored batch before it is acknowledged (default 2)"),
     "grace_seconds": ("SECONDS", "how long a session outlives its connection"),
+    "tls_cert": ("FILE", "certificate for clients and the admin port, which then speak TLS"),
+    "tls_key": ("FILE", "its key"),
+    "tls_ca": ("FILE", "whose client certificates are let in"),
+    "tls_client_certs": ("WHICH", "ask clients for certificates: none (default), optional or required"),
+    "tls_version": ("VERSION", "the oldest that is spoken: 1.3 (default) or 1.2"),
+    "peer_tls_cert": ("FILE", "certificate for other brokers, whose name is the broker's; then all need one"),
+    "peer_tls_key": ("FILE", "its key"),
+    "peer_tls_ca": ("FILE", "whose brokers are let in"),
     "drain_seconds": ("SECONDS", "how long a stop waits for clients to take what is theirs"),
 }
 """Setting -> what its value is called, and its help. The environment has each as HEADGATE_…, the file by its name."""

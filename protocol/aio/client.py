@@ -68,6 +68,7 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
 )
 from ..messages import Gap
+from ..security import PLAIN, SCHEME, File, Tls
 from .driver import run
 from .link import Link
 from .receipt import Receipt, check_loop, current_loop
@@ -89,6 +90,9 @@ async def connect(
     wait_seconds: float = 0.0,
     shuffle: bool = True,
     producer: str | None = None,
+    tls_ca: File | None = None,
+    tls_cert: File | None = None,
+    tls_key: File | None = None,
     on_disconnected: Hook | None = None,
     on_reconnected: Hook | None = None,
     logger: Log | None = None,
@@ -102,6 +106,9 @@ async def connect(
     names whoever publishes with mode "stored", across restarts: whoever uses a name last shuts out the others. Without
     it each client is somebody new, and with "" what is stored is not recognised when it is sent again.
 
+    "tls://a:7400" is spoken to over TLS, and so is any address with one of the `tls_` files: the authority that signed
+    the broker's certificate (else the system's are trusted), and a certificate with its key for a broker that asks.
+
     A connection that is lost later is looked for for ever, or for `retry_seconds`. The hooks, functions of one string,
     are told of both, and `logger` (or the logger "headgate") says it in words.
     """
@@ -111,7 +118,10 @@ async def connect(
     options = ClientOptions(
         name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch, credit_bytes
     )
-    addresses, retry = Addresses(address, random.random, shuffle), Retry(retry_seconds, random.random)
+    addresses, retry = (
+        Addresses(address, random.random, shuffle, Tls.of(tls_ca, tls_cert, tls_key)),
+        Retry(retry_seconds, random.random),
+    )
     client = Client(addresses, options, retry, telling=Telling(logger, on_disconnected, on_reconnected))
     await client.open(wait_seconds)
     return client
@@ -360,7 +370,16 @@ class Client(ClientCore):
 
     async def another(self, address: str) -> Client:
         """A client of another broker. One that does not answer is passed over, not waited for."""
-        return await connect(address, name=self._name, retry_seconds=0.0)
+        known = self._link.addresses.tls
+        secure, tls = ("", PLAIN) if known is None else (SCHEME, known)
+        return await connect(
+            f"{secure}{address}",
+            name=self._name,
+            retry_seconds=0.0,
+            tls_ca=tls.ca,
+            tls_cert=tls.cert,
+            tls_key=tls.key,
+        )
 
     async def close(self) -> None:
         """Wait for what was published or acknowledged, say goodbye, end subscriptions. Raises what `flush` would."""

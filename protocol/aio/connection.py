@@ -25,7 +25,7 @@ from typing import Any, Protocol, cast
 
 from ..errors import ErrorCode, HeadgateError
 from ..messages import Goodbye, Message
-from ..wire import Session, State
+from ..wire import WORDLESS, Session, State
 from .limits import CLOSE_SECONDS_MAX, JOIN_BYTES_MAX, READ_BYTES, WRITE_BUFFER_HIGH, WRITE_BUFFER_LOW
 
 __all__ = ["Connection", "ConnectionHandler"]
@@ -91,6 +91,11 @@ class Connection(asyncio.BufferedProtocol):
     def bytes_out(self) -> int:
         """Bytes handed to the socket so far."""
         return self.session.bytes_sent
+
+    @property
+    def certificate(self) -> dict[str, Any] | None:
+        """What the other side has shown, over TLS."""
+        return None if self._transport is None else self._transport.get_extra_info("peercert")
 
     # --- What the owner says -----------------------------------------------------------------------------------------
 
@@ -175,7 +180,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> None:
         """The other side sends no more: without a goodbye that is a loss."""
-        self.session.lost("the other side closed the connection without a goodbye")
+        self.session.lost(WORDLESS)
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""

@@ -150,7 +150,7 @@ class Link(LinkCore):
         welcome = self._welcome = loop.create_future()
         try:
             async with asyncio.timeout(attempt.seconds):
-                await loop.create_connection(lambda: connection, *attempt.target)
+                await loop.create_connection(lambda: connection, *attempt.target, ssl=attempt.security())
                 await welcome
         except TimeoutError as error:
             raise ConnectionLost(f"no answer within {attempt.seconds:g} seconds") from error

@@ -64,6 +64,7 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
 )
 from ..messages import Gap
+from ..security import PLAIN, SCHEME, File, Tls
 from .driver import drive, run
 from .limits import INFLIGHT_DEFAULT
 from .link import Link
@@ -87,6 +88,9 @@ def connect_blocking(
     wait_seconds: float = 0.0,
     shuffle: bool = True,
     producer: str | None = None,
+    tls_ca: File | None = None,
+    tls_cert: File | None = None,
+    tls_key: File | None = None,
     on_disconnected: Hook | None = None,
     on_reconnected: Hook | None = None,
     logger: Log | None = None,
@@ -104,7 +108,10 @@ def connect_blocking(
     options = ClientOptions(
         name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch, credit_bytes
     )
-    addresses, retry = Addresses(address, random.random, shuffle), Retry(retry_seconds, random.random)
+    addresses, retry = (
+        Addresses(address, random.random, shuffle, Tls.of(tls_ca, tls_cert, tls_key)),
+        Retry(retry_seconds, random.random),
+    )
     client = BlockingClient(addresses, options, retry, telling=Telling(logger, on_disconnected, on_reconnected))
     client.open(wait_seconds)
     return client
@@ -363,7 +370,16 @@ class BlockingClient(ClientCore):
 
     def another(self, address: str) -> BlockingClient:
         """A client of another broker. One that does not answer is passed over, not waited for."""
-        return connect_blocking(address, name=self._name, retry_seconds=0.0)
+        known = self._link.addresses.tls
+        secure, tls = ("", PLAIN) if known is None else (SCHEME, known)
+        return connect_blocking(
+            f"{secure}{address}",
+            name=self._name,
+            retry_seconds=0.0,
+            tls_ca=tls.ca,
+            tls_cert=tls.cert,
+            tls_key=tls.key,
+        )
 
     def close(self) -> None:
         """Wait for what was published or acknowledged, say goodbye, end subscriptions. Raises what `flush` would."""

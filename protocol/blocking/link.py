@@ -79,7 +79,7 @@ class Link(LinkCore):
     def connect(self, attempt: Attempt) -> None:
         """Make one attempt. Raises OSError, or a HeadgateError."""
         deadline = self.clock() + attempt.seconds
-        wire = Wire(*attempt.target, attempt.seconds, self.clock, self._sharing)
+        wire = Wire(*attempt.target, attempt.seconds, self.clock, self._sharing, attempt.security())
         try:
             wire.send(self._conversation.hello())
             while wire.session.state is State.OPENING:

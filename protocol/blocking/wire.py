@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import selectors
 import socket
+import ssl
 from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
 
 from ..errors import ConnectionLost
 from ..messages import Message
-from ..wire import Role, Session
+from ..wire import WORDLESS, Role, Session
 from .limits import READ_BYTES, UNSENT_BYTES_MAX
 from .sharing import Sharing
 
 __all__ = ["Wire"]
+
+
+_NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+def _connected(host: str, port: int, seconds: float, security: ssl.SSLContext | None) -> socket.socket:
+    plain = socket.create_connection((host, port), seconds)
+    if security is None:
+        return plain
+    try:
+        return security.wrap_socket(plain, server_hostname=host)
+    except BaseException:
+        plain.close()
+        raise
 
 
 class Wire:
@@ -29,11 +44,12 @@ class Wire:
         connect_seconds: float,
         clock: Callable[[], float],
         sharing: Sharing | None = None,
+        security: ssl.SSLContext | None = None,
     ) -> None:
         self._clock = clock
         self._sharing = sharing
         with nullcontext() if sharing is None else sharing.elsewhere():
-            self._socket = socket.create_connection((host, port), connect_seconds)
+            self._socket = _connected(host, port, connect_seconds, security)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._selector = selectors.DefaultSelector()
@@ -100,11 +116,13 @@ class Wire:
     def _read(self) -> list[Message]:
         try:
             data = self._socket.recv(READ_BYTES)
-        except BlockingIOError:
+            while isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+                data += self._socket.recv(READ_BYTES)  # no selector tells of what is decrypted already
+        except _NOT_NOW:
             return []
         if not data:
-            self.session.lost("the broker closed the connection without a goodbye")
-            raise ConnectionLost("the broker closed the connection")
+            self.session.lost(WORDLESS)
+            raise ConnectionLost(WORDLESS)
         return self.session.receive(data, self._clock())
 
     def _write(self) -> None:
@@ -118,7 +136,7 @@ class Wire:
         while unsent:
             try:
                 count = self._socket.send(unsent[0])
-            except BlockingIOError:
+            except _NOT_NOW:
                 return
             self._unsent_bytes -= count
             if count == len(unsent[0]):

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 from ..addresses import Addresses, split_address
 from ..errors import CannotConnect, ConnectionLost, HeadgateError, LocalError, ProtocolViolation
 from ..limits import RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
+from ..security import SCHEME, SSLContext, Tls, reason_of_tls
+from ..wire import WORDLESS
 from .limits import DEFAULT_LIMITS, ClientLimits
 from .task import Connect, Pause, Work
 from .telling import Telling
@@ -95,6 +97,8 @@ def reason_of(error: Exception) -> str:
     """Why a connection failed, in words for whoever reads the error that comes of it."""
     if isinstance(error, ConnectionRefusedError):
         return "connection refused (is a broker running there?)"
+    if (reason := reason_of_tls(error)) is not None:
+        return reason
     if isinstance(error, ProtocolViolation):
         return error.text
     if isinstance(error, ConnectionLost):
@@ -109,6 +113,11 @@ class Attempt:
     address: str
     pause: float
     seconds: float
+    tls: Tls | None = None
+
+    def security(self) -> SSLContext | None:
+        """What to dial with, as the files are now. Raises LocalError."""
+        return None if self.tls is None else self.tls.context()
 
     @property
     def target(self) -> tuple[str, int]:
@@ -139,15 +148,19 @@ class Dialling:
             self._round = self._addresses.in_turn()
         address = self._round.pop(0)
         seconds = self._limits.dial_seconds if self._round else self._limits.handshake_seconds
-        return Attempt(address, pause, seconds)
+        return Attempt(address, pause, seconds, self._addresses.tls)
 
     def reached(self, address: str) -> None:
         """There is a connection: it will be tried first when it is lost."""
         self._addresses.last = address
 
-    def failed(self, address: str, error: OSError | HeadgateError) -> None:
-        """This attempt came to nothing."""
-        self._reasons[address] = reason_of(error)
+    def failed(self, attempt: Attempt, error: OSError | HeadgateError) -> str:
+        """This attempt came to nothing; why."""
+        reason = reason_of(error)
+        if attempt.tls is None and reason == WORDLESS:
+            reason += f" (if it speaks TLS, write {SCHEME}{attempt.address})"
+        self._reasons[attempt.address] = reason
+        return reason
 
     @property
     def reason(self) -> str:
@@ -233,8 +246,7 @@ class LinkCore:
             try:
                 yield Connect(self, attempt)
             except (OSError, HeadgateError) as error:
-                dialling.failed(attempt.address, error)
-                self._telling.failed(attempt.address, reason_of(error))
+                self._telling.failed(attempt.address, dialling.failed(attempt, error))
                 last = error
             else:
                 dialling.reached(attempt.address)

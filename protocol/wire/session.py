@@ -79,7 +79,10 @@ from ..messages import (
 from .codec import decode, encode_chunks, kind_of
 from .frames import FrameReader, frame
 
-__all__ = ["Role", "Session", "SessionLimits", "State"]
+__all__ = ["WORDLESS", "Role", "Session", "SessionLimits", "State"]
+
+WORDLESS = "the other side closed the connection without a goodbye"
+"""Why a connection was lost whose other side went without a word."""
 
 
 class Role(Enum):

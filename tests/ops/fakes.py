@@ -142,7 +142,7 @@ def use_client(monkeypatch: pytest.MonkeyPatch, client: FakeClient) -> FakeClien
     """Let every verb of this test find this client."""
 
     async def connect(
-        address: str, *, name: str, shuffle: bool, wait_seconds: float, retry_seconds: float
+        address: str, *, name: str, shuffle: bool, wait_seconds: float, retry_seconds: float, **files: str
     ) -> FakeClient:
         client.address, client.name, client.waits = address, name, (wait_seconds, retry_seconds)
         return client

@@ -131,6 +131,18 @@ def objection(mine: Peer, theirs: Peer, known: PeerInfo | None) -> Error | None:
     return None if known is None else _against_known(theirs, known)
 
 
+def objection_to_name(theirs: Peer, names: tuple[str, ...] | None) -> Error | None:
+    """Why not, when brokers show certificates: `names` are those in the other side's."""
+    if names is None or theirs.name in names:
+        return None
+    proved = ", ".join(names) or "nobody"
+    text = (
+        f"it says that it is {theirs.name!r}, and its certificate is for {proved}: give it the certificate of its "
+        "--name (`headgate cert init` makes one for each broker)"
+    )
+    return _refusal(ErrorCode.UNAUTHORISED, text)
+
+
 def objection_to_founder(mine: Peer, theirs: Peer, dialled: str) -> Error | None:
     """Why not link to a broker that answered at an address that is only remembered here: it was told to join none.
 

@@ -38,7 +38,7 @@ from ..keyspace import hash_identifier
 from ..timers import Timers
 from .dialer import Dials, Tellable
 from .flow import PeerTraffic
-from .greeting import PeerHooks, PeerInfo, Refusal, is_same_broker, objection, objection_to_founder
+from .greeting import PeerHooks, PeerInfo, Refusal, is_same_broker, objection, objection_to_founder, objection_to_name
 from .limits import COMPLAINTS_MAX, FORGET_SECONDS, HALF_OPEN_SECONDS_MAX, PAUSED_TELLS_MAX
 
 __all__ = ["Opening", "PeerLinks"]
@@ -55,6 +55,8 @@ class Opening:
     address: str  # what was dialled, "" when it was accepted
     since: float
     greeting: Peer | None = None
+    names: tuple[str, ...] | None = None
+    """What the other side's certificate proves, where brokers show one."""
 
     @property
     def deadline(self) -> float:
@@ -125,9 +127,9 @@ class PeerLinks:
 
     # --- how a link comes about --------------------------------------------------------------------------------------
 
-    def connected(self, link: int, address: str, now: float) -> None:
-        """A connection is there: dialled to that address, or accepted."""
-        self.openings[link] = Opening(link, address, now)
+    def connected(self, link: int, address: str, now: float, names: tuple[str, ...] | None = None) -> None:
+        """A connection is there: dialled to that address, or accepted; with names that its certificate proves."""
+        self.openings[link] = Opening(link, address, now, names=names)
         if address:
             self._effects.append(Send(link, self.mine))
 
@@ -168,7 +170,7 @@ class PeerLinks:
         """We accepted, and the other side says who it is."""
         known = self.by_identifier.get(hash_identifier(peer.name))
         if not is_same_broker(self.mine, peer):
-            error = objection(self.mine, peer, known)
+            error = objection_to_name(peer, opening.names) or objection(self.mine, peer, known)
             if error is not None:
                 self._complain(peer.address, error.text)
                 self.refuse(opening.link, error.code, error.text)
@@ -189,7 +191,7 @@ class PeerLinks:
             self._dials.is_own(opening.address)
             self.refuse(opening.link, ErrorCode.REPLACED, "we are one and the same")
             return
-        error = objection(self.mine, peer, known)
+        error = objection_to_name(peer, opening.names) or objection(self.mine, peer, known)
         if error is None and opening.address not in self._seeds:
             error = objection_to_founder(self.mine, peer, opening.address)
         if error is not None:

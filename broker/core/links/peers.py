@@ -188,7 +188,7 @@ class Peers:
         if self._draining:
             self._effects.append(Close(happened.link))
         else:
-            self._links.connected(happened.link, happened.address, now)
+            self._links.connected(happened.link, happened.address, now, happened.names)
         return True
 
     def _dial_failed(self, happened: DialFailed, now: float) -> bool:

@@ -62,8 +62,8 @@ def test_who_was_reached_comes_first_the_next_time() -> None:
 def test_the_reason_is_one_where_all_agree_and_each_brokers_own_where_not() -> None:
     dialling = Dialling(in_order("a,b"), lost(1.0))
     assert dialling.reason == ""
-    dialling.failed("a", ConnectionLost("gone"))
-    dialling.failed("b", ConnectionLost("gone"))
+    dialling.failed(Attempt("a", 0.0, 1.0), ConnectionLost("gone"))
+    dialling.failed(Attempt("b", 0.0, 1.0), ConnectionLost("gone"))
     assert dialling.reason == "gone"
-    dialling.failed("b", ConnectionRefusedError())
+    dialling.failed(Attempt("b", 0.0, 1.0), ConnectionRefusedError())
     assert dialling.reason == "a: gone; b: connection refused (is a broker running there?)"

@@ -1,0 +1,94 @@
+"""TLS of the three ports: certificates of files, read again when the files change.
+
+A listener has one SSLContext for as long as it listens. A new certificate is put into that context, so handshakes from
+then on show it and no connection is cut; an authority that is new is trusted beside the former ones, and one that is
+gone is forgotten at the next start.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from headgate.protocol.security import TlsError, load_authority, load_pair
+
+__all__ = ["Certificates", "names_of"]
+
+_VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+_ASKED = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+
+class Certificates:
+    """The pair and the authority of one port. Raises TlsError when made of files that cannot be used."""
+
+    def __init__(self, cert: Path, key: Path, ca: Path | None, asked: str, version: str, dials: bool = False) -> None:
+        self.cert = cert
+        self._key, self._ca = key, ca
+        self.contexts = [ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)]
+        self.contexts[0].verify_mode = _ASKED[asked]
+        if dials:
+            # Brokers are called by their names, wherever they are reached: the Node compares the names.
+            self.contexts.append(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+            self.contexts[1].check_hostname = False
+        for context in self.contexts:
+            context.minimum_version = _VERSIONS[version]
+        self._seen: tuple[Any, ...] = ()
+        self.expires = 0.0
+        self.load()
+
+    @property
+    def listening(self) -> ssl.SSLContext:
+        """For what is accepted."""
+        return self.contexts[0]
+
+    @property
+    def dialling(self) -> ssl.SSLContext:
+        """For what is dialled."""
+        return self.contexts[1]
+
+    def load(self) -> None:
+        """Use what the files have now, for handshakes from now on. Raises TlsError, and goes on as before then."""
+        self._seen = self._look()
+        # First where nobody is shown it: half a change, a new certificate with the old key, must not be used.
+        trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        load_pair(trial, str(self.cert), str(self._key))
+        expires = _expiry(self.cert)
+        if self._ca is not None:
+            load_authority(trial, str(self._ca))
+        for context in self.contexts:
+            load_pair(context, str(self.cert), str(self._key))
+            if self._ca is not None:
+                load_authority(context, str(self._ca))
+        self.expires = expires
+
+    def changed(self) -> bool:
+        """Whether the files are others than when they were last read."""
+        return self._look() != self._seen
+
+    def _look(self) -> tuple[Any, ...]:
+        return tuple(_stamp(one) for one in (self.cert, self._key, self._ca) if one is not None)
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _expiry(cert: Path) -> float:
+    from cryptography import x509  # brokers without TLS start without it
+
+    try:
+        return x509.load_pem_x509_certificate(cert.read_bytes()).not_valid_after_utc.timestamp()
+    except (OSError, ValueError) as error:
+        raise TlsError(f"the certificate {cert} cannot be read: {error}") from error
+
+
+def names_of(certificate: Iterable[Any] | None) -> tuple[str, ...]:
+    """The DNS names in what `getpeercert` tells of the other side."""
+    known: Any = certificate or {}
+    return tuple(name for kind, name in known.get("subjectAltName", ()) if kind == "DNS")
