@@ -126,8 +126,9 @@ unknown size (`count` 0) in `gaps` and `on_gap`, and what was under way to the o
 `await subscription.until_confirmed()` returns when everything published from then on is seen again.
 
 **The types behind it**, for annotations: `connect` gives a `Client`, `connect_blocking` a `BlockingClient`; `subscribe`
-gives a `Subscription` of `Event`s, `publish` a `Receipt`. A `Refused` carries an `ErrorCode`; a `ProtocolViolation`
-says that the other side broke the protocol. `HeadgateError` is the base of all errors; `__version__` is this library's.
+gives a `Subscription` of `Event`s, its `amend` an `Amended`, `publish` a `Receipt`. A `Refused` carries an `ErrorCode`;
+a `ProtocolViolation` says that the other side broke the protocol. `HeadgateError` is the base of all errors;
+`__version__` is this library's.
 """
 
 from headgate.protocol import (
@@ -144,10 +145,11 @@ from headgate.protocol import (
 )
 from headgate.protocol.aio import Client, Event, Receipt, Subscription, connect
 from headgate.protocol.blocking import BlockingClient, Producer, connect_blocking
-from headgate.protocol.client import Chunk, LogInfo
+from headgate.protocol.client import Amended, Chunk, LogInfo
 from headgate.protocol.data import LogName
 
 __all__ = [
+    "Amended",
     "BlockingClient",
     "CannotConnect",
     "Chunk",

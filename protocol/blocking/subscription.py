@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from ..client import Inbox, Replaying, SubscriptionCore, Task, check_seconds, durable, receiving, remember
+from ..client import Amended, Inbox, Replaying, SubscriptionCore, Task, check_seconds, durable, receiving, remember
 from ..errors import LocalError
 from ..messages import AckVerb, Gap
 from .driver import drive, run
@@ -232,11 +232,12 @@ class Subscription(SubscriptionCore):
         task = Task(self._client.settled_all(self._inbox))
         return drive(task, None if seconds is None else self._client.clock() + seconds) and task.result
 
-    def amend(self, *, where: str | None = None, pattern: str | None = None) -> int:
+    def amend(self, *, where: str | None = None, pattern: str | None = None) -> Amended:
         """Ask for something else from now on, with another condition, another pattern, or both; "" is no condition.
 
         Events before this returns are by the old words, those after it by the new ones; none comes twice, and none is
-        missed that both want. How many places in the cluster were told. Raises Refused, and then all is as before.
+        missed that both want. Tells how many places in the cluster were told, kept, and are to be removed.
+        Raises Refused, and then all is as before.
         """
         return run(self._amending(self._client, where, pattern))
 

@@ -18,7 +18,8 @@ on until it is there or the caller's time is over, and then leaves the task for 
     client.asking("status", {}) --Settled(outcome)--> driver: until it is settled --give--> the answer
 
 `ClientCore` asks questions, subscribes and unsubscribes as such work, and shows what a client shows of itself;
-`SubscriptionCore` is the same for a subscription. `remember` ends a client in a forked child.
+`SubscriptionCore` is the same for a subscription, and `Amended` what became of its places. `remember` ends a client in
+a forked child.
 
 **Connecting.** `Dialling` gives one `Attempt` after the other, with the patience of a `Retry` (back-off with jitter,
 within a budget), and `LinkCore` makes them, at first and whenever the connection is lost. `reason_of` says why one
@@ -43,7 +44,7 @@ each broker said of its logs, `kind_number` and `kind_word` name kinds of logs, 
 
 from . import durable, producing, publishing, receiving, replay, vocabulary
 from .conversation import ClientOptions, Conversation
-from .core import ClientCore, SubscriptionCore
+from .core import Amended, ClientCore, SubscriptionCore
 from .dialling import Attempt, Dialling, LinkCore, Retry, check_seconds, reason_of
 from .durable import DurableInbox, HandedEvent, durable_options
 from .forking import remember
@@ -64,6 +65,7 @@ from .telling import Hook, Log, Telling
 from .vocabulary import Body, Vocabulary, body_bytes, check_names, document_body, mode_number, subscribe_options
 
 __all__ = [
+    "Amended",
     "Attempt",
     "Body",
     "Chunk",

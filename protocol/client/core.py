@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import HeadgateError, LocalError
 from ..messages import AckVerb, Gap, LogChunk, ReadLog
@@ -21,7 +21,7 @@ from .receiving import Event, Inbox
 from .replay import Replaying
 from .task import Outcome, Pause, Settled, Work, settled
 
-__all__ = ["ClientCore", "Lock", "SubscriptionCore"]
+__all__ = ["Amended", "ClientCore", "Lock", "SubscriptionCore"]
 
 _NOT_DURABLE = "only events of a durable subscription are acknowledged: name it in subscribe(..., durable='NAME')"
 
@@ -35,6 +35,15 @@ class Lock(Protocol):
 
 
 Made = TypeVar("Made")
+
+
+class Amended(NamedTuple):
+    """How many places of the cluster were told that a subscription asks for something else, serve it as they are, and
+    are told later that they serve it no more."""
+
+    puts: int
+    kept: int
+    removed: int
 
 
 class ClientCore:
@@ -361,7 +370,7 @@ class SubscriptionCore:
         """How many acknowledgements came too late, or went with a connection: these events may come again."""
         return self._durable.stale if self._durable is not None else 0
 
-    def _amending(self, client: ClientCore, where: str | None, pattern: str | None) -> Work[int]:
+    def _amending(self, client: ClientCore, where: str | None, pattern: str | None) -> Work[Amended]:
         """Ask for something else from now on. Raises Refused, and then all is as before."""
         inbox = self._inbox
         if self._durable is not None:
@@ -381,7 +390,8 @@ class SubscriptionCore:
             )
             client.pump()
         yield Settled(client, outcome)
-        return int(outcome.result()["puts"])
+        told = outcome.result()
+        return Amended(*(int(told.get(name, 0)) for name in Amended._fields))
 
     def _confirming(self, client: ClientCore) -> Work[None]:
         if self._replaying is not None and not self._inbox.ended:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import headgate
-from headgate import LocalError, Refused
+from headgate import Amended, LocalError, Refused
 from tests.support.child_broker import child_broker
 from tests.system.test_restart import free_address
 
@@ -45,7 +45,8 @@ async def test_nothing_that_both_want_is_missed_or_comes_twice_while_others_publ
         await subscription.amend(where="kind IN ('even', 'both')")
         publishing = [asyncio.get_running_loop().create_task(publish(at)) for at in range(2)]
         await asyncio.sleep(0.3)
-        assert await subscription.amend(where="kind IN ('odd', 'both')") > 0
+        told = await subscription.amend(where="kind IN ('odd', 'both')")
+        assert told == Amended(puts=2, kept=0, removed=2), "what rests at a value is the whole condition"
         await asyncio.sleep(0.3)
         await subscription.amend(where="kind IN ('even', 'both')", pattern="quotes/*")
         await asyncio.sleep(0.3)
@@ -104,7 +105,7 @@ async def test_the_blocking_library_amends_alike(tmp_path: Path) -> None:
             subscription = client.subscribe("a", where="n > 5")
             client.publish("a", {"n": 6})
             client.flush()
-            assert subscription.amend(where="n < 3", pattern="a/b") >= 0
+            assert subscription.amend(where="n < 3", pattern="a/b").puts == 1
             for number in (1, 6):
                 client.publish("a/b", {"n": number})
                 client.publish("a", {"n": number})

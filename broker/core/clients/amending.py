@@ -1,6 +1,7 @@
 """ASK `amend`: a client changes what one of its subscriptions asks for, while events go on.
 
-    next version      placed as a subscription of its own, as SUBSCRIBE does; the client gets what it asked for before
+    next version      placed beside the present one, as SUBSCRIBE does, but for what is put for that and serves both;
+                      the client gets what it asked for before
     in force          the point: from here on the client gets what it asks for now; ANSWER stands at the point,
                       behind all that was decided before and still waits in the outbox
     AMEND_SECONDS     later the former version is withdrawn
@@ -71,7 +72,8 @@ class _Under:
     amendment: Amendment
     said: Amend | None = None
     """What it asks for since the last point."""
-    puts: int = 0
+    told: dict[str, int] = field(default_factory=dict)
+    """How many places of the cluster were told of that, were kept, and are to be removed."""
     next: int = 0
     """The version that is being placed; 0: none is."""
     wish: Amend | None = None
@@ -119,7 +121,9 @@ class Amending:
         asked = subscription.pattern, subscription.condition
         under = self._under.get(subscription.identity)
         if under is None and (following.pattern, following.subscription.condition) == asked:
-            self._say_at_point(subscription, 0, [deferred])
+            self._say_at_point(
+                subscription, self._registry.difference(subscription.identity, subscription.identity), [deferred]
+            )
             return deferred
         if under is not None and under.next:
             if under.wish != wish:
@@ -127,7 +131,7 @@ class Amending:
             under.waiting.append(deferred)
             return deferred
         if under is not None and under.said == wish:
-            self._say_at_point(subscription, under.puts, [deferred])
+            self._say_at_point(subscription, under.told, [deferred])
             return deferred
         if under is not None and len(under.amendment.versions) >= AMEND_VERSIONS_MAX:
             text = f"subscription {wish.number} was amended too often in {AMEND_SECONDS:g} s: try again in a moment"
@@ -138,7 +142,8 @@ class Amending:
             self._enter(under, present)
         under.next, under.wish, under.waiting = following.subscription.identity, wish, [deferred]
         self._enter(under, following)
-        self._registry.place(following.subscription, condition, wish.condition, wish.exact, wish.ordered, now)
+        words = condition, wish.condition, wish.exact, wish.ordered
+        self._registry.place(following.subscription, *words, now, under.amendment.present)
         return deferred
 
     def placed(self, version: Subscription, done: bool, now: float) -> bool:
@@ -164,9 +169,10 @@ class Amending:
         session.subscriptions[version.number] = version
         self._audit.unsubscribed(former.subscription)
         self._audit.subscribed(version)
-        under.said, under.puts = under.wish, self._registry.puts_of(version.identity)
+        under.said = under.wish
+        under.told = self._registry.difference(former.subscription.identity, version.identity)
         self.amended += 1
-        self._say_at_point(version, under.puts, waiting)
+        self._say_at_point(version, under.told, waiting)
         return True
 
     def forget(self, subscription: Subscription, now: float) -> None:
@@ -239,16 +245,16 @@ class Amending:
         if stream is not None:
             stream.subscriptions_changed()
 
-    def _say_at_point(self, subscription: Subscription, puts: int, waiting: list[Deferred]) -> None:
+    def _say_at_point(self, subscription: Subscription, told: dict[str, int], waiting: list[Deferred]) -> None:
         """Behind all that was decided before."""
         for deferred in waiting:
             mark = Deferred()
-            mark.tell = partial(self._say, deferred, puts)
+            mark.tell = partial(self._say, deferred, told)
             if Safeguard.AMENDED_ANSWER_BEHIND in self._safeguards:
                 self._subscribers.mark(subscription.session, subscription.number, mark)
             else:
                 mark.say(None)
 
     @staticmethod
-    def _say(deferred: Deferred, puts: int, known: Any) -> None:
-        deferred.say({"puts": puts})
+    def _say(deferred: Deferred, told: dict[str, int], known: Any) -> None:
+        deferred.say(told)

@@ -281,6 +281,7 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
         if identity > after
         and only in (None, subscription.stream)
         and subscription.session.key in node.subscribers.by_key  # others' are told at their homes
+        and subscription.session.subscriptions.get(subscription.number) is subscription  # no former version
     )
     return page_of(rows, node.config.limits.answer_rows)
 

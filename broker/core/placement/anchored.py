@@ -66,10 +66,10 @@ class Anchored(Placement):
         """The best anchor that its condition offers."""
         return plan_anchored(wish)
 
-    def enter(self, number: int, pattern: Pattern, condition: Tree | None) -> None:
+    def enter(self, number: int, identity: int, pattern: Pattern, condition: Tree | None) -> None:
         """Nothing is kept of it at its home."""
 
-    def leave(self, number: int) -> None:
+    def leave(self, number: int, identity: int) -> None:
         """It is matched no more from now on, before the owners of its keys hear of it."""
         if Safeguard.WITHDRAWN_AT_ONCE in self._cluster.safeguards:
             self._rest_no_more(self._me, self._life, number)

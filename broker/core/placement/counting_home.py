@@ -5,6 +5,9 @@ At the owner of a key, and wherever a copy is held, a counted subscription is on
 that makes *candidates*. A candidate has its attributes in the right cells. Whether the topic fits the pattern, and
 whether all of the condition is true (the rest of it, and a value between two multiples of the precision), its home
 finds out, for the rows it is a candidate of: one evaluation, wherever the event was published.
+
+Since no list says what the condition is, versions of an amended subscription that are counted by the same attributes
+stand under one number: a candidate is checked for each of them.
 """
 
 from __future__ import annotations
@@ -45,8 +48,9 @@ def read_counted(item: Item) -> tuple[str, Dimension, SubscriptionId]:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """What a counted subscription asks for."""
+    """What a counted subscription asks for, or one version of it."""
 
+    identity: int
     pattern: Pattern
     condition: Compiled
 
@@ -64,26 +68,32 @@ class Counting(Placement):
 
     name = "counting"
     kind = COUNTED
+    keeps = True
 
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
         self._is_checked = Safeguard.CANDIDATES_CHECKED in config.safeguards
         self.lists = CountingLists()
-        self.checks: dict[int, _Check] = {}
-        """Our clients' subscriptions that are counted."""
+        self.checks: dict[int, tuple[_Check, ...]] = {}
+        """Our clients' subscriptions that are counted, by the number under which they are on lists."""
 
     def plan(self, wish: Wish) -> Counted | Anchor:
         """Its lists; what cannot be counted is anchored."""
         return plan_counted(wish)
 
-    def enter(self, number: int, pattern: Pattern, condition: Tree | None) -> None:
+    def enter(self, number: int, identity: int, pattern: Pattern, condition: Tree | None) -> None:
         """What it asks for as a whole is kept here."""
         assert condition is not None, "without a condition nothing is counted"
-        self.checks[number] = _Check(pattern, compile_condition(condition))
+        check = _Check(identity, pattern, compile_condition(condition))
+        self.checks[number] = (*self.checks.get(number, ()), check)
 
-    def leave(self, number: int) -> None:
+    def leave(self, number: int, identity: int) -> None:
         """A candidate for it is wanted no more."""
-        self.checks.pop(number, None)
+        left = tuple(check for check in self.checks.get(number, ()) if check.identity != identity)
+        if left:
+            self.checks[number] = left
+        else:
+            self.checks.pop(number, None)
 
     def add(self, item: Item) -> None:
         """On its lists; one of ours that is of a former life, or withdrawn meanwhile, goes on none."""
@@ -114,10 +124,14 @@ class Counting(Placement):
 
     def true_of(self, batch: Batch, row: int, numbers: Iterable[int]) -> tuple[int, ...]:
         """Those of our clients' subscriptions that want this row. Raises ProtocolViolation."""
-        if not self._is_checked:
-            return tuple(numbers)
-        checks = self.checks
-        return tuple(one for one in numbers if one not in checks or checks[one].holds(batch, row))
+        wanting: list[int] = []
+        for number in numbers:
+            checks = self.checks.get(number)
+            if checks is None:
+                wanting.append(number)
+            else:
+                wanting += [one.identity for one in checks if not self._is_checked or one.holds(batch, row)]
+        return tuple(wanting)
 
     def resting(self, stream: str) -> int:
         """Those on any of its lists."""

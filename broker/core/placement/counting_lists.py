@@ -10,6 +10,9 @@ the subIDs that are on all of its lists, and the list of a cell is what its own 
              --- --- --- ---      the list of cell 5 is what 5, 4-5, 4-7 and 0-7 have
 
 So a range costs twice the logarithm of its cells, and so does a question. `counting.CountingStore` is the plain form.
+
+While a subscription is amended, its former and its next range may overlap: a subID is on a list as long as any of its
+items puts it there, and once.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ class _Values:
     __slots__ = ("lists",)
 
     def __init__(self) -> None:
-        self.lists: dict[int, dict[SubscriptionId, None]] = {}
+        self.lists: dict[int, dict[SubscriptionId, int]] = {}
 
     def blocks(self, low: int, high: int) -> Iterator[int]:
         """Whose lists make up that of the keys."""
@@ -48,7 +51,7 @@ class _Cells:
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
         self._leaves = 1 << (domain.cells - 1).bit_length()
-        self.lists: dict[int, dict[SubscriptionId, None]] = {}
+        self.lists: dict[int, dict[SubscriptionId, int]] = {}
 
     def blocks(self, low: int, high: int) -> Iterator[int]:
         """The fewest blocks that are the cells from here to there."""
@@ -91,7 +94,8 @@ class CountingLists:
             dimensions = _Cells(dimension.domain(stream)) if dimension.is_arc else _Values()
             self._dimensions[stream, dimension] = dimensions
         for block in dimensions.blocks(low, high):
-            dimensions.lists.setdefault(block, {})[identity] = None
+            identities = dimensions.lists.setdefault(block, {})
+            identities[identity] = identities.get(identity, 0) + 1
 
     def remove(self, stream: str, dimension: Dimension, low: int, high: int, identity: SubscriptionId) -> None:
         """Take it off again; what is not there is not missed."""
@@ -100,7 +104,9 @@ class CountingLists:
             return
         for block in dimensions.blocks(low, high):
             identities = dimensions.lists.get(block, {})
-            identities.pop(identity, None)
+            items = identities.pop(identity, 0)
+            if items > 1:
+                identities[identity] = items - 1
             if not identities:
                 dimensions.lists.pop(block, None)
         if not dimensions.lists:
@@ -111,8 +117,11 @@ class CountingLists:
         dimensions = self._dimensions.get((stream, dimension))
         if dimensions is None:
             return []
-        lists = dimensions.lists
-        return [identity for block in dimensions.upwards(key) if block in lists for identity in lists[block]]
+        lists, found = dimensions.lists, {}
+        for block in dimensions.upwards(key):
+            if block in lists:
+                found.update(lists[block])
+        return list(found)
 
     def subscriptions(self, stream: str) -> int:
         """How many are on any list of a stream here."""

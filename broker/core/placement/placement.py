@@ -26,7 +26,7 @@ from ..kv import Item
 from ..limits import DEFAULT_LIMITS
 from .edges import Laid
 
-__all__ = ["Mine", "Placement", "Resting", "Runs", "Wish"]
+__all__ = ["Lists", "Mine", "Placement", "Resting", "Runs", "Wish"]
 
 Runs: TypeAlias = Iterable[tuple[Collection[int], int]]
 """Rows of a batch in order: whose they are (numbers of our clients' subscriptions), and of how many rows."""
@@ -74,7 +74,7 @@ class Resting(Protocol):
         """Why it rests there, for people."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Mine:
     """A subscription of one of our clients, and where it rests."""
 
@@ -88,6 +88,30 @@ class Mine:
     waits: int = 0
     """For so many of: its items to be placed, its edges, and all brokers to know what is in use."""
     laid: Laid | None = None
+    lists: Lists | None = None
+    """Where it stands together with other versions of the same subscription."""
+
+
+@dataclass(slots=True, eq=False)
+class Lists:
+    """Versions of one subscription that stand under one number, so that what several of them want is put once."""
+
+    number: int
+    parts: int
+    """How many items were ever put under it: none has the name of a former one."""
+    versions: list[Mine]
+
+    def standing(self, low: int, high: int, value: list[Any]) -> Item | None:
+        """The item that says this already."""
+        return next(
+            (
+                item
+                for mine in self.versions
+                for item in mine.items
+                if (item.low, item.high) == (low, high) and item.value == value
+            ),
+            None,
+        )
 
 
 class Placement(ABC):
@@ -97,6 +121,8 @@ class Placement(ABC):
     """As a stream's settings have it."""
     kind: ClassVar[str]
     """First part of the names of its items."""
+    keeps: ClassVar[bool] = False
+    """An item says nothing of the condition, so that one of a former version may serve the next one."""
 
     def __init__(self, config: NodeConfig) -> None:
         self._me, self._life = config.identifier, config.incarnation
@@ -106,11 +132,11 @@ class Placement(ABC):
         """Where a subscription is going to rest; with another placement when it cannot rest with this one."""
 
     @abstractmethod
-    def enter(self, number: int, pattern: Pattern, condition: Tree | None) -> None:
-        """One of our clients' subscriptions is about to be put where it rests."""
+    def enter(self, number: int, identity: int, pattern: Pattern, condition: Tree | None) -> None:
+        """One of our clients' subscriptions is about to be put where it rests, under this number."""
 
     @abstractmethod
-    def leave(self, number: int) -> None:
+    def leave(self, number: int, identity: int) -> None:
         """One of our clients' subscriptions is no more: its items are withdrawn."""
 
     @abstractmethod

@@ -24,7 +24,7 @@ that was only away, and finds that out, puts its items in a new *edition*: the f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -56,7 +56,7 @@ from .carriers import Carriers
 from .counting_home import Counting
 from .edges import Edges, Laid
 from .interest import Usage
-from .placement import Mine, Placement, Resting, Runs, Wish
+from .placement import Lists, Mine, Placement, Resting, Runs, Wish
 from .planner import twigs_of
 from .schemas import Schemas
 
@@ -146,15 +146,17 @@ class Registry:
         exact: bool,
         ordered: bool,
         now: float,
+        former: int = 0,
     ) -> None:
-        """Put it where its events pass; the event InForce says when it is in force.
+        """Put it where its events pass; the event InForce says when it is in force. Of what is put for a `former`
+        version of it, which goes on, that is kept which serves this one.
 
         `text` is the condition as the client wrote it: that has a bound, and what is printed of it may be far longer.
         One with DELTA is not placed itself, but its carrier.
         """
         moves = () if condition is None else deltas(condition)
         if condition is None or not moves:
-            self._place(subscription, condition, text, exact, ordered, now)
+            self._place(subscription, condition, text, exact, ordered, now, former)
             return
         carrier, is_new = self.carriers.join(subscription, condition, moves)
         if is_new:
@@ -170,6 +172,7 @@ class Registry:
         exact: bool,
         ordered: bool,
         now: float,
+        former: int = 0,
     ) -> None:
         pattern, number = subscription.pattern, subscription.identity
         resting = self.plan(pattern, condition, ordered)
@@ -181,16 +184,24 @@ class Registry:
         if isinstance(subscription, Carrier):
             condition = _static(condition)
         said = text if condition is not None else ""
-        name = placement.kind, self._me, self._life, number
-        items = items_of(name, self._edition, resting.pieces(subscription, exact, said))
+        lists = self._lists_of(former, placement, resting.dimensions)
         meaning = (pattern, condition)
-        mine = Mine(subscription, placement, items, resting.dimensions, names, meaning, _long(text), laid=resting.laid)
+        mine = Mine(subscription, placement, (), resting.dimensions, names, meaning, _long(text), laid=resting.laid)
+        mine.lists = lists
+        pieces = resting.pieces(subscription, exact, said)
+        stands = number if lists is None else lists.number
+        name = placement.kind, self._me, self._life, stands
+        if lists is None:
+            items = mine.items = items_of(name, self._edition, pieces)
+        else:
+            mine.items, items = _by_difference(lists, name, self._edition, pieces)
+            lists.versions.append(mine)
         self._mine[number] = mine
         self.long_bytes += _long(text)
-        placement.enter(number, pattern, condition)
+        placement.enter(stands, number, pattern, condition)
         known = self.usage.use(pattern.stream, resting.dimensions, names, number, now)
         mine.waits = 0 if known or Safeguard.USE_KNOWN_BEFORE_SUBACK not in self._cluster.safeguards else 1
-        if items:  # else nothing can ever match it
+        if items:  # else all of it stands there already, or nothing can ever match it
             self._tickets[self._cluster.kv.put(items, now)] = number
             mine.waits += 1
         if resting.laid is not None:
@@ -212,10 +223,24 @@ class Registry:
             members = self.carriers.ended(one) if isinstance(one, Carrier) else [one]
             self.events += [InForce(member, done) for member in members]
 
-    def puts_of(self, number: int) -> int:
-        """How many items a subscription of ours was put away as."""
-        mine = self._mine.get(number)
-        return 0 if mine is None else len(mine.items)
+    def _lists_of(self, former: int, placement: Placement, dimensions: Sequence[Dimension]) -> Lists | None:
+        """The lists on which the former version stands, if the next one can stand there under the same number.
+
+        An event is counted by the attributes of the subscription, so these have to be the same.
+        """
+        mine = self._mine.get(former)
+        if mine is None or not placement.keeps or mine.placement is not placement:
+            return None
+        if set(mine.dimensions) != set(dimensions):
+            return None
+        if mine.lists is None:
+            mine.lists = Lists(former, len(mine.items), [mine])
+        return mine.lists
+
+    def difference(self, former: int, following: int) -> dict[str, int]:
+        """What changes for the cluster when one subscription of ours takes the place of another."""
+        before, after = ({item.name for item in self._mine[one].items} for one in (former, following))
+        return {"puts": len(after - before), "kept": len(after & before), "removed": len(before - after)}
 
     def subid(self, resting: Resting) -> dict[str, Any] | None:
         """The subID that a subscription of ours that rests so would have, as far as it is known before it is made."""
@@ -224,7 +249,7 @@ class Registry:
     def subid_of(self, number: int) -> dict[str, Any] | None:
         """The subID of a subscription of ours; None of one that is anchored."""
         mine = self._mine.get(number)
-        return None if mine is None else mine.placement.subid(number, len(mine.dimensions))
+        return None if mine is None else mine.placement.subid(_number_of(mine), len(mine.dimensions))
 
     def withdraw(self, subscriptions: Iterable[Subscription], now: float) -> None:
         """They are no more."""
@@ -235,9 +260,14 @@ class Registry:
             mine = None if resting is None else self._mine.pop(resting.identity, None)
             if mine is not None:
                 self.long_bytes -= mine.long_bytes
-                ended += [item._replace(version=item.version + 1, value=None) for item in mine.items]
+                needed: set[tuple[str | int, ...]] = set()
+                if mine.lists is not None:
+                    mine.lists.versions.remove(mine)
+                    needed = {item.name for other in mine.lists.versions for item in other.items}
+                removed = self._edition + 1
+                ended += [item._replace(version=removed, value=None) for item in mine.items if item.name not in needed]
                 self.usage.release(subscription.stream, mine.dimensions, mine.attributes)
-                mine.placement.leave(mine.subscription.identity)
+                mine.placement.leave(_number_of(mine), mine.subscription.identity)
                 laid += () if mine.laid is None else (mine.laid,)
         if ended:
             self._cluster.kv.put(ended, now)
@@ -422,7 +452,9 @@ class Registry:
         self.usage.validate()
         self.carriers.validate()
         self.edges.validate()
-        assert self.counting.checks.keys() <= self._mine.keys()
+        counted = {check.identity: number for number, checks in self.counting.checks.items() for check in checks}
+        assert all(_number_of(self._mine[identity]) == number for identity, number in counted.items())
+        assert all(mine.lists is None or mine in mine.lists.versions for mine in self._mine.values())
         assert self.long_bytes == sum(mine.long_bytes for mine in self._mine.values())
 
 
@@ -433,6 +465,27 @@ def items_of(
     return tuple(
         Item((*name, part), segment.low, segment.high, edition, value) for part, (segment, value) in enumerate(pieces)
     )
+
+
+def _number_of(mine: Mine) -> int:
+    """Under which number it stands where it rests."""
+    return mine.subscription.identity if mine.lists is None else mine.lists.number
+
+
+def _by_difference(
+    lists: Lists, name: tuple[str | int, ...], edition: int, pieces: Iterable[tuple[Segment, list[Any]]]
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """All items of a version, and those of them that do not stand there yet (RANGE 3.1.2)."""
+    items: list[Item] = []
+    new: list[Item] = []
+    for segment, value in pieces:
+        item = lists.standing(segment.low, segment.high, value)
+        if item is None:
+            item = Item((*name, lists.parts), segment.low, segment.high, edition, value)
+            lists.parts += 1
+            new.append(item)
+        items.append(item)
+    return tuple(items), tuple(new)
 
 
 def _static(condition: Tree | None) -> Tree | None:

@@ -484,7 +484,8 @@ class ClusterClient(Client):
 
     def _request_refused(self, error: Error) -> None:
         self._amended(error.reference, False)
-        super()._request_refused(error)
+        if error.reference in self.pending or (self.name, error.reference) not in self._history.amendments:
+            super()._request_refused(error)  # else it was asked twice, or of a subscription that is gone
 
     def _gone(self, number: int) -> None:
         """The number may be another subscription's soon: what was asked of this one is not asked again."""

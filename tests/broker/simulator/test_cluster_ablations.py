@@ -26,6 +26,7 @@ FIND = {
     "edges-before-suback": ClusterOptions(1, 5, 5.0, ablation="edges-before-suback", structure="kbsp"),
     "ring-repeat-last": ClusterOptions(6, 8, 15.0, faults=("crash",), ablation="ring-repeat-last"),
     "withdrawn-at-once": ClusterOptions(14, 5, 8.0, ablation="withdrawn-at-once"),
+    "amended-answer-behind": ClusterOptions(1, 5, 8.0, faults=("slow",), ablation="amended-answer-behind", amend=True),
 }
 """Quick ones; the rest in the campaign below."""
 
@@ -46,7 +47,7 @@ AMEND = {
     "amended-decided-once": ("slow", "crash", "pause"),
     "amended-former-rests": ("slow", "crash", "pause"),
 }
-"""Those of amendments: faults."""
+"""Those of amendments: faults. tests/broker/core/clients/test_amending.py finds the last two soon."""
 
 FIRST = {"wait-without-keys": 15, "delta-at-one-key": 8, "forgotten-after-drop": 12, "lapse": 28}
 """Where to begin to look for those that are long in coming."""

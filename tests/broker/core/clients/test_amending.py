@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from headgate.broker.core.keyspace import parse_dimension
 from headgate.broker.core.limits import AMEND_SECONDS, AMEND_VERSIONS_MAX
+from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.matching import evaluate, parse_condition, parse_pattern
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Ask, Credit, Deliver, Error, Hold, Suback, Unsubscribe
@@ -15,6 +17,8 @@ from tests.support.builders import deliveries_of, quote_batch
 from tests.support.node_cluster import Client, NodeCluster
 
 CONDITIONS = ["", "n > 5", "n BETWEEN 3 AND 12", "n < 9 AND side = 'x'", "side IN ('x', 'y')", "side = 'y' OR n = 7"]
+COUNTED = [*CONDITIONS, "n IN (1, 5, 7)", "n IN (5, 7, 8)", "n > 11", "n BETWEEN 6 AND 14", "n < 12 AND side = 'y'"]
+"""With many that are on the same lists."""
 PATTERNS = ["quotes", "quotes/a", "quotes/*/deep"]
 TOPICS = ["quotes/a", "quotes/b", "quotes/a/deep", "quotes/b/deep"]
 SCHEMA = {
@@ -37,9 +41,10 @@ def subscribed(cluster: NodeCluster, client: Client, pattern: str, condition: st
 class Run:
     """One subscription that is amended again and again while two others publish."""
 
-    def __init__(self, seed: int, brokers: int, counting: bool) -> None:
+    def __init__(self, seed: int, brokers: int, counting: bool, **config: Any) -> None:
         self.random = Random(seed)
-        self.cluster = NodeCluster(brokers, seed=seed, check_every=10)
+        self.conditions = COUNTED if counting else CONDITIONS
+        self.cluster = NodeCluster(brokers, seed=seed, check_every=10, **config)
         names = list(self.cluster.hosts)
         if counting:
             teller = self.cluster.connect(names[0])
@@ -54,7 +59,7 @@ class Run:
         self.answered_at: list[float] = []
 
     def wish(self) -> tuple[str, str]:
-        return self.random.choice(PATTERNS), self.random.choice(CONDITIONS)
+        return self.random.choice(PATTERNS), self.random.choice(self.conditions)
 
     def publish(self) -> None:
         count = self.random.randint(1, 4)
@@ -128,6 +133,21 @@ def test_events_before_the_point_are_by_the_old_condition_and_after_it_by_the_ne
     Run(seed * 100 + brokers, brokers, counting).run(4)
 
 
+def breaks(seed: int, without: Safeguard) -> bool:
+    """Whether a run without this safeguard is not what was promised."""
+    try:
+        Run(seed, 5, False, safeguards=SAFEGUARDS - {without}).run(4)
+    except AssertionError:
+        return True
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("without", [Safeguard.AMENDED_DECIDED_ONCE, Safeguard.AMENDED_FORMER_RESTS])
+def test_without_each_safeguard_some_run_breaks(without: Safeguard) -> None:
+    assert any(breaks(seed, without) for seed in range(4, 24))
+
+
 # --- One broker, one step at a time -----------------------------------------------------------------------------------
 
 
@@ -149,11 +169,81 @@ def refusals(client: Client) -> list[int]:
 def test_the_answer_says_how_many_places_were_told_and_the_same_words_tell_none() -> None:
     _, reader = stage()
     amend(reader, 1, "quotes", "n > 5")
-    assert answers(reader) == [{"puts": 0}]
+    assert answers(reader) == [{"puts": 0, "kept": 1, "removed": 0}]
     amend(reader, 2, "quotes", "n IN (1, 2, 3)")
-    assert answers(reader) == [{"puts": 3}]
+    assert answers(reader) == [{"puts": 3, "kept": 0, "removed": 1}]
     amend(reader, 3, "quotes", "n IN (1, 2, 3)")
-    assert answers(reader) == [{"puts": 3}], "asked again, as after a lost connection"
+    assert answers(reader) == [{"puts": 3, "kept": 0, "removed": 1}], "asked again, as after a lost connection"
+
+
+class Puts:
+    """What a broker puts and takes away, as (attribute, first value, last value); both ends of a stretch of cells."""
+
+    def __init__(self, cluster: NodeCluster) -> None:
+        self.node = cluster.node("b0")
+        self.put: list[tuple[Any, ...]] = []
+        self.removed: list[tuple[Any, ...]] = []
+        self._put_items, self._values = self.node.cluster.kv.put, {}
+        self.node.cluster.kv.put = self.note  # type: ignore[method-assign]
+
+    def note(self, items: Any, now: float) -> int:
+        for item in items:
+            if item.name[0] == "count" and item.value is None:
+                self.removed.append(self._values[item.name])
+            elif item.name[0] == "count":
+                dimension = parse_dimension(item.value[1])
+                ends: tuple[int, ...] = ()
+                if dimension.is_arc:
+                    domain = dimension.domain("quotes")
+                    ends = domain.cell_at(item.low), domain.cell_at(item.high)
+                self._values[item.name] = (dimension.attribute, *ends)
+                self.put.append(self._values[item.name])
+        return self._put_items(items, now)
+
+    def taken(self) -> tuple[list[Any], list[Any]]:
+        taken = sorted(self.put), sorted(self.removed)
+        self.put, self.removed = [], []
+        return taken
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_a_counted_subscription_puts_what_the_new_condition_adds_and_takes_away_what_it_does_not_need(
+    brokers: int,
+) -> None:
+    """RANGE 3.1.2: an update stores and removes the difference of the entries alone."""
+    cluster = NodeCluster(brokers)
+    reader, writer = cluster.connect("b0"), cluster.connect(f"b{brokers - 1}")
+    reader.send(Ask(1, "schema.put", {"stream": "quotes", "schema": SCHEMA}))
+    cluster.until(lambda: bool(reader.of(Answer)), 30.0)
+    subscribed(cluster, reader, "quotes", "n IN (1, 3, 5, 7) AND side IN ('x', 'y')")
+    puts, registry = Puts(cluster), cluster.node("b0").registry
+    for request, (condition, put, kept, removed) in enumerate(
+        [
+            ("n IN (3, 5, 7, 9, 11) AND side IN ('x', 'y')", [("n", 9, 9), ("n", 11, 11)], 5, [("n", 1, 1)]),
+            ("n IN (5, 11) AND side IN ('x', 'y')", [], 4, [("n", cell, cell) for cell in (3, 7, 9)]),
+            (
+                "n BETWEEN 5 AND 11 AND side IN ('y', 'z')",
+                [("n", 5, 11), ("side",)],
+                1,
+                [("n", 5, 5), ("n", 11, 11), ("side",)],
+            ),
+            ("n BETWEEN 7 AND 9 AND side IN ('y', 'z') AND m = 1", [("n", 7, 9)], 2, [("n", 5, 11)]),
+        ]
+    ):
+        puts._values |= {
+            item.name: ("n", 0, 0)
+            for mine in registry._mine.values()
+            for item in mine.items
+            if item.name not in puts._values
+        }
+        amend(reader, request + 2, "quotes", condition)
+        cluster.until(lambda: bool(reader.of(Answer)), 30.0)
+        assert answers(reader) == [{"puts": len(put), "kept": kept, "removed": len(removed)}]
+        assert puts.taken() == (sorted(put), [])
+        publish_each(writer, range(12))
+        cluster.run(AMEND_SECONDS + 1.0)
+        assert len(puts.taken()[1]) == len(removed)
+        assert len(registry._mine) == 1
 
 
 @pytest.mark.parametrize(
@@ -308,3 +398,13 @@ def test_an_answer_that_is_lost_with_its_connection_counts_no_more_as_one_that_i
     assert session.asking == 1 and not answers(reader)
     cluster.disconnect(reader)
     assert session.asking == 0
+
+
+def test_subs_lists_what_is_asked_for_now_and_no_former_version() -> None:
+    cluster, reader = stage(3)
+    amend(reader, 1, "quotes", "n < 5")
+    cluster.until(lambda: bool(reader.of(Answer)), 30.0)
+    reader.take()
+    reader.send(Ask(2, "subs", {}))
+    (rows,) = answers(reader)
+    assert [(row["subscription"], row["condition"]) for row in rows] == [(1, "`n` < 5")]

@@ -76,7 +76,7 @@ def test_what_rests_here_is_on_lists_until_it_is_taken_away() -> None:
 @pytest.mark.parametrize(("life", "number", "listed"), [(LIFE, 5, True), (LIFE, 6, False), (LIFE - 1, 5, False)])
 def test_of_our_own_only_what_our_clients_still_ask_for(life: int, number: int, listed: bool) -> None:
     home = Counting(CONFIG)
-    home.enter(5, QUOTES, CONDITION)
+    home.enter(5, 5, QUOTES, CONDITION)
     item = Item((COUNTED, ME, life, number, 0), 40, 40, 1, ["quotes", ["count", "symbol"], 1])
     home.add(item)
     assert len(home.lists) == listed
@@ -86,10 +86,23 @@ def test_of_our_own_only_what_our_clients_still_ask_for(life: int, number: int, 
 
 def test_checks_are_kept_as_long_as_the_subscription_is() -> None:
     home = Counting(CONFIG)
-    home.enter(5, QUOTES, CONDITION)
-    assert home.checks[5].pattern is QUOTES
-    home.leave(5)
-    home.leave(5)
+    home.enter(5, 5, QUOTES, CONDITION)
+    assert home.checks[5][0].pattern is QUOTES
+    home.leave(5, 5)
+    home.leave(5, 5)
+    assert home.checks == {}
+
+
+def test_a_candidate_is_checked_for_each_version_that_stands_under_its_number() -> None:
+    home = Counting(CONFIG)
+    for identity, condition in ((5, "n < 3"), (8, "n < 5"), (9, "n = 1")):
+        home.enter(5, identity, QUOTES, parse_condition(condition))
+    batch = quote_batch(bodies=["one", "four", "six"], n=[1, 4, 6])
+    assert [home.true_of(batch, row, [5, 7]) for row in range(3)] == [(5, 8, 9, 7), (8, 7), (7,)]
+    home.leave(5, 5)
+    assert list(home.confirmed(batch, [([5], 3)])) == [((8, 9), 1), ((8,), 1), ((), 1)]
+    home.leave(5, 8)
+    home.leave(5, 9)
     assert home.checks == {}
 
 
@@ -103,7 +116,7 @@ WANTED = {
 def home_of_three(config: NodeConfig = CONFIG) -> Counting:
     home = Counting(config)
     for number, (pattern, condition) in WANTED.items():
-        home.enter(number, parse_pattern(pattern), parse_condition(condition))
+        home.enter(number, number, parse_pattern(pattern), parse_condition(condition))
     return home
 
 

@@ -60,6 +60,31 @@ def test_a_long_stretch_takes_few_places_and_is_on_all_its_lists() -> None:
     assert not len(lists)
 
 
+@given(
+    st.sampled_from(range(len(DOMAINS))),
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=6),
+    st.data(),
+)
+def test_a_subscription_is_once_on_the_list_of_a_cell_that_any_of_its_items_covers(
+    place: int, ends: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """As while it is amended. The dumb twin is a list of stretches."""
+    scale = DOMAINS[place]
+    assert scale is not None
+    dimension, lists = count_dimension("price", scale), CountingLists()
+    held = [tuple(sorted((one % scale.cells, other % scale.cells))) for one, other in ends]
+    for first, last in held:
+        lists.add("quotes", dimension, scale.key_of_cell(first), scale.key_of_cell(last), ID)
+    while held:
+        for cell in range(scale.cells):
+            covered = any(first <= cell <= last for first, last in held)
+            assert lists.at("quotes", dimension, scale.key_of_cell(cell)) == [ID] * covered
+        first, last = held.pop(data.draw(st.integers(0, len(held) - 1)))
+        lists.remove("quotes", dimension, scale.key_of_cell(first), scale.key_of_cell(last), ID)
+        lists.validate()
+    assert not len(lists)
+
+
 stretches = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(1, 5)), max_size=12)
 
 
