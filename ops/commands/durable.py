@@ -52,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument("name", metavar="NAME")
     change.add_argument("--where", metavar="SQL", help="its condition from now on, '' for none; @FILE reads it")
     text = "with --where: hand out what the new condition adds from the oldest event on that is not acknowledged "
-    text += "(ack, unless said), or what comes from now on (now)"
+    text += "(ack, unless said), or what comes from now on (now); behind that event, what was acknowledged under a "
+    text += "condition before the last one, and not matched by that, comes again and is flagged"
     change.add_argument("--from", metavar="ack|now", dest="start", choices=("ack", "now"), help=text)
     add_delivery_arguments(change)
     text = "the start of its logs, now, or positions as in ann@1763492000:120, with commas between"

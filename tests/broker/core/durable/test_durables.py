@@ -166,6 +166,32 @@ def test_a_new_condition_holds_from_the_place_that_was_chosen(start: str, expect
     assert (row["waiting"], row["unacked"], row["version"]) == (0, 0, 2)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("between", "first_is_settled", "again"),
+    [("price < 8", False, ["two"]), ("price > 9", False, []), ("price < 8", True, [])],
+)
+def test_what_was_settled_comes_again_when_a_condition_between_did_not_match_it_and_something_before_it_is_owed(
+    between: str, first_is_settled: bool, again: list[str]
+) -> None:
+    """A cursor does not tell what was acknowledged from what no condition matched: it says what is owed."""
+    cluster = LogCluster(3)
+    publisher, subscriber, other = (cluster.connect(f"b{number}") for number in range(3))
+    assert isinstance(subscribe(cluster, subscriber, "picky", where="price > 8"), Suback)
+    for body, value in (("one", 9.0), ("two", 9.5)):
+        price(cluster, publisher, body, value)
+    cluster.until(lambda: bodies(subscriber) == ["one", "two"], 5.0)
+    first = subscriber.of(Handed)[0].first
+    subscriber.take()
+    subscriber.send(Ack(1, 1, AckVerb.ACK, [first if first_is_settled else first + 1, first + 1]))
+    cluster.run(1.0)
+    for condition in (between, "price > 8"):
+        cluster.ask(other, "durable_set", name="picky", where=condition, **{"from": "ack"})
+        cluster.run(1.0)
+    assert bodies(subscriber) == again
+    assert all(min(handed.count_list()) > 1 for handed in subscriber.of(Handed)), "flagged as redelivered"
+
+
 def test_nak_term_and_too_many_deliveries() -> None:
     cluster = LogCluster(1, schema={"durability": "stored"})
     cluster.hosts["b0"].node.streams.declare("dead", {"durability": "stored"})
