@@ -11,7 +11,7 @@ event (arrays, structs, decimals, ...) is refused here, before any task runs.
 
 A frame that was read from a log can be written back: its column `attributes` (a struct, or a map of texts or of typed
 values) becomes attributes, and the log's own columns (`partition`, `offset`, `timestamp`, `producer_id`, `sequence`,
-the broker's `event_id`, `content_type`) are left out, for most of them say where the event stood.
+the broker's `event_id`) are left out, for they say where the event stood. Its `content_type` is the bodies' again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ RESERVED = {
 
 _PARTS = ("topic", "value", "headers")
 _ATTRIBUTES = "attributes"
-_OF_A_LOG = ("partition", "offset", "timestamp", "producer_id", "sequence", "event_id", "content_type")
+_TYPES = "content_type"
+_OF_A_LOG = ("partition", "offset", "timestamp", "producer_id", "sequence", "event_id", _TYPES)
 _TYPED = "map<string,struct<l:bigint,d:double,s:string,b:boolean>>"
 _MAPS = ("map<string,string>", _TYPED)
 _CURES = {
@@ -77,7 +78,7 @@ class Layout:
 
     `maps` are the columns of attributes in maps, opened row by row; `fields` are the members of a struct `attributes`,
     which `unpacked` makes columns; `left_out` are columns of a log that was read. `value` is the type of column `body`,
-    and `content_type` what its documents are; where that is empty it holds none.
+    and `content_type` what its documents are; where that is empty it holds none, or column `types` says what each is.
     """
 
     topic: str
@@ -89,6 +90,7 @@ class Layout:
     left_out: tuple[str, ...] = ()
     body: str = "value"
     content_type: str = ""
+    types: str = ""
 
 
 def plan_layout(
@@ -126,6 +128,7 @@ def plan_layout(
         left_out=left_out,
         body=body,
         content_type=f"application/{options.document_kind}" if options.document_column else "",
+        types=_TYPES if _TYPES in left_out and kinds[_TYPES] == "string" and not options.document_column else "",
     )
 
 

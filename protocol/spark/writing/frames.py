@@ -30,7 +30,7 @@ __all__ = ["Encoder", "Frame"]
 @dataclass(slots=True)
 class Frame:
     """Events of one stream that go out together; `records` and `columns` are Arrow arrays. `documents` are what their
-    bodies were read as, None for one without; empty: none is a document.
+    bodies were read as, None for one without; empty: none is a document, and None: nobody has read them.
     """
 
     topics: str
@@ -38,7 +38,7 @@ class Frame:
     records: Any
     columns: dict[str, Any]
     ids: Any = None
-    documents: Sequence[Document | None] = ()
+    documents: Sequence[Document | None] | None = ()
 
     def slice(self, start: int, count: int) -> Frame:
         """Some events in a row."""
@@ -47,7 +47,7 @@ class Frame:
             topics = "\n".join(topics.split("\n")[start : start + count])
         columns = {name: column.slice(start, count) for name, column in self.columns.items()}
         ids = None if self.ids is None else self.ids.slice(start, count)
-        documents = self.documents[start : start + count]
+        documents = self.documents and self.documents[start : start + count]
         return Frame(topics, count, self.records.slice(start, count), columns, ids, documents)
 
     def lengths(self) -> bytes:
@@ -85,7 +85,7 @@ class Frame:
 
     def _filters(self, names: Sequence[str]) -> dict[str, bytes]:
         """The match columns of the filters of these names."""
-        if not names:
+        if not names or self.documents is None:
             return {}
         cells: list[Any] = [filter_columns(one, names) for one in self.documents or [None] * self.count]
         return {name: encode_column([cell.get(name) for cell in cells]) for name in names}
@@ -144,11 +144,11 @@ class Encoder:
         ids = rows.column(self._layout.id_column) if self._layout.id_column else None
         return Frame(self._joined(topics), rows.num_rows, records, columns, ids, self._documents(rows))
 
-    def _documents(self, rows: Any) -> list[Document | None]:
+    def _documents(self, rows: Any) -> list[Document | None] | None:
         """The documents of the rows. Raises BadRow for the first that is none, asked for or not."""
         name, content_type = self._layout.body, self._layout.content_type
         if not content_type:
-            return []
+            return None if self._layout.types else []
         found: list[Document | None] = []
         for body in rows.column(name).to_pylist():
             text = body.encode() if isinstance(body, str) else body

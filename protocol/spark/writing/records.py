@@ -213,22 +213,34 @@ class _Records:
         self._add(body)
 
     def _add_outer_header(self) -> None:
-        """The array of two, or of three where there is a document and so a content type."""
-        if self._layout.content_type:
-            self._add(self._where_document(b"\x93", b"\x92"))
+        """The array of two, or of three where the body has a content type."""
+        if self._typed_by:
+            self._add(self._where_typed(b"\x93", b"\x92"))
         else:
             self._add(b"\x92")
 
     def _add_content_type(self) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         if self._layout.content_type:
             text = self._layout.content_type.encode()
-            self._add(self._where_document(_text_header(len(text)) + text, b""))
+            self._add(self._where_typed(_text_header(len(text)) + text, b""))
+        elif self._layout.types:
+            types = self._rows.column(self._layout.types).cast(pa.string())
+            parts = (_text_headers(self._layout.types, types, _text_header), types.cast(pa.binary()))
+            self._add(pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary())))
 
-    def _where_document(self, here: bytes, elsewhere: bytes) -> Any:
-        """One piece for the rows with a document, another for those without."""
+    @property
+    def _typed_by(self) -> str:
+        """The column that has a value where the body has a content type."""
+        return self._layout.body if self._layout.content_type else self._layout.types
+
+    def _where_typed(self, here: bytes, elsewhere: bytes) -> Any:
+        """One piece for the rows with a content type, another for those without."""
         import pyarrow as pa
 
-        column = self._rows.column(self._layout.body)
+        column = self._rows.column(self._typed_by)
         if not column.null_count:
             return here
         return pa.array([elsewhere, here], pa.binary()).take(column.is_valid().cast(pa.int8()))

@@ -51,7 +51,8 @@ def broker(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
         with connect_blocking(served.address) as client:
             for number in range(20):
                 place = "NYSE" if number % 2 else "LSE"
-                client.publish(f"trades/{place}", {"n": number, "price": number / 2}, b"x", mode="stored")
+                row, kind = {"n": number, "price": number / 2}, "text/csv" if number % 4 == 1 else ""
+                client.publish(f"trades/{place}", row, b"x", mode="stored", content_type=kind)
         yield served
 
 
@@ -68,6 +69,9 @@ def test_a_window_goes_to_another_stream_once(spark: Any, broker: ServedBroker) 
     for condition in ("n < 10", "n < 15", "n < 15"):
         assert replay.main(["trades/NYSE", "--where", condition, *words]) == 0
     assert numbers(spark, broker, "again") == [("again/NYSE", number) for number in range(1, 15, 2)]
+    options = options_of(broker.address, "again", attributesSchema="n BIGINT")
+    rows = spark.read.format("headgate").options(**options).load().where("content_type = 'text/csv'")
+    assert sorted(row.n for row in rows.selectExpr("attributes.n AS n").collect()) == [1, 5, 9, 13]
 
 
 @pytest.mark.slow

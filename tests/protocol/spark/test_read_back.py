@@ -51,9 +51,12 @@ def written(frame: Any, layout: Layout) -> tuple[Frame, list[Any]]:
     return made, [decode_record(record) for record in made.records.to_pylist()]
 
 
-def planned(attributes: str, fields: list[tuple[str, str]] | None = None, **more: str) -> Layout:
+def planned(
+    attributes: str, fields: list[tuple[str, str]] | None = None, content_type: str = "", **more: str
+) -> Layout:
     kinds = {"topic": "string", "partition": "int", "offset": "bigint", "event_id": "string", "attributes": attributes}
     kinds |= {"headers": "map<string,string>", "value": "binary"}
+    kinds |= {"content_type": content_type} if content_type else {}
     return plan_layout(list(kinds.items()), write_options({"headgate.bootstrap.servers": "x:1"} | more), fields)
 
 
@@ -68,6 +71,19 @@ def test_typed_values_come_back_as_they_were() -> None:
     assert list(batch.column("price") or ()) == [8.5, 8, None]
     assert list(batch.column("volume") or ()) == [1200, None, None]
     assert list(frame.slice(1, 2).batch(["price"]).column("price") or ()) == [8, None]
+
+
+def test_bodies_keep_their_content_type() -> None:
+    frame = read(pa.map_(pa.string(), MEMBERS))
+    types = pa.array(["application/xml", None, "text/" + "x" * 40])
+    frame = pa.RecordBatch.from_arrays([*frame.columns, types], [*frame.schema.names, "content_type"])
+    layout = planned("map<string,struct<l:bigint,d:double,s:string,b:boolean>>", content_type="string")
+    made, records = written(frame, layout)
+    assert [kind for _, _, kind in records] == ["application/xml", "", "text/" + "x" * 40]
+    assert [attributes for attributes, _, _ in records] == EVENTS
+    for one, count in ((made, 3), (made.slice(1, 2), 2)):
+        column = one.batch(["#structure/1024/1"]).column("#structure/1024/1")
+        assert list(column or ()) == [None] * count, "nothing is known of them"
 
 
 def test_a_map_of_texts_is_texts() -> None:
