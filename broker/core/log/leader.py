@@ -178,7 +178,7 @@ class Leader:
             ours = self._log.logs.get(name)
             if ours is None and end:
                 self._producers.missed()
-            if end > max(0 if ours is None else ours.opened, self._ever_sent.get((info.identifier, name), 0)):
+            if end > self._may_have(info, name, ours):
                 self._copy_is_longer(name, info, end, now)
         told = self._told.setdefault(info.identifier, {})
         told.update((name, (stored, end)) for name, stored, end in held)
@@ -200,8 +200,7 @@ class Leader:
             if name.kind == LogKind.EVENTS and name.epoch < self._log.epoch and here < end:
                 lost.append(LostLog(name.epoch, name.stream))
             if ours is not None and self._others == 1:
-                same = max(ours.opened, self._ever_sent.get((info.identifier, name), 0))
-                ours.became_safe(min(stored, same, ours.next))
+                ours.became_safe(min(stored, self._may_have(info, name, ours), ours.next))
                 self._log.settle(ours, now)
         if lost:
             self._cluster.tell(info, LostLogs(tuple(lost)), now)
@@ -218,6 +217,13 @@ class Leader:
         for follower in list(self._followers.values()):
             for progress in list(follower.logs.values()):
                 self._pump(follower, progress, now)
+
+    def _may_have(self, info: PeerInfo, name: LogName, held: HeldLog | None) -> int:
+        """Up to there it may have a log of ours although our disk has forgotten nothing: that had as much when this
+        life began, or it was sent it, or it begins where ours begins by now, as retention has it.
+        """
+        sent = self._ever_sent.get((info.identifier, name), 0)
+        return sent if held is None else max(sent, held.opened, held.first)
 
     def _copy_is_longer(self, name: LogName, info: PeerInfo, end: int, now: float) -> None:
         """Events of ours are there that our disk does not know: this log must not be written to any more."""
@@ -378,7 +384,7 @@ class Leader:
         progress = None if follower is None else follower.logs.get(name)
         if follower is None or held is None or progress is None:
             return
-        if end > max(held.opened, self._ever_sent.get((info.identifier, name), 0)):
+        if end > self._may_have(info, name, held):
             self._copy_is_longer(name, info, end, now)
             progress.closed, end = True, held.opened  # up to there it is the same
         if end > held.next:  # it has what we took back, and was not there to say so

@@ -121,10 +121,11 @@ def owner_without_what_a_copy_ends_at() -> tuple[LogCluster, Client]:
     cluster.store(client, "a")
     cluster.run(0.1)
     cluster.kill("b1")
+    node = cluster.node("b0")
+    cluster.until(lambda: not node.cluster.linked(), 20.0)
     for body in "bcd":
         cluster.store(client, body, mode=Mode.ACCEPTED)
     cluster.run(0.1)
-    node = cluster.node("b0")
     node.log.trim(cluster.name("b0"), 3)
     for effect in node.effects[:]:
         cluster._carry_out(cluster.hosts["b0"], effect)
@@ -143,6 +144,8 @@ def test_a_copy_skips_what_its_owner_has_no_more() -> None:
     cluster.store(client, "e")
     cluster.run(0.1)
     assert cluster.acknowledged(client) == 5
+    assert [row.first for row in cluster.rows("b1", "b0")] == [3, 4], "a copy that begins where ours does is not longer"
+    assert cluster.node("b0").log.epoch == EPOCH
 
 
 def test_a_copy_whose_disk_has_no_room_to_let_go_of_what_it_has_gets_no_hole() -> None:
