@@ -15,6 +15,7 @@ PINNED = [
         DurableOptions(1180),
         "what a coordinator wrote after it was fenced off counted more than what was confirmed since",
     ),
+    (DurableOptions(7005, 2), "what retention had taken before a subscription began was owed to it"),
 ]
 
 
