@@ -19,6 +19,13 @@ from headgate.broker.simulator.scenarios import (
 )
 from tests.support.keyed_run import KEYED_ABLATIONS
 
+AMEND = {
+    "amended-answer-behind": ("slow",),
+    "amended-decided-once": ("crash", "pause", "link"),
+    "amended-former-rests": ("crash", "pause", "link"),
+}
+"""Those of amendments: faults; many clients, for they are about events on their way at the point."""
+
 FIND = {
     "local-filter": ClusterOptions(1, 5, 5.0, ablation="local-filter"),
     "candidates-checked": ClusterOptions(1, 5, 5.0, ablation="candidates-checked", placement="counting"),
@@ -26,7 +33,7 @@ FIND = {
     "edges-before-suback": ClusterOptions(1, 5, 5.0, ablation="edges-before-suback", structure="kbsp"),
     "ring-repeat-last": ClusterOptions(6, 8, 15.0, faults=("crash",), ablation="ring-repeat-last"),
     "withdrawn-at-once": ClusterOptions(14, 5, 8.0, ablation="withdrawn-at-once"),
-    "amended-answer-behind": ClusterOptions(1, 5, 8.0, faults=("slow",), ablation="amended-answer-behind", amend=True),
+    **{name: ClusterOptions(1, 5, 6.0, 16, faults, name, amend=True) for name, faults in AMEND.items()},
 }
 """Quick ones; the rest in the campaign below."""
 
@@ -41,13 +48,6 @@ DELTA: dict[str, tuple[tuple[str, ...], int, float]] = {
 
 SCHEDULED = {Safeguard.LISTS_BY_LEASE}
 """What chance hardly ever needs: tests/broker/core/forwarding/test_counting_gather.py says what goes wrong without."""
-
-AMEND = {
-    "amended-answer-behind": ("slow",),
-    "amended-decided-once": ("slow", "crash", "pause"),
-    "amended-former-rests": ("slow", "crash", "pause"),
-}
-"""Those of amendments: faults. tests/broker/core/clients/test_amending.py finds the last two soon."""
 
 FIRST = {"wait-without-keys": 15, "delta-at-one-key": 8, "forgotten-after-drop": 12, "lapse": 28}
 """Where to begin to look for those that are long in coming."""
@@ -99,12 +99,13 @@ def test_some_seed_fails_without_each(name: str) -> None:
         kinds, nodes, seconds = ("join", "leave", "crash"), 8, 15.0
     if name in DELTA:
         kinds, nodes, seconds = DELTA[name]
+    clients = 6
     if name in AMEND:
-        kinds, nodes, seconds = AMEND[name], 5, 8.0
+        kinds, nodes, seconds, clients = AMEND[name], 5, 6.0, 16
     structure = "kbsp" if name == "edges-before-suback" else ""
     said = (kinds, name, placement, name in DELTA, structure, name in AMEND)
     failures = (
-        play(ClusterOptions(seed, nodes, seconds, 6, *said)).failure
+        play(ClusterOptions(seed, nodes, seconds, clients, *said)).failure
         for seed in range(FIRST.get(name, 1), FIRST.get(name, 1) + 240)  # the rarest is found in one of 250
     )
     assert any(failures)
