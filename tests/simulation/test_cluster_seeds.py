@@ -70,7 +70,7 @@ def test_a_few_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) ->
 @pytest.mark.parametrize("structure", ROUTINGS)
 def test_a_few_seeds_of_everything_keep_every_promise_when_events_have_documents(structure: str) -> None:
     options = ClusterOptions(0, 5, 8.0, faults=CLUSTER_FAULTS, structure=structure)
-    summary = campaign(options, range(1300, 1304), jobs=CORES)
+    summary = campaign(options, range(1300, 1302), jobs=CORES)
     assert summary.failures == []
     assert summary.counts["edges walked"] > 100
 
@@ -86,7 +86,7 @@ def test_a_few_seeds_of_everything_keep_every_promise_when_streams_are_counted(n
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize(("nodes", "seeds"), [(3, 4), (5, 6), (8, 2)])
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, 2), (5, 3), (8, 1)])
 def test_many_seeds_of_everything_keep_every_promise_when_streams_are_counted(nodes: int, seeds: int) -> None:
     options = ClusterOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS, placement="counting")
     assert campaign(options, range(4000, 4000 + seeds), jobs=CORES).failures == []
@@ -94,7 +94,7 @@ def test_many_seeds_of_everything_keep_every_promise_when_streams_are_counted(no
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize(("nodes", "seeds"), [(3, 12), (4, 12), (5, 12), (6, 7), (9, 6)])
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, 6), (4, 6), (5, 6), (6, 3), (9, 2)])
 def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> None:
     options = ClusterOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS)
     assert campaign(options, range(2000, 2000 + seeds), jobs=CORES).failures == []
@@ -104,8 +104,8 @@ def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", CLUSTER_FAULTS)
 def test_each_fault_alone_keeps_every_promise(kind: str) -> None:
-    options = ClusterOptions(0, 5, 40.0, faults=(kind,))
-    summary = campaign(options, range(3000, 3005), jobs=CORES)
+    options = ClusterOptions(0, 5, 30.0, faults=(kind,))
+    summary = campaign(options, range(3000, 3003), jobs=CORES)
     assert summary.failures == []
     assert kind == "slow" or summary.counts[kind] > 0
 
@@ -114,5 +114,4 @@ def test_each_fault_alone_keeps_every_promise(kind: str) -> None:
 @pytest.mark.timeout(600)
 def test_forty_brokers_settle_and_deliver() -> None:
     options = ClusterOptions(1, 40, 8.0, clients=12)
-    for faults in ((), ("crash", "join")):
-        assert play(replace(options, faults=faults)).failure == ""
+    assert play(replace(options, faults=("crash", "join"))).failure == ""
