@@ -15,7 +15,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # pytest stops after this, with its closing line, well before the 90 minutes that CI gives are cut short from outside.
 SESSION_SECONDS := 4500
 
-.PHONY: help demo test test-all bench chaos log-kills durable-kills spark-campaign papers seeds flows lint fmt setup clean distclean
+.PHONY: help demo test test-all bench chaos log-kills durable-kills spark-campaign papers seeds ablations flows lint fmt setup clean distclean
 
 help: ## say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ test: $(VENV)/.dev ## lint, types and the fast tests (ARGS="-k name" narrows)
 	@$(call CHECK,)
 
 test-all: $(VENV)/.all ## the same, with the slow tests: Spark and many processes
-	@$(call CHECK,-m "" --session-timeout=$(SESSION_SECONDS))
+	@$(call CHECK,-m "not rare" --session-timeout=$(SESSION_SECONDS))
 
 bench: $(VENV)/.dev ## say what can be measured (ARGS=compare: beside the peers found installed)
 	$(BIN)/headgate bench $(ARGS)
@@ -56,6 +56,9 @@ seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker, the ring, a clus
 	for nodes in 3 5; do $(BIN)/python -m headgate.broker.simulator --amend --nodes $$nodes --campaign $(or $(N),200) --faults all || exit 1; done
 	for nodes in 1 2 3 5; do $(BIN)/python -m headgate.broker.simulator --log --nodes $$nodes --campaign $(or $(N),200) || exit 1; done
 	for nodes in 1 2 3 5; do $(BIN)/python -m headgate.broker.simulator --durable --nodes $$nodes --campaign $(or $(N),200) || exit 1; done
+
+ablations: $(VENV)/.dev ## find for each safeguard of a cluster a seed that fails without it, the rare ones too
+	$(BIN)/python -m pytest -m "slow or rare" tests/broker/simulator/test_cluster_ablations.py $(ARGS)
 
 flows: $(VENV)/.dev ## count what each flow passes: files, calls, calls back, messages (ARGS="--files SUBSCRIBE")
 	$(BIN)/python -m tests.support.tracer $(ARGS)

@@ -49,8 +49,11 @@ DELTA: dict[str, tuple[tuple[str, ...], int, float]] = {
 SCHEDULED = {Safeguard.LISTS_BY_LEASE}
 """What chance hardly ever needs: tests/broker/core/forwarding/test_counting_gather.py says what goes wrong without."""
 
-FIRST = {"wait-without-keys": 15, "delta-at-one-key": 8, "forgotten-after-drop": 12, "lapse": 28}
+FIRST = {"delta-at-one-key": 8, "forgotten-after-drop": 12, "lapse": 28, "wait-without-keys": 119}
 """Where to begin to look for those that are long in coming."""
+
+RARE = {"forgotten-after-drop", "lapse", "losses-told", "ring-notify", "wait-without-keys"}
+"""Caught by one seed in some dozens, and which one changes with every word that brokers say: `make ablations`."""
 
 
 @pytest.mark.parametrize("name", sorted(FIND))
@@ -84,7 +87,13 @@ def test_brokers_have_every_safeguard_but_the_one_that_is_switched_off() -> None
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", sorted({*CLUSTER_ABLATIONS} - SCHEDULED))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.rare if name in RARE else ())
+        for name in sorted({*CLUSTER_ABLATIONS} - SCHEDULED)
+    ],
+)
 def test_some_seed_fails_without_each(name: str) -> None:
     kinds: tuple[str, ...] = ("join", "leave") if name == "wait-after-gaining" else ("crash", "pause", "link", "join")
     nodes, seconds = 5, 12.0
