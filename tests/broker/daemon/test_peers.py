@@ -219,7 +219,7 @@ async def test_a_machine_that_answers_nothing_is_given_up(tmp_path: Path, monkey
     ann = Bench("ann", tmp_path, limits=DaemonLimits(dial_seconds=0.05))
     await ann.start()
 
-    async def never(*arguments: Any) -> None:
+    async def never(*arguments: Any, **more: Any) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)

@@ -23,10 +23,10 @@ FOUND_BY = {
 }
 """Ablation -> the checkers whose promise it breaks."""
 
-SEEDS = 60
+SEEDS = 120
 
 RARE = ("second-answer", "second-gap")
-"""Seen by one seed in twenty: these take seconds."""
+"""Seen by one seed in some dozens: these take seconds."""
 
 
 def first_failure(ablation: str) -> str:
