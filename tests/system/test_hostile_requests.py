@@ -294,7 +294,7 @@ async def test_requests_that_make_no_sense_are_refused_one_by_one() -> None:
             Subscribe(3, 1, "a", "", {"nonsense": 1}),
             Subscribe(4, 1, "a", "", {"exact": "yes"}),
             Subscribe(6, 1, "a", "", {"from": "start"}),
-            Subscribe(7, 1, "a", "XPATH '/a/b'"),
+            Subscribe(7, 1, "a", "XPATH '/a/b' AND DELTA(p) > 1"),
             Subscribe(8, 1, "a"),
             Subscribe(9, 1, "b"),
         )
