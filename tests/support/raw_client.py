@@ -8,6 +8,7 @@ import struct
 from typing import Any
 
 from headgate.protocol.addresses import split_address
+from headgate.protocol.limits import HEARTBEAT_SECONDS_MAX
 from headgate.protocol.messages import Error, Hello, Message, Suback, Subscribe, Welcome
 from headgate.protocol.wire import decode, encode_chunks, frame
 
@@ -33,9 +34,9 @@ class RawClient:
 
     @classmethod
     async def greeted(cls, address: str, credit: int = 1_000_000, name: str = "raw") -> RawClient:
-        """With its handshake done."""
+        """With its handshake done. It answers no PING, so it is given long to be silent."""
         client = await cls.connect(address)
-        await client.say(Hello(name=name, credit=credit))
+        await client.say(Hello(name=name, credit=credit, heartbeat_seconds=HEARTBEAT_SECONDS_MAX))
         assert isinstance(await client.hear(), Welcome)
         return client
 
@@ -59,7 +60,7 @@ class RawClient:
 
     async def hear(self) -> Message:
         """The next message."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             length = int.from_bytes(await self.reader.readexactly(4), "big")
             return decode(memoryview(await self.reader.readexactly(length)))
 

@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 __all__ = ["Witness", "besieged", "witness"]
 
 _EVENTS_MIN = 20
-_LATE_SECONDS_MAX = 30.0  # a broker that stands still, not one on a busy machine
+_LATE_SECONDS_MAX = 60.0  # a broker that stands still, not one on a busy machine
 
 
 class Witness:

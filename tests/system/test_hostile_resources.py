@@ -139,6 +139,7 @@ async def identical(count: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("size", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 async def test_identical_filters(size: int) -> None:
     await identical(size)
