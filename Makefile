@@ -13,7 +13,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
 # pytest stops after this, with its closing line, well before the 90 minutes that CI gives are cut short from outside.
-SESSION_SECONDS := 4500
+SESSION_SECONDS := 4900
 
 .PHONY: help demo test test-all bench chaos log-kills durable-kills spark-campaign papers seeds ablations flows lint fmt setup clean distclean
 
