@@ -17,7 +17,7 @@ from .jsonlines import read_attributes
 __all__ = ["check_body", "read_file"]
 
 _ENDINGS = {".xml": "application/xml", ".json": "application/json"}
-"""How a file's name ends -> the content type of whoever names none."""
+"""Ending of a file's name -> content type of its body, when --content-type is not given."""
 
 
 def read_file(name: str, content_type: str) -> tuple[bytes, str]:

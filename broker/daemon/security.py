@@ -8,7 +8,6 @@ gone is forgotten at the next start.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,6 @@ def _expiry(cert: Path) -> float:
         raise TlsError(f"the certificate {cert} cannot be read: {error}") from error
 
 
-def names_of(certificate: Iterable[Any] | None) -> tuple[str, ...]:
+def names_of(certificate: dict[str, Any] | None) -> tuple[str, ...]:
     """The DNS names in what `getpeercert` tells of the other side."""
-    known: Any = certificate or {}
-    return tuple(name for kind, name in known.get("subjectAltName", ()) if kind == "DNS")
+    return tuple(name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "DNS")

@@ -65,8 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
     authority, signer = _authority(folder)
+    # A broker's name proves who it is to the others, so it stands in its own certificate alone.
+    shared = [host for host in hosts if host not in brokers and not (folder / f"{host}.pem").exists()]
     for name in brokers:
-        _write_pair(folder, name, (name, *hosts, *_HERE), authority, signer, arguments.days)
+        _write_pair(folder, name, (name, *shared, *_HERE), authority, signer, arguments.days)
     if not (folder / f"{_CLIENT}.pem").exists():
         _write_pair(folder, _CLIENT, (), authority, signer, arguments.days)
     pair = folder / brokers[0]

@@ -68,7 +68,7 @@ class Frame:
         return memoryview(data).cast("B")[ends[0] : ends[self.count]]
 
     def batch(self, interest: Iterable[str] | None) -> Batch:
-        """As it goes over the wire, with a match column for each attribute somebody filters on; None: for all. Filters
+        """As it goes over the wire, with a match column for each attribute of some condition; None: for all. Filters
         of documents are made when somebody asks for them.
         """
         every = list(self.columns)

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from headgate.ops.cli import main
 
@@ -29,6 +30,17 @@ def test_the_authority_is_kept_and_brokers_are_added(tmp_path: Path) -> None:
     assert (tmp_path / "b.pem").exists()
     assert init(tmp_path, "--brokers", "a") == 0
     assert (tmp_path / "a.pem").read_bytes() != before["a.pem"]
+
+
+def test_no_broker_can_prove_another_one_s_name(tmp_path: Path) -> None:
+    assert init(tmp_path, "--brokers", "a,b", "--hosts", "a,b,db.example") == 0
+    assert init(tmp_path, "--brokers", "c", "--hosts", "a,c") == 0
+    proved = {}
+    for name in "abc":
+        certificate = x509.load_pem_x509_certificate((tmp_path / f"{name}.pem").read_bytes())
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        proved[name] = set(names.get_values_for_type(x509.DNSName)) - {"localhost"}
+    assert proved == {"a": {"a", "db.example"}, "b": {"b", "db.example"}, "c": {"c"}}
 
 
 @pytest.mark.parametrize(
