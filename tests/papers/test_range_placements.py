@@ -64,7 +64,7 @@ def test_figures_1_2_and_5_by_the_lists_of_a_broker() -> None:
     for number, condition in enumerate((SUBSCRIPTION_1, SUBSCRIPTION_2), 1):
         counted = plan_counting(QUOTES, condition, schema)
         assert isinstance(counted, Counted) and len(counted.parts) == 3
-        home.enter(number, QUOTES, condition)
+        home.enter(number, number, QUOTES, condition)
         subscription = Subscription(number, number, ClientSession(b"c", "c", None, 0, 0), "quotes", QUOTES, "")
         for item in items_of((COUNTED, config.identifier, 1, number), 1, counted.pieces(subscription, False, "")):
             home.add(item)
