@@ -13,7 +13,10 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
 # pytest stops after this, with its closing line, well before the 90 minutes that CI gives are cut short from outside.
-SESSION_SECONDS := 4900
+SESSION_SECONDS := 4500
+
+# Two processes share the tests (ARGS="-n 0": one). The second half of the list starts real brokers, the first seldom does.
+WORKERS := -n 2 --dist worksteal
 
 .PHONY: help demo test test-all bench chaos log-kills durable-kills spark-campaign papers seeds ablations flows lint fmt setup clean distclean
 
@@ -86,7 +89,7 @@ distclean: clean ## remove the environment as well
 define CHECK
 lint=0; tests=0; \
 $(MAKE) --no-print-directory lint || lint=$$?; \
-$(BIN)/python -m pytest $(1) $(ARGS) || tests=$$?; \
+$(BIN)/python -m pytest $(WORKERS) $(1) $(ARGS) || tests=$$?; \
 if [ $$lint -ne 0 ]; then echo "make: lint failed as well: see above, or run 'make lint'" >&2; fi; \
 exit $$((lint + tests))
 endef

@@ -43,7 +43,7 @@ def test_other_sequences_take_the_mixed_form() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [b"x", [1], {"a": 1}, {1}, object(), 2**63, 2**64, -(2**63) - 1, "\ud800", 1j, msgpack.ExtType(5, b"")],
+    [b"x", [1], {"a": 1}, {1}, int, 2**63, 2**64, -(2**63) - 1, "\ud800", 1j, msgpack.ExtType(5, b"")],
     ids=repr,
 )
 def test_what_is_no_scalar_is_our_own_error(value: Any) -> None:
