@@ -171,14 +171,20 @@ class XPath:
         return (shape.column, shape.values_column) if "=" in self.twig else (shape.column,)
 
 
+Side: TypeAlias = str
+"""Which moves count: DELTA (any), RISE (up) or FALL (down)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """`DELTA(attribute) > threshold [HEARTBEAT seconds]`, or `>=` when inclusive."""
+    """`DELTA(attribute) > threshold [PERCENT] [HEARTBEAT seconds]`, or `>=` when inclusive; RISE, FALL as the side."""
 
     attribute: str
     threshold: int | float
     inclusive: bool
     heartbeat_seconds: int | float | None = None
+    percent: bool = False
+    side: Side = "DELTA"
 
 
 ValueNode: TypeAlias = Attribute | Literal | Negate | Arithmetic

@@ -29,16 +29,27 @@ class Band:
     inclusive: bool
     """A move of exactly the width is told: `>=`."""
     heartbeat_seconds: Number | None = None
+    percent: bool = False
+    """The width is so many hundredths of the reference."""
+    rises: bool = True
+    """A greater value may be told."""
+    falls: bool = True
+    """A smaller value may be told."""
+
+    def width_at(self, reference: Number) -> Number:
+        """The width around a reference that is finite."""
+        return abs(reference) * self.width / 100 if self.percent else self.width
 
 
 def band_of(delta: Delta, precision: Number | None = None) -> Band:
     """The band of a DELTA; in units of the attribute's precision, where that is declared."""
     width = delta.threshold
-    if precision is not None:
+    if precision is not None and not delta.percent:
         width = min(width / precision, _LARGEST)
         if abs(width - round(width)) <= _NEARLY * max(1.0, width):
             width = round(width)
-    return Band(width, delta.inclusive, delta.heartbeat_seconds)
+    rises, falls = delta.side != "FALL", delta.side != "RISE"
+    return Band(width, delta.inclusive, delta.heartbeat_seconds, delta.percent, rises, falls)
 
 
 def reading(value: object, precision: Number | None = None) -> Number | None:
@@ -58,9 +69,11 @@ def reading(value: object, precision: Number | None = None) -> Number | None:
 def moved(value: Number, reference: Number, band: Band) -> bool:
     """Whether the value is beyond the band around the reference: the meaning of DELTA."""
     if math.isinf(value) or math.isinf(reference):
-        return value != reference
-    low, high = reference - band.width, reference + band.width
-    return value <= low or value >= high if band.inclusive else value < low or value > high
+        return value != reference and (band.rises if value > reference else band.falls)
+    width = band.width_at(reference)
+    low, high = reference - width, reference + width
+    rose, fell = (value >= high, value <= low) if band.inclusive else (value > high, value < low)
+    return (rose and band.rises) or (fell and band.falls)
 
 
 Edge: TypeAlias = tuple[Number, bool]
@@ -71,7 +84,7 @@ def edge_of(reference: Number, band: Band) -> Edge:
     """The upper end of the band around a reference. The lower end is that of -reference, for -value."""
     if math.isinf(reference):
         return reference, True
-    trigger = reference + band.width
+    trigger = reference + band.width_at(reference)
     if math.isinf(trigger):
         return _LARGEST, True  # only Infinity is beyond it
     return trigger, not band.inclusive

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, TypeAlias
 
-from headgate.matching.dynamic.bands import Band, Number, band_of, edge_of, moved, reading
+from headgate.matching.dynamic.bands import Band, Edge, Number, band_of, edge_of, moved, reading
 from headgate.matching.limits import DYNAMIC_STALE_MIN, DYNAMIC_TOPICS_MAX
 from headgate.matching.tree import Delta
 
@@ -33,16 +33,16 @@ class Reference(NamedTuple):
 
     time: float
     values: tuple[Number, ...]
-    lower: Number
-    """A value of the first attribute below it is delivered next, or one above `upper`."""
-    upper: Number
+    lower: Number | None
+    """A value of the first attribute below it is delivered next, or one above `upper`; None: none is, on that side."""
+    upper: Number | None
 
 
 class _Place(NamedTuple):
     """What one subscription has of one topic. An entry of a heap is current while it is this very object."""
 
-    rise: _End
-    fall: _End
+    rise: _End | None
+    fall: _End | None
     due: _Due | None
     time: float
     values: tuple[Number, ...]
@@ -207,7 +207,9 @@ class Triggers:
             for value, precision in zip(place.values, self._precisions, strict=True)
         ]
         unit = 1 if self._precisions[0] is None else self._precisions[0]
-        return Reference(place.time, tuple(own), -place.fall[0] * unit, place.rise[0] * unit)
+        lower = None if place.fall is None else -place.fall[0] * unit
+        upper = None if place.rise is None else place.rise[0] * unit
+        return Reference(place.time, tuple(own), lower, upper)
 
     def validate(self) -> None:
         """Asserts that each place has its entries in the heaps, and that the counts are right."""
@@ -283,18 +285,23 @@ class Triggers:
         places, first = found.places, values[0]
         before = len(places)
         many = 4 * len(fired) > before
-        ends: dict[Band, tuple[tuple[Number, bool], tuple[Number, bool]]] = {}
+        ends: dict[Band, tuple[Edge | None, Edge | None]] = {}
         for one in fired:
             band = self._members[one][1][0]
             edges = ends.get(band)
             if edges is None:
-                edges = ends[band] = edge_of(first, band), edge_of(-first, band)
-            rise, fall = (*edges[0], one), (*edges[1], one)
+                upper = edge_of(first, band) if band.rises else None
+                lower = edge_of(-first, band) if band.falls else None
+                edges = ends[band] = upper, lower
+            rise = None if edges[0] is None else (*edges[0], one)
+            fall = None if edges[1] is None else (*edges[1], one)
             due = None if band.heartbeat_seconds is None else (time + band.heartbeat_seconds, one)
             places[one] = _Place(rise, fall, due, time, values)
             if not many:
-                heappush(found.rising, rise)
-                heappush(found.falling, fall)
+                if rise is not None:
+                    heappush(found.rising, rise)
+                if fall is not None:
+                    heappush(found.falling, fall)
                 if due is not None:
                     heappush(found.dues, due)
         self._count(len(places) - before)
@@ -321,8 +328,8 @@ class Triggers:
 
 def _stack_anew(found: _Topic) -> None:
     """Make the heaps of a topic from what is current."""
-    found.rising = [place.rise for place in found.places.values()]
-    found.falling = [place.fall for place in found.places.values()]
+    found.rising = [place.rise for place in found.places.values() if place.rise is not None]
+    found.falling = [place.fall for place in found.places.values() if place.fall is not None]
     found.dues = [place.due for place in found.places.values() if place.due is not None]
     heapify(found.rising)
     heapify(found.falling)

@@ -71,7 +71,7 @@ GRAMMAR: Final = r"""
                |  sum [NOT] LIKE STRING [_ESCAPE STRING]                -> like
                |  sum IS [NOT] NULL                                     -> is_null
                |  XPATH STRING                                          -> xpath
-               |  DELTA _LEFT NAME _RIGHT MORE number [_HEARTBEAT number]  -> delta
+               |  DELTA _LEFT NAME _RIGHT MORE number [HUNDREDTHS] [_HEARTBEAT number]  -> delta
 
     ?sum:         product
                |  sum (PLUS|MINUS) product                              -> arithmetic
@@ -86,7 +86,7 @@ GRAMMAR: Final = r"""
     number:       [PLUS] (INTEGER|DOUBLE)
 
     %declare NAME STRING INTEGER DOUBLE TRUE FALSE NULL NOT BETWEEN IN LIKE IS XPATH DELTA MORE COMPARISON LIST
-    %declare PLUS MINUS STAR SLASH PERCENT _AND _OR _ESCAPE _HEARTBEAT _LEFT _RIGHT _COMMA
+    %declare PLUS MINUS STAR SLASH PERCENT HUNDREDTHS _AND _OR _ESCAPE _HEARTBEAT _LEFT _RIGHT _COMMA
 """
 
 # The grammar's names for words that carry nothing the callbacks need begin with an underscore, which drops them.
@@ -109,6 +109,7 @@ _PHRASES: Final = {
     "LIKE": "LIKE",
     "IS": "IS",
     "_ESCAPE": "ESCAPE",
+    "HUNDREDTHS": "PERCENT",
     "_HEARTBEAT": "HEARTBEAT",
     "_AND": "AND",
     "_OR": "OR",
@@ -257,7 +258,7 @@ def _joined(node: Any, parts: Sequence[Part], noun: str, is_condition: bool = Tr
 def _plain(part: Part) -> Part:
     """The part, or a refusal when it holds an extension: those may stand in the top-level AND only."""
     if part.extension_column:
-        problem = "DELTA and XPATH cannot stand inside OR or NOT"
+        problem = "DELTA, RISE, FALL and XPATH cannot stand inside OR or NOT"
         raise Refusal(part.extension_column, problem, "them joined to the rest by AND; use two subscriptions for OR")
     return part
 
@@ -318,12 +319,21 @@ class _Builder(Transformer[Token, Tree]):
         column = word.value.column
         return Part(XPath(_twig(twig)), column, "an XPATH", True, 1, 1, column)
 
-    def delta(self, word: Token, name: Token, more: Token, threshold: float, heartbeat: float | None) -> Part:
+    def delta(
+        self,
+        word: Token,
+        name: Token,
+        more: Token,
+        threshold: float,
+        hundredths: Token | None,
+        heartbeat: float | None,
+    ) -> Part:
         column = word.value.column
         if heartbeat is not None and not 0 < heartbeat <= HEARTBEAT_SECONDS_MAX:
             raise Refusal(column, "this HEARTBEAT is out of range", f"seconds above 0, at most {HEARTBEAT_SECONDS_MAX}")
-        node = Delta(_string(name), threshold, more.value.value == ">=", heartbeat)
-        return Part(node, column, "a DELTA", True, 1, 1, column)
+        side = word.value.text.upper()
+        node = Delta(_string(name), threshold, more.value.value == ">=", heartbeat, hundredths is not None, side)
+        return Part(node, column, f"a {side}", True, 1, 1, column)
 
     def number(self, _plus: Token | None, token: Token) -> float:
         if token.value.value == INTEGER_MAX + 1 and type(token.value.value) is int:

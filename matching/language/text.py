@@ -88,7 +88,9 @@ def _predicate(tree: Between | In | Like | IsNull, negation: str) -> str:
 
 
 def _delta(tree: Delta) -> str:
-    text = f"DELTA({quote_name(tree.attribute)}) {'>=' if tree.inclusive else '>'} {_literal(tree.threshold)}"
+    more = ">=" if tree.inclusive else ">"
+    text = f"{tree.side}({quote_name(tree.attribute)}) {more} {_literal(tree.threshold)}"
+    text += " PERCENT" if tree.percent else ""
     return text if tree.heartbeat_seconds is None else f"{text} HEARTBEAT {_literal(tree.heartbeat_seconds)}"
 
 

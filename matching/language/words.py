@@ -37,7 +37,7 @@ _WORD: Final = re.compile(
     r"""
       (?P<space>  [ \t\r\n\f]+ | -- (?:\\\n|[^\r\n])* )
     | (?P<xpath>  XPATH (?=\s*') )
-    | (?P<delta>  DELTA (?=\s*\() )
+    | (?P<delta>  (?:DELTA|RISE|FALL) (?=\s*\() )
     | (?P<heart>  HEARTBEAT (?=\s+[0-9.+-]) )
     | (?P<name>   [^\W\d][\w$]* (?:\.[\w$]+)* | \$[\w$]* (?:\.[\w$]+)* )
     | (?P<quoted> ` (?:[^`]|``)* `? )
@@ -131,6 +131,8 @@ def words(text: str, length_max: int = CONDITION_BYTES_MAX) -> Iterator[Word]:
         reader = match.lastgroup
         if reader != "space":
             word = _READERS[reader](match.group(), place + 1)  # type: ignore[index]  # a match has a last group
+            if kind in ("INTEGER", "DOUBLE") and reader == "name" and word.text.upper() == "PERCENT":
+                word = word._replace(kind="HUNDREDTHS")
             kind = word.kind
             yield word
         place = match.end()

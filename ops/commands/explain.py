@@ -181,7 +181,8 @@ def _print_delta(answer: dict[str, Any]) -> None:
         last = " and ".join(
             f"{plain(name)} {value:.12g}" for name, value in zip(row["attributes"], row["last"], strict=True)
         )
-        beyond = f"below {row['below']:.12g} or above {row['above']:.12g}"
+        sides = (("below", row["below"]), ("above", row["above"]))  # RISE and FALL have one
+        beyond = " or ".join(f"{side} {value:.12g}" for side, value in sides if value is not None)
         print(f"delta      {who}: last sent {last}, next {beyond}")
     if "delta" in answer and not answer["delta"]:
         print("delta      no client of this broker subscribes to just this: the first event of each topic is delivered")

@@ -23,7 +23,8 @@ FRAGMENTS = (
     "b.c", "`x y`", "1", "-9223372036854775808", "9223372036854775808", "8.3", "'x'", "'It''s'", "'", "`", "(", ")",
     "a", "AND", "OR", "NOT", "BETWEEN",
     "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "+", "-", "*", "/", "%", "=", "<>", "<",
-    ">=", ",", "DELTA(a)", "HEARTBEAT 5", "XPATH '/a'", "==", "!", "\x00", "😀", "'%!_' ESCAPE '!'",
+    ">=", ",", "DELTA(a)", "RISE(a)", "PERCENT", "HEARTBEAT 5", "XPATH '/a'", "==", "!", "\x00", "😀",
+    "'%!_' ESCAPE '!'",
 )  # fmt: skip
 
 

@@ -40,9 +40,17 @@ def delivered(condition: str, values: object, precision: float | None = None, se
     ("DELTA(p) > 0", list(STREAM)),
     ("DELTA(p) > 100", [10]),
     ("DELTA(p) > 5 AND DELTA(p) >= 10", [10, 21, 8]),
+    ("RISE(p) > 5", [10, 16, 25]),
+    ("RISE(p) >= 5", [10, 16, 21, 30]),
+    ("FALL(p) > 5", [10]),
+    ("FALL(p) >= 2", [10, 8]),
+    ("DELTA(p) > 50 PERCENT", [10, 16, 25, 8]),
+    ("DELTA(p) >= 60 PERCENT", [10, 16, 30, 8]),
+    ("RISE(p) > 50 PERCENT", [10, 16, 25]),
+    ("FALL(p) >= 20 PERCENT", [10, 8]),
 ])  # fmt: skip
 def test_the_vectors_of_the_paper(condition: str, expected: list[int]) -> None:
-    """8.2; STATE 3.1, Figure 6: 21 after 16 is a change of exactly 5, which `>` does not deliver."""
+    """8.2, 8.9; STATE 3.1, Figure 6: 21 after 16 is a change of exactly 5, which `>` does not deliver."""
     assert delivered(condition, STREAM) == expected
     assert delivered(condition, map(float, STREAM)) == expected
 
@@ -59,6 +67,26 @@ def test_infinity_is_one_value() -> None:
     assert delivered("DELTA(p) >= 0", [inf, inf, 3, 3]) == [inf, 3, 3]
     assert delivered("DELTA(p) > 1e308", [1e308, -1e308, inf, 1.7e308]) == [1e308, -1e308, inf, 1.7e308]
     assert delivered("DELTA(p) >= 1e308", [1.5e308, 1.7e308, inf]) == [1.5e308, inf]
+
+
+def test_one_side_of_a_move_does_not_move_the_reference() -> None:
+    """8.8: a fall by any amount is no rise, and the next rise is counted from what was delivered."""
+    assert delivered("RISE(p) > 5", [10, 3, 12, 15, 16, 1, 21, 22]) == [10, 16, 22]
+    assert delivered("FALL(p) > 5", [10, 30, 6, 4, 9, -2]) == [10, 4, -2]
+    inf = math.inf
+    assert delivered("RISE(p) > 1", [-inf, 0, -inf, inf, 5, inf]) == [-inf, 0, inf]
+    assert delivered("FALL(p) > 1", [inf, inf, 0, inf, -inf, 5]) == [inf, 0, -inf]
+    assert delivered("RISE(p) > 5 HEARTBEAT 3", [10, 3, 3, 3, 16]) == [10, 3, 16]
+
+
+def test_hundredths_are_of_what_was_delivered_last() -> None:
+    """8.9: of 0 every move is beyond them; a precision does not change them."""
+    assert delivered("DELTA(p) > 10 PERCENT", [100, 110, 111, 122, 123]) == [100, 111, 123]
+    assert delivered("DELTA(p) > 10 PERCENT", [-100, -110, -111, -99]) == [-100, -111, -99]
+    assert delivered("DELTA(p) > 10 PERCENT", [0, 0, 0.001, 0.0011, 0.00111]) == [0, 0.001, 0.00111]
+    assert delivered("DELTA(p) >= 10 PERCENT", [1.0, 1.1]) == [1.0, 1.1]
+    assert delivered("DELTA(p) >= 10 PERCENT", [1.0, 1.1, 1.2], 0.01) == [1.0, 1.1]
+    assert delivered("DELTA(p) > 9e18 PERCENT", [1e308, -1e308, math.inf]) == [1e308, math.inf]
 
 
 def test_a_declared_precision_makes_ten_cents_ten_cents() -> None:
@@ -149,7 +177,9 @@ NUMBERS = st.one_of(
     st.floats(),
 )
 THRESHOLDS = st.one_of(st.integers(0, 9), st.sampled_from([0.05, 0.1, 2.5, 1e308]))
-BANDS = st.builds(Delta, st.just("p"), THRESHOLDS, st.booleans(), st.none() | st.integers(1, 5))
+SIDES = st.sampled_from(["DELTA", "DELTA", "RISE", "FALL"])
+SECONDS = st.none() | st.integers(1, 5)
+BANDS = st.builds(Delta, st.just("p"), THRESHOLDS, st.booleans(), SECONDS, st.booleans(), SIDES)
 STEPS = st.one_of(
     st.tuples(st.just("event"), st.sampled_from("abc"), st.lists(NUMBERS, min_size=2, max_size=2), st.integers(0, 2)),
     st.tuples(st.just("add"), st.lists(BANDS, min_size=2, max_size=2)),
@@ -194,7 +224,7 @@ def test_after_every_event_the_reference_is_within_the_band(values: list[float],
     for at, value in enumerate(values):
         last.update(dict.fromkeys(triggers.fire("t", [value], float(at)), value))
         assert all(not moved(value, last[number], band_of(delta)) for number, delta in enumerate(asked, 1)
-                   if delta.threshold > 0 or not delta.inclusive)  # fmt: skip
+                   if not delta.inclusive or band_of(delta).width_at(last[number]) > 0)  # fmt: skip
 
 
 def test_what_ended_leaves_its_places() -> None:

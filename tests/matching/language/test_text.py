@@ -34,6 +34,7 @@ from headgate.matching.language import parse_condition, to_text
         ("`a``b` = 1e300", "`a``b` = 1e+300D"),
         ("xpath '/a' and delta(p)>=0.05 heartbeat 1.5", "XPATH '/a' AND DELTA(`p`) >= 0.05D HEARTBEAT 1.5D"),
         ("delta(p) > 3", "DELTA(`p`) > 3"),
+        ("rise(p) > 3 percent heartbeat 2", "RISE(`p`) > 3 PERCENT HEARTBEAT 2"),
     ],
 )
 def test_canonical_text(text: str, canonical: str) -> None:

@@ -34,7 +34,8 @@ def test_a_long_s_does_not_make_a_keyword() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["body.order.price", "items.0.id", "_x$", "größe", "a$b", "delta", "xpath", "heartbeat"]
+    "name",
+    ["body.order.price", "items.0.id", "_x$", "größe", "a$b", "delta", "rise", "percent", "xpath", "heartbeat"],
 )
 def test_names(name: str) -> None:
     assert [(word.kind, word.value) for word in words(name)] == [("NAME", name)]

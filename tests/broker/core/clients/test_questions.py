@@ -95,6 +95,14 @@ def test_of_a_condition_with_delta_it_is_said_what_was_last_sent() -> None:
     assert "delta" not in ask(world, "explain", pattern="quotes", condition="price > 0")
 
 
+def test_of_a_rise_there_is_no_lower_trigger() -> None:
+    world = NodeWorld()
+    link = world.subscriber(("quotes", "RISE(price) > 25 PERCENT"), name="ann")
+    world.say(link, make_publish(1, quote_batch("quotes/a", ["x"], price=[8])))
+    (row,) = ask(world, "explain", pattern="quotes", condition="RISE(price) > 25 PERCENT")["delta"]
+    assert (row["last"], row["below"], row["above"]) == ([8], None, 10)
+
+
 def test_subscriptions_are_listed_in_pages() -> None:
     world = NodeWorld()
     link = world.subscriber(("quotes/*", "price > 8.30"), name="ann")
