@@ -49,6 +49,8 @@ __all__ = [
     "LIST_LENGTH_MAX",
     "LOG_CHUNK_BYTES_MAX",
     "LOG_CHUNK_ROWS_MAX",
+    "MOVES_MAX",
+    "MOVES_TOPICS_MAX",
     "OPEN_ATTEMPTS_MAX",
     "OWN_GHOST_SECONDS_MAX",
     "PAGE_LENGTH_MAX",
@@ -317,3 +319,8 @@ SHAPES_REMEMBERED_MAX = 256
 # Twigs of one subscription, and items of one of them: more than a condition has room for.
 CHECKS_MAX = 256
 CHECK_ITEMS_MAX = 256
+
+# DELTAs of one subscription, more than a condition has room for; and topics of which a reader of logs remembers what it
+# handed out last, some 300 bytes each. As many as a broker remembers; one more costs an event that need not have come.
+MOVES_MAX = 256
+MOVES_TOPICS_MAX = 65_536

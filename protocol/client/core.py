@@ -321,7 +321,7 @@ class SubscriptionCore:
     @property
     def where(self) -> str:
         """WHERE."""
-        return self._inbox.request.condition
+        return self._inbox.request.condition if self._replaying is None else self._replaying.where
 
     @property
     def lost(self) -> int:

@@ -25,6 +25,8 @@ says nothing (`is_quiet`).
 
 Events of a subscription with XPATH are **checked** when they are taken: a broker compares filters, which let some
 through that have no such document. Those are counted and handed to nobody, and use up no more credit than others.
+One that begins in the past decides DELTA as well (`moves.py`): events are opened in the order in which they are handed
+out.
 
 Where a subscription can read again what it missed (`replay.py`), a gap is told of in its place among the events: `take`
 stops before it until `close_gap` was called.
@@ -45,6 +47,7 @@ from ..messages import Credit, Deliver, Gap, Hold, Subscribe
 from ..structure import Check, Checks, Finding
 from .delivered import DeliveredSet
 from .merging import Piece
+from .moves import Moves
 from .task import Outcome
 
 __all__ = ["Deliveries", "Event", "Inbox", "opened"]
@@ -206,6 +209,7 @@ class Inbox:
         self.ended = False
         self.delivered: DeliveredSet | None = None
         self.checks: Checks | None = None
+        self.moves: Moves | None = None
         self.findings: dict[Finding, int] = {}  # of events that were handed to nobody
         self.events_waiting = self.bytes_waiting = 0
         self.held = False
@@ -258,11 +262,16 @@ class Inbox:
             positions = [one.sequence + log.shift for one in events]
             fresh = self.delivered.fresh(log.partition, piece.parcel.portion.time, positions)
             events = events[len(events) - len(fresh) :]  # they ascend
-        return events if self.checks is None else self.checked(events)
+        return self._wanted(events)
 
     def check_with(self, checks: Sequence[Any]) -> None:
         """What the documents of its events must have, as the broker says it. Raises LocalError without lxml."""
         self.checks = Checks(Check(xpath, tuple(items)) for xpath, items in checks) if checks else None
+
+    def _wanted(self, events: list[Event]) -> list[Event]:
+        """Those of these events, which come next, that the application gets."""
+        events = self.checked(events)
+        return events if self.moves is None else self.moves.passed(events)
 
     def checked(self, events: list[Event]) -> list[Event]:
         """Those of these events whose documents have what the condition asks for; the others are counted."""
@@ -294,7 +303,7 @@ class Inbox:
             events = _Parcel(portion).events(0, row.count, event, request.subscription)
             self._deliveries.malformed += row.count - len(events)
             wanted += [one for one in events if levels in (None, one.topic.count("/"))]
-        return self.checked(wanted)
+        return self._wanted(wanted)
 
     def confirm(self) -> None:
         """The broker has it."""

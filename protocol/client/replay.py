@@ -24,6 +24,9 @@ read is merged (`merging.py`), so that a publisher that moved between brokers is
 what `step` says, tells what came of it, and takes what `drain` gives; events are handed on as rows, so that they are
 opened where they are used.
 
+DELTA compares an event with what was handed out before it, so it is decided here, for what is read and for what comes
+live alike (`moves.py`): brokers are asked for the rest of the condition.
+
 `Replaying` is that host for one inbox, as work for a task (`task.py`). While it is live there is nothing to do until a
 gap comes next in its inbox, but for a look whether brokers are back. A silence is worth noting: all that was accepted a
 while before it has come, and after a loss need not be looked through (`ago` in READ_LOG). Whoever waits for events may
@@ -33,7 +36,7 @@ be cancelled, or have no time to see the end of a step: what was begun goes on w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -45,6 +48,7 @@ from .delivered import DeliveredOfLog, DeliveredSet
 from .limits import DEFAULT_LIMITS, ClientLimits
 from .logs import Chunk, LogInfo, Survey
 from .merging import Merge, Piece
+from .moves import Moves
 from .receiving import Event, Inbox
 from .task import Outcome, Task, Work, settled
 
@@ -330,11 +334,17 @@ _PASSING = (ErrorCode.NOT_FOUND, ErrorCode.NOT_STORED, ErrorCode.UNAVAILABLE)
 """Why a log cannot be read now: no broker within reach has it, or it is not on enough disks yet."""
 
 
+_DECIDED_HERE = ("xpath", "delta", "rise", "fall")
+"""A condition with one of these words may ask what brokers cannot say of a log."""
+
+
 class Replaying:
     """Reads the logs for one inbox, and has it subscribed when it is time."""
 
     def __init__(self, client: ClientCore, inbox: Inbox, start: str | int) -> None:
         limits = client.limits
+        self.where = inbox.request.condition
+        """What was asked for; brokers are asked for less of it when it has DELTA."""
         self._client = client
         self._inbox = inbox
         self._clock = client.clock
@@ -382,12 +392,15 @@ class Replaying:
         """Go so far that a place, pattern or condition that is none was refused. Raises Refused."""
         self._began_at = self._clock()
         request = self._inbox.request
-        if "xpath" in request.condition.lower():
+        if any(word in request.condition.lower() for word in _DECIDED_HERE):
             # What is read from logs before SUBACK is checked as well.
             said = yield from self._client.asking(
                 "explain", {"pattern": request.pattern, "condition": request.condition}
             )
             self._inbox.check_with(said.get("checks", ()))
+            if said.get("moves"):
+                self._inbox.moves = Moves(said["moves"])
+                self._inbox.request = replace(request, condition=said["rest"])
         while self._replay.step is Step.SURVEY:
             yield from self._go(event)
         yield from self._go(event)

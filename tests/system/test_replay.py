@@ -8,11 +8,14 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 import headgate
+from headgate.matching import deltas, parse_condition
+from headgate.matching.dynamic import DumbReferences
 from headgate.ops.bench.kit import fleet
 from tests.support.child_broker import child_broker
 from tests.support.live_broker import live_broker
@@ -87,6 +90,36 @@ async def test_an_event_has_one_id_live_and_in_the_log_and_both_clients_read_it(
 
         found = await asyncio.to_thread(blocking)
         assert found == [(event.id, event.position) for event in past[10:]]
+
+
+async def test_delta_from_the_start_is_exact_while_its_source_goes_on() -> None:
+    """Exactly the crossings, each once: what is read and what comes live are compared with what was handed out."""
+    async with live_broker() as broker:
+        publisher, reader = [await headgate.connect(broker.address) for _ in range(2)]
+        await publisher.ask("schema.put", stream="quotes", schema=STORED)
+        random, price, walk, twin = Random(3), 100, list[int](), DumbReferences([None])
+        twin.add(1, deltas(parse_condition("DELTA(n) > 9")))
+        for _ in range(1500):
+            price += random.randint(-4, 4)
+            walk.append(price)
+
+        async def publish(prices: list[int]) -> None:
+            for place, number in enumerate(prices):
+                publisher.publish_soon("quotes/a", {"n": number}, mode="stored")
+                if place % 25 == 0:
+                    await publisher.flush()
+            await publisher.flush()
+
+        await publish(walk[:500])
+        going_on = asyncio.get_running_loop().create_task(publish(walk[500:]))
+        moved = await reader.subscribe("quotes", where="n IS NOT NULL AND DELTA(n) > 9", start="start")
+        assert moved.where == "n IS NOT NULL AND DELTA(n) > 9"
+        expected = [number for number in walk if twin.fire("quotes/a", [number], 0.0)]
+        assert 30 < len(expected) < 500
+        assert numbers(await taken(moved, len(expected))) == expected
+        await going_on
+        await publisher.close()
+        await reader.close()
 
 
 async def test_a_killed_broker_loses_nothing_that_was_stored_and_nothing_is_there_twice(tmp_path: Path) -> None:

@@ -1,14 +1,31 @@
-"""What a subscriber asks of the documents that come: brokers compare filters, which prove that one lacks a twig."""
+"""What a subscriber decides by itself: of documents, since brokers compare filters, and of what it reads from logs."""
 
 from __future__ import annotations
 
-from headgate.matching import Tree, XPath, extensions
+from headgate.matching import Tree, XPath, deltas, event_part, extensions, to_text
+from headgate.matching.dynamic import band_of, precision_of
 from headgate.matching.structure import parse_twig
+from headgate.matching.tree import TRUE
 
-__all__ = ["checks_of"]
+__all__ = ["checks_of", "moves_of"]
 
 
 def checks_of(condition: Tree | None) -> list[list[object]]:
     """For each XPATH of a condition its text in XPath 1.0 and its items, as SUBACK carries them."""
     twigs = [parse_twig(part.twig) for part in extensions(condition) if isinstance(part, XPath)] if condition else []
     return [[twig.xpath(), sorted(twig.items() | twig.values())] for twig in twigs]
+
+
+def moves_of(condition: Tree, schema: object) -> dict[str, object]:
+    """What it takes to move, of each DELTA of a condition, and the text of the rest; empty without DELTA."""
+    found = deltas(condition)
+    if not found:
+        return {}
+    moves: list[list[object]] = []
+    for delta in found:
+        precision = precision_of(schema, delta.attribute)
+        band = band_of(delta, precision)
+        silence, unit = band.heartbeat_seconds or 0, precision or 0
+        moves.append([delta.attribute, delta.side, band.width, band.percent, band.inclusive, silence, unit])
+    rest = event_part(condition)
+    return {"moves": moves, "rest": "" if rest == TRUE else to_text(rest)}

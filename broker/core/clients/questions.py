@@ -33,7 +33,7 @@ from ..delivery import SETTINGS, ClientSession, Stream, check_settings
 from ..keyspace import declared_domain
 from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SLOWEST_MAX
 from ..log import HeldLog
-from .checks import checks_of
+from .checks import checks_of, moves_of
 from .cubes import cubes_of
 from .explain import last_sent, lives_on, ring_of
 from .inquiries import COORDINATED, INQUIRED
@@ -364,6 +364,7 @@ def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
     if condition is not None:
         answer["attributes"] = sorted(attributes(condition))
         answer |= {"checks": checks} if (checks := checks_of(condition)) else {}
+        answer |= moves_of(condition, node.streams.schemas.get(pattern.stream))
         spark = to_spark(condition)
         answer |= {"spark": spark} if len(spark) <= ANSWER_LENGTH_MAX else {}  # control characters take six each there
     event = arguments.get("event")
