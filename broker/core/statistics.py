@@ -130,14 +130,14 @@ def statistics_of(node: Node, now: float) -> NodeStatistics:
 
 
 def _of_delta(node: Node) -> dict[str, Any]:
-    suppression = node.dissemination.suppression
+    suppression, handing = node.dissemination.suppression, node.durables.handing
     return {
         "delta_subscriptions": sum(len(carrier.members) for carrier in suppression.carriers.values()),
-        "delta_delivered": suppression.delivered,
-        "delta_suppressed": suppression.suppressed,
+        "delta_delivered": suppression.delivered + handing.moved,
+        "delta_suppressed": suppression.suppressed + handing.suppressed,
         "delta_unread": suppression.unread,
-        "delta_references": suppression.tally.references,
-        "delta_forgotten": suppression.tally.forgotten,
+        "delta_references": suppression.tally.references + handing.references.references,
+        "delta_forgotten": suppression.tally.forgotten + handing.references.forgotten,
     }
 
 

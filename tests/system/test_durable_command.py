@@ -103,6 +103,18 @@ def test_what_is_shared_goes_to_one_of_them(broker: Broker) -> None:
     assert sorted(number for taker in takers for number, _ in taker.taken) == list(range(300))
 
 
+def test_what_has_not_moved_is_settled_and_not_printed(broker: Broker) -> None:
+    taker = Taker(broker, "--where", "DELTA(number) > 5")
+    publish(broker, 10, 16, 21, 25, 30, 25, 19, 13, 8)
+    wait_until(lambda: len(taker.taken) == 5)
+    wait_until(lambda: row(broker)["waiting"] == row(broker)["unacked"] == 0)
+    assert taker.end(signal.SIGTERM) == 0
+    assert [number for number, _ in taker.taken] == [10, 16, 25, 19, 13]
+    following = Taker(broker, "--where", "DELTA(number) > 5", "--count", "2")
+    publish(broker, 14, 15, 20)
+    assert following.process.wait(30) == 0 and following.taken == [(14, False), (20, False)]
+
+
 def test_dead_letters_are_shown_and_handed_out_again(broker: Broker) -> None:
     taker = Taker(broker, "--max-deliver", "1", "--ack-wait", "1")
     taker.process.send_signal(signal.SIGSTOP)

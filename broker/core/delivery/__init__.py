@@ -25,7 +25,7 @@ more for now.
 
 `StreamSettings` is what a schema says about a stream beside its attributes: `read_settings` reads it, `check_settings`
 refuses settings that contradict each other, and `SETTINGS` are its keys. `stream_of` gives the stream of a column of
-topics.
+topics, `cut` some rows of a portion.
 
 An *amended* subscription has several *versions* for a while: `Amendment` decides event by event whether its client gets
 it (`Version`). A plan that is not decided before it is known which row it is for is `Undecided`.
@@ -38,7 +38,7 @@ from .amending import Amendment, Version
 from .dissemination import Dissemination
 from .dynamic import Carrier, Suppression, Undecided
 from .streams import SETTINGS, Plan, Stream, Streams, StreamSettings, check_settings, read_settings, stream_of
-from .subscribers import DRAINING, GRACE, ClientSession, Subscribers, Subscription
+from .subscribers import DRAINING, GRACE, ClientSession, Subscribers, Subscription, cut
 
 __all__ = [
     "Amendment",
@@ -58,6 +58,7 @@ __all__ = [
     "Undecided",
     "Version",
     "check_settings",
+    "cut",
     "dissemination",
     "read_settings",
     "stream_of",

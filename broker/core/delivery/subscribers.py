@@ -61,6 +61,7 @@ __all__ = [
     "GRACE",
     "Subscribers",
     "Subscription",
+    "cut",
     "effort_of",
     "only",
     "size_of",
@@ -104,7 +105,7 @@ def without(message: Deliver, ended: Set[int]) -> Deliver | None:
             routes += (left, count)
             rows += range(first, first + count)
         first += count
-    return Deliver(routes, _cut(message.portion, rows)) if rows else None
+    return Deliver(routes, cut(message.portion, rows)) if rows else None
 
 
 def only(message: Deliver, number: int) -> Deliver:
@@ -115,10 +116,10 @@ def only(message: Deliver, number: int) -> Deliver:
         if number in numbers:
             rows += range(first, first + count)
         first += count
-    return Deliver([number, len(rows)], _cut(message.portion, rows))
+    return Deliver([number, len(rows)], cut(message.portion, rows))
 
 
-def _cut(portion: Portion, rows: list[int]) -> Portion:
+def cut(portion: Portion, rows: list[int]) -> Portion:
     """Some rows of a portion (ascending, at least one), at their places in the broker's sequence."""
     if len(rows) == portion.count:
         return portion
@@ -742,7 +743,7 @@ class Subscribers:
             message = self._pop(session)  # without what was withdrawn since
             if message is not None:
                 waiting.append(message)
-        session.outbox, gone = conflated(waiting, session.conflating, _cut)
+        session.outbox, gone = conflated(waiting, session.conflating, cut)
         for message in session.outbox:
             self._counted_in(session, message)
         session.conflate_at = max(CONFLATED_EVENTS_MIN, 2 * session.outbox_events)
@@ -751,7 +752,7 @@ class Subscribers:
     def _conflate_held(self, session: ClientSession, held: _Held) -> None:
         """The same of what waits for one subscription alone."""
         waiting = deque(iter(lambda: self._pop_held(session, held) if held.queue else None, None))
-        held.queue, gone = conflated(waiting, session.conflating, _cut)
+        held.queue, gone = conflated(waiting, session.conflating, cut)
         for message in held.queue:
             self._counted_in(session, message)
             held.bytes += size_of(message.portion)

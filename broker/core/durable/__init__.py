@@ -54,6 +54,7 @@ them, and there are `union`, `intersect` and `subtract`. `Waiting` is a queue of
     Feeding         which positions of the logs here match which feeds
     Bodies          events at positions, from the log here or another broker's
     Attaching, Handing    the home of a client: brings it to its coordinator; sends what it is handed
+    Moving          what of that DELTA lets pass, there
     DeadLetters     what was given up, for its topic
     Tally           how much waits, in all and for whom most
 

@@ -24,7 +24,7 @@ from .coordinator import RECORD_OPTIONS
 from .handing import Handing
 from .keeping import key_of
 from .limits import ATTACH_PAUSE_SECONDS, ATTACH_SECONDS
-from .messages import Attach, Attached, Detached, Missed, Settled
+from .messages import Attach, Attached, Compare, Detached, Missed, Settled
 from .messages import HandOut as HandOutMessage
 from .relay import Relay
 from .state import check_options
@@ -66,6 +66,7 @@ class Attaching:
                 Detached: lambda teller, message, now: handing.detached(message, now),
                 HandOutMessage: lambda teller, message, now: handing.hand_out(message, now),
                 Settled: lambda teller, message, now: handing.settled(message, now),
+                Compare: lambda teller, message, now: handing.compare(message),
                 Missed: lambda teller, message, now: handing.missed(message, now),
             }
         )

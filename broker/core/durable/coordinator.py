@@ -22,14 +22,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from headgate.matching import (
-    Delta,
     MatchingError,
     TopicError,
+    deltas,
     extensions,
     parse_condition,
     parse_pattern,
     to_text,
 )
+from headgate.matching.limits import CANONICAL_BYTES_MAX
 from headgate.protocol.data import join_u32, split_u32
 from headgate.protocol.errors import ErrorCode, LocalError, Refused
 
@@ -60,6 +61,7 @@ from .messages import (
     AskEnds,
     Attach,
     Attached,
+    Compare,
     Detach,
     Detached,
     EndFeed,
@@ -96,6 +98,9 @@ COORDINATING = "durable-coordinating"
 
 RECORD_OPTIONS = ("sharing", "ack_wait", "max_deliver", "backoff", "max_unacked", "dead_letter")
 """Options of SUBSCRIBE that are kept with a subscription."""
+
+_ONE_AT_A_TIME = ("exclusive", "failover")
+"""How a subscription is shared by clients of which one gets everything, as long as it is there."""
 
 TAKING = "durable-taking"
 """Key of the timer: there were too many subscriptions to take over, or to feed anew, for one input."""
@@ -442,6 +447,7 @@ class Coordinator:
         """The state that a client asks for. Raises Refused."""
         exact = message.options.get("exact", False) is True
         pattern, condition = parse_wish(message.pattern, message.condition, exact)
+        check_moves(condition, check_settings(message.options).get("sharing", DurableState("").sharing))
         stream = pattern.partition("/")[0]
         if not self._streams.settings_of(stream).stored:
             text = (
@@ -469,7 +475,8 @@ class Coordinator:
         try:
             self._check_same(held, mailbox.state, message)
             takeover = message.options.get("takeover", False) is True
-            limit = int(message.options.get("limit", 0))
+            # What its home does not send does not count for the client, so it may need more than it asked for.
+            limit = 0 if has_moves(mailbox.state.condition) else int(message.options.get("limit", 0))
             window = min(int(message.options.get("window", mailbox.state.max_unacked)), mailbox.state.max_unacked)
             replaced = mailbox.attach(client, max(1, window), now, takeover, message.client, limit)
         except Refused as refused:
@@ -484,11 +491,22 @@ class Coordinator:
             self._relay.tell(other.home, Detached(other.number, ErrorCode.FENCED, text))
         held.clients[client] = message.client
         self._client_of[client] = held.name
+        if has_moves(mailbox.state.condition):
+            self._tell_to_compare(client, mailbox.state)
         self._relay.tell(client.home, Attached(client.number, 0, ""))
         if held.missed:
             self._relay.tell(client.home, Missed(client.number, held.missed, "retention took them"))
             held.missed = 0
         self._touch(held.name)
+
+    def _tell_to_compare(self, client: _Client, state: DurableState) -> None:
+        self._relay.tell(client.home, Compare(client.number, state.stream, state.condition))
+
+    def _compare_anew(self, held: _Held, former: str, state: DurableState) -> None:
+        """Its condition is another one: clients begin without references."""
+        if has_moves(former) or has_moves(state.condition):
+            for client in held.clients:
+                self._tell_to_compare(client, state)
 
     def _check_same(self, held: _Held, state: DurableState, message: Attach) -> None:
         """Raises Refused when a client asks for something else under a name that there is."""
@@ -772,6 +790,7 @@ class Coordinator:
             if type(wish["where"]) is not str:
                 raise Refused(ErrorCode.BAD_REQUEST, "durable set: `where` is a condition")
             _, condition = parse_wish(mailbox.state.pattern, wish["where"], mailbox.state.exact)
+            check_moves(condition, mailbox.state.sharing)
             changes["condition"] = condition
 
         def changed() -> DurableState:
@@ -800,7 +819,9 @@ class Coordinator:
                 now_state = replace(
                     changed(), sections=sections if Safeguard.AMEND_AT_POINT in self._safeguards else ()
                 )
+                former = mailbox.state.condition
                 mailbox.amended(now_state, {})
+                self._compare_anew(held, former, now_state)
                 self._tell_watch(held, "subscribe")
                 self._feed(held, mailbox, now)
                 self._when_written(held, deferred, now)
@@ -851,7 +872,9 @@ class Coordinator:
         assert amendment is not None and mailbox is not None
         added, keys = amendment.added(mailbox.snapshot().cursors)
         self._end_looks(held)
+        former = mailbox.state.condition
         mailbox.amended(amendment.state, added, keys)
+        self._compare_anew(held, former, mailbox.state)
         self._tell_watch(held, "subscribe")
         self._feed(held, mailbox, now)
         self._when_written(held, amendment.deferred, now)
@@ -1120,7 +1143,21 @@ def parse_wish(pattern: str, condition: str, exact: bool) -> tuple[str, str]:
         raise Refused(ErrorCode.BAD_PATTERN, str(error)) from error
     except MatchingError as error:
         raise Refused(ErrorCode.BAD_CONDITION, str(error)) from error
-    if tree is not None and any(isinstance(one, Delta) for one in extensions(tree)):
-        text = "DELTA is understood, and not yet served by this broker: leave it out for now"
-        raise Refused(ErrorCode.UNSUPPORTED, text)
+    if tree is not None and deltas(tree) and len(extensions(tree)) > len(deltas(tree)):
+        text = "DELTA beside XPATH: the subscriber decides that one, and DELTA would compare with what it left"
+        raise Refused(ErrorCode.UNSUPPORTED, f"{text}: use two subscriptions")
     return str(parsed), to_text(tree) if tree is not None else ""
+
+
+def has_moves(condition: str) -> bool:
+    """Whether a condition, as it is kept, has DELTA."""
+    return bool(condition) and bool(deltas(parse_condition(condition, CANONICAL_BYTES_MAX)))
+
+
+def check_moves(condition: str, sharing: str) -> None:
+    """Raises Refused where DELTA has nothing to compare with: what one client was sent, another one does not have."""
+    if sharing not in _ONE_AT_A_TIME and has_moves(condition):
+        text = (
+            f"DELTA compares with what the client was sent last, and with sharing {sharing} others were sent the rest: "
+        )
+        raise Refused(ErrorCode.UNSUPPORTED, text + "take sharing exclusive or failover, or leave DELTA out")

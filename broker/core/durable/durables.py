@@ -58,7 +58,7 @@ class Durables:
         self._view: object = None
         self.bodies = Bodies(config.origin, effects, log, cluster, relay.tell, timers)
         self.dead_letters = DeadLetters(effects, self.bodies)
-        self.handing = Handing(effects, self.bodies, relay.tell, timers)
+        self.handing = Handing(effects, self.bodies, relay.tell, timers, streams, config.limits.references)
         self.attaching = Attaching(effects, cluster, relay, self.handing, timers)
         relay.take(
             {

@@ -4,7 +4,8 @@ The coordinator names positions; here their events are found (`bodies.py`) and s
 handed out; a log that nobody has just now does not keep the others. What a client was sent and has not settled is
 bounded in bytes here, in events by the coordinator; beyond that events wait as positions, which cost nothing.
 
-Settlements go the other way, unseen: the coordinator alone knows which delivery numbers are current.
+Settlements go the other way, unseen: the coordinator alone knows which delivery numbers are current. What DELTA holds
+back is settled here, at once (`moving.py`).
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
+from headgate.matching import MatchingError
+from headgate.matching.dynamic import Tally
 from headgate.protocol.data import Batch, Portion, join_batches, join_u32, split_u32
 from headgate.protocol.errors import Refused
 from headgate.protocol.limits import BATCH_EVENTS_MAX
 from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Gap, Handed, Message
 
-from ..delivery import ClientSession
-from ..effects import Effect, Send
+from ..delivery import ClientSession, Streams, cut
+from ..effects import Effect, Note, Send
 from ..limits import ERROR_TEXT_LENGTH_MAX
 from ..timers import NEVER, Timers
 from .bodies import Bodies, Found
@@ -37,8 +40,9 @@ from .limits import (
     HANDING_PAUSE_SECONDS,
     HANDING_PAUSE_SECONDS_MAX,
 )
-from .messages import SPANS_MAX, Detach, Detached, HandOut, Missed, Place, Settle, Settled
-from .runs import Run, count_of, intersect, split_runs, subtract
+from .messages import SPANS_MAX, Compare, Detach, Detached, HandOut, Missed, Place, Settle, Settled
+from .moving import Moving
+from .runs import Run, count_of, intersect, runs_of, split_runs, subtract
 from .watch import DurableWatch
 
 __all__ = ["HANDING", "Handing"]
@@ -99,12 +103,24 @@ class _Attachment:
     """Delivery numbers that the client was sent and has not settled: what a cumulative acknowledgement is of."""
     chunks: list[_Chunk] = field(default_factory=list)
     bytes: int = 0
+    moving: Moving | None = None
+    """What its DELTA compares with."""
 
 
 class Handing:
     """Sends events of durable subscriptions to this broker's clients, and tells coordinators what became of them."""
 
-    def __init__(self, effects: list[Effect], bodies: Bodies, tell: Callable[[int, Any], None], timers: Timers) -> None:
+    def __init__(
+        self,
+        effects: list[Effect],
+        bodies: Bodies,
+        tell: Callable[[int, Any], None],
+        timers: Timers,
+        streams: Streams,
+        references_max: int,
+    ) -> None:
+        self._streams = streams
+        self._references_max = references_max
         self._effects = effects
         self._bodies = bodies
         self._tell = tell
@@ -114,6 +130,9 @@ class Handing:
         self._numbers = 0
         self.events = 0
         """Sent to clients here."""
+        self.references = Tally()
+        self.moved = self.suppressed = 0
+        """Of events that were handed out to clients with DELTA: those that were sent, and those that were not."""
         self.watch: DurableWatch | None = None
 
     # --- who takes part ----------------------------------------------------------------------------------------------
@@ -148,6 +167,7 @@ class Handing:
         """The coordinator has let go of it already."""
         one = self._attachments.pop(number, None)
         if one is not None:
+            self._end_moving(one)
             own = self._of[one.session.key]
             if own.get(one.subscription) is one:
                 del own[one.subscription]
@@ -167,6 +187,25 @@ class Handing:
             part.until += part.seconds
             one.queue.append(part)
             self._go_on_with(one, now)
+
+    def compare(self, message: Compare) -> None:
+        """What is sent from now on is compared with what was sent since."""
+        one = self._attachments.get(message.number)
+        if one is not None:
+            self._end_moving(one)
+            one.moving = None
+            try:
+                moving = Moving(message.condition, self._streams.schemas.get(message.stream), self.references)
+            except MatchingError as error:  # it is sent more than it wants
+                facts = {"name": one.name, "reason": str(error)}
+                self._effects.append(Note("condition not understood", facts, alarming=True))
+                return
+            if moving.triggers.attributes:
+                one.moving = moving
+
+    def _end_moving(self, one: _Attachment) -> None:
+        if one.moving is not None:
+            one.moving.end()
 
     def settled(self, message: Settled, now: float) -> None:
         """What the client said is on enough disks."""
@@ -212,17 +251,24 @@ class Handing:
         )
         if self.watch is not None:
             self.watch.answered(one.number, message.verb, spans)
-        if spans and max(spans[1::2]) > one.reached:
-            # As the coordinator has it: the time of what is behind that begins now.
-            one.reached = max(spans[1::2])
-            for later in one.queue:
-                if later.until > now:
-                    later.until = max(later.until, now + later.seconds)
+        if spans:
+            self._reach(one, max(spans[1::2]), now)
         if message.verb != AckVerb.PROGRESS:
             for first, last in zip(spans[::2], spans[1::2], strict=True):
                 for start, stop in _take(one.sent, first, last + 1):
                     _count_out(one, start, stop - 1)
+                    if one.moving is not None and message.verb in (AckVerb.ACK, AckVerb.TERM):
+                        for number in range(start, stop):
+                            one.moving.settled(number)
             self._go_on_with(one, now)
+
+    def _reach(self, one: _Attachment, number: int, now: float) -> None:
+        """As the coordinator has it: the time of what is behind that begins now."""
+        if number > one.reached:
+            one.reached = number
+            for later in one.queue:
+                if later.until > now:
+                    later.until = max(later.until, now + later.seconds)
 
     def resumed(self, session: ClientSession, now: float) -> None:
         """Its connection takes bytes again."""
@@ -310,10 +356,36 @@ class Handing:
     def _send(self, one: _Attachment, part: _Part, runs: list[Run], found: Found, now: float) -> None:
         """Send these events, several rows in one message where that is cheap."""
         counts = split_u32(part.message.counts) if part.message.counts else None
-        for first, portion in _joined(_numbered(runs, found)):
+        pieces: Iterable[tuple[int, Portion]] = _numbered(runs, found)
+        if one.moving is not None:
+            pieces = self._moved(one, one.moving, part, runs, found, now)
+        for first, portion in _joined(pieces):
             begin = part.at + first
             some = b"" if counts is None else join_u32(counts[begin : begin + portion.count])
             self._say_handed(one, part.first + first, some, portion, now)
+
+    def _moved(
+        self, one: _Attachment, moving: Moving, part: _Part, runs: list[Run], found: Found, now: float
+    ) -> list[tuple[int, Portion]]:
+        """What moves, as `_numbered` has it; the coordinator is told that the rest is settled."""
+        kept: list[tuple[int, Portion]] = []
+        spans: list[int] = []
+        for (at, portion), piece in zip(_numbered(runs, found), found.pieces, strict=True):
+            first = part.first + at
+            passing = moving.passing(portion, part.message.place, piece.positions, first)
+            kept += [(at + start, cut(portion, list(range(start, stop)))) for start, stop in runs_of(passing)]
+            others = subtract([(first, first + portion.count)], runs_of([first + row for row in passing]))
+            spans += [number for start, stop in others for number in (start, stop - 1)]
+            self.moved += len(passing)
+            self.suppressed += portion.count - len(passing)
+        while self.references.references > self._references_max and moving.triggers.forget_oldest():
+            pass
+        for place in range(0, len(spans), SPANS_MAX):
+            some = tuple(spans[place : place + SPANS_MAX])
+            self._tell(one.coordinator, Settle(one.number, 0, AckVerb.ACK, some, None, ""))
+        if spans:
+            self._reach(one, spans[-1], now)
+        return kept
 
     def _say_handed(self, one: _Attachment, first: int, counts: bytes, portion: Portion, now: float) -> None:
         message = Handed(one.subscription, first, counts, portion)
@@ -349,6 +421,8 @@ class Handing:
             assert one.bytes == sum(chunk.bytes for chunk in one.chunks)
             assert one.again_at == NEVER or self._timers.when(HANDING) <= one.again_at
         assert sum(map(len, self._of.values())) == len(self._attachments)
+        kept = [one.moving.triggers for one in self._attachments.values() if one.moving is not None]
+        assert self.references.references == sum(one.references for one in kept)
 
 
 def _split(runs: list[Run], most: int) -> tuple[list[Run], list[Run]]:

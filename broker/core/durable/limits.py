@@ -44,6 +44,7 @@ __all__ = [
     "DurableLimits",
     "MAX_DELIVER_MAX",
     "MAX_UNACKED_MAX",
+    "MOVING_SENT_MAX",
     "NAME_LENGTH_MAX",
     "OWED_EVENTS_MAX",
     "OWED_RUNS_MAX",
@@ -167,6 +168,10 @@ which it is handed out again under other numbers."""
 HANDED_RUNS = MAX_UNACKED_MAX
 """Runs of delivery numbers that a client was sent and says nothing of: when there are more the oldest are forgotten. A
 client has no more events than that at a time, so these were handed out again under other numbers."""
+
+MOVING_SENT_MAX = MAX_UNACKED_MAX
+"""Events that a client with DELTA was sent and has not settled: it has no more at a time, so the oldest beyond that
+were settled under other numbers."""
 
 HANDED_JOIN_BYTES = 128 * 1024
 """Events of several rows in one message, as long as they are small: a message costs as much as ten of them."""

@@ -41,6 +41,7 @@ __all__ = [
     "Attached",
     "CollectStates",
     "Collected",
+    "Compare",
     "Detach",
     "Detached",
     "EndFeed",
@@ -245,6 +246,16 @@ class Missed:
     number: Counter
     count: Counter
     reason: Text
+
+
+@CONTROLS.message(71)
+@dataclass(slots=True)
+class Compare:
+    """From now on the client is sent what moves by the DELTAs of this condition, or all when it has none."""
+
+    number: Counter
+    stream: Name
+    condition: Condition
 
 
 # --- Logs -------------------------------------------------------------------------------------------------------------

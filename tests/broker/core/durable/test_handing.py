@@ -52,7 +52,8 @@ class Home:
         )
         world = self.world
         self.bodies = Bodies("ann", world.effects, world.log, self.cluster, self.tell, world.timers)
-        self.handing = Handing(world.effects, self.bodies, self.tell, world.timers)
+        streams: Any = SimpleNamespace(schemas={"quotes": {"attributes": {"coarse": {"precision": 1}}}})
+        self.handing = Handing(world.effects, self.bodies, self.tell, world.timers, streams, 1000)
         self.session = ClientSession(b"key", "client", 3, 0, 0)
         self.number = self.handing.begin(self.session, 4, 99)
         self.asked: list[tuple[int, Fetch]] = []
