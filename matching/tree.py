@@ -306,6 +306,11 @@ def event_part(tree: Tree) -> Tree:
     return conjunction([part for part in conjuncts(tree) if not isinstance(part, Delta)])
 
 
+def twigs(tree: Tree) -> tuple[str, ...]:
+    """What the XPATH conjuncts ask for, in order."""
+    return tuple(part.twig for part in conjuncts(tree) if isinstance(part, XPath))
+
+
 def deltas(tree: Tree) -> tuple[Delta, ...]:
     """The DELTA conjuncts, by attribute."""
     found = [part for part in conjuncts(tree) if isinstance(part, Delta)]

@@ -241,12 +241,15 @@ class Scope(IntEnum):
 
 
 class AckVerb(IntEnum):
-    """What a client says of events that were handed out to it: done, again, I am still at it, never again."""
+    """What a client says of events that were handed out to it: done, again, I am still at it, never again; and that it
+    is none of the subscription's, as the client alone can tell.
+    """
 
     ACK = 0
     NAK = 1
     PROGRESS = 2
     TERM = 3
+    SKIP = 4
 
 
 class Mode(IntEnum):

@@ -163,6 +163,10 @@ class Twig:
         """The filter of its values, 0 when it asks for none."""
         return filter_of(self.values(), length, hashes)
 
+    def check(self) -> list[str | list[str]]:
+        """What its subscriber asks of the documents that come: XPath, and what a document without it may lack."""
+        return [self.xpath(), sorted(self.items() | self.values())]
+
     def xpath(self) -> str:
         """XPath 1.0 that says whether a document has it: for lxml, for Spark's `xpath_boolean`, for anybody."""
         return f"boolean({'/' if self.is_absolute else '//'}{self.root.xpath()})"

@@ -19,7 +19,7 @@ something to send and the broker does not know them: at their first batch, and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -181,7 +181,7 @@ class Conversation:
             Gap: self._on_gap,
             Suback: self._on_suback,
             Unsuback: lambda message: self._answer(message.request, None),
-            Answer: lambda message: self._answer(message.request, message.value),
+            Answer: self._on_answer,
             LogChunk: lambda message: self._answer(message.request, message),
             Interest: self._on_interest,
             Error: self._on_error,
@@ -418,15 +418,29 @@ class Conversation:
 
     def _on_suback(self, message: Suback) -> None:
         request = self._requests.get(message.request)
-        if request is not None and request.inbox is not None:
-            try:
-                request.inbox.check_with(message.checks)
-            except LocalError as error:  # what comes could not be checked: whoever subscribes ends it
-                del self._requests[message.request]
-                request.inbox.end(error)
-                request.outcome.settle(error=error)
+        inbox = self._durables.get(message.subscription) if request is None else request.inbox
+        if inbox is None or self._checks_with(inbox, request, message.checks):
+            self._answer(message.request, None)
+
+    def _on_answer(self, message: Answer) -> None:
+        request = self._requests.get(message.request)
+        if request is not None and request.amends and request.inbox is not None:
+            checks = message.value.get("checks", ()) if isinstance(message.value, dict) else ()
+            if not self._checks_with(request.inbox, request, checks):
                 return
-        self._answer(message.request, None)
+        self._answer(message.request, message.value)
+
+    def _checks_with(self, inbox: Inbox, request: _Request | None, checks: Sequence[Any]) -> bool:
+        """From now on it asks this of documents. Whether it can; else it ends, and whoever subscribes ends it there."""
+        try:
+            inbox.check_with(checks)
+        except LocalError as error:
+            inbox.end(error)
+            if request is not None:
+                del self._requests[request.message.request]
+                request.outcome.settle(error=error)
+            return False
+        return True
 
     def _on_gap(self, gap: Gap) -> None:
         inbox = self._durables.get(gap.subscription)

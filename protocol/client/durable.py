@@ -27,6 +27,7 @@ from ..data import decode_record
 from ..errors import ErrorCode, LocalError, ProtocolViolation, Refused
 from ..limits import ACK_SPANS_MAX
 from ..messages import Ack, AckVerb, Handed, Subscribe
+from ..structure import Checks
 from .dialling import Retry, check_seconds
 from .limits import DEFAULT_LIMITS, ClientLimits
 from .receiving import Deliveries, Event, Inbox, opened
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DurableInbox", "Flight", "HandedEvent", "durable_options", "is_within", "spans_of"]
 
-_ORDER = (AckVerb.PROGRESS, AckVerb.NAK, AckVerb.TERM, AckVerb.ACK)
+_ORDER = (AckVerb.PROGRESS, AckVerb.NAK, AckVerb.TERM, AckVerb.SKIP, AckVerb.ACK)
 _UNREADABLE = "its record cannot be read"
 
 
@@ -159,7 +160,7 @@ class DurableInbox(Inbox):
         self._limits = limits
         self._attachment = 0
         self._detached_at = 0.0
-        self._handed: deque[Handed] = deque()
+        self._handed: deque[tuple[Handed, Checks | None]] = deque()  # with what it asked of documents then
         self._pending: dict[tuple[AckVerb, float, str], list[int]] = {}
         self._settled_upto = self._pending_upto = 0
         self._collecting: Flight | None = None
@@ -180,7 +181,7 @@ class DurableInbox(Inbox):
 
     def hand(self, message: Handed) -> None:
         """The broker hands these out."""
-        self._handed.append(message)
+        self._handed.append((message, self.checks))
         self.events_waiting += message.portion.count
         self.bytes_waiting += len(message.portion.records)
         self.changed()
@@ -190,7 +191,7 @@ class DurableInbox(Inbox):
         assert issubclass(event, HandedEvent)
         if not self._handed:
             return []
-        message = self._handed.popleft()
+        message, checks = self._handed.popleft()
         portion, counts = message.portion, message.count_list()
         self.events_waiting -= portion.count
         self.bytes_waiting -= len(portion.records)
@@ -212,13 +213,13 @@ class DurableInbox(Inbox):
             found = event(origin, base + rows[place], time, topic, attributes, body, content_type, subscription)
             found.hand_over(self, attachment, number, counts[place] if counts else 1)
             events.append(found)
-        if self.checks is None:
+        if checks is None:
             return events
-        passed = self.checked(events)
+        passed = self.checked(events, checks)
         kept = {one.delivery for one in passed}
         for made in events:
             if made.delivery not in kept:  # it is none of the subscription's, and is not to come again
-                self._add(AckVerb.ACK, -1, "", made.delivery)
+                self._add(AckVerb.SKIP, -1, "", made.delivery)
                 self._due(self)
         return passed
 

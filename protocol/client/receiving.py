@@ -180,6 +180,8 @@ class _Slice:
     carrier: _Slice | None = None
     charged: bool = False
     bytes: int = 0
+    former: tuple[Checks | None] | None = None
+    """What its subscription asked of documents when it came; None: it asks for it still."""
 
 
 @dataclass(slots=True)
@@ -262,24 +264,29 @@ class Inbox:
             positions = [one.sequence + log.shift for one in events]
             fresh = self.delivered.fresh(log.partition, piece.parcel.portion.time, positions)
             events = events[len(events) - len(fresh) :]  # they ascend
-        return self._wanted(events)
+        return self._wanted(events, self.checks if piece.former is None else piece.former[0])
 
     def check_with(self, checks: Sequence[Any]) -> None:
-        """What the documents of its events must have, as the broker says it. Raises LocalError without lxml."""
+        """What the documents of events must have that come from now on, as the broker says it. Raises LocalError
+        without lxml.
+        """
+        for piece in self._slices if self.confirmed else ():  # what came before it was amended
+            if isinstance(piece, _Slice) and piece.former is None:
+                piece.former = (self.checks,)
         self.checks = Checks(Check(xpath, tuple(items)) for xpath, items in checks) if checks else None
 
-    def _wanted(self, events: list[Event]) -> list[Event]:
+    def _wanted(self, events: list[Event], checks: Checks | None) -> list[Event]:
         """Those of these events, which come next, that the application gets."""
-        events = self.checked(events)
+        events = self.checked(events, checks)
         return events if self.moves is None else self.moves.passed(events)
 
-    def checked(self, events: list[Event]) -> list[Event]:
-        """Those of these events whose documents have what the condition asks for; the others are counted."""
-        if self.checks is None:
+    def checked(self, events: list[Event], checks: Checks | None) -> list[Event]:
+        """Those of these events whose documents have what is asked for; the others are counted."""
+        if checks is None:
             return events
         passed = []
         for one in events:
-            finding = self.checks.find(one.body, one.content_type)
+            finding = checks.find(one.body, one.content_type)
             if finding is Finding.TRUE:
                 passed.append(one)
             else:
@@ -303,7 +310,7 @@ class Inbox:
             events = _Parcel(portion).events(0, row.count, event, request.subscription)
             self._deliveries.malformed += row.count - len(events)
             wanted += [one for one in events if levels in (None, one.topic.count("/"))]
-        return self._wanted(wanted)
+        return self._wanted(wanted, self.checks)
 
     def confirm(self) -> None:
         """The broker has it."""

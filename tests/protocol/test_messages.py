@@ -57,7 +57,7 @@ def test_options_are_not_shared() -> None:
 
 
 def test_modes_scopes_and_verbs_never_change() -> None:
-    verbs = [("ACK", 0), ("NAK", 1), ("PROGRESS", 2), ("TERM", 3)]
+    verbs = [("ACK", 0), ("NAK", 1), ("PROGRESS", 2), ("TERM", 3), ("SKIP", 4)]
     assert [(verb.name, int(verb)) for verb in AckVerb] == verbs
     assert [(mode.name, int(mode)) for mode in Mode] == [("FIRE", 0), ("ACCEPTED", 1), ("STORED", 2)]
     assert [(scope.name, int(scope)) for scope in Scope] == [("CONNECTION", 0), ("REQUEST", 1), ("PUBLISH", 2)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from headgate.ops.jobs.functions import register_functions
 from headgate.protocol.blocking import connect_blocking
 from tests.support.served_broker import ServedBroker, served_broker
 from tests.support.spark_run import dying_tasks, options_of, shuffled_retries, spark_session
@@ -167,6 +168,10 @@ def test_documents_are_published_with_their_structure(spark: Any, broker: Served
         assert sorted(event.attributes["n"] for event in events) == list(range(0, 1000, 50))
         assert {event.content_type for event in events} == {"application/xml"}
         assert sum(subscription.false_positives.values()) < 2 * 4096 / len("<bib><paper/></bib>"), "of 980"
+        register_functions(spark)
+        log = spark.read.format("headgate").options(**options_of(broker.address, stream)).load()
+        words = f"'{stream}', 'XPATH ''/bib/book''', topic, attributes, value, content_type"
+        assert log.where(f"headgate_match({words})").count() == len(events)
         with pytest.raises(Exception, match=r"column 'page': holds '<bib><' in a row: this is no XML"):
             write(frame.selectExpr("n", "if(n = 7, '<bib><', page) AS page"), broker, stream, **small)
 

@@ -15,7 +15,7 @@ import lxml.etree
 import pytest
 
 from headgate.matching.structure import parse_twig
-from headgate.protocol.aio import connect
+from headgate.protocol.aio import Subscription, connect
 from tests.system.processes import ROOT, Broker, headgate, running_broker, wait_until
 from tests.system.test_membership import free_port
 
@@ -113,21 +113,47 @@ def test_deliveries_are_the_verdicts_of_lxml(brokers: list[Broker]) -> None:
 
 
 def test_a_stored_document_is_replayed_and_handed_out_by_its_structure(brokers: list[Broker]) -> None:
+    """Two books that together have what is asked for pass every filter: the subscriber's library keeps them back, also
+    of a durable subscription, and of one that was changed while it runs."""
     server = ("--server", brokers[0].address)
     assert headgate(*server, "schema", "put", "library", '{"durability": "stored"}').returncode == 0
-    where = "XPATH '/bib/book[author]'"
+    where, other = "XPATH '/bib/book[author][title]'", "XPATH '/bib/book[editor]'"
+    books = "<author/><title/>", "<title/>", "<author/></book><book><title/>", "<title/><author/><editor/>", "<editor/>"
 
-    async def run() -> None:
-        async with await connect(brokers[2].address) as client:
-            await client.subscribe("library", where=where, durable="books")
+    async def publish(numbers: range) -> None:
         async with await connect(brokers[3].address) as client:
-            for number, name in enumerate(("author", "title", "author", "editor")):
-                document = f"<bib><book><{name}/></book></bib>"
+            for number in numbers:
+                document = f"<bib><book>{books[number % 5]}</book></bib>"
                 await client.publish("library", {"number": number}, document=document, mode="stored")
 
+    async def take(subscription: Subscription, count: int) -> list[int]:
+        found = []
+        for _ in range(count):
+            event = await asyncio.wait_for(anext(subscription), 20)
+            found.append(event.attributes["number"])
+            if subscription.durable:
+                await event.ack()
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(anext(subscription), 0.5)
+        return sorted(found)
+
+    async def run() -> None:
+        async with await connect(brokers[2].address) as client, await connect(brokers[4].address) as reader:
+            books = await client.subscribe("library", where=where, durable="books")
+            live = await reader.subscribe("library", where=where)
+            await publish(range(5))
+            assert await take(books, 2) == await take(live, 2) == [0, 3]
+            changed = await asyncio.to_thread(headgate, *server, "durable", "set", "books", "--where", other)
+            assert changed.returncode == 0, changed.stderr
+            assert (await live.amend(where=other)).puts > 0
+            await publish(range(5, 10))
+            assert await take(books, 2) == await take(live, 2) == [8, 9]
+            await publish(range(10, 15))
+
     asyncio.run(run())
-    for words in (("--from", "start"), ("--durable", "books")):
-        condition = (*words, "--where", where)
-        heard = headgate("--server", brokers[1].address, "sub", "library", *condition, "--json", "--count", "2")
+    for words, wanted in ((("--from", "start"), [3, 4, 8, 9, 13, 14]), (("--durable", "books"), [13, 14])):
+        condition = (*words, "--where", other)
+        count = ("--count", str(len(wanted)))
+        heard = headgate("--server", brokers[1].address, "sub", "library", *condition, "--json", *count)
         numbers = [json.loads(line)["attrs"]["number"] for line in heard.stdout.splitlines()]
-        assert numbers == [0, 2], heard.stderr
+        assert numbers == wanted, heard.stderr

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from headgate.matching import Tree
+from headgate.matching import Tree, parse_condition
+from headgate.matching.limits import CANONICAL_BYTES_MAX
 from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.messages import Subscribe
 
@@ -27,6 +28,7 @@ from ..placement import Registry
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .audit import AuditLog
+from .checks import checks_of
 
 __all__ = ["AMENDING", "Amend", "Amending"]
 
@@ -246,15 +248,18 @@ class Amending:
             stream.subscriptions_changed()
 
     def _say_at_point(self, subscription: Subscription, told: dict[str, int], waiting: list[Deferred]) -> None:
-        """Behind all that was decided before."""
+        """Behind all that was decided before, with what it asks of documents from here on."""
+        condition = subscription.condition
+        checks = checks_of(parse_condition(condition, CANONICAL_BYTES_MAX)) if condition else []
+        answer = {**told, "checks": checks} if checks else told
         for deferred in waiting:
             mark = Deferred()
-            mark.tell = partial(self._say, deferred, told)
+            mark.tell = partial(self._say, deferred, answer)
             if Safeguard.AMENDED_ANSWER_BEHIND in self._safeguards:
                 self._subscribers.mark(subscription.session, subscription.number, mark)
             else:
                 mark.say(None)
 
     @staticmethod
-    def _say(deferred: Deferred, told: dict[str, int], known: Any) -> None:
-        deferred.say(told)
+    def _say(deferred: Deferred, answer: dict[str, Any], known: Any) -> None:
+        deferred.say(answer)

@@ -426,7 +426,7 @@ class AuditLog:
         if low >= high:
             yield one
             return
-        if verb == AckVerb.ACK:
+        if verb in (AckVerb.ACK, AckVerb.SKIP):
             self._write(_part_of(flight, low, high), ACKNOWLEDGED)
         if low:
             yield _HandedOut(one.first, _part_of(flight, 0, low))

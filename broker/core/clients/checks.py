@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from headgate.matching import Tree, XPath, deltas, event_part, extensions, to_text
+from typing import Any
+
+from headgate.matching import Tree, deltas, event_part, to_text
 from headgate.matching.dynamic import band_of, precision_of
 from headgate.matching.structure import parse_twig
-from headgate.matching.tree import TRUE
+from headgate.matching.tree import TRUE, twigs
 
 __all__ = ["checks_of", "moves_of"]
 
 
-def checks_of(condition: Tree | None) -> list[list[object]]:
+def checks_of(condition: Tree | None) -> list[Any]:
     """For each XPATH of a condition its text in XPath 1.0 and its items, as SUBACK carries them."""
-    twigs = [parse_twig(part.twig) for part in extensions(condition) if isinstance(part, XPath)] if condition else []
-    return [[twig.xpath(), sorted(twig.items() | twig.values())] for twig in twigs]
+    return [] if condition is None else [parse_twig(twig).check() for twig in twigs(condition)]
 
 
 def moves_of(condition: Tree, schema: object) -> dict[str, object]:

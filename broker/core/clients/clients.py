@@ -311,8 +311,8 @@ class Clients:
         except MatchingError as error:
             code = ErrorCode.BAD_CONDITION if isinstance(error, ConditionError) else ErrorCode.BAD_PATTERN
             raise Refused(code, str(error)) from error
-        if any(one is not None and extensions(one) for one in (former, condition)):
-            raise Refused(ErrorCode.UNSUPPORTED, "DELTA and XPATH are not amended: unsubscribe, and subscribe anew")
+        if any(one is not None and deltas(one) for one in (former, condition)):
+            raise Refused(ErrorCode.UNSUPPORTED, "DELTA is not amended: unsubscribe, and subscribe anew")
         identity = next(self._subscribers.identities)
         text = to_text(condition) if condition is not None else ""
         following = Subscription(identity, wish.number, session, pattern.stream, pattern, text)

@@ -8,9 +8,10 @@ subscribes again by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from headgate.matching.structure import parse_twig
 from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.limits import CONDITION_LENGTH_MAX
 from headgate.protocol.messages import Error, Scope, Suback, Subscribe, Unsuback, Unsubscribe
@@ -24,7 +25,7 @@ from .coordinator import RECORD_OPTIONS
 from .handing import Handing
 from .keeping import key_of
 from .limits import ATTACH_PAUSE_SECONDS, ATTACH_SECONDS
-from .messages import Attach, Attached, Compare, Detached, Missed, Settled
+from .messages import Asks, Attach, Attached, Compare, Detached, Missed, Settled
 from .messages import HandOut as HandOutMessage
 from .relay import Relay
 from .state import check_options
@@ -48,6 +49,7 @@ class _Pending:
     coordinator: int = 0
     number: int = 0
     said: str = "no broker coordinates it yet"
+    checks: list[Any] = field(default_factory=list)
 
 
 class Attaching:
@@ -62,6 +64,7 @@ class Attaching:
         self._pending: dict[int, _Pending] = {}
         relay.take(
             {
+                Asks: self._asks,
                 Attached: self._attached,
                 Detached: lambda teller, message, now: handing.detached(message, now),
                 HandOutMessage: lambda teller, message, now: handing.hand_out(message, now),
@@ -97,13 +100,22 @@ class Attaching:
         )
         self._timers.by(ATTACHING, pending.again_at)
 
+    def _asks(self, teller: int, message: Asks, now: float) -> None:
+        """SUBACK says it, which comes again when it is something else from now on."""
+        checks: list[Any] = [parse_twig(twig).check() for twig in message.twigs]
+        pending = self._pending.get(message.number)
+        if pending is None:
+            self._handing.recheck(message.number, checks)
+        elif teller == pending.coordinator:
+            pending.checks = checks
+
     def _attached(self, teller: int, message: Attached, now: float) -> None:
         pending = self._pending.get(message.number)
         if pending is None or teller != pending.coordinator:
             return
         if not message.code:
             del self._pending[message.number]
-            self._say(pending, Suback(pending.message.request, pending.message.subscription))
+            self._say(pending, Suback(pending.message.request, pending.message.subscription, pending.checks))
         elif message.code == ErrorCode.UNAVAILABLE and now < pending.until:
             pending.said = message.text
             pending.again_at = now + ATTACH_PAUSE_SECONDS

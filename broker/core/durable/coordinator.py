@@ -17,7 +17,7 @@ links change the feeds are asked for anew, from where each log is known to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from headgate.matching import (
     to_text,
 )
 from headgate.matching.limits import CANONICAL_BYTES_MAX
+from headgate.matching.tree import twigs
 from headgate.protocol.data import join_u32, split_u32
 from headgate.protocol.errors import ErrorCode, LocalError, Refused
 
@@ -59,6 +60,7 @@ from .mailbox import Mailbox
 from .messages import (
     SPANS_MAX,
     AskEnds,
+    Asks,
     Attach,
     Attached,
     Compare,
@@ -491,6 +493,8 @@ class Coordinator:
             self._relay.tell(other.home, Detached(other.number, ErrorCode.FENCED, text))
         held.clients[client] = message.client
         self._client_of[client] = held.name
+        if asks := _twigs_of(mailbox.state):
+            self._relay.tell(client.home, Asks(client.number, asks))
         if has_moves(mailbox.state.condition):
             self._tell_to_compare(client, mailbox.state)
         self._relay.tell(client.home, Attached(client.number, 0, ""))
@@ -819,11 +823,7 @@ class Coordinator:
                 now_state = replace(
                     changed(), sections=sections if Safeguard.AMEND_AT_POINT in self._safeguards else ()
                 )
-                former = mailbox.state.condition
-                mailbox.amended(now_state, {})
-                self._compare_anew(held, former, now_state)
-                self._tell_watch(held, "subscribe")
-                self._feed(held, mailbox, now)
+                self._put_in_force(held, mailbox, now_state, {}, None, now)
                 self._when_written(held, deferred, now)
 
             self._survey(mailbox.state.stream, ends, now)
@@ -872,12 +872,27 @@ class Coordinator:
         assert amendment is not None and mailbox is not None
         added, keys = amendment.added(mailbox.snapshot().cursors)
         self._end_looks(held)
-        former = mailbox.state.condition
-        mailbox.amended(amendment.state, added, keys)
+        self._put_in_force(held, mailbox, amendment.state, added, keys, now)
+        self._when_written(held, amendment.deferred, now)
+
+    def _put_in_force(
+        self,
+        held: _Held,
+        mailbox: Mailbox,
+        state: DurableState,
+        added: Mapping[Place, Sequence[Run]],
+        keys: Mapping[Place, Sequence[int]] | None,
+        now: float,
+    ) -> None:
+        """From now on it is this: clients hear what it asks of documents before they get anything by it."""
+        former, before = mailbox.state.condition, _twigs_of(mailbox.state)
+        mailbox.amended(state, added, keys)
         self._compare_anew(held, former, mailbox.state)
+        if (asks := _twigs_of(state)) != before:
+            for client in held.clients:
+                self._relay.tell(client.home, Asks(client.number, asks))
         self._tell_watch(held, "subscribe")
         self._feed(held, mailbox, now)
-        self._when_written(held, amendment.deferred, now)
 
     def _end_looks(self, held: _Held) -> None:
         amendment, held.amendment = held.amendment, None
@@ -1129,6 +1144,13 @@ def _listed(places: Any) -> list[Any]:
     if type(places) is not list or not places:
         raise Refused(ErrorCode.BAD_REQUEST, "dead_replay: say `all`, or `places` such as ann@1763492000:120 in a list")
     return places
+
+
+def _twigs_of(state: DurableState) -> tuple[str, ...]:
+    """What it asks of documents."""
+    if "xpath" not in state.condition.lower():
+        return ()
+    return twigs(parse_condition(state.condition, CANONICAL_BYTES_MAX))
 
 
 def parse_wish(pattern: str, condition: str, exact: bool) -> tuple[str, str]:

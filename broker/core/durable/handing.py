@@ -23,7 +23,7 @@ from headgate.matching.dynamic import Tally
 from headgate.protocol.data import Batch, Portion, join_batches, join_u32, split_u32
 from headgate.protocol.errors import Refused
 from headgate.protocol.limits import BATCH_EVENTS_MAX
-from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Gap, Handed, Message
+from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Gap, Handed, Message, Suback
 
 from ..delivery import ClientSession, Streams, cut
 from ..effects import Effect, Note, Send
@@ -218,6 +218,12 @@ class Handing:
         one = self._attachments.get(message.number)
         if one is not None:
             self._say(one, Gap(one.subscription, message.count, message.reason[:ERROR_TEXT_LENGTH_MAX]))
+
+    def recheck(self, number: int, checks: list[Any]) -> None:
+        """What the subscription asks of documents was changed: SUBACK says it once more, as the answer to nothing."""
+        one = self._attachments.get(number)
+        if one is not None:
+            self._say(one, Suback(0, one.subscription, checks))
 
     def detached(self, message: Detached, now: float) -> None:
         """The coordinator let go of the client, or is gone."""

@@ -677,8 +677,10 @@ class Mailbox:
         for entry in taken:
             self._let_go(owner, entry)
         self.dirty = True
-        if verb == AckVerb.ACK:
-            self.settled += sum(entry.count for entry in taken)
+        if verb in (AckVerb.ACK, AckVerb.SKIP):
+            count = sum(entry.count for entry in taken)
+            self.settled += count
+            owner.left += count if verb == AckVerb.SKIP else 0
         elif verb == AckVerb.TERM:
             for entry in taken:
                 self._bury(entry, entry.start, reason, now)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
+from headgate.matching.structure import TwigError, parse_twig
 from headgate.protocol.errors import ErrorCode, ProtocolViolation
-from headgate.protocol.limits import CONDITION_LENGTH_MAX, TOPIC_LENGTH_MAX
+from headgate.protocol.limits import CHECKS_MAX, CONDITION_LENGTH_MAX, TOPIC_LENGTH_MAX
+from headgate.protocol.messages import AckVerb
 
 from ..limits import POSITIONS_MAX
 from ..messages import (
@@ -37,6 +39,7 @@ from .runs import count_of, split_runs
 
 __all__ = [
     "AskEnds",
+    "Asks",
     "Attach",
     "Attached",
     "CollectStates",
@@ -222,7 +225,7 @@ class Settle:
 
     number: Counter
     request: Counter
-    verb: Annotated[int, whole(3)]
+    verb: Annotated[int, whole(max(AckVerb))]
     spans: Spans
     milliseconds: Annotated[int | None, nullable(COUNTER)]
     text: Text
@@ -358,3 +361,24 @@ class ToldEnds:
     number: Counter
     broker: Name
     places: Annotated[tuple[FeedPlace, ...], listed(record(FeedPlace), PLACES_MAX)]
+
+
+@CONTROLS.message(72)
+@dataclass(slots=True)
+class Asks:
+    """What the durable subscription of a client asks of documents: said before Attached, and when it is changed.
+
+    The client decides whether a document has it. An empty list: nothing is asked.
+    """
+
+    number: Counter
+    twigs: Annotated[tuple[str, ...], listed(text(CONDITION_LENGTH_MAX), CHECKS_MAX)]
+
+    def check(self) -> str:
+        """What is wrong with it."""
+        try:
+            for twig in self.twigs:
+                parse_twig(twig)
+        except TwigError as error:
+            return str(error)
+        return ""

@@ -47,3 +47,33 @@ def test_attributes_as_a_log_gives_them() -> None:
 def test_what_can_be_no_subscription_is_told(pattern: str, condition: str) -> None:
     with pytest.raises(ValueError, match="headgate_match"):
         headgate_match(pattern, condition, "q", {})
+
+
+BOOK = b"<bib><book><author/><title/></book></bib>"
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "content_type", "verdict"),
+    [
+        ("XPATH '/bib/book[author]/title'", BOOK, "application/xml", True),
+        ("XPATH '/bib/book[author]/title'", BOOK.decode(), "application/xml", True),
+        ("XPATH 'book[author][title]'", b"<b><book><author/></book><book><title/></book></b>", "text/xml", False),
+        ("XPATH 'a/b' AND XPATH 'a/c'", b'{"a": [{"b": 1}, {"c": 2}]}', "application/json", True),
+        ("XPATH 'a[b][c]'", b'{"a": [{"b": 1}, {"c": 2}]}', "application/json", False),
+        ("XPATH 'bib' AND price > 8.5", BOOK, "application/xml", True),
+        ("XPATH 'bib' AND price > 8.7", BOOK, "application/xml", False),
+        ("XPATH 'bib' AND volume > 8", BOOK, "application/xml", None),
+        ("XPATH 'bid' AND volume > 8", BOOK, "application/xml", False),
+        ("XPATH 'bib'", BOOK, "text/plain", False),
+        ("XPATH 'bib'", BOOK, None, False),
+        ("XPATH 'bib'", b"<bib>", "application/xml", False),
+        ("XPATH 'bib'", None, "application/xml", False),
+    ],
+)
+def test_xpath_is_asked_of_the_document(condition: str, value: Any, content_type: Any, verdict: bool | None) -> None:
+    assert headgate_match("q", condition, "q", TYPED, value, content_type) is verdict
+
+
+def test_xpath_without_a_document_is_told() -> None:
+    with pytest.raises(ValueError, match="value, content_type"):
+        headgate_match("q", "XPATH 'a'", "q", TYPED)

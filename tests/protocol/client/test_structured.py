@@ -16,7 +16,18 @@ from headgate.protocol.client.publishing import Publications
 from headgate.protocol.client.receiving import Deliveries
 from headgate.protocol.data import Batch, Columns, decode_column, make_batch
 from headgate.protocol.errors import LocalError
-from headgate.protocol.messages import Deliver, Handed, Interest, Suback, Subscribe, Unsubscribe, Welcome
+from headgate.protocol.messages import (
+    AckVerb,
+    Answer,
+    Ask,
+    Deliver,
+    Handed,
+    Interest,
+    Suback,
+    Subscribe,
+    Unsubscribe,
+    Welcome,
+)
 from headgate.protocol.structure import xml_documents as reading
 from tests.matching.structure.samples import twig_texts, xml_documents
 from tests.protocol.client.test_durable import attached
@@ -191,7 +202,37 @@ def test_a_durable_subscription_acknowledges_what_it_hands_to_nobody() -> None:
     world.say(Handed(1, 1, b"", delivered(BOOK, b"<a/>", BOOK).portion))
     events: list[Event] = world.inbox.take()
     assert [event.delivery for event in events] == [1, 3]
-    assert [ack.spans for ack in world.inbox.acks(iter(range(1, 9)).__next__)] == [[2, 2]]
+    (ack,) = world.inbox.acks(iter(range(1, 9)).__next__)
+    assert (ack.verb, ack.spans) == (AckVerb.SKIP, [2, 2])
+
+
+def test_what_came_before_a_durable_subscription_was_changed_is_asked_what_it_asked_then() -> None:
+    world = attached()
+    world.inbox.check_with([check_of("book")])
+    world.say(Handed(1, 1, b"", delivered(BOOK, b"<a/>").portion), Suback(0, 1, [check_of("a")]))
+    world.say(Handed(1, 3, b"", delivered(BOOK, b"<a/>").portion), Suback(0, 1))
+    world.say(Handed(1, 5, b"", delivered(BOOK, b"<a/>").portion))
+    assert [event.delivery for _ in range(3) for event in world.inbox.take()] == [1, 4, 5, 6]
+
+
+@pytest.mark.parametrize("after", [[check_of("a")], []])
+def test_what_came_before_an_amendment_is_asked_what_was_asked_then(after: list[Any]) -> None:
+    conversation = Conversation(ClientOptions(name="n"), Outcome)
+    conversation.handle(Welcome(2, "b", b"k", False, 0, 100, 15.0))
+    inbox = conversation.inbox("a", "XPATH 'book'", {})
+    conversation.subscribe(inbox)
+    (message,) = conversation.outgoing()
+    assert isinstance(message, Subscribe)
+    conversation.handle(delivered(b"<a/>", BOOK))  # some may be delivered before SUBACK
+    conversation.handle(Suback(message.request, message.subscription, [check_of("book")]))
+    outcome = conversation.amend(inbox, "a", "XPATH 'a'" if after else "")
+    (question,) = conversation.outgoing()
+    assert isinstance(question, Ask)
+    conversation.handle(delivered(b"<a/>", BOOK))
+    conversation.handle(Answer(question.request, {"puts": 1} | ({"checks": after} if after else {})))
+    conversation.handle(delivered(b"<a/>", BOOK))
+    assert outcome.settled
+    assert [event.body for _ in range(3) for event in inbox.take()] == [BOOK, BOOK, b"<a/>"] + [BOOK] * (not after)
 
 
 def test_random_batches_keep_rows_and_filters_together() -> None:

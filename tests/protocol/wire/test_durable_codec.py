@@ -117,8 +117,8 @@ def test_an_ack_of_the_most_spans_fits_its_frame() -> None:
         assert len(data) < CONTROL_LENGTH_MAX and decode(data) == message
 
 
-@pytest.mark.parametrize("verb", [-1, 4, True, 1.0, None, "ack"])
-def test_a_verb_is_one_of_four(verb: Any) -> None:
+@pytest.mark.parametrize("verb", [-1, 5, True, 1.0, None, "ack"])
+def test_a_verb_is_one_of_five(verb: Any) -> None:
     for known in AckVerb:
         assert decode(packed([*ACK[:3], int(known), *ACK[4:]])) == Ack(1, 1, known, [3, 4])
     refused([*ACK[:3], verb, *ACK[4:]])

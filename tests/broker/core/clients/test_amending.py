@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,6 +12,8 @@ from headgate.broker.core.keyspace import parse_dimension
 from headgate.broker.core.limits import AMEND_SECONDS, AMEND_VERSIONS_MAX
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
 from headgate.matching import evaluate, parse_condition, parse_pattern
+from headgate.matching.structure import DEFAULT_SHAPE, pack, parse_twig
+from headgate.protocol.data import encode_column, make_batch
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Answer, Ask, Credit, Deliver, Error, Hold, Suback, Unsubscribe
 from tests.support.builders import deliveries_of, quote_batch
@@ -264,6 +267,26 @@ def test_what_cannot_be_is_refused_and_nothing_changes(
     assert refusals(reader) == [code]
     cluster.connect("b0").publish(quote_batch(bodies=["low", "high"], n=[1, 6]))
     assert [body for _, body in deliveries_of(reader.take())] == ["high"]
+
+
+@pytest.mark.parametrize("brokers", [1, 5])
+def test_a_twig_is_amended_and_the_answer_says_what_the_subscriber_asks_of_documents(brokers: int) -> None:
+    """Filters are compared at the vertex of each version; who rested at another one leaves nothing there."""
+    cluster, reader = stage(brokers)
+    writer = cluster.connect(f"b{brokers - 1}")
+    column = DEFAULT_SHAPE.column
+    filters = [pack(parse_twig(twig).filter(1024, 1), 1024) for twig in ("a/b", "c/d", "a[b]/c/d")]
+    for request, (twig, wanted) in enumerate([("a/b", ["ab", "both"]), ("d", ["cd", "both"]), ("", ["both"])]):
+        amend(reader, request, "quotes", f"XPATH '{twig}'" if twig else "n > 6")
+        cluster.until(lambda: bool(reader.of(Answer)), 30.0)
+        (answer,) = answers(reader)
+        assert [xpath for xpath, _ in answer.get("checks", [])] == ([parse_twig(twig).xpath()] if twig else [])
+        cluster.run(AMEND_SECONDS + 1.0)
+        batch = make_batch(["quotes"], {"n": [1, 5, 7]}, [b"ab", b"cd", b"both"], None)
+        writer.publish(replace(batch, columns=batch.columns | {column: encode_column(filters)}))
+        cluster.run(1.0)
+        assert [body for _, body in deliveries_of(reader.take())] == wanted
+    assert all(not node.registry.edges.kept("quotes") for node in cluster.nodes)
 
 
 def test_what_is_asked_before_suback_is_done_after_it() -> None:

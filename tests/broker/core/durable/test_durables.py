@@ -167,6 +167,27 @@ def test_a_new_condition_holds_from_the_place_that_was_chosen(start: str, expect
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("since", ["ack", "now"])
+def test_a_client_hears_what_is_asked_of_documents_and_again_when_that_is_changed(since: str) -> None:
+    """Before it is handed anything by the new condition; brokers compare filters, which let some through."""
+    cluster = LogCluster(3)
+    publisher, subscriber, other = (cluster.connect(f"b{number}") for number in range(3))
+    answer = subscribe(cluster, subscriber, "books", where="XPATH 'book[title]' AND XPATH '/bib'")
+    assert [xpath for xpath, _ in answer.checks] == [
+        "boolean(//*[local-name()='book'][*[local-name()='title']])",
+        "boolean(/*[local-name()='bib'])",
+    ]
+    for condition, checks in (("price > 8 AND XPATH 'a'", 1), ("price > 9 AND XPATH 'a'", None), ("price > 9", 0)):
+        subscriber.take()
+        cluster.ask(other, "durable_set", name="books", where=condition, **{"from": since})
+        price(cluster, publisher, condition, 9.5)
+        cluster.until(lambda: bool(subscriber.of(Handed)), 5.0)
+        told = [message for message in subscriber.got if isinstance(message, Suback | Handed)]
+        assert [type(one) for one in told] == [Suback, Handed][checks is None :]
+        if isinstance(told[0], Suback):
+            assert (told[0].request, told[0].subscription, len(told[0].checks)) == (0, 1, checks)
+
+
 @pytest.mark.parametrize(
     ("between", "first_is_settled", "again"),
     [("price < 8", False, ["two"]), ("price > 9", False, []), ("price < 8", True, [])],

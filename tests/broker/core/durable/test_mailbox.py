@@ -24,7 +24,7 @@ from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.messages import AckVerb
 
 ANN, BOB = Place("ann", 1), Place("bob", 7)
-ACK, NAK, PROGRESS, TERM = range(4)
+ACK, NAK, PROGRESS, TERM, SKIP = range(5)
 
 
 def mailbox(**fields: object) -> Mailbox:
@@ -60,6 +60,18 @@ def settle(
 
 
 FIRST = (1 << 32) + 1
+
+
+def test_a_limit_counts_nothing_that_is_skipped() -> None:
+    box = mailbox()
+    tell(box, [(0, 6)], 6)
+    box.attach("x", 9, 0.0, limit=2)
+    assert hand_out(box) == [HandedOut("x", FIRST, (), ANN, [(0, 2)])]
+    settle(box, "x", ACK, FIRST, FIRST)
+    assert hand_out(box) == []
+    settle(box, "x", SKIP, FIRST + 1, FIRST + 1)
+    assert hand_out(box) == [HandedOut("x", FIRST + 2, (), ANN, [(2, 3)])]
+    assert (box.settled, box.unacked) == (2, 1)
 
 
 def test_events_go_out_in_order_and_are_settled() -> None:
