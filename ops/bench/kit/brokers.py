@@ -38,7 +38,9 @@ _PORTS = range(20_000, 32_000)
 class Member:
     """One broker of the cluster: its ports and folder over all its incarnations, and its process while it runs."""
 
-    def __init__(self, name: str, ports: Sequence[int], folder: Path, seeds: Sequence[str]) -> None:
+    def __init__(
+        self, name: str, ports: Sequence[int], folder: Path, seeds: Sequence[str], options: Sequence[str] = ()
+    ) -> None:
         clients, peers, admin = (f"127.0.0.1:{port}" for port in ports)
         self.name = name
         self.address = clients
@@ -48,6 +50,7 @@ class Member:
         self.stopped = False
         self._folder = folder
         self._seeds = [seed for seed in seeds if seed != peers]
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -66,7 +69,7 @@ class Member:
         self.lives += 1
         command = [sys.executable, *wrapper, "-m", "headgate.ops.cli", "serve", "--name", self.name]
         command += ["--listen", self.address, "--peer-listen", self.peer_address, "--admin", self.admin]
-        command += ["--data", str(self._folder / self.name), "--log-format", "json"]
+        command += ["--data", str(self._folder / self.name), "--log-format", "json", *self._options]
         for seed in self._seeds:
             command += ["--join", seed]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
@@ -137,10 +140,10 @@ class Member:
 class Fleet:
     """All brokers of one cluster."""
 
-    def __init__(self, count: int, folder: Path, ports_among: range = _PORTS) -> None:
+    def __init__(self, count: int, folder: Path, ports_among: range = _PORTS, options: Sequence[str] = ()) -> None:
         ports = _free_ports(3 * count, ports_among)
         seeds = [f"127.0.0.1:{port}" for port in ports[1::3]]
-        self.members = [Member(f"b{one}", ports[3 * one : 3 * one + 3], folder, seeds) for one in range(count)]
+        self.members = [Member(f"b{one}", ports[3 * one : 3 * one + 3], folder, seeds, options) for one in range(count)]
 
     @property
     def addresses(self) -> list[str]:
@@ -228,10 +231,14 @@ async def ring_of(address: str) -> dict[str, Any] | None:
 
 
 @asynccontextmanager
-async def fleet(count: int, folder: Path | None = None, *wrapper: str) -> AsyncIterator[Fleet]:
-    """A settled cluster, ended after the block; without a folder its data and logs go with it."""
+async def fleet(
+    count: int, folder: Path | None = None, *wrapper: str, options: Sequence[str] = ()
+) -> AsyncIterator[Fleet]:
+    """A settled cluster, ended after the block; without a folder its data and logs go with it. `options` are more words
+    of `headgate serve`.
+    """
     with TemporaryDirectory(prefix="headgate-fleet-") as own:
-        cluster = Fleet(count, folder or Path(own))
+        cluster = Fleet(count, folder or Path(own), options=options)
         try:
             await cluster.start(*wrapper)
             yield cluster

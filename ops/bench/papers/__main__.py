@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from . import (
+    bloom_brokers,
     bloom_cube,
     bloom_filtering,
     delivery,
@@ -20,6 +21,7 @@ from . import (
 __all__ = ["main"]
 
 PAPERS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]] = {
+    "bloom-brokers": (bloom_brokers.add_arguments, bloom_brokers.run),
     "bloom-filtering": (bloom_filtering.add_arguments, bloom_filtering.run),
     "bloom-cube": (bloom_cube.add_arguments, bloom_cube.run),
     "delivery": (delivery.add_arguments, delivery.run),
