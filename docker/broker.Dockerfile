@@ -27,7 +27,8 @@ USER 10001:10001
 WORKDIR /var/lib/headgate
 VOLUME /var/lib/headgate
 
-# Every address of the container, since its loopback is nobody else's. Who reaches them is decided by what is published.
+# Every address of the container, since its loopback is nobody else's. So a broker wants certificates and names, or to be
+# told HEADGATE_INSECURE=true where the container's network and what is published of it decide who reaches it.
 ENV PATH=/opt/headgate/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     HEADGATE_LISTEN=0.0.0.0:7400 \

@@ -43,6 +43,9 @@ VERBS: dict[str, tuple[str, str]] = {
     "simulate": ("simulate", "run the broker in virtual time from one seed, and check it"),
     "audit": ("audit", "recompute from the logs what should have been delivered"),
     "cert": ("cert", "make an authority and certificates for the brokers of a cluster"),
+    "user": ("user", "who may speak to the brokers: add, remove and list users, change passwords"),
+    "token": ("token", "make, list and revoke tokens, which stand for a user"),
+    "role": ("role", "check a file of roles, and say what each may do"),
     "completion": ("completion", "print a script that completes this command in a shell"),
 }
 """Verb -> its module in `ops.commands`, and what it does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.protocol.errors import CannotConnect, ConnectionLost, HeadgateError, LocalError
+from headgate.protocol.errors import CannotConnect, ConnectionLost, HeadgateError, LocalError, Unauthorised
 
 __all__ = ["DONE", "INTERRUPTED", "REFUSED", "SKIPPED", "UNREACHABLE", "USAGE", "UsageError", "exit_code"]
 
@@ -22,6 +22,8 @@ class UsageError(Exception):
 
 def exit_code(error: HeadgateError | UsageError) -> int:
     """The exit code for an error. An unknown outcome is no success, so it counts as refused."""
+    if isinstance(error, Unauthorised):
+        return REFUSED
     if isinstance(error, CannotConnect | ConnectionLost):
         return UNREACHABLE
     if isinstance(error, UsageError | LocalError):

@@ -12,12 +12,13 @@ import argparse
 import asyncio
 import difflib
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headgate.protocol.addresses import split_addresses
-from headgate.protocol.security import Tls
+from headgate.protocol.security import Tls, Who
 
 from .exits import UsageError
 from .limits import WAIT_SECONDS_MAX
@@ -33,7 +34,9 @@ __all__ = [
     "answer_of",
     "connect_client",
     "converse",
+    "credentials",
     "pages_of",
+    "read_password",
     "server_address",
     "tls_files",
     "until_answered",
@@ -50,7 +53,14 @@ _TLS = {
     "tls_key": "its key",
 }
 
-_VARIABLES = ("HEADGATE_SERVER", "HEADGATE_WAIT", "HEADGATE_CONFIG", *(f"HEADGATE_{name.upper()}" for name in _TLS))
+_OF_BROKERS = ("HEADGATE_USERS", "HEADGATE_ROLES")
+"""Settings of a broker that look like ours."""
+
+_VARIABLES = (
+    *("HEADGATE_SERVER", "HEADGATE_WAIT", "HEADGATE_CONFIG", "HEADGATE_USER", "HEADGATE_PASSWORD", "HEADGATE_TOKEN"),
+    *(f"HEADGATE_{name.upper()}" for name in _TLS),
+    *_OF_BROKERS,
+)
 
 _LIKENESS_MIN = 0.87
 """How alike a misspelt variable and one of ours are; no setting of a broker, and no HEADGATE_SERVER_PORT of Kubernetes,
@@ -58,7 +68,7 @@ comes so near."""
 
 
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--server`, `--wait` and `--config`. They may stand before the verb or after it; the later one counts."""
+    """`--server`, `--wait`, who the user is, and `--config`, before the verb or after it; the later one counts."""
     parser.add_argument(
         "--server",
         metavar="H:P[,H:P...]",
@@ -74,6 +84,19 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in _TLS.items():
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, metavar="FILE", default=argparse.SUPPRESS, help=f"{text} (HEADGATE_{name.upper()})")
+    parser.add_argument("--user", metavar="NAME", default=argparse.SUPPRESS, help="who you are (HEADGATE_USER)")
+    parser.add_argument(
+        "--password-file",
+        metavar="FILE",
+        default=argparse.SUPPRESS,
+        help="the first line of this file is your password (or HEADGATE_PASSWORD has it); - reads standard input",
+    )
+    parser.add_argument(
+        "--token",
+        metavar="TOKEN",
+        default=argparse.SUPPRESS,
+        help="says who you are; others on this machine can read it here, so rather set HEADGATE_TOKEN",
+    )
     parser.add_argument(
         "--config", metavar="FILE", default=argparse.SUPPRESS, help="a TOML file of settings (HEADGATE_CONFIG)"
     )
@@ -95,6 +118,40 @@ def server_address(arguments: argparse.Namespace) -> str:
 def tls_files(arguments: argparse.Namespace) -> Tls:
     """What to trust and to show, of flags and the environment. Raises LocalError."""
     return Tls.of(*(getattr(arguments, name, None) or os.environ.get(f"HEADGATE_{name.upper()}") for name in _TLS))
+
+
+def credentials(arguments: argparse.Namespace) -> Who:
+    """Who the user of the command is, as `connect` takes it: what a flag says counts before the environment.
+
+    Raises UsageError.
+    """
+    token, user = (getattr(arguments, name, None) for name in ("token", "user"))
+    file = getattr(arguments, "password_file", None)
+    if token and (user or file):
+        raise UsageError("--token says who you are: leave --user and --password-file out")
+    if not user and not file and (token := token or os.environ.get("HEADGATE_TOKEN")):
+        return Who(token=token)
+    user = user or os.environ.get("HEADGATE_USER")
+    password = read_password(file) if file else os.environ.get("HEADGATE_PASSWORD", "")
+    if not user and not password:
+        return Who()
+    if not user:
+        raise UsageError("whose password is that? say --user NAME, or HEADGATE_USER")
+    if not password:
+        raise UsageError(f"{user} has a password: say --password-file FILE, or HEADGATE_PASSWORD")
+    return Who(user, password)
+
+
+def read_password(file: str) -> str:
+    """The first line of a file, or of standard input. Raises UsageError."""
+    try:
+        text = sys.stdin.readline() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the password in {file}: {getattr(error, 'strerror', '') or error}") from error
+    password = text.partition("\n")[0].rstrip("\r")
+    if not password:
+        raise UsageError(f"there is no password in {file}: its first line is empty")
+    return password
 
 
 def _check_environment() -> None:
@@ -175,7 +232,7 @@ async def connect_client(arguments: argparse.Namespace) -> Client:
     from headgate.protocol.limits import RETRY_SECONDS_ENDING
 
     address, seconds, verb = server_address(arguments), wait_seconds(arguments), _verb(arguments)
-    tls = tls_files(arguments)
+    tls, who = tls_files(arguments), credentials(arguments)
     with Patience(verb, lambda: f"no broker answers at {address}"):
         return await client.connect(
             address,
@@ -186,6 +243,9 @@ async def connect_client(arguments: argparse.Namespace) -> Client:
             tls_ca=tls.ca,
             tls_cert=tls.cert,
             tls_key=tls.key,
+            user=who.user,
+            password=who.password,
+            token=who.token,
         )
 
 

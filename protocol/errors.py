@@ -4,9 +4,11 @@
     +-- LocalError            we broke the rules ourselves: a bug on this side, raised to the caller
     +-- ProtocolViolation     the other side broke the rules; the connection closes at the first one
     +-- Refused               the broker understood and said no; the connection stays
+    |   +-- EventsRefused     some events of a batch: the others were taken
     |   +-- Fenced            a newer epoch of this producer is at work: this one must stop
     |   +-- OutOfSequence     the log has not what came before this batch: nothing more of this producer is taken
     +-- CannotConnect         no broker answered, or the handshake failed
+    |   +-- Unauthorised      the broker wants to know who this is, or will not have it
     +-- ConnectionLost        the connection ended while something was asked of it
     +-- UnknownOutcome        it was sent, and it is unknown whether it was accepted
 
@@ -23,12 +25,14 @@ __all__ = [
     "CannotConnect",
     "ConnectionLost",
     "ErrorCode",
+    "EventsRefused",
     "Fenced",
     "HeadgateError",
     "LocalError",
     "OutOfSequence",
     "ProtocolViolation",
     "Refused",
+    "Unauthorised",
     "UnknownOutcome",
 ]
 
@@ -63,6 +67,7 @@ class ErrorCode(IntEnum):
     FENCED = 111
     NOT_STORED = 112
     OUT_OF_SEQUENCE = 113
+    FORBIDDEN = 114
 
 
 class HeadgateError(Exception):
@@ -95,6 +100,14 @@ class Refused(HeadgateError):
         self.text = text
 
 
+class EventsRefused(Refused):
+    """The broker refused some events of a batch; all others of it were taken. `rows` are their places in it, from 0."""
+
+    def __init__(self, code: int, rows: tuple[int, ...], text: str) -> None:
+        super().__init__(code, text)
+        self.rows = rows
+
+
 class Fenced(Refused):
     """Somebody opened this producer with a newer epoch: whoever did that goes on where this one stopped."""
 
@@ -120,6 +133,10 @@ class CannotConnect(HeadgateError):
         super().__init__(f"cannot connect to {address}: {reason}")
         self.address = address
         self.reason = reason
+
+
+class Unauthorised(CannotConnect):
+    """There is a broker, and it does not let this client in."""
 
 
 class ConnectionLost(HeadgateError):

@@ -47,6 +47,7 @@ __all__ = [
     "Puback",
     "Publish",
     "ReadLog",
+    "Rejected",
     "Scope",
     "Stamp",
     "Suback",
@@ -506,6 +507,21 @@ class Ended:
     text: str
 
 
+@dataclass(slots=True)
+class Rejected:
+    """Some events of a batch are refused, the others are not: `spans` of their places in it, [first, last, …] from 0.
+
+    `kept`: the others were taken. Else they were not, because a producer's numbers count all of a batch: its client
+    sends them again without the refused ones.
+    """
+
+    sequence: int
+    code: int
+    spans: list[int]
+    kept: bool
+    text: str
+
+
 Message = (
     Hello
     | Welcome
@@ -532,6 +548,7 @@ Message = (
     | Ack
     | Acked
     | Ended
+    | Rejected
     | Peer
     | Letter
     | Control
@@ -567,6 +584,7 @@ MESSAGE_TYPES: dict[int, type[Any]] = {
     24: Ack,
     25: Acked,
     26: Ended,
+    27: Rejected,
     32: Peer,
     33: Letter,
     34: Control,

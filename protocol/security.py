@@ -1,8 +1,8 @@
-"""TLS for clients: whom a client trusts, what it shows, and the SSLContext that is made of that.
+"""TLS for clients, and who they are: whom a client trusts, what it shows, and the SSLContext that is made of that.
 
 An address that begins with `tls://` is spoken to over TLS, and so is any address once a file is named: `ca` says whose
 certificates are trusted (else the system's), `cert` and `key` what this client shows to a broker that asks for one. The
-name or number of the address has to be in the broker's certificate.
+name or number of the address has to be in the broker's certificate. `credentials_of` makes what HELLO says.
 """
 
 from __future__ import annotations
@@ -11,11 +11,25 @@ import ssl
 from dataclasses import dataclass
 from os import PathLike, fspath
 from ssl import SSLContext
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from .errors import LocalError
+from .limits import ATTRIBUTE_NAME_LENGTH_MAX
 
-__all__ = ["PLAIN", "SCHEME", "File", "SSLContext", "Tls", "TlsError", "load_authority", "load_pair", "reason_of_tls"]
+__all__ = [
+    "PLAIN",
+    "SCHEME",
+    "File",
+    "SSLContext",
+    "Tls",
+    "TlsError",
+    "Who",
+    "credentials_of",
+    "load_authority",
+    "load_pair",
+    "named_in",
+    "reason_of_tls",
+]
 
 File: TypeAlias = str | PathLike[str]
 
@@ -60,6 +74,44 @@ class Tls:
 
 
 PLAIN = Tls()
+
+
+class Who(NamedTuple):
+    """Who a client is, as `connect` takes it; "" where nothing is given."""
+
+    user: str = ""
+    password: str = ""
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"Who(user={self.user!r})"
+
+
+def credentials_of(user: str | None, password: str | None, token: str | None) -> str:
+    """What HELLO says of who this is; empty where nothing is given. Raises LocalError."""
+    given = (user or "", password or "", token or "")
+    if not all(isinstance(one, str) for one in given):
+        raise LocalError("user, password and token are strings")
+    user, password, token = given
+    if token and (user or password):
+        raise LocalError("a token says who this is: give a token, or user and password")
+    if bool(user) != bool(password):
+        raise LocalError("a user has a password and a password its user: give both, or a token")
+    if ":" in user:
+        raise LocalError("a user's name has no colon")
+    said = f"token {token}" if token else f"password {user}:{password}" if user else ""
+    if len(said) > ATTRIBUTE_NAME_LENGTH_MAX:
+        raise LocalError(f"credentials have at most {ATTRIBUTE_NAME_LENGTH_MAX} characters")
+    return said
+
+
+def named_in(credentials: str) -> Who:
+    """What `credentials_of` was given, for another connection of the same client."""
+    kind, _, said = credentials.partition(" ")
+    if kind == "token":
+        return Who(token=said)
+    user, _, password = said.partition(":")
+    return Who(user, password) if kind == "password" else Who()
 
 
 def load_pair(context: SSLContext, cert: str, key: str) -> None:

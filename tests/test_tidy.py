@@ -103,7 +103,7 @@ HOUSES = frozenset(
 
 FLOORS: dict[str, tuple[str, ...]] = {
     "broker/core": (
-        *("keyspace", "membership", "delivery", "links", "kv"),
+        *("keyspace", "rights", "membership", "delivery", "links", "kv"),
         *("cluster", "placement", "log", "forwarding", "durable", "clients"),
     ),
     "matching": ("structure", "topics", "language", "index", "dynamic"),

@@ -9,13 +9,16 @@ from typing import Any
 from headgate.protocol.messages import Message
 
 from .log_state import LogState, ProducerState
+from .rights import Policy
 
 __all__ = [
+    "Admitted",
     "AsideRemoved",
     "Caused",
     "DialFailed",
     "Drain",
     "Found",
+    "Governed",
     "Input",
     "LinkDown",
     "LinkPaused",
@@ -53,6 +56,25 @@ class Received(Caused):
     link: int
     messages: list[Message]
     address: str = ""
+
+
+@dataclass(slots=True)
+class Admitted(Caused):
+    """The host knows who speaks on a link: told before its HELLO, where there is a policy.
+
+    `credential` names what that user has shown; when it is none of the policy's any more, the session ends.
+    """
+
+    link: int
+    user: str
+    credential: str
+
+
+@dataclass(slots=True)
+class Governed(Caused):
+    """From now on this policy holds, for sessions that there are as well. Before the first one nobody is named."""
+
+    policy: Policy
 
 
 @dataclass(slots=True)
@@ -212,6 +234,8 @@ LogInput = Opened | Stored | NotStored | RowsRead | Found | Trimmed | AsideRemov
 
 Input = (
     Received
+    | Admitted
+    | Governed
     | PeerUp
     | DialFailed
     | Reachable

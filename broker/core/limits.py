@@ -50,6 +50,9 @@ __all__ = [
     "NEWS_SECONDS",
     "OPENING_ROUNDS_MAX",
     "ORPHAN_SECONDS",
+    "RIGHTS_TOPICS_MAX",
+    "ROLES_MAX",
+    "ROLE_GRANTS_MAX",
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
     "POSITIONS_MAX",
@@ -314,6 +317,16 @@ VOUCH_SECONDS_MAX = 3.0
 """How long a broker that was started again asks its followers whether they know more of its log than it does, before it
 writes on; and how long, when brokers meet again, rows that no other disk has wait for those that cannot be reached yet.
 Longer than links take to be made."""
+
+
+ROLES_MAX = 1024
+"""Roles of a cluster. People have to know what each is for; content tells apart what many names would."""
+
+ROLE_GRANTS_MAX = 256
+"""Rights of one role. Those of a stream become one condition, which has 256 terms."""
+
+RIGHTS_TOPICS_MAX = 4096
+"""Topics of which it is remembered what one user may do with them, some 200 bytes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ from .clients import (
     answer_of,
     answered_by,
     ask,
+    shown,
 )
 from .clock import Clock
 from .cluster import Cluster, Moved
@@ -43,10 +44,12 @@ from .durable import Durables
 from .effects import Close, Effect, Note, Send
 from .forwarding import BACKLOG, GATHERING, Forwarding
 from .inputs import (
+    Admitted,
     AsideRemoved,
     DialFailed,
     Drain,
     Found,
+    Governed,
     Input,
     LinkDown,
     LinkPaused,
@@ -140,7 +143,7 @@ class Node:
         self.leader = Leader(config, self.effects, self.log, self.cluster, self.producers, self.reconciler, timers)
         self.follower = Follower(self.log, self.cluster, self.producers)
         self.retention = Retention(self.log, self.streams, timers, self.clock)
-        self.log_reading = LogReading(self.log, self.effects, self.clock)
+        self.log_reading = LogReading(self.log, self.effects, self.clock, config.safeguards)
         self.audit = AuditLog(
             config.origin, self.effects, self.log, self.streams, self.subscribers, timers, self.clock, config.limits
         )
@@ -192,6 +195,8 @@ class Node:
         }
         self._inputs: dict[type, Callable[[Any, float], None]] = {
             Received: self._received,
+            Admitted: self._is_admitted,
+            Governed: self._governed,
             PeerUp: self._for_peers,
             DialFailed: self._for_peers,
             Reachable: self._reachable,
@@ -301,6 +306,14 @@ class Node:
         self.inquiries.validate()
         self.durables.validate()
 
+    def _is_admitted(self, happened: Admitted, now: float) -> None:
+        self.clients.access.admit(happened.link, happened.user, happened.credential)
+
+    def _governed(self, happened: Governed, now: float) -> None:
+        self.streams.verify(happened.policy.conditional)
+        self.clients.govern(happened.policy, now)
+        self._after_peers(now)
+
     def _received(self, happened: Received, now: float) -> None:
         link = happened.link
         self.cause.who = session = self.subscribers.by_link.get(link)
@@ -404,10 +417,13 @@ class Node:
         """A client has a question."""
         try:
             self.clients.check_asking(session)
+            arguments = self.clients.access.check(session, message.verb, message.arguments)
             if message.verb == "amend":
-                answer: Any = self.clients.amend(session, message.arguments, now)
+                answer: Any = self.clients.amend(session, arguments, now)
             else:
-                answer = ask(self, message.verb, message.arguments, now)
+                answer = ask(self, message.verb, arguments, now)
+            if message.verb == "explain":
+                answer = shown(session.rights, answer, arguments)
         except Refused as refused:
             answer = refused
         self.clients.answer(session, message.request, answer)
@@ -441,6 +457,7 @@ class Node:
         if self.peers.handle(happened, now):
             self._after_peers(now)
             return
+        self.clients.access.gone(happened.link)
         session = self.subscribers.by_link.get(happened.link)
         if session is not None:
             self.effects.append(Note("connection ended", {"client": session.name, "reason": happened.reason}, True))

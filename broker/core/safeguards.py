@@ -174,6 +174,11 @@ class Safeguard(StrEnum):
     AMEND_AT_POINT = "amend-at-point"
     """A new condition that is to hold from now on holds for all that waits."""
 
+    # --- rights ---
+
+    RIGHTS_AT_READING = "rights-at-reading"
+    """What was allowed when it was matched is handed out, and what is in a log is read, whatever the rights of now."""
+
     __hash__ = str.__hash__  # in C: that of Enum is not
 
 

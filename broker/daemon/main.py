@@ -17,9 +17,10 @@ from typing import Any
 import structlog
 
 from headgate.broker.core import Node, NodeConfig
-from headgate.broker.core.inputs import Drain, Loaded, Reachable
+from headgate.broker.core.inputs import Drain, Governed, Loaded, Reachable
 from headgate.protocol.security import TlsError
 
+from .access import ACCESS_LOOK_SECONDS, AccessError, Door, Gatekeeper
 from .copied_folder import begin_epoch, least_epoch, note_births
 from .data_lock import DataInUse, DataLock
 from .descriptors import connections_possible
@@ -74,6 +75,7 @@ class Daemon:
         self._log = structlog.get_logger()
         connections_max = _possible(settings.connections_max)
         certificates = _certificates(settings)
+        keeper = _gatekeeper(settings)
         self._lock = DataLock(settings.data)
         try:
             self._records = Records(settings.data, limits)
@@ -109,7 +111,10 @@ class Daemon:
         self.health = Health(
             lambda: render(self._collector), lambda names: render_detailed(self._collector, names), self._obstacle
         )
-        self.server.security = self.health.security = certificates.get("clients")
+        self.server.security, self.health.security = certificates.get("clients"), certificates.get("admin")
+        self.health.asks_certificates = settings.tls_client_certs == "required"
+        self.door = None if keeper is None else Door(keeper)
+        self.server.door = self.health.door = self._collector.door = self.door
         self.peers.security = certificates.get("peers")
         self._timers: list[asyncio.TimerHandle] = []
         self._writer: LogWriter | None = None
@@ -159,6 +164,8 @@ class Daemon:
         """Listen. Raises AddressError when an address cannot be had, and leaves nothing behind then."""
         self._begin_log()
         self.driver.feed(Loaded(self._records.values))
+        if self.door is not None:
+            self._govern(self.door)
         self.driver.tell_wall_clock()
         self.driver.look_at_records()
         try:
@@ -170,6 +177,8 @@ class Daemon:
             raise
         self._every(WALL_CLOCK_SECONDS, self.driver.tell_wall_clock)
         self._every(WALL_CLOCK_SECONDS, self.driver.look_at_records)
+        if self.door is not None:
+            self._every(ACCESS_LOOK_SECONDS, self.look_at_access)
         if self.certificates:
             self._every(CERTIFICATES_LOOK_SECONDS, self.look_at_certificates)
         if (seconds := watchdog_seconds()) is not None:
@@ -234,6 +243,7 @@ class Daemon:
             self._log.warning("settings not read again", reason=str(error), advice="the broker goes on as it was")
             return
         self.look_at_certificates()
+        self.look_at_access()
         before, after = self._settings.model_dump(), settings.model_dump()
         changed = [name for name in after if after[name] != before[name]]
         self._settings = self._settings.model_copy(update={name: after[name] for name in RELOADABLE})
@@ -257,6 +267,24 @@ class Daemon:
                 else:
                     self._log.info("certificate read again", port=port, file=str(certificates.cert))
 
+    def look_at_access(self) -> None:
+        """Use users and roles whose files are new; what cannot be used is told, and the former ones go on."""
+        if self.door is None:
+            return
+        try:
+            if self.door.keeper.look(time.time()):
+                self._govern(self.door)
+        except AccessError as error:
+            self._log.warning("users and roles not read again", reason=str(error), advice="the former ones hold")
+
+    def _govern(self, door: Door) -> None:
+        policy = door.keeper.policy
+        self.driver.feed(Governed(policy))
+        self._log.info("users and roles", users=len(policy.users), roles=len(policy.roles), version=policy.version)
+        if door.keeper.unknown_roles:
+            names = ", ".join(door.keeper.unknown_roles)
+            self._log.warning("users have roles that do not exist", roles=names, advice="they allow nothing")
+
     def hurry(self) -> None:
         """Wait for nobody any more."""
         self._hurried = True
@@ -269,6 +297,8 @@ class Daemon:
         for timer in (*self._timers, self._ready_look):
             if timer is not None:
                 timer.cancel()
+        if self.door is not None:
+            self.door.close()
         closed = self._writer is None or await asyncio.to_thread(self._writer.close, LOG_CLOSE_SECONDS)
         if not closed and not self.halted:
             self._log.warning("log left as it is", reason="the disk is too slow: the next start reads it to its end")
@@ -311,7 +341,7 @@ def run(settings: Settings, reread: Callable[[], Settings] | None = None) -> int
     with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
         try:
             return runner.run(_serve(settings, reread))
-        except (AddressError, DataInUse, TlsError) as error:
+        except (AddressError, DataInUse, TlsError, AccessError) as error:
             log.error("cannot start", reason=str(error))
             return FAILED
         except (RecordsError, LogUnusable) as error:
@@ -355,10 +385,20 @@ def _certificates(settings: Settings) -> dict[str, Certificates]:
     if settings.tls_cert and settings.tls_key:
         pair = settings.tls_cert, settings.tls_key
         found["clients"] = Certificates(*pair, settings.tls_ca, settings.tls_client_certs, settings.tls_version)
+        # A probe of health has no certificate; who wants more than health is asked there.
+        asked = "none" if settings.tls_client_certs == "none" else "optional"
+        found["admin"] = Certificates(*pair, settings.tls_ca, asked, settings.tls_version)
     if settings.peer_tls_cert and settings.peer_tls_key:
         pair = settings.peer_tls_cert, settings.peer_tls_key
         found["peers"] = Certificates(*pair, settings.peer_tls_ca, "required", settings.tls_version, dials=True)
     return found
+
+
+def _gatekeeper(settings: Settings) -> Gatekeeper | None:
+    """Of a broker that asks who somebody is. Raises AccessError."""
+    if settings.users is None or settings.roles is None:
+        return None
+    return Gatekeeper(settings.users, settings.roles, time.time())
 
 
 async def _listen(listen: Callable[[str, int], Awaitable[None]], setting: str, address: str) -> None:

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from headgate.broker.core import NodeStatistics
 
+from .access import KINDS, Door
 from .driver import MATCH_BUCKETS_SECONDS, Driver
 from .limits import DEFAULT_LIMITS, DaemonLimits
 from .security import Certificates
@@ -161,6 +162,7 @@ METRICS = (
     "headgate_connections_refused_total",
     "headgate_protocol_violations_total",
     "headgate_faults_total",
+    "headgate_not_let_in_total",
     "headgate_events_dropped_total",
     "headgate_stream_events_received_total",
     "headgate_stream_events_delivered_total",
@@ -178,6 +180,7 @@ class BrokerCollector(Collector):
         self._server = server
         self.certificates: Mapping[str, Certificates] = {}
         """By port, of those that speak TLS."""
+        self.door: Door | None = None
 
     def collect(self) -> Iterator[Metric]:
         """Every metric, once."""
@@ -201,8 +204,13 @@ class BrokerCollector(Collector):
             labels=["port"],
         )
         for port, certificates in self.certificates.items():
+            if port == "admin":  # it has that of the clients
+                continue
             expiry.add_metric([port], certificates.expires)
         yield expiry
+        refusals = "Clients and scrapers that were not let in, by reason."
+        failures = {kind: 0 if self.door is None else self.door.failures[kind] for kind in KINDS}
+        yield _by_label("headgate_not_let_in_total", refusals, "reason", failures)
         yield _by_label("headgate_events_dropped_total", "Events not delivered, by reason.", "reason", statistics.drops)
         fetches = "Times that events of durable subscriptions were looked up for clients here, by where they were."
         yield _by_label("headgate_durable_fetches_total", fetches, "source", statistics.durable_fetches)

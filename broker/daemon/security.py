@@ -13,9 +13,10 @@ from typing import Any
 
 from headgate.protocol.security import TlsError, load_authority, load_pair
 
-__all__ = ["Certificates", "names_of"]
+__all__ = ["Certificates", "names_of", "proved_by"]
 
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+_KINDS = {"DNS": "dns", "email": "email", "URI": "uri"}
 _ASKED = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
@@ -90,3 +91,11 @@ def _expiry(cert: Path) -> float:
 def names_of(certificate: dict[str, Any] | None) -> tuple[str, ...]:
     """The DNS names in what `getpeercert` tells of the other side."""
     return tuple(name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "DNS")
+
+
+def proved_by(certificate: dict[str, Any] | None) -> tuple[str, ...]:
+    """What a certificate says of whose it is, as a file of users writes it; alternative names come first."""
+    found = certificate or {}
+    names = [(_KINDS.get(kind, ""), value) for kind, value in found.get("subjectAltName", ())]
+    names += [("cn", value) for part in found.get("subject", ()) for kind, value in part if kind == "commonName"]
+    return tuple(f"{kind}:{value}" for kind, value in names if kind and type(value) is str and "\0" not in value)

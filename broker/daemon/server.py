@@ -7,19 +7,22 @@ turns what connections live through into inputs.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import structlog
 
-from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed, Received
+from headgate.broker.core.inputs import Admitted, LinkDown, LinkPaused, LinkResumed, Received
 from headgate.protocol.aio import READ_BYTES, Connection
 from headgate.protocol.errors import ErrorCode, HeadgateError, ProtocolViolation
-from headgate.protocol.messages import Error, Message, Scope
+from headgate.protocol.messages import Error, Hello, Message, Scope
 from headgate.protocol.wire import Role, Session, State
 
+from .access import Door, Guest, NotLetIn
 from .driver import Driver
 from .limits import BACKLOG, DEFAULT_LIMITS, LARGE_READ_BYTES, DaemonLimits
-from .security import Certificates
+from .security import Certificates, proved_by
 
 __all__ = ["Server"]
 
@@ -46,6 +49,9 @@ class Server:
         self.address = ""
         self.security: Certificates | None = None
         """Set before it listens, where that is over TLS."""
+        self.door: Door | None = None
+        """Set before it listens, where clients are asked who they are."""
+        self._strangers: dict[Connection, None] = {}
 
     async def listen(self, host: str, port: int) -> None:
         """Accept from now on; `address` tells where (port 0 takes a free one). Raises OSError."""
@@ -99,6 +105,12 @@ class Server:
         link = next(self._driver.numbers)
         self._link_of[connection] = link
         self._driver.links[link] = connection
+        if self.door is not None:
+            self._strangers[connection] = None
+            if not self.door.knock(connection.peer):
+                self.refused += 1
+                connection.abort("too many connections of this address that have not said who they are")
+                return
         if len(self._link_of) > self._connections_max:
             self._turn_away(connection)
 
@@ -116,8 +128,37 @@ class Server:
     def on_messages(self, connection: Connection, messages: list[Message]) -> None:
         """One read brought messages."""
         link = self._link_of.get(connection)
+        if self._strangers and self.door is not None and connection in self._strangers:
+            if link is not None and isinstance(messages[0], Hello):
+                hello = messages[0]
+                proved = proved_by(connection.certificate)
+                bare = replace(hello, credentials="")
+                self.door.verify(
+                    hello.credentials, proved, connection.peer, partial(self._verified, connection, link, bare)
+                )
+            return
         if link is not None:
             self._driver.feed(Received(link, messages, connection.peer), connection.read_bytes >= LARGE_READ_BYTES)
+
+    def _verified(self, connection: Connection, link: int, hello: Hello, found: Guest | NotLetIn) -> None:
+        """It is known who said HELLO, or why that one is not let in."""
+        if connection.closed or connection not in self._strangers:
+            return
+        if isinstance(found, NotLetIn):
+            self._log.warning("client not let in", peer=connection.peer, client=hello.name, reason=found.kind)
+            code = ErrorCode.TOO_MANY if found.busy else ErrorCode.UNAUTHORISED
+            connection.send(Error(code, Scope.CONNECTION, 0, found.text))
+            connection.flush()
+            return
+        self._known(connection)
+        self._driver.feed(Admitted(link, found.user, found.credential))
+        self._driver.feed(Received(link, [hello], connection.peer))
+
+    def _known(self, connection: Connection) -> None:
+        """It is no stranger any more, or gone."""
+        if connection in self._strangers and self.door is not None:
+            del self._strangers[connection]
+            self.door.forget(connection.peer)
 
     def on_paused(self, connection: Connection) -> None:
         """The client reads too slowly: until it does, nothing that it asks for could be answered."""
@@ -136,6 +177,7 @@ class Server:
     def on_closed(self, connection: Connection, failure: HeadgateError | None) -> None:
         """The socket is gone."""
         link = self._link_of.pop(connection)
+        self._known(connection)
         self._driver.links.pop(link, None)
         self._closed_bytes_in += connection.bytes_in
         self._closed_bytes_out += connection.bytes_out

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import ipaddress
 import os
 import re
 import socket
@@ -63,6 +64,15 @@ def split_address(text: str) -> tuple[str, int]:
     return found["six"] or found["host"] or "0.0.0.0", int(found["port"])
 
 
+def _is_open(address: str) -> bool:
+    """Whether others than this machine may reach it."""
+    host = split_address(address)[0]
+    try:
+        return not ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host != "localhost"
+
+
 def _reachable(listening: str, host: str) -> str:
     """The same address, with a host that others can reach for `everywhere`."""
     own, port = split_address(listening)
@@ -101,6 +111,9 @@ class Settings(BaseSettings):
     peer_tls_cert: Path | None = None
     peer_tls_key: Path | None = None
     peer_tls_ca: Path | None = None
+    users: Path | None = None
+    roles: Path | None = None
+    insecure: bool = False
 
     @field_validator("listen", "peer_listen", "admin")
     @classmethod
@@ -122,7 +135,10 @@ class Settings(BaseSettings):
             raise ValueError(f"{value!r} is where to listen, not where to be reached: write a name and a port")
         return value
 
-    @field_validator("tls_cert", "tls_key", "tls_ca", "peer_tls_cert", "peer_tls_key", "peer_tls_ca", mode="before")
+    @field_validator(
+        *("tls_cert", "tls_key", "tls_ca", "peer_tls_cert", "peer_tls_key", "peer_tls_ca", "users", "roles"),
+        mode="before",
+    )
     @classmethod
     def _file(cls, value: Any) -> Any:
         return value if value is None or str(value).strip() else None
@@ -141,7 +157,25 @@ class Settings(BaseSettings):
             )
         if all(peers) and not self.name:
             raise ValueError("with --peer-tls-cert a broker needs its --name: that is what its certificate proves")
+        if bool(self.users) != bool(self.roles):
+            raise ValueError("users have roles, and roles are of users: give --users and --roles, or neither")
+        for setting, missing in self._open_doors():
+            raise ValueError(
+                f"--{setting} {getattr(self, setting.replace('-', '_'))} is for more than this machine, and {missing}: "
+                "give those, or say --insecure where the network itself lets nobody else in"
+            )
         return self
+
+    def _open_doors(self) -> Iterable[tuple[str, str]]:
+        """The ports that others than this machine reach, and what is missing there; none when that is wanted."""
+        if self.insecure:
+            return
+        named = self.users or self.tls_client_certs == "required"
+        for setting, address in (("listen", self.listen), ("admin", self.admin)):
+            if _is_open(address) and not (self.tls_cert and named):
+                yield setting, "has no TLS (--tls-cert, --tls-key) or no names (--users, --roles)"
+        if _is_open(self.peer_listen) and not self.peer_tls_cert:
+            yield "peer-listen", "brokers show no certificates (--peer-tls-cert, --peer-tls-key, --peer-tls-ca)"
 
     @field_validator("loop")
     @classmethod

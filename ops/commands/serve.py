@@ -39,6 +39,9 @@ FLAGS: dict[str, tuple[str, str]] = {
     "peer_tls_cert": ("FILE", "certificate for other brokers, whose name is the broker's; then all need one"),
     "peer_tls_key": ("FILE", "its key"),
     "peer_tls_ca": ("FILE", "whose brokers are let in"),
+    "users": ("FILE", "who may speak to this broker; `headgate user` and `headgate token` write it"),
+    "roles": ("FILE", "what each role may do, in TOML"),
+    "insecure": ("", "listen for more than this machine without TLS and names"),
     "drain_seconds": ("SECONDS", "how long a stop waits for clients to take what is theirs"),
 }
 """Setting -> what its value is called, and its help. The environment has each as HEADGATE_…, the file by its name."""
@@ -50,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         flag = f"--{setting.replace('_', '-')}"
         if setting == "join":
             parser.add_argument(flag, dest=setting, metavar=metavar, help=text, action="extend", nargs="+")
+        elif not metavar:
+            parser.add_argument(flag, dest=setting, help=text, action="store_const", const=True)
         else:
             parser.add_argument(flag, dest=setting, metavar=metavar, help=text)
     parser.add_argument(

@@ -59,7 +59,7 @@ from ..client import (
     subscribe_options,
 )
 from ..data import LogName, Scalar
-from ..errors import HeadgateError, LocalError
+from ..errors import EventsRefused, HeadgateError, LocalError
 from ..limits import (
     CREDIT_BYTES_DEFAULT,
     CREDIT_DEFAULT,
@@ -68,7 +68,7 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
 )
 from ..messages import Gap
-from ..security import PLAIN, SCHEME, File, Tls
+from ..security import PLAIN, SCHEME, File, Tls, credentials_of, named_in
 from .driver import run
 from .link import Link
 from .receipt import Receipt, check_loop, current_loop
@@ -93,6 +93,9 @@ async def connect(
     tls_ca: File | None = None,
     tls_cert: File | None = None,
     tls_key: File | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    token: str | None = None,
     on_disconnected: Hook | None = None,
     on_reconnected: Hook | None = None,
     logger: Log | None = None,
@@ -109,6 +112,8 @@ async def connect(
     "tls://a:7400" is spoken to over TLS, and so is any address with one of the `tls_` files: the authority that signed
     the broker's certificate (else the system's are trusted), and a certificate with its key for a broker that asks.
 
+    A broker that asks who this is is told `user` and `password`, or a `token`; it may take the certificate for that.
+
     A connection that is lost later is looked for for ever, or for `retry_seconds`. The hooks, functions of one string,
     are told of both, and `logger` (or the logger "headgate") says it in words.
     """
@@ -116,7 +121,15 @@ async def connect(
     producer = secrets.token_hex(8) if producer is None else producer
     epoch = time.time_ns() // 1000
     options = ClientOptions(
-        name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch, credit_bytes
+        name,
+        credit,
+        linger_seconds,
+        batch_events,
+        heartbeat_seconds,
+        producer,
+        epoch,
+        credit_bytes,
+        credentials=credentials_of(user, password, token),
     )
     addresses, retry = (
         Addresses(address, random.random, shuffle, Tls.of(tls_ca, tls_cert, tls_key)),
@@ -175,7 +188,13 @@ class Client(ClientCore):
         """
         if self._publications.full:
             await self.ready()
-        await self.publish_soon(topic, attributes, body, document=document, content_type=content_type, mode=mode)
+        receipt = self.publish_soon(topic, attributes, body, document=document, content_type=content_type, mode=mode)
+        row = receipt.events - 1
+        try:
+            await receipt
+        except EventsRefused as refused:
+            if row in refused.rows:
+                raise
 
     def publish_soon(
         self,
@@ -372,6 +391,7 @@ class Client(ClientCore):
         """A client of another broker. One that does not answer is passed over, not waited for."""
         known = self._link.addresses.tls
         secure, tls = ("", PLAIN) if known is None else (SCHEME, known)
+        who = named_in(self._credentials)
         return await connect(
             f"{secure}{address}",
             name=self._name,
@@ -379,6 +399,9 @@ class Client(ClientCore):
             tls_ca=tls.ca,
             tls_cert=tls.cert,
             tls_key=tls.key,
+            user=who.user,
+            password=who.password,
+            token=who.token,
         )
 
     async def close(self) -> None:

@@ -55,7 +55,7 @@ from ..client import (
     subscribe_options,
 )
 from ..data import Batch, LogName, Scalar
-from ..errors import ConnectionLost, HeadgateError, LocalError, UnknownOutcome
+from ..errors import ConnectionLost, EventsRefused, HeadgateError, LocalError, UnknownOutcome
 from ..limits import (
     CREDIT_BYTES_DEFAULT,
     CREDIT_DEFAULT,
@@ -64,7 +64,7 @@ from ..limits import (
     LINGER_SECONDS_DEFAULT,
 )
 from ..messages import Gap
-from ..security import PLAIN, SCHEME, File, Tls
+from ..security import PLAIN, SCHEME, File, Tls, credentials_of, named_in
 from .driver import drive, run
 from .limits import INFLIGHT_DEFAULT
 from .link import Link
@@ -91,6 +91,9 @@ def connect_blocking(
     tls_ca: File | None = None,
     tls_cert: File | None = None,
     tls_key: File | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    token: str | None = None,
     on_disconnected: Hook | None = None,
     on_reconnected: Hook | None = None,
     logger: Log | None = None,
@@ -99,14 +102,22 @@ def connect_blocking(
     LocalError for an argument that is none.
 
     Several brokers are written with commas between them, and `producer` is the name under which it publishes what is to
-    be stored; that, `retry_seconds`, the hooks and the logger are as for the asyncio client. The hooks are called in
-    the thread that finds out, during its call.
+    be stored; that, `user`, `password` and `token`, `retry_seconds`, the hooks and the logger are as for the asyncio
+    client. The hooks are called in the thread that finds out, during its call.
     """
     check_seconds("wait_seconds", wait_seconds)
     producer = secrets.token_hex(8) if producer is None else producer
     epoch = time.time_ns() // 1000
     options = ClientOptions(
-        name, credit, linger_seconds, batch_events, heartbeat_seconds, producer, epoch, credit_bytes
+        name,
+        credit,
+        linger_seconds,
+        batch_events,
+        heartbeat_seconds,
+        producer,
+        epoch,
+        credit_bytes,
+        credentials=credentials_of(user, password, token),
     )
     addresses, retry = (
         Addresses(address, random.random, shuffle, Tls.of(tls_ca, tls_cert, tls_key)),
@@ -162,9 +173,14 @@ class BlockingClient(ClientCore):
             deadline = self._deadline(seconds)
             outcome = self._take(topic, attributes, body, document, content_type, mode, deadline)
             outcome.awaiters += 1
+            row = outcome.events - 1
             self._publications.seal_all()
             self._wait_until(lambda: outcome.settled, deadline, 1)
-            outcome.result()
+            try:
+                outcome.result()
+            except EventsRefused as refused:
+                if row in refused.rows:
+                    raise
 
     def publish_soon(
         self,
@@ -372,6 +388,7 @@ class BlockingClient(ClientCore):
         """A client of another broker. One that does not answer is passed over, not waited for."""
         known = self._link.addresses.tls
         secure, tls = ("", PLAIN) if known is None else (SCHEME, known)
+        who = named_in(self._credentials)
         return connect_blocking(
             f"{secure}{address}",
             name=self._name,
@@ -379,6 +396,9 @@ class BlockingClient(ClientCore):
             tls_ca=tls.ca,
             tls_cert=tls.cert,
             tls_key=tls.key,
+            user=who.user,
+            password=who.password,
+            token=who.token,
         )
 
     def close(self) -> None:

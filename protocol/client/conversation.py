@@ -20,11 +20,12 @@ something to send and the broker does not know them: at their first batch, and i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..errors import ConnectionLost, ErrorCode, HeadgateError, LocalError, ProtocolViolation, Refused
+from ..errors import ConnectionLost, ErrorCode, EventsRefused, HeadgateError, LocalError, ProtocolViolation, Refused
 from ..limits import (
+    BATCH_EVENTS_MAX,
     CREDIT_BYTES_DEFAULT,
     CREDIT_DEFAULT,
     HEARTBEAT_SECONDS_DEFAULT,
@@ -51,6 +52,7 @@ from ..messages import (
     Ping,
     Puback,
     ReadLog,
+    Rejected,
     Scope,
     Suback,
     Subscribe,
@@ -97,6 +99,7 @@ class ClientOptions:
     epoch: int = 0
     credit_bytes: int = CREDIT_BYTES_DEFAULT
     limits: ClientLimits = DEFAULT_LIMITS
+    credentials: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         for name in ("name", "producer"):
@@ -190,6 +193,7 @@ class Conversation:
             Handed: self._on_handed,
             Acked: self._on_acked,
             Ended: self._on_ended,
+            Rejected: self._on_rejected,
         }
 
     # --- Asking ------------------------------------------------------------------------------------------------------
@@ -297,6 +301,7 @@ class Conversation:
             received=self.deliveries.received,
             credit=0 if waiting else options.credit,
             heartbeat_seconds=options.heartbeat_seconds,
+            credentials=options.credentials,
             credit_bytes=0 if waiting else options.credit_bytes,
         )
 
@@ -461,9 +466,19 @@ class Conversation:
             inbox.acked(message.request, message.stale)
 
     def _on_ended(self, message: Ended) -> None:
+        error = Refused(message.code, message.text)
+        plain = self.deliveries.inboxes.pop(message.subscription, None)
+        if plain is not None:
+            plain.end(error)
+            return
         inbox = self._durables.get(message.subscription)
         if inbox is not None and inbox.confirmed and not inbox.ended:
-            self._let_go(inbox, Refused(message.code, message.text), was_attached=True)
+            self._let_go(inbox, error, was_attached=True)
+
+    def _on_rejected(self, message: Rejected) -> None:
+        pairs = zip(message.spans[::2], message.spans[1::2], strict=True)
+        rows = tuple(row for first, last in pairs for row in range(first, min(last, BATCH_EVENTS_MAX - 1) + 1))
+        self.publications.rejected(message.sequence, EventsRefused(message.code, rows, message.text), message.kept)
 
     def _on_interest(self, message: Interest) -> None:
         self.publications.set_interest(message.stream, message.attributes)

@@ -60,6 +60,7 @@ class ClientCore:
         self._publications = conversation.publications
         self._link = link
         self._name = options.name
+        self._credentials = options.credentials
         self._logs: Logs | None = None
         self._closed = False
 

@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..addresses import Addresses, split_address
-from ..errors import CannotConnect, ConnectionLost, HeadgateError, LocalError, ProtocolViolation
+from ..errors import (
+    CannotConnect,
+    ConnectionLost,
+    ErrorCode,
+    HeadgateError,
+    LocalError,
+    ProtocolViolation,
+    Unauthorised,
+)
 from ..limits import RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MIN
 from ..security import SCHEME, SSLContext, Tls, reason_of_tls
 from ..wire import WORDLESS
@@ -214,7 +222,10 @@ class LinkCore:
         patience.lost(self.clock())
         dialling = Dialling(self.addresses, patience, self._conversation.limits, at_once=True)
         if (error := (yield from self._search(dialling))) is not None:
-            raise CannotConnect(self.addresses.text, dialling.reason) from error
+            fatal = self._conversation.fatal
+            refused = isinstance(fatal, ProtocolViolation) and fatal.code == ErrorCode.UNAUTHORISED
+            kind = Unauthorised if refused else CannotConnect
+            raise kind(self.addresses.text, dialling.reason) from error
 
     def reconnecting(self, reason: str) -> Work[None]:
         """The connection was lost: look for another one, until there is one or patience ends."""

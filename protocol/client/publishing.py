@@ -26,7 +26,7 @@ from itertools import chain
 from typing import Any
 
 from ..data import Batch, Scalar, encode_column, join_u32, make_batch, pack_record
-from ..errors import ErrorCode, HeadgateError, LocalError, Refused, UnknownOutcome
+from ..errors import ErrorCode, EventsRefused, HeadgateError, LocalError, Refused, UnknownOutcome
 from ..limits import (
     BATCH_EVENTS_MAX,
     COLUMNS_MAX,
@@ -194,6 +194,7 @@ class _Entry:
     refusals: int = 0
     again: bool = False
     unsure: bool = False  # it may be in the log although nobody said so
+    rejected: EventsRefused | None = None  # what of it the broker will not have, once the rest is stored
 
     def message(self) -> Publish:
         """As it goes out."""
@@ -388,7 +389,20 @@ class Publications:
                 self._refuse(entry, error)
                 return
         # Nothing is kept of what was fired: its refusal has no receipt to go to.
-        self._fail(self._outcome(1), error)
+        self._fail(self._outcome(len(error.rows) if isinstance(error, EventsRefused) else 1), error)
+
+    def rejected(self, sequence: int, error: EventsRefused, kept: bool) -> None:
+        """The broker said no to some events of a batch. Of a producer's it took none then: the others go out anew."""
+        entry = next((one for one in self._sent if one.sequence == sequence), None)
+        if kept or entry is None or entry.producer is None or entry.number is None or entry.producer.strict:
+            self.refused(sequence, error)
+        elif not entry.again:
+            places = [row for row in range(entry.batch.count) if row not in error.rows]
+            if not places:
+                self.refused(sequence, error)
+                return
+            entry.producer.closed()
+            entry.batch, entry.rejected, entry.again = entry.batch.select(places, entry.batch.columns), error, True
 
     def resumed(self, accepted: int, window: int) -> None:
         """The session goes on: what the broker has is done, the rest is sent again in order."""
@@ -543,7 +557,7 @@ class Publications:
             error = producer.failure if entry.again else None
             if error is None and not entry.outcome.settled:
                 producer.stored(entry.number, entry.batch.count)
-            self._settle(entry, error)
+            self._settle(entry, error or entry.rejected)
 
     def _settle(self, entry: _Entry, error: HeadgateError | None) -> None:
         self.bytes_waiting -= entry.size
@@ -559,6 +573,7 @@ class Publications:
         # A refusal is said again after a lost connection; it is one failure all the same.
         if outcome.awaiters < outcome.events and not outcome.settled:
             self.failures.append(error)
-            self.failure_count += outcome.events - outcome.awaiters
+            events = outcome.events - outcome.awaiters
+            self.failure_count += min(events, len(error.rows)) if isinstance(error, EventsRefused) else events
             self._unreported.append(outcome)
         outcome.settle(error=error)

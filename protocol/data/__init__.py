@@ -8,7 +8,8 @@ rows stand in their log. `join_u32` and `split_u32` carry lengths and places as 
 **A match column** is the values of one attribute for all events: `encode_column`, `decode_column`. `Columns` shows
 those of a batch, each decoded when it is first asked for. Values are `Scalar`, of the types in `SCALAR_TYPES`.
 
-A column whose name begins like one of `FILTER_COLUMNS` holds filters of documents, bins, and no attribute.
+A column whose name begins like one of `FILTER_COLUMNS` holds filters of documents, bins, and no attribute. One whose
+name begins like `LEVEL_COLUMNS` is a level of the topics: a batch derives it, whatever was sent.
 
 **A record** is one event's attributes and body, encoded by its publisher (`pack_record`) and opened by its subscriber
 (`decode_record`); brokers join records and do not open them. `flatten` makes dotted names of nested attributes.
@@ -24,7 +25,7 @@ Order of reading: `batch`, `columns`, `records`, `log_rows`, `values`.
 """
 
 from .batch import Batch, Columns, LogShift, Portion, join_batches, join_u32, make_batch, split_u32
-from .columns import FILTER_COLUMNS, SCALAR_TYPES, Scalar, decode_column, encode_column
+from .columns import FILTER_COLUMNS, LEVEL_COLUMNS, SCALAR_TYPES, Scalar, decode_column, encode_column
 from .log_rows import LogKind, LogName, Row, cut_row, decode_row, encode_row, row_batch
 from .records import decode_record, flatten, pack_record
 from .values import pack_value, unpack_value
@@ -33,6 +34,7 @@ __all__ = [
     "Batch",
     "Columns",
     "FILTER_COLUMNS",
+    "LEVEL_COLUMNS",
     "LogKind",
     "LogName",
     "LogShift",

@@ -28,8 +28,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from ..errors import LocalError, ProtocolViolation
-from ..limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGTH_MAX
-from .columns import FILTER_COLUMNS, SCALAR_TYPES, Scalar, decode_column, encode_column
+from ..limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGTH_MAX, TOPIC_LEVELS_MAX
+from .columns import FILTER_COLUMNS, LEVEL_COLUMNS, SCALAR_TYPES, Scalar, decode_column, encode_column
 from .records import decode_record, encode_record, pack_record
 
 __all__ = ["Batch", "Columns", "LogShift", "Portion", "join_batches", "join_u32", "make_batch", "split_u32"]
@@ -169,7 +169,9 @@ class Batch:
         if values is not None:
             return values
         encoded = self.columns.get(name)
-        if encoded is not None:
+        if name.startswith(LEVEL_COLUMNS):
+            values = self._levels(name)
+        elif encoded is not None:
             values = decode_column(encoded, self.count)
         elif self.complete:
             return None
@@ -178,8 +180,18 @@ class Batch:
         self._decoded[name] = values
         return values
 
+    def _levels(self, name: str) -> Sequence[Scalar]:
+        """One level of each topic, nil where it has fewer, whatever the publisher sent or wrote into the records."""
+        number = name.removeprefix(LEVEL_COLUMNS)
+        place = int(number) if number.isascii() and number.isdigit() and len(number) < 3 else TOPIC_LEVELS_MAX
+        found = [topic.split("/", place + 1)[place : place + 1] for topic in self.topic_list()]
+        values = [level[0] if level else None for level in found]
+        return values if len(values) == self.count else values * self.count
+
     def derived(self, name: str) -> Sequence[Scalar]:
         """The values of one attribute as the records themselves have them; no record has a filter of its document."""
+        if name.startswith(LEVEL_COLUMNS):
+            return self._levels(name)
         if name.startswith(FILTER_COLUMNS):
             return [None] * self.count
         if self._attributes is None:

@@ -27,7 +27,18 @@ from ..limits import FILTER_BITS_MAX
 FILTER_COLUMNS = ("#structure/", "#values/")
 """How the names of columns begin that hold filters, and no attribute."""
 
-__all__ = ["FILTER_COLUMNS", "SCALAR_TYPES", "Scalar", "decode_column", "encode_column", "has_wide_integer"]
+LEVEL_COLUMNS = "#level/"
+"""How the names of columns begin that hold a level of each topic, from 0: read off the topics, whatever is sent."""
+
+__all__ = [
+    "FILTER_COLUMNS",
+    "LEVEL_COLUMNS",
+    "SCALAR_TYPES",
+    "Scalar",
+    "decode_column",
+    "encode_column",
+    "has_wide_integer",
+]
 
 Scalar = None | bool | int | float | str
 

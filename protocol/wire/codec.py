@@ -271,6 +271,7 @@ FIELDS: dict[int, tuple[int, ...]] = {
     24: (_COUNTER, _COUNTER, _VERB, _SOME_SPANS, _DELAY, _TEXT),
     25: (_COUNTER, _SPANS),
     26: (_COUNTER, _COUNTER, _TEXT),
+    27: (_COUNTER, _COUNTER, _SOME_SPANS, _FLAG, _TEXT),
     32: (_COUNTER, _NAME, _COUNTER, _NAME, _NAME, _NAME, _FLAG, _SETTINGS),
     33: (_MEMBER, _MEMBER_OR_NIL, _KIND, _LIST),
     34: (_KIND, _LIST),

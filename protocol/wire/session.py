@@ -68,6 +68,7 @@ from ..messages import (
     Puback,
     Publish,
     ReadLog,
+    Rejected,
     Scope,
     Suback,
     Subscribe,
@@ -109,7 +110,7 @@ class State(Enum):
 _BOTH = (Ping, Pong, Error, Goodbye)
 _FROM_CLIENT = frozenset((*_BOTH, Credit, Hold, Subscribe, Unsubscribe, Publish, Ask, ReadLog, Ack))
 _FROM_BROKER = frozenset(
-    (*_BOTH, Suback, Unsuback, Puback, Deliver, Gap, Interest, Answer, LogChunk, Handed, Acked, Ended)
+    (*_BOTH, Suback, Unsuback, Puback, Deliver, Gap, Interest, Answer, LogChunk, Handed, Acked, Ended, Rejected)
 )
 _AMONG_PEERS = frozenset((*_BOTH, Credit, Letter, Control, Forward, Deliver, Gap, Copy, Fetched))
 _ACCEPTED: dict[tuple[Role, State], frozenset[type]] = {

@@ -15,7 +15,7 @@ from tests.ops.fakes import FakeClient, no_broker, use_client
 
 def test_the_verbs_of_the_contract_are_there() -> None:
     contract = "serve pub sub schema status ring streams durable dead subs logs top producers explain tree"
-    contract += " demo bench simulate audit cert completion"
+    contract += " demo bench simulate audit cert user token role completion"
     assert list(cli.VERBS) == contract.split()
 
 

@@ -15,12 +15,14 @@ from headgate.protocol.errors import (
     CannotConnect,
     ConnectionLost,
     ErrorCode,
+    EventsRefused,
     Fenced,
     HeadgateError,
     LocalError,
     OutOfSequence,
     ProtocolViolation,
     Refused,
+    Unauthorised,
     UnknownOutcome,
 )
 
@@ -39,6 +41,8 @@ ERRORS: list[tuple[HeadgateError, str, dict[str, object]]] = [
         "producer 'job' is out of sequence at 7: 5 comes next",
         {"producer": "job", "number": 7, "code": ErrorCode.OUT_OF_SEQUENCE},
     ),
+    (EventsRefused(114, (0, 2), "not yours"), "not yours", {"code": 114, "rows": (0, 2)}),
+    (Unauthorised("h:1", "who?"), "cannot connect to h:1: who?", {"address": "h:1", "reason": "who?"}),
     (CannotConnect("h:1", "refused"), "cannot connect to h:1: refused", {"address": "h:1", "reason": "refused"}),
     (ConnectionLost("reset"), "connection lost: reset", {"reason": "reset"}),
     (UnknownOutcome(3, "reset"), "the outcome of 3 event(s) is unknown: reset", {"events": 3, "reason": "reset"}),
@@ -92,7 +96,7 @@ def test_an_error_comes_back_from_a_process_of_a_pool() -> None:
 def test_one_tree_holds_every_error() -> None:
     classes = [getattr(errors, name) for name in errors.__all__]
     exceptions = [kind for kind in classes if issubclass(kind, Exception)]
-    assert len(exceptions) == 9
+    assert len(exceptions) == 11
     assert all(issubclass(kind, HeadgateError) for kind in exceptions)
 
 
@@ -129,4 +133,5 @@ def test_codes_never_change_their_meaning() -> None:
         "FENCED": 111,
         "NOT_STORED": 112,
         "OUT_OF_SEQUENCE": 113,
+        "FORBIDDEN": 114,
     }

@@ -24,10 +24,10 @@ from tests.support.samples import MESSAGES
 
 def test_type_numbers_never_change() -> None:
     names = "Hello Welcome Error Goodbye Ping Pong Credit Subscribe Suback Unsubscribe Unsuback Publish Puback Deliver"
-    names += " Gap Interest Ask Answer Publish ReadLog LogChunk Hold Handed Ack Acked Ended"
+    names += " Gap Interest Ask Answer Publish ReadLog LogChunk Hold Handed Ack Acked Ended Rejected"
     names += " Peer Letter Control Forward Copy Fetched"
     assert [kind.__name__ for kind in MESSAGE_TYPES.values()] == names.split()
-    assert list(MESSAGE_TYPES) == [*range(1, 27), *range(32, 38)]
+    assert list(MESSAGE_TYPES) == [*range(1, 28), *range(32, 38)]
     assert (VERSION, PEER_VERSION) == (2, 5)
 
 

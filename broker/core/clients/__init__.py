@@ -18,14 +18,18 @@ are seen. An answer that needs another broker or the disk is a `Deferred`. Every
 a refusal, with the client's connection, or when its time is over (the timer `INQUIRIES`). At the timer `AUDIT_LINES`
 the audit writes the lines that it gathered; at `AUDIT_ACKS` it asks clients what they have taken.
 
+`Access` says who speaks on which link and what it may ask for, by the `rights` of its user; `shown` is what of an
+explanation is for it. When the policy changes (`Clients.govern`) what is no longer allowed ends.
+
 A client amends a subscription by ASK `amend` (`amending`; at AMENDING former versions are withdrawn).
 
 Order of reading: `clients`, `publishers`, `questions`, `inquiries`, `explain` (two verbs:
 what the ring looks like, and why a subscription gets an event), `survey`, `schema_changes`, `pages`, `audit`,
-`amending`, `messages`.
+`amending`, `access`, `messages`.
 """
 
 from . import clients, inquiries, pages, questions
+from .access import Access, shown
 from .amending import AMENDING
 from .audit import AUDIT_ACKS, AUDIT_LINES, AuditLog
 from .clients import Clients
@@ -39,6 +43,7 @@ __all__ = [
     "AMENDING",
     "AUDIT_ACKS",
     "AUDIT_LINES",
+    "Access",
     "AuditLog",
     "Clients",
     "INQUIRIES",
@@ -53,4 +58,5 @@ __all__ = [
     "inquiries",
     "pages",
     "questions",
+    "shown",
 ]

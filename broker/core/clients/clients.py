@@ -7,6 +7,7 @@ refused leaves everything as it was. A client that breaks the protocol loses its
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -29,6 +30,7 @@ from headgate.protocol.messages import (
     Ack,
     Answer,
     Credit,
+    Ended,
     Error,
     Goodbye,
     Hello,
@@ -55,8 +57,10 @@ from ..limits import (
 )
 from ..log import LogReading
 from ..placement import Registry
+from ..rights import Policy, Rights
 from ..safeguards import Safeguard
 from ..timers import Timers
+from .access import Access, check_dead_letter
 from .amending import Amend, Amending
 from .audit import AuditLog
 from .checks import checks_of
@@ -67,6 +71,8 @@ __all__ = ["Clients"]
 _SESSION_KEY_BYTES = 16
 _OPTIONS = ("credit", "durable", "exact", "from", "ordered", "slow")
 _SLOW = ("drop", "conflate")
+_UNASKED = -1
+"""The request of a subscription that is placed anew because its client's rights changed: nobody waits for an answer."""
 
 
 class Clients:
@@ -100,6 +106,7 @@ class Clients:
         self._durables = durables
         self.amending = Amending(streams, subscribers, dissemination, registry, audit, timers, config.safeguards)
         self.draining = False
+        self.access = Access()
         self.table: dict[type, Callable[[ClientSession, Any, float], None]] = {
             Publish: publishers.publish,
             Credit: self._credit,
@@ -121,6 +128,19 @@ class Clients:
         if self.draining:
             self._reject(link, ErrorCode.SHUTTING_DOWN, "the broker is shutting down")
             return None
+        identity = self.access.enter(link)
+        if identity is None:
+            self._reject(
+                link, ErrorCode.UNAUTHORISED, "this broker does not know you: your user or what it showed is gone"
+            )
+            return None
+        user, credential, rights = identity
+        if session is not None and session.user != user:
+            session, resumed = None, False  # whoever has its key, it is another's
+        if (session is None or session.link is None) and self._is_full(user, rights):
+            text = f"{user} has the {rights.limit('connections') if rights else 0} connections that its role allows"
+            self._reject(link, ErrorCode.TOO_MANY, text)
+            return None
         if session is None:
             if len(subscribers.by_key) >= self._limits.sessions and subscribers.grace:
                 self.end(
@@ -141,6 +161,7 @@ class Clients:
             self._replace(session, session.link, now)
         subscribers.attach(session, link)
         session.address = address
+        session.user, session.credential, session.rights = user, credential, rights
         session.allowed_bytes = session.room_bytes = hello.credit_bytes
         self._effects.append(Note("session resumed" if resumed else "session opened", {"client": session.name}, True))
         self._effects.append(
@@ -165,6 +186,65 @@ class Clients:
             subscribers.pump(session)
             self._publishers.tell_interest(session, session.publishes)
         return session
+
+    def _is_full(self, user: str, rights: Rights | None) -> bool:
+        """Whether a user has as many connections as its roles allow."""
+        most = 0 if rights is None else rights.limit("connections")
+        if not most:
+            return False
+        return sum(one.user == user and one.link is not None for one in self._subscribers.by_key.values()) >= most
+
+    def govern(self, policy: Policy, now: float) -> None:
+        """This policy holds from now on: what it does not allow any more ends, with a reason."""
+        self.access.policy = policy
+        for session in list(self._subscribers.by_key.values()):
+            if not policy.holds(session.user, session.credential):
+                gone = "is no user of this cluster any more" if session.user not in policy.users else ""
+                self._expel(
+                    session, f"{session.user} {gone or 'has shown a password or token that is no longer good'}", now
+                )
+                continue
+            session.rights = policy.rights_of(session.user)
+            for subscription in list(session.subscriptions.values()):
+                self._renew(session, subscription, now)
+            self._durables.govern(session, now)
+        self._durables.coordinator.govern(policy, now)
+
+    def _expel(self, session: ClientSession, text: str, now: float) -> None:
+        """It is nobody any more."""
+        self._effects.append(Note("session ended", {"client": session.name, "reason": text}))
+        if session.link is not None:
+            self._effects.append(Send(session.link, Error(ErrorCode.UNAUTHORISED, Scope.CONNECTION, 0, text)))
+            self._effects.append(Close(session.link))
+        self.end(session, "expired", now)
+
+    def _renew(self, session: ClientSession, subscription: Subscription, now: float) -> None:
+        """Its rights may be others: what it asked for is narrowed anew, or ends.
+
+        What was decided before and waits is thrown away with the former subscription, for it may hold too much.
+        """
+        asked, number = subscription.asked, subscription.number
+        assert asked is not None and session.rights is not None
+        pattern = parse_pattern(asked.pattern, exact=asked.options.get("exact", False))
+        condition = parse_condition(asked.condition) if asked.condition.strip() else None
+        refused = None
+        try:
+            narrowed = session.rights.narrow(pattern, condition)
+            is_amended = subscription.identity in self._subscribers.amendments
+            if (narrowed.pattern, narrowed.text) == (subscription.pattern, subscription.condition) and not is_amended:
+                return
+        except Refused as refusal:
+            refused = refusal
+        placing = session.placing.get(number)
+        del session.subscriptions[number]
+        self._withdraw(session, subscription, now)
+        if refused is None:
+            self._subscribe(session, replace(asked, request=_UNASKED) if placing is None else placing, now)
+            self._subscribers.interrupted(session, number, "your rights have changed")
+        elif placing is None or placing.request == _UNASKED:
+            self._say(session, Ended(number, refused.code, refused.text))
+        else:
+            self._refuse(session, refused.code, Scope.REQUEST, placing.request, refused.text)
 
     def _replace(self, session: ClientSession, link: int, now: float) -> None:
         """The client came back before its old connection was known to be dead."""
@@ -216,7 +296,10 @@ class Clients:
             self._refuse(session, code, Scope.REQUEST, message.request, str(error))
             return
         except Refused as error:
-            self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
+            if message.request == _UNASKED:
+                self._say(session, Ended(message.subscription, error.code, error.text))
+            else:
+                self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
             return
         session.subscriptions[message.subscription] = subscription
         if message.options.get("slow") == "conflate":
@@ -225,13 +308,18 @@ class Clients:
         session.placing[message.subscription] = message
         self._subscribers.by_identity[subscription.identity] = subscription
         exact, ordered = (message.options.get(name, False) is True for name in ("exact", "ordered"))
-        self._registry.place(subscription, condition, message.condition, exact, ordered, now)
+        # What others read has a bound: of what is printed that is checked where rights were added to it.
+        text = message.condition if session.rights is None else subscription.condition
+        exact = subscription.pattern.exact if session.rights is not None else exact
+        self._registry.place(subscription, condition, text, exact, ordered, now)
 
     def _subscribe_durably(self, session: ClientSession, message: Subscribe, now: float) -> None:
         try:
             if message.subscription in session.subscriptions:
                 text = f"subscription {message.subscription} exists: unsubscribe it first"
                 raise Refused(ErrorCode.DUPLICATE, text)
+            if session.rights is not None:
+                check_dead_letter(session.rights, message.options)
             self._durables.subscribe(session, message, now)
         except Refused as error:
             self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
@@ -247,7 +335,8 @@ class Clients:
             return
         if done:
             checks = checks_of(parse_condition(asked.condition)) if "xpath" in asked.condition.lower() else []
-            self._say(session, Suback(asked.request, number, checks))
+            if asked.request != _UNASKED:
+                self._say(session, Suback(asked.request, number, checks))
             self._audit.subscribed(subscription)
             self._amend_late(session, number, now)
             return
@@ -256,7 +345,10 @@ class Clients:
         self._subscribers.withdraw(session, number)
         self._registry.withdraw([subscription], now)
         text = "the cluster could not take this subscription, because brokers do not answer: try again in a moment"
-        self._refuse(session, ErrorCode.UNAVAILABLE, Scope.REQUEST, asked.request, text)
+        if asked.request == _UNASKED:
+            self._say(session, Ended(number, ErrorCode.UNAVAILABLE, text))
+        else:
+            self._refuse(session, ErrorCode.UNAVAILABLE, Scope.REQUEST, asked.request, text)
         self._amend_late(session, number, now)
 
     def _understand(self, session: ClientSession, message: Subscribe) -> tuple[Subscription, Tree | None]:
@@ -270,10 +362,26 @@ class Clients:
             raise Refused(ErrorCode.LIMIT, text)
         if len(self._subscribers.by_identity) >= self._limits.subscriptions:
             raise Refused(ErrorCode.LIMIT, f"this broker holds its {self._limits.subscriptions} subscriptions already")
-        pattern, condition = self._wish(message)
+        most = 0 if session.rights is None else session.rights.limit("subscriptions")
+        if most and sum(len(one.subscriptions) for one in self._sessions_of(session.user)) >= most:
+            raise Refused(ErrorCode.LIMIT, f"{session.user} has the {most} subscriptions that its role allows")
+        pattern, condition = self._allowed(session, *self._wish(message))
         identity = next(self._subscribers.identities)
         text = to_text(condition) if condition is not None else ""
-        return Subscription(identity, message.subscription, session, pattern.stream, pattern, text), condition
+        subscription = Subscription(identity, message.subscription, session, pattern.stream, pattern, text)
+        subscription.asked = message
+        return subscription, condition
+
+    def _sessions_of(self, user: str) -> list[ClientSession]:
+        return [one for one in self._subscribers.by_key.values() if one.user == user]
+
+    @staticmethod
+    def _allowed(session: ClientSession, pattern: Pattern, condition: Tree | None) -> tuple[Pattern, Tree | None]:
+        """What of that its rights allow. Raises Refused."""
+        if session.rights is None:
+            return pattern, condition
+        narrowed = session.rights.narrow(pattern, condition)
+        return narrowed.pattern, narrowed.condition
 
     def _wish(self, message: Subscribe) -> tuple[Pattern, Tree | None]:
         _check_options(message.options)
@@ -306,7 +414,7 @@ class Clients:
             session.amends.append((dict(arguments), deferred))
             return deferred
         try:
-            pattern, condition = self._wish(wish.subscribe())
+            pattern, condition = self._allowed(session, *self._wish(wish.subscribe()))
             former = parse_condition(present.condition) if present.condition else None
         except MatchingError as error:
             code = ErrorCode.BAD_CONDITION if isinstance(error, ConditionError) else ErrorCode.BAD_PATTERN
@@ -316,6 +424,9 @@ class Clients:
         identity = next(self._subscribers.identities)
         text = to_text(condition) if condition is not None else ""
         following = Subscription(identity, wish.number, session, pattern.stream, pattern, text)
+        following.asked = replace(wish.subscribe(), options={"exact": wish.exact, "ordered": wish.ordered})
+        if session.rights is not None:
+            wish = replace(wish, condition=text, exact=pattern.exact)
         return self.amending.amend(
             present, wish, (Version.of(present, former), Version.of(following, condition)), condition, now
         )
@@ -341,13 +452,17 @@ class Clients:
             text = f"there is no subscription {message.subscription} in this session"
             self._refuse(session, ErrorCode.NOT_FOUND, Scope.REQUEST, message.request, text)
             return
+        self._withdraw(session, subscription, now)
+        self._say(session, Unsuback(message.request, message.subscription))
+
+    def _withdraw(self, session: ClientSession, subscription: Subscription, now: float) -> None:
+        """Nothing of it is sent any more, not even what waits."""
         self.amending.forget(subscription, now)
-        if session.placing.pop(message.subscription, None) is None:
+        if session.placing.pop(subscription.number, None) is None:
             self._audit.unsubscribed(subscription)
-        self._subscribers.withdraw(session, message.subscription)
+        self._subscribers.withdraw(session, subscription.number)
         self._registry.withdraw([subscription], now)
         del self._subscribers.by_identity[subscription.identity]
-        self._say(session, Unsuback(message.request, message.subscription))
 
     def check_asking(self, session: ClientSession) -> None:
         """Raises Refused when it waits for as many answers as it may."""

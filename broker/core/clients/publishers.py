@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from headgate.matching import TopicError, check_topic
-from headgate.protocol.data import Batch, LogKind, Row
+from headgate.protocol.data import FILTER_COLUMNS, Batch, LogKind, Row
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import PUBLISH_WINDOW_DEFAULT
-from headgate.protocol.messages import Error, Interest, Message, Mode, Puback, Publish, Scope, Stamp
+from headgate.protocol.messages import Error, Interest, Message, Mode, Puback, Publish, Rejected, Scope, Stamp
 
 from ..clock import Clock
 from ..cluster import Cluster
@@ -31,11 +31,20 @@ from ..forwarding import Forwarding
 from ..limits import ERROR_TEXT_LENGTH_MAX, PUBLISHED_STREAMS_MAX, REMEMBERED_TEXT_LENGTH_MAX, Limits
 from ..log import Committed, HeldLog, Log, Producers
 from ..log_state import ProducerState
+from ..rights import Rights
 from ..safeguards import Safeguard
 
 __all__ = ["Publishers", "answered_by"]
 
 _IDS = "ids"
+
+
+class _Partly(Refused):
+    """A batch of a producer has events that its client may not publish, and so none of it is taken."""
+
+    def __init__(self, rejected: Rejected) -> None:
+        super().__init__(rejected.code, rejected.text)
+        self.rejected = rejected
 
 
 class Publishers:
@@ -92,6 +101,9 @@ class Publishers:
                 session.unheard.clear()
         self.batches += 1
         try:
+            if session.rights is not None:
+                message = self._within_rights(session, session.rights, message, now)
+                batch = message.batch
             topics = batch.topic_list()
             stream = self._publishing(session, topics[0].partition("/")[0])
             if stream.plain:
@@ -106,6 +118,29 @@ class Publishers:
             self.events += batch.count
         except (TopicError, ProtocolViolation, Refused) as error:
             self._refuse(session, sequence, batch.count, error)
+
+    def _within_rights(self, session: ClientSession, rights: Rights, message: Publish, now: float) -> Publish:
+        """What of a batch its client may publish; it is told of the rest. Raises Refused when there is nothing left."""
+        batch = message.batch
+        refused = rights.unpublishable(batch)
+        if not refused:
+            return message
+        topics = batch.topic_list()
+        topic = topics[0] if len(topics) == 1 else topics[refused[0]]
+        text = f"your rights do not let you publish this to {topic!r}"
+        if len(refused) == batch.count:
+            raise Refused(ErrorCode.FORBIDDEN, text)
+        spans = [place for start, stop in _spans(refused) for place in (start, stop - 1)]
+        told = f"{len(refused)} of {batch.count} events, the first is number {refused[0]} (from 0): {text}"
+        kept = message.stamp is None
+        rejected = Rejected(message.sequence, ErrorCode.FORBIDDEN, spans, kept, told[:REMEMBERED_TEXT_LENGTH_MAX])
+        if not kept:
+            raise _Partly(rejected)
+        self.refused += len(refused)
+        self._refuse_batch(session, message.sequence, rejected)
+        outside = dict.fromkeys(refused)
+        rows = [row for row in range(batch.count) if row not in outside]
+        return replace(message, batch=batch.select(rows, batch.columns))
 
     def knows(self, now: float) -> bool:
         """Whether this broker knows which streams are stored; once it does, it hears of every change."""
@@ -176,9 +211,12 @@ class Publishers:
         self._say(session, Puback(answered_by(session)))
 
     def _publish_with_settings(self, session: ClientSession, message: Publish, stream: Stream, now: float) -> None:
-        if stream.settings.verify:
+        if stream.verifies:
             batch = message.batch
-            batch = Batch(batch.topics, batch.count, batch.lengths, batch.records, {}, complete=False)
+            # Rights do not depend on filters of documents: those are believed unless the stream's settings say no.
+            filters = {} if stream.settings.verify else batch.columns
+            columns = {name: column for name, column in filters.items() if name.startswith(FILTER_COLUMNS)}
+            batch = Batch(batch.topics, batch.count, batch.lengths, batch.records, columns, complete=False)
             message = replace(message, batch=batch)
         if not stream.settings.stored:
             if message.mode == Mode.STORED:
@@ -280,14 +318,17 @@ class Publishers:
 
     def _refuse(self, session: ClientSession, sequence: int, count: int, error: Exception) -> None:
         self.refused += count
+        if isinstance(error, _Partly):
+            self._refuse_batch(session, sequence, error.rejected)
+            return
         code = getattr(error, "code", ErrorCode.BAD_TOPIC)
         code = ErrorCode.BAD_BATCH if code == ErrorCode.PROTOCOL else code
-        self._refuse_batch(session, Error(code, Scope.PUBLISH, sequence, str(error)[:ERROR_TEXT_LENGTH_MAX]))
+        self._refuse_batch(session, sequence, Error(code, Scope.PUBLISH, sequence, str(error)[:ERROR_TEXT_LENGTH_MAX]))
 
-    def _refuse_batch(self, session: ClientSession, error: Error) -> None:
+    def _refuse_batch(self, session: ClientSession, sequence: int, error: Error | Rejected) -> None:
         """Say so, and remember it: if this connection breaks now, the client must not take PUBACK for a yes."""
-        if error.reference:
-            session.refusals[error.reference] = replace(error, text=error.text[:REMEMBERED_TEXT_LENGTH_MAX])
+        if sequence:
+            session.refusals[sequence] = replace(error, text=error.text[:REMEMBERED_TEXT_LENGTH_MAX])
             if len(session.refusals) > PUBLISH_WINDOW_DEFAULT:
                 del session.refusals[next(iter(session.refusals))]
         self._say(session, error)
@@ -300,7 +341,7 @@ class Publishers:
             self._answered[session.key] = session
         del session.unstored[sequence]
         if refused is not None:
-            self._refuse_batch(session, Error(refused.code, Scope.PUBLISH, sequence, refused.text))
+            self._refuse_batch(session, sequence, Error(refused.code, Scope.PUBLISH, sequence, refused.text))
 
     def resumed(self, session: ClientSession) -> int:
         """It goes on over another connection: up to where it need not send anything again.
@@ -370,6 +411,17 @@ def answered_by(session: ClientSession) -> int:
         if open_ones:
             last = min(last, next(iter(open_ones)) - 1)
     return last
+
+
+def _spans(rows: Iterable[int]) -> list[tuple[int, int]]:
+    """Rows in ascending order as spans, each up to but without its second."""
+    spans: list[tuple[int, int]] = []
+    for row in rows:
+        if spans and spans[-1][1] == row:
+            spans[-1] = spans[-1][0], row + 1
+        else:
+            spans.append((row, row + 1))
+    return spans
 
 
 def _interest(stream: Stream) -> Interest:

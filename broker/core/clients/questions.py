@@ -33,6 +33,7 @@ from ..delivery import SETTINGS, ClientSession, Stream, check_settings
 from ..keyspace import declared_domain
 from ..limits import ANSWER_IDS_MIN, ANSWER_LENGTH_MAX, SCHEMA_ATTRIBUTES_MAX, SLOWEST_MAX
 from ..log import HeldLog
+from .access import USER
 from .checks import checks_of, moves_of
 from .cubes import cubes_of
 from .explain import last_sent, lives_on, ring_of
@@ -215,6 +216,8 @@ def ask(node: Node, verb: str, arguments: dict[str, Any], now: float) -> Any:
 def answer_of(node: Node, verb: str, arguments: dict[str, Any], now: float) -> Any:
     """This broker's own answer to one question. Raises Refused."""
     answer = VERBS.get(verb)
+    if verb in COORDINATED:
+        node.durables.coordinator.check_owner(arguments, now)
     if answer is None:
         raise Refused(ErrorCode.BAD_REQUEST, f"no such question: {verb}; there are {', '.join(sorted(VERBS))}")
     return answer(node, arguments, now)
@@ -267,6 +270,7 @@ def _subs(node: Node, arguments: dict[str, Any], now: float) -> Any:
             "id": identity,
             "subscription": subscription.number,
             "client": subscription.session.name,
+            **({"user": subscription.session.user} if subscription.session.user else {}),
             "address": subscription.session.address,
             "stream": subscription.stream,
             "pattern": str(subscription.pattern),
@@ -291,7 +295,9 @@ def _durables(node: Node, arguments: dict[str, Any], now: float) -> Any:
     after = arguments.get("after", "")
     if type(after) is not str:
         raise Refused(ErrorCode.BAD_REQUEST, "durables: `after` is the name of the last one that you have")
-    return page_of(node.durables.coordinator.rows(after, now), node.config.limits.answer_rows)
+    user = arguments.get(USER, "")
+    rows = node.durables.coordinator.rows(after, now, user if type(user) is str else "")
+    return page_of(rows, node.config.limits.answer_rows)
 
 
 def _durable(node: Node, arguments: dict[str, Any], now: float) -> Any:

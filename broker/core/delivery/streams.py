@@ -10,6 +10,7 @@ from headgate.matching import Index, TopicError, check_topic
 from headgate.matching.cube import BITS_MAX
 from headgate.matching.limits import FILTER_BITS_MAX, FILTER_HASHES_MAX
 from headgate.matching.structure import DEFAULT_SHAPE, Shape
+from headgate.protocol.data import LEVEL_COLUMNS
 from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 
@@ -191,11 +192,18 @@ class Stream:
         "plain",
         "publishers",
         "settings",
+        "verifies",
     )
 
-    def __init__(self, name: str, memory: TopicMemory | None = None, settings: StreamSettings = DEFAULTS) -> None:
+    def __init__(
+        self,
+        name: str,
+        memory: TopicMemory | None = None,
+        settings: StreamSettings = DEFAULTS,
+        verified: bool = False,
+    ) -> None:
         self.name = name
-        self.use(settings)
+        self.use(settings, verified)
         self._memory = memory or TopicMemory(self.forget_topics)
         self.index = Index()
         self.interest: tuple[str, ...] | None = ()
@@ -207,10 +215,13 @@ class Stream:
         self.events = 0
         self.deliveries = 0
 
-    def use(self, settings: StreamSettings) -> None:
-        """These are its settings from now on. `plain`: nothing but delivery is asked of it, as is common."""
+    def use(self, settings: StreamSettings, verified: bool = False) -> None:
+        """These are its settings from now on. `plain`: nothing but delivery is asked of it, as is common. `verified`:
+        somebody's rights depend on what its events hold.
+        """
         self.settings = settings
-        self.plain = not settings.stored and not settings.verify
+        self.verifies = settings.verify or verified
+        self.plain = not settings.stored and not self.verifies
 
     def check_topics(self, topics: Sequence[str]) -> None:
         """Raises TopicError unless each is a well-formed topic of this stream; a known topic costs one look-up."""
@@ -244,12 +255,12 @@ class Stream:
         """The attributes that a subscription anywhere in the cluster filters on; True when publishers must be told of
         another set.
         """
-        self._asked = names
+        self._asked = [name for name in names if not name.startswith(LEVEL_COLUMNS)]
         return self._add_up()
 
     def show_fed(self, names: Sequence[str]) -> bool:
         """The same of feeds of durable subscriptions from logs of this broker."""
-        self._fed = names
+        self._fed = [name for name in names if not name.startswith(LEVEL_COLUMNS)]
         return self._add_up()
 
     def _add_up(self) -> bool:
@@ -270,6 +281,8 @@ class Streams:
         self._memory = TopicMemory(self._forget_topics, limits.known_topics_bytes)
         self.schemas: dict[str, Any] = {}
         self._settings: dict[str, StreamSettings] = {}
+        self.verified: frozenset[str] = frozenset()
+        """Those of which match columns are derived, whatever their settings say."""
         self.changes: list[tuple[str, StreamSettings, StreamSettings]] = []
         """Streams whose settings changed, with those of before and after; not told to any other part yet."""
 
@@ -294,9 +307,15 @@ class Streams:
         else:
             self._settings[name] = settings
         if name in self.by_name:
-            self.by_name[name].use(settings)
+            self.by_name[name].use(settings, name in self.verified)
         if settings != before:
             self.changes.append((name, before, settings))
+
+    def verify(self, names: frozenset[str]) -> None:
+        """Somebody's rights depend on what events of these streams hold, and on no others'."""
+        self.verified = names
+        for name, stream in self.by_name.items():
+            stream.use(stream.settings, name in names)
 
     def take_changes(self) -> list[tuple[str, StreamSettings, StreamSettings]]:
         """Takes the changes out; the caller tells the other parts of them."""
@@ -310,7 +329,7 @@ class Streams:
             if len(self.by_name) >= self._streams_max and not self._make_room():
                 return None
             settings = self._settings.get(name, DEFAULTS)
-            stream = self.by_name[name] = Stream(name, self._memory, settings)
+            stream = self.by_name[name] = Stream(name, self._memory, settings, name in self.verified)
         return stream
 
     def _make_room(self) -> bool:

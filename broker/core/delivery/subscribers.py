@@ -40,12 +40,13 @@ from headgate.matching.dynamic import Tally
 from headgate.protocol.data import Batch, Portion, join_u32
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CREDIT_MAX
-from headgate.protocol.messages import Credit, Deliver, Error, Gap, Goodbye, Subscribe
+from headgate.protocol.messages import Credit, Deliver, Error, Gap, Goodbye, Rejected, Subscribe
 
 from ..config import NodeConfig
 from ..deferred import Deferred
 from ..effects import Close, Effect, Note, Send
 from ..limits import CONFLATED_EVENTS_MIN
+from ..rights import Rights
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .conflation import conflated
@@ -154,6 +155,8 @@ class Subscription:
     """Whose member it is: what its DELTA was sent last."""
     conflates: bool = False
     """Of what waits for it, the newest event of each topic is enough."""
+    asked: Subscribe | None = None
+    """As its client asked for it; pattern and condition are what of that its rights allow."""
 
 
 @dataclass(slots=True, eq=False)
@@ -179,6 +182,9 @@ class ClientSession:
     allowed: int
     window: int
     address: str = ""  # where it speaks from, or did last
+    user: str = ""
+    credential: str = ""  # what it has shown, by a name
+    rights: Rights | None = None  # None: nobody is named here
     sent: int = 0
     room_bytes: int = CREDIT_MAX  # of records, on this link: what is left of those allowed
     paused: bool = False
@@ -192,7 +198,7 @@ class ClientSession:
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     placing: dict[int, Subscribe] = field(default_factory=dict)  # what is not yet in force, as it was asked last
     durables: dict[int, None] = field(default_factory=dict)  # numbers of its parts in durable subscriptions
-    refusals: dict[int, Error] = field(default_factory=dict)
+    refusals: dict[int, Error | Rejected] = field(default_factory=dict)
     unstored: dict[int, None] = field(default_factory=dict)  # batches that wait for disks, in order
     unheard: dict[int, None] = field(default_factory=dict)  # refused ones, until it is known that their ERROR was heard
     publishes: dict[str, None] = field(default_factory=dict)
@@ -600,6 +606,12 @@ class Subscribers:
     def _is_over(self, session: ClientSession) -> bool:
         config = self._config
         return session.outbox_bytes > config.outbox_bytes or self.outbox_bytes > config.outbox_bytes_total
+
+    def interrupted(self, session: ClientSession, number: int, reason: str) -> None:
+        """Its deliveries have a hole of unknown size."""
+        session.gaps[number] = session.gaps.get(number, 0)
+        if not session.paused:
+            self.announce(session, reason)
 
     def lost_on_the_way(self, subscription: Subscription | None, count: int) -> None:
         """Deliveries were lost between brokers: of this subscription, or of an unknown one."""

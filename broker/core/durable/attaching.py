@@ -21,7 +21,7 @@ from ..delivery import ClientSession
 from ..effects import Effect, Send
 from ..limits import ERROR_TEXT_LENGTH_MAX
 from ..timers import NEVER, Timers
-from .coordinator import RECORD_OPTIONS
+from .coordinator import OWNER, RECORD_OPTIONS
 from .handing import Handing
 from .keeping import key_of
 from .limits import ATTACH_PAUSE_SECONDS, ATTACH_SECONDS
@@ -77,6 +77,8 @@ class Attaching:
     def subscribe(self, session: ClientSession, message: Subscribe, now: float) -> None:
         """A client wants to take part. Raises Refused."""
         _check(message)
+        if session.rights is not None:
+            session.rights.check_durable(message.options["durable"])
         if message.subscription in session.durables:
             text = f"subscription {message.subscription} exists: unsubscribe it first"
             raise Refused(ErrorCode.DUPLICATE, text)
@@ -94,6 +96,8 @@ class Attaching:
         reached = self._relay.is_here(pending.coordinator)
         pending.again_at = pending.until if reached else now + ATTACH_PAUSE_SECONDS
         options = {key: value for key, value in message.options.items() if key not in ("durable", "ordered")}
+        if pending.session.rights is not None:
+            options[OWNER] = pending.session.user  # no option of clients, as `_check` saw
         client = pending.session.name or "unnamed"
         self._relay.tell(
             pending.coordinator, Attach(pending.number, name, client, message.pattern, message.condition, options)
@@ -149,6 +153,15 @@ class Attaching:
             if number not in self._pending and coordinator == identifier:
                 text = "the broker that coordinates this durable subscription cannot be reached"
                 self._handing.detached(Detached(number, ErrorCode.UNAVAILABLE, text), now)
+
+    def govern(self, session: ClientSession, now: float) -> None:
+        """Its rights may be others: what has a name that it may not have any more ends."""
+        for number, name in self._handing.names_of(session):
+            try:
+                if session.rights is not None:
+                    session.rights.check_durable(name)
+            except Refused as refused:
+                self._handing.end_with(number, refused)
 
     def unsubscribe(self, session: ClientSession, message: Unsubscribe, now: float) -> bool:
         """A client takes part no more; False when it never did."""

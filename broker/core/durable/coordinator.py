@@ -42,6 +42,7 @@ from ..delivery import Streams
 from ..effects import Effect, Note
 from ..limits import CLOCKS_APART_SECONDS
 from ..log import Log
+from ..rights import Policy
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .amending import Amendment, Look
@@ -50,6 +51,7 @@ from .limits import (
     AMEND_SECONDS,
     CONDITION_LENGTH_MAX,
     DURABLES_MAX,
+    NAME_LENGTH_MAX,
     SECTIONS_MAX,
     SURVEY_SECONDS,
     TAKEN_AT_LEAST,
@@ -93,7 +95,7 @@ from .state import (
 from .tally import Load, Tally
 from .watch import DurableWatch
 
-__all__ = ["COORDINATING", "ENDS", "TAKING", "Coordinator"]
+__all__ = ["COORDINATING", "ENDS", "OWNER", "TAKING", "Coordinator"]
 
 COORDINATING = "durable-coordinating"
 """Key of the timer: a mailbox wants to be woken, or an amendment took too long; a queue of its own, by name."""
@@ -103,6 +105,9 @@ RECORD_OPTIONS = ("sharing", "ack_wait", "max_deliver", "backoff", "max_unacked"
 
 _ONE_AT_A_TIME = ("exclusive", "failover")
 """How a subscription is shared by clients of which one gets everything, as long as it is there."""
+
+OWNER = "user"
+"""The option of an Attach, and the argument of a question, in which a home says whose it is; no client can give it."""
 
 TAKING = "durable-taking"
 """Key of the timer: there were too many subscriptions to take over, or to feed anew, for one input."""
@@ -199,6 +204,7 @@ class Coordinator:
         self.stale = self.handed_out = self.settled = self.dead = self.missed = self.takeovers = 0
         self.tally = Tally(self.load_of)
         self.watch: DurableWatch | None = None
+        self._policy: Policy | None = None
         relay.take(
             {
                 Attach: self._attach,
@@ -468,6 +474,7 @@ class Coordinator:
             condition=condition,
             created=created,
             starts=starts,
+            owner=_owner_in(message.options),
             **check_settings(message.options),
         )
 
@@ -475,6 +482,7 @@ class Coordinator:
         mailbox = held.mailbox
         assert mailbox is not None
         try:
+            self._check_owner(held, mailbox, _owner_in(message.options), now)
             self._check_same(held, mailbox.state, message)
             takeover = message.options.get("takeover", False) is True
             # What its home does not send does not count for the client, so it may need more than it asked for.
@@ -511,6 +519,53 @@ class Coordinator:
         if has_moves(former) or has_moves(state.condition):
             for client in held.clients:
                 self._tell_to_compare(client, state)
+
+    # --- whose it is -------------------------------------------------------------------------------------------------
+
+    def govern(self, policy: Policy, now: float) -> None:
+        """Rights may be others: what owners may not read any more is not fed, and its clients are let go of."""
+        former, self._policy = self._policy, policy
+        for held in self.held.values():
+            mailbox = held.mailbox
+            if mailbox is None:
+                continue
+            try:
+                before: Any = _allowed(mailbox.state, former)
+            except Refused:
+                before = None
+            try:
+                if _allowed(mailbox.state, policy) != before:
+                    self._feed(held, mailbox, now)
+                    self._touch(held.name)
+            except Refused as refused:
+                self._end_feed(held)
+                for client in list(held.clients):
+                    self._relay.tell(client.home, Detached(client.number, refused.code, refused.text))
+                    self._detach_client(held, client, now)
+
+    def check_owner(self, arguments: dict[str, Any], now: float) -> None:
+        """Raises Refused where a question about a durable subscription is for somebody whose it is not."""
+        user = _owner_in(arguments)
+        if user:
+            held, mailbox = self._running(arguments.get("name"))
+            self._check_owner(held, mailbox, user, now)
+
+    def _check_owner(self, held: _Held, mailbox: Mailbox, user: str, now: float) -> None:
+        state = mailbox.state
+        if self._policy is None or user == state.owner:
+            if self._policy is not None:
+                _allowed(state, self._policy)
+            return
+        if state.owner or not user:
+            raise Refused(
+                ErrorCode.FORBIDDEN, f"durable subscription {held.name!r} is another user's: take another name"
+            )
+        # It is from before anybody was named: the first who may have the name has it.
+        mine = replace(state, owner=user, version=state.version + 1)
+        _allowed(mine, self._policy)
+        mailbox.state, mailbox.dirty = mine, True
+        self._feed(held, mailbox, now)
+        self._touch(held.name)
 
     def _check_same(self, held: _Held, state: DurableState, message: Attach) -> None:
         """Raises Refused when a client asks for something else under a name that there is."""
@@ -648,6 +703,10 @@ class Coordinator:
             self._end_feed(held)
         if not mailbox.wants_feed:
             return
+        try:
+            _allowed(mailbox.state, self._policy)
+        except Refused:
+            return  # until its owner may read it again
         self._numbers += 1
         held.feed = self._numbers
         self._by_feed[held.feed] = held.name
@@ -672,9 +731,7 @@ class Coordinator:
         return Feed(
             number,
             state.stream,
-            state.pattern,
-            state.exact,
-            state.condition,
+            *_allowed(state, self._policy),
             tuple(FeedSection(one.condition, _places(one.ends)) for one in state.sections),
             key,
             since,
@@ -781,7 +838,7 @@ class Coordinator:
         start = wish.get("from", "ack")
         if start not in ("ack", "now"):
             raise Refused(ErrorCode.BAD_REQUEST, "durable set: `from` is ack or now")
-        settings = {key: value for key, value in wish.items() if key not in ("at", "name", "where", "from")}
+        settings = {key: value for key, value in wish.items() if key not in ("at", "name", "where", "from", OWNER)}
         unknown = [key for key in settings if key not in RECORD_OPTIONS]
         if unknown:
             text = f"durable set: unknown setting {unknown[0]!r}; there are where, from, {', '.join(RECORD_OPTIONS)}"
@@ -1016,11 +1073,11 @@ class Coordinator:
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
-    def rows(self, after: str, now: float) -> Iterable[dict[str, Any]]:
-        """Those that are coordinated here, by name, from behind that name on."""
+    def rows(self, after: str, now: float, user: str = "") -> Iterable[dict[str, Any]]:
+        """Those that are coordinated here, by name, from behind that name on; of one user, or all."""
         for name in sorted(name for name in self.held if name > after):
             held = self.held[name]
-            if held.mailbox is not None:
+            if held.mailbox is not None and user in ("", held.mailbox.state.owner):
                 yield self.row_of(held, now)
 
     def load_of(self, name: str) -> Load | None:
@@ -1101,6 +1158,7 @@ class Coordinator:
             "backoff": list(state.backoff),
             "max_unacked": state.max_unacked,
             "dead_letter": state.dead_letter,
+            **({"owner": state.owner} if state.owner else {}),
             "version": state.version,
             "generation": state.generation,
             "coordinator": self._cluster.config.name,
@@ -1119,6 +1177,25 @@ class Coordinator:
             assert client in self.held[name].clients or client in self.held[name].waiting
         assert not self._touched
         self.tally.validate(self.held)
+
+
+def _owner_in(options: dict[str, Any]) -> str:
+    owner = options.get(OWNER, "")
+    return owner if type(owner) is str and len(owner) <= NAME_LENGTH_MAX else ""
+
+
+def _allowed(state: DurableState, policy: Policy | None) -> tuple[str, bool, str]:
+    """Pattern, exact and condition of what its owner may have of it. Raises Refused when that is nothing."""
+    if policy is None:
+        return state.pattern, state.exact, state.condition
+    rights = policy.rights_of(state.owner)
+    if rights is None:
+        text = f"durable subscription {state.name!r} has no owner any more: whoever may have the name subscribes anew"
+        raise Refused(ErrorCode.FORBIDDEN, text)
+    rights.check_durable(state.name)
+    condition = parse_condition(state.condition) if state.condition else None
+    narrowed = rights.narrow(parse_pattern(state.pattern, exact=state.exact), condition)
+    return str(narrowed.pattern), narrowed.pattern.exact, narrowed.text
 
 
 def _places(places: dict[Place, int]) -> tuple[FeedPlace, ...]:

@@ -58,7 +58,9 @@ class Durables:
         self._view: object = None
         self.bodies = Bodies(config.origin, effects, log, cluster, relay.tell, timers)
         self.dead_letters = DeadLetters(effects, self.bodies)
-        self.handing = Handing(effects, self.bodies, relay.tell, timers, streams, config.limits.references)
+        self.handing = Handing(
+            effects, self.bodies, relay.tell, timers, streams, config.limits.references, config.safeguards
+        )
         self.attaching = Attaching(effects, cluster, relay, self.handing, timers)
         relay.take(
             {
@@ -155,6 +157,11 @@ class Durables:
         """A client acknowledges, or refuses, what it was handed."""
         self.relay.now = now
         self.handing.settle(session, message, now)
+
+    def govern(self, session: ClientSession, now: float) -> None:
+        """The rights of a client may be others."""
+        self.relay.now = now
+        self.attaching.govern(session, now)
 
     def gone(self, session: ClientSession, now: float) -> None:
         """A client's connection ended."""

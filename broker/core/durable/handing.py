@@ -28,6 +28,8 @@ from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Gap, Handed, 
 from ..delivery import ClientSession, Streams, cut
 from ..effects import Effect, Note, Send
 from ..limits import ERROR_TEXT_LENGTH_MAX
+from ..rights import Rights
+from ..safeguards import SAFEGUARDS, Safeguard
 from ..timers import NEVER, Timers
 from .bodies import Bodies, Found
 from .limits import (
@@ -118,10 +120,12 @@ class Handing:
         timers: Timers,
         streams: Streams,
         references_max: int,
+        safeguards: frozenset[Safeguard] = SAFEGUARDS,
     ) -> None:
         self._streams = streams
         self._references_max = references_max
         self._effects = effects
+        self._looks_again = Safeguard.RIGHTS_AT_READING in safeguards
         self._bodies = bodies
         self._tell = tell
         self._timers = timers
@@ -133,6 +137,8 @@ class Handing:
         self.references = Tally()
         self.moved = self.suppressed = 0
         """Of events that were handed out to clients with DELTA: those that were sent, and those that were not."""
+        self.withheld = 0
+        """Not sent, because rights were taken away since they matched."""
         self.watch: DurableWatch | None = None
 
     # --- who takes part ----------------------------------------------------------------------------------------------
@@ -155,6 +161,17 @@ class Handing:
         for number, one in list(self._of.get(session.key, {}).items()):
             if subscription in (None, number):
                 self.end_number(one.number)
+
+    def names_of(self, session: ClientSession) -> list[tuple[int, str]]:
+        """Its attachments, each with the name of the durable subscription."""
+        return [(one.number, one.name) for one in self._of.get(session.key, {}).values()]
+
+    def end_with(self, number: int, refused: Refused) -> None:
+        """The client takes part no more, and is told why."""
+        one = self._attachments.get(number)
+        if one is not None:
+            self.end_number(number)
+            self._say(one, Ended(one.subscription, refused.code, refused.text[:ERROR_TEXT_LENGTH_MAX]))
 
     def end_number(self, number: int) -> None:
         """The same, by the number of the attachment."""
@@ -365,6 +382,8 @@ class Handing:
         pieces: Iterable[tuple[int, Portion]] = _numbered(runs, found)
         if one.moving is not None:
             pieces = self._moved(one, one.moving, part, runs, found, now)
+        if one.session.rights is not None and self._looks_again:
+            pieces = self._allowed(one, part, pieces, one.session.rights, now)
         for first, portion in _joined(pieces):
             begin = part.at + first
             some = b"" if counts is None else join_u32(counts[begin : begin + portion.count])
@@ -392,6 +411,26 @@ class Handing:
         if spans:
             self._reach(one, spans[-1], now)
         return kept
+
+    def _allowed(
+        self, one: _Attachment, part: _Part, pieces: Iterable[tuple[int, Portion]], rights: Rights, now: float
+    ) -> Iterator[tuple[int, Portion]]:
+        """What of it the client may be given now: what matched was allowed when it was matched. The rest is settled."""
+        for first, portion in pieces:
+            batch = Batch(portion.topics, portion.count, portion.lengths, portion.records, {}, complete=False)
+            withheld = rights.unreadable(batch)
+            if not withheld:
+                yield first, portion
+                continue
+            self.withheld += len(withheld)
+            number = part.first + first
+            spans = tuple(end for start, stop in runs_of(withheld) for end in (number + start, number + stop - 1))
+            for at in range(0, len(spans), SPANS_MAX):
+                some = spans[at : at + SPANS_MAX]
+                self._tell(one.coordinator, Settle(one.number, 0, AckVerb.ACK, some, None, ""))
+            self._reach(one, spans[-1], now)
+            for start, stop in subtract([(0, portion.count)], runs_of(withheld)):
+                yield first + start, cut(portion, list(range(start, stop)))
 
     def _say_handed(self, one: _Attachment, first: int, counts: bytes, portion: Portion, now: float) -> None:
         message = Handed(one.subscription, first, counts, portion)

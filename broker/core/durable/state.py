@@ -119,16 +119,21 @@ class DurableState:
     rewinds: int = 0
     """How often something settled was made owed again. Who creates a name anew over its tombstone begins with one more
     than that had."""
+    owner: str = ""
+    """The user whose rights say what of it is fed; empty where nobody is named."""
     coordinator: int = 0
     base: int = 0
     """The newest generation whose fence was complete when this was written: it has all that was confirmed before."""
     """The broker whose generation this is: of two that took the same number, a disk knows one."""
 
 
-RECORD_FIELDS = (
+_FIELDS = (
     *("version", "removed", "stream", "pattern", "exact", "condition", "sharing", "ack_wait", "max_deliver"),
     *("backoff", "max_unacked", "dead_letter", "created", "starts", "sections"),
 )
+"""As they are written; an owner comes behind all else, where there is one."""
+
+RECORD_FIELDS = (*_FIELDS, "owner")
 """What people set: an amendment changes these, and of two states the one of the newer version has them."""
 
 
@@ -229,11 +234,12 @@ def encode_state(state: DurableState) -> bytes:
     """The state as bytes. Raises LocalError when they are more than a state may have."""
     fields = [
         *([_FORMAT, state.name, state.generation, state.rewinds, state.coordinator, state.base]),
-        *(_plain(getattr(state, name)) for name in RECORD_FIELDS),
+        *(_plain(getattr(state, name)) for name in _FIELDS),
         [[*place, cursor.upto, join_runs(cursor.owed)] for place, cursor in sorted(state.cursors.items())],
         _plain(state.handed),
         [[*place, list(_counted_runs(counts))] for place, counts in sorted(state.counts.items())],
         [[*letter.place, *letter[1:]] for letter in state.dead],
+        *([state.owner] if state.owner else ()),
     ]
     data = pack_value(fields)
     if len(data) > STATE_BYTES_MAX:
@@ -260,13 +266,13 @@ def _counted_runs(counts: Mapping[int, int]) -> Iterator[int]:
 
 def decode_state(data: bytes) -> DurableState:
     """The state in these bytes. Raises ProtocolViolation, and nothing else, when they are none."""
-    parts = _list(
-        unpack_value(data, bytes_max=STATE_BYTES_MAX, items_max=_ITEMS_MAX), "a state", 10 + len(RECORD_FIELDS)
-    )
+    parts = _list(unpack_value(data, bytes_max=STATE_BYTES_MAX, items_max=_ITEMS_MAX), "a state")
+    owner = parts.pop() if len(parts) == 11 + len(_FIELDS) else ""
+    _list(parts, "a state", 10 + len(_FIELDS))
     if parts[0] != _FORMAT:
         raise _wrong(f"a state of format {parts[0]!r}, which this version does not know")
-    record = dict(zip(RECORD_FIELDS, parts[6 : 6 + len(RECORD_FIELDS)], strict=True))
-    cursors, handed, counts, dead = parts[6 + len(RECORD_FIELDS) :]
+    record = dict(zip(_FIELDS, parts[6 : 6 + len(_FIELDS)], strict=True))
+    cursors, handed, counts, dead = parts[6 + len(_FIELDS) :]
     state = DurableState(
         name=_name(parts[1]),
         generation=_whole(parts[2], "a generation"),
@@ -290,6 +296,7 @@ def decode_state(data: bytes) -> DurableState:
         sections=tuple(_section(one) for one in _list(record["sections"], "sections")),
         cursors=dict(_cursors(cursors)),
         handed=_places(handed),
+        owner=_text(owner, NAME_LENGTH_MAX),
     )
     state.counts = dict(_counts(counts, state.cursors))
     state.dead = tuple(_dead(one) for one in _list(dead, "dead letters"))

@@ -12,8 +12,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.matching import ConditionError, Delta, Index, MatchingError, extensions, parse_condition, parse_pattern
-from headgate.protocol.data import Columns, LogKind, LogName, Row, decode_row, encode_row, join_u32, row_batch
+from headgate.matching import (
+    ConditionError,
+    Delta,
+    Index,
+    MatchingError,
+    Pattern,
+    Tree,
+    extensions,
+    parse_condition,
+    parse_pattern,
+)
+from headgate.protocol.data import (
+    FILTER_COLUMNS,
+    Batch,
+    Columns,
+    LogKind,
+    LogName,
+    Row,
+    decode_row,
+    encode_row,
+    join_u32,
+    row_batch,
+)
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import LOG_CHUNK_BYTES_MAX, LOG_CHUNK_ROWS_MAX
 from headgate.protocol.messages import Error, LogChunk, ReadLog, Scope
@@ -23,11 +44,14 @@ from ..delivery import ClientSession
 from ..effects import Effect, Send
 from ..inputs import RowsRead
 from ..limits import ERROR_TEXT_LENGTH_MAX, LOG_FILTERS_MAX, READS_PER_SESSION_MAX
+from ..rights import Rights
+from ..safeguards import SAFEGUARDS, Safeguard
 from .log import HeldLog, Log
 
 __all__ = ["LogReading"]
 
 _ONE = 1
+_NO_DELTA = "DELTA is not asked of a log: read it with the rest of the condition"
 
 
 @dataclass(slots=True)
@@ -41,11 +65,14 @@ class _Chunk:
 class LogReading:
     """Answers READ_LOG: reads rows from the disk, filters them, and cuts them to a chunk."""
 
-    def __init__(self, log: Log, effects: list[Effect], clock: Clock) -> None:
+    def __init__(
+        self, log: Log, effects: list[Effect], clock: Clock, safeguards: frozenset[Safeguard] = SAFEGUARDS
+    ) -> None:
         self._log = log
+        self._looks_again = Safeguard.RIGHTS_AT_READING in safeguards
         self._effects = effects
         self._clock = clock
-        self._filters: dict[tuple[str, str, str], Index] = {}
+        self._filters: dict[tuple[str, ...], Index] = {}
         self._reading: dict[bytes, int] = {}
         self.chunks = self.rows = 0
 
@@ -105,11 +132,42 @@ class LogReading:
         if self._reading.get(session.key, 0) >= READS_PER_SESSION_MAX:
             text = f"a session reads at most {READS_PER_SESSION_MAX} chunks at a time: wait for one of them"
             raise Refused(ErrorCode.LIMIT, text)
+        if session.rights is not None and not session.rights.audit and self._looks_again:
+            return held, self._within_rights(session.rights, message)
         if not message.pattern and not message.condition:
             return held, None
         if message.kind != LogKind.EVENTS:
             raise Refused(ErrorCode.BAD_REQUEST, "a pattern or a condition is about events: leave both out here")
         return held, self._filter(message)
+
+    def _within_rights(self, rights: Rights, message: ReadLog) -> Index:
+        """What it may read of what it asks for, by its rights of now. Raises Refused."""
+        if message.kind != LogKind.EVENTS:
+            raise Refused(ErrorCode.FORBIDDEN, f"logs of {_kind(message.kind)} are for auditors (audit = true)")
+        try:
+            pattern = parse_pattern(message.pattern or message.stream)
+            condition = parse_condition(message.condition) if message.condition.strip() else None
+        except MatchingError as error:
+            code = ErrorCode.BAD_CONDITION if isinstance(error, ConditionError) else ErrorCode.BAD_PATTERN
+            raise Refused(code, str(error)) from error
+        if condition is not None and any(isinstance(one, Delta) for one in extensions(condition)):
+            raise Refused(ErrorCode.UNSUPPORTED, _NO_DELTA)
+        narrowed = rights.narrow(pattern, condition)
+        return self._index_of(
+            (message.stream, str(narrowed.pattern), narrowed.text, "exact" if narrowed.pattern.exact else "rights"),
+            narrowed.pattern,
+            narrowed.condition,
+        )
+
+    def _index_of(self, key: tuple[str, ...], pattern: Pattern, condition: Tree | None) -> Index:
+        index = self._filters.get(key)
+        if index is None:
+            index = Index()
+            index.add(_ONE, pattern, condition)
+            if len(self._filters) >= LOG_FILTERS_MAX:
+                del self._filters[next(iter(self._filters))]
+            self._filters[key] = index
+        return index
 
     def _filter(self, message: ReadLog) -> Index:
         key = message.stream, message.pattern, message.condition
@@ -119,16 +177,11 @@ class LogReading:
                 pattern = parse_pattern(message.pattern or message.stream)
                 condition = parse_condition(message.condition) if message.condition.strip() else None
                 if condition is not None and any(isinstance(one, Delta) for one in extensions(condition)):
-                    text = "DELTA is not asked of a log: read it with the rest of the condition"
-                    raise Refused(ErrorCode.UNSUPPORTED, text)
-                index = Index()
-                index.add(_ONE, pattern, condition)
+                    raise Refused(ErrorCode.UNSUPPORTED, _NO_DELTA)
             except MatchingError as error:
                 code = ErrorCode.BAD_CONDITION if isinstance(error, ConditionError) else ErrorCode.BAD_PATTERN
                 raise Refused(code, str(error)) from error
-            if len(self._filters) >= LOG_FILTERS_MAX:
-                del self._filters[next(iter(self._filters))]
-            self._filters[key] = index
+            index = self._index_of(key, pattern, condition)
         return index
 
     def _answer(
@@ -161,7 +214,7 @@ class LogReading:
             if index is None:
                 chunk.rows.append(data)
                 continue
-            places = _matching(index, row, message.position)
+            places = _matching(index, row, message.position, derived=session.rights is not None)
             if places:
                 chunk.rows.append(encode_row(_cut(row, places)))
         self._say(session, message, held, chunk)
@@ -183,10 +236,16 @@ def _kind(kind: int) -> str:
     return LogKind(kind).name.lower() if kind in set(LogKind) else f"kind {kind}"
 
 
-def _matching(index: Index, row: Row, position: int) -> Sequence[int]:
-    """The places of the events that match, from this position on. What cannot be read matches nothing."""
+def _matching(index: Index, row: Row, position: int, derived: bool = False) -> Sequence[int]:
+    """The places of the events that match, from this position on. What cannot be read matches nothing.
+
+    `derived`: match columns are not believed but where they are filters of documents, which no record has.
+    """
     try:
         batch = row_batch(row)
+        if derived:
+            columns = {name: column for name, column in batch.columns.items() if name.startswith(FILTER_COLUMNS)}
+            batch = Batch(batch.topics, batch.count, batch.lengths, batch.records, columns, complete=False)
         groups = list(index.match(batch.topic_list(), batch.count, Columns(batch)))
     except ProtocolViolation:
         return ()

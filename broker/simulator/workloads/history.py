@@ -303,7 +303,11 @@ class History:
 def _kept_answers(host: Host, session: SessionLog) -> list[Error]:
     """The ERRORs that the broker keeps for this session until it comes back; none while it is connected."""
     known = None if session.link is None else host.node.subscribers.by_link.get(session.link)
-    return list(known.refusals.values()) if known is not None and known.closing else []
+    return (
+        [one for one in known.refusals.values() if isinstance(one, Error)]
+        if known is not None and known.closing
+        else []
+    )
 
 
 def session_subscriptions(sessions: dict[bytes, SessionLog]) -> list[SubscriptionLog]:

@@ -71,7 +71,7 @@ def test_an_address_that_is_taken_is_told_with_the_flag_that_changes_it(
 def test_a_host_that_is_not_ours_is_told_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], loop: str, address: str
 ) -> None:
-    assert run(settings(tmp_path, loop=loop, listen=address)) == 1
+    assert run(settings(tmp_path, loop=loop, listen=address, insecure=True)) == 1
     assert f"cannot listen on {address}: " in capsys.readouterr().err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(
     file = toml(tmp_path, 'listen = "1.1.1.1:1"\nadmin = "1.1.1.1:2"\nname = "file"\ndrain_seconds = 3\n')
     monkeypatch.setenv("HEADGATE_LISTEN", "2.2.2.2:1")
     monkeypatch.setenv("HEADGATE_ADMIN", "2.2.2.2:2")
-    settings = load_settings({"listen": "3.3.3.3:1", "admin": None}, file)
+    settings = load_settings({"listen": "3.3.3.3:1", "admin": None, "insecure": True}, file)
     assert settings.listen == "3.3.3.3:1"
     assert settings.admin == "2.2.2.2:2"
     assert settings.name == "file"
@@ -236,3 +237,40 @@ def test_peers_are_needed_when_somebody_asked_for_them(monkeypatch: pytest.Monke
     assert load_settings({}, toml(tmp_path, 'peer_listen = "127.0.0.1:7401"')).needs_peers
     monkeypatch.setenv("HEADGATE_PEER_LISTEN", "127.0.0.1:7401")
     assert load_settings({}).needs_peers
+
+
+PAIR = {"tls_cert": "a.pem", "tls_key": "a.key"}
+PEERS = {"peer_tls_cert": "a.pem", "peer_tls_key": "a.key", "peer_tls_ca": "ca.pem", "name": "a"}
+NAMES = {"users": "users.toml", "roles": "roles.toml"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"listen": "0.0.0.0:7400"}, "--listen 0.0.0.0:7400 is for more than this machine"),
+        ({"listen": "10.0.0.1:7400", **PAIR}, "no names"),
+        ({"listen": "broker.example:7400", **NAMES}, "no TLS"),
+        ({"listen": "[::]:7400", **PAIR, "tls_ca": "ca.pem", "tls_client_certs": "optional"}, "--insecure"),
+        ({"admin": "0.0.0.0:7402"}, "--admin 0.0.0.0:7402"),
+        ({"peer_listen": ":7401"}, "--peer-listen :7401"),
+        ({"peer_listen": "0.0.0.0:7401", **PAIR, **NAMES}, "brokers show no certificates"),
+        ({"users": "users.toml"}, "give --users and --roles"),
+    ],
+)
+def test_a_broker_is_not_opened_by_mistake(flags: dict[str, Any], words: str) -> None:
+    assert words in complaint(flags)
+    if "--insecure" in complaint(flags):
+        assert load_settings({**flags, "insecure": True}).insecure
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"listen": "localhost:7400", "admin": "[::1]:7402", "peer_listen": "127.8.8.8:7401"},
+        {"listen": "0.0.0.0:7400", "admin": "0.0.0.0:7402", **PAIR, **NAMES},
+        {"listen": "0.0.0.0:7400", **PAIR, "tls_ca": "ca.pem", "tls_client_certs": "required"},
+        {"peer_listen": "0.0.0.0:7401", **PEERS},
+    ],
+)
+def test_a_broker_is_open_where_it_knows_who_comes(flags: dict[str, Any]) -> None:
+    load_settings(flags)

@@ -31,12 +31,13 @@ def test_every_setting_has_a_flag() -> None:
 
 
 def test_flags(served: list[Settings]) -> None:
-    words = "--listen :7500 --join a:1 --join b:2 --name n1 --data d --connections-max 7 --slow-consumer disconnect"
+    words = "--listen :7500 --insecure --join a:1 --join b:2 --name n1 --data d --connections-max 7"
+    words += " --slow-consumer disconnect"
     assert main(["serve", *words.split()]) == 0
     (settings,) = served
     assert (settings.listen, settings.join, settings.name) == (":7500", ("a:1", "b:2"), "n1")
     assert (settings.data, settings.connections_max, settings.slow_consumer) == (Path("d"), 7, "disconnect")
-    assert settings.admin == "127.0.0.1:7402"
+    assert settings.admin == "127.0.0.1:7402" and settings.insecure
 
 
 def test_several_brokers_to_join_stand_behind_one_flag_or_more(served: list[Settings]) -> None:

@@ -1,0 +1,55 @@
+"""Access: who may speak to this broker. Users, their secrets and their roles, read from two files and watched.
+
+    UsersFile   the file of users: a `User` has a password (`hash_password`), a `Token` or several (`new_token`,
+                `split_token`) and names of certificates; `headgate user` and `headgate token` write it
+    Gatekeeper  both files as a broker holds them; `policy` is what the core is handed (`Governed`), anew whenever a
+                file changes or a token expires
+    Door        says who somebody is: `Door.verify` is asked with what HELLO or an HTTP request has, in a bounded pool
+                of threads, and answers with a `Guest`, or with `NotLetIn` and a reason (one of KINDS) that tells
+                nothing of users
+
+`read_toml` reads a file of either kind. Bounds are in `limits`: `DoorLimits` is what strangers may cost; every
+ACCESS_LOOK_SECONDS a broker looks at the files;
+TOKEN_DAYS_DEFAULT, TOKENS_PER_USER_MAX, PASSWORD_LENGTH_MIN and PASSWORD_LENGTH_MAX are what the command asks for.
+
+**Contract.** `AccessError` says what is wrong with a file. A file that cannot be read, or says what cannot be
+understood, changes nothing: what was read before holds, and the log says why; at a start it ends the start. No secret
+is logged, and none leaves this room. Whether a user exists cannot be told from an answer, nor from how long it took.
+
+Order of reading: `users`, `passwords`, `gatekeeper`, `door`, `limits`.
+"""
+
+from .door import KINDS, Door, Guest, NotLetIn
+from .gatekeeper import Gatekeeper
+from .limits import (
+    ACCESS_LOOK_SECONDS,
+    PASSWORD_LENGTH_MAX,
+    PASSWORD_LENGTH_MIN,
+    TOKEN_DAYS_DEFAULT,
+    TOKENS_PER_USER_MAX,
+    DoorLimits,
+)
+from .passwords import hash_password
+from .users import AccessError, Token, User, UsersFile, new_token, read_toml, split_token
+
+__all__ = [
+    "ACCESS_LOOK_SECONDS",
+    "AccessError",
+    "Door",
+    "DoorLimits",
+    "Gatekeeper",
+    "Guest",
+    "KINDS",
+    "NotLetIn",
+    "PASSWORD_LENGTH_MAX",
+    "PASSWORD_LENGTH_MIN",
+    "TOKENS_PER_USER_MAX",
+    "TOKEN_DAYS_DEFAULT",
+    "Token",
+    "User",
+    "UsersFile",
+    "hash_password",
+    "new_token",
+    "read_toml",
+    "split_token",
+]

@@ -1,0 +1,95 @@
+"""The gatekeeper: both files as a broker holds them, and the policy that follows from them at this moment."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from headgate.broker.core.rights import Member, Policy, RightsError, read_roles
+
+from .users import AccessError, User, UsersFile, digest_of_token, read_toml, split_token
+
+__all__ = ["Gatekeeper"]
+
+
+class Gatekeeper:
+    """Users and roles. `look` reads what has changed; `users` and `policy` hold what was read last."""
+
+    def __init__(self, users: Path, roles: Path, now: float) -> None:
+        """Raises AccessError."""
+        self._files = users, roles
+        self._seen: tuple[tuple[int, int, int] | None, ...] = ()
+        self.users: dict[str, User] = {}
+        self.by_token: dict[str, str] = {}
+        self.by_certificate: dict[str, str] = {}
+        self.policy = Policy({}, {})
+        self._ends = 0.0  # when the first token ends that is good now
+        self.unknown_roles: tuple[str, ...] = ()
+        self._seen = self._stamps()
+        self._read(now)
+
+    def look(self, now: float) -> bool:
+        """Whether the policy is another one than before. Raises AccessError, once for each change to nonsense."""
+        seen = self._stamps()
+        if seen != self._seen:
+            self._seen = seen
+            self._read(now)
+            return True
+        if self._ends and now >= self._ends:
+            self._govern(now, self.policy)
+            return True
+        return False
+
+    def token_of(self, text: str, now: float) -> tuple[str, str] | None:
+        """The user and the credential of a token; None when it is none, or over."""
+        parts = split_token(text)
+        user = None if parts is None else self.by_token.get(parts[0])
+        if parts is None or user is None:
+            return None
+        token = self.users[user].tokens[parts[0]]
+        is_good = token.hash == digest_of_token(parts[1]) and (not token.expires or token.expires > now)
+        return (user, f"token:{parts[0]}") if is_good else None
+
+    def certificate_of(self, proved: tuple[str, ...]) -> tuple[str, str] | None:
+        """The user and the credential of a certificate that proves these names."""
+        for name in proved:
+            user = self.by_certificate.get(name)
+            if user is not None:
+                return user, f"certificate:{name}"
+        return None
+
+    def _stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
+        return tuple(_stamp(file) for file in self._files)
+
+    def _read(self, now: float) -> None:
+        """Both files, or neither. Raises AccessError."""
+        users, users_data = UsersFile(self._files[0]).read()
+        table, roles_data = read_toml(self._files[1], "roles")
+        try:
+            roles = read_roles(table)
+        except RightsError as error:
+            raise AccessError(f"{self._files[1]}: {error}") from error
+        by_token = {key: name for name, user in users.items() for key in user.tokens}
+        by_certificate: dict[str, str] = {}
+        for name, user in users.items():
+            for one in user.certificates:
+                if by_certificate.setdefault(one, name) != name:
+                    raise AccessError(f"{self._files[0]}: {one} is a certificate of {name} and {by_certificate[one]}")
+        self.users, self.by_token, self.by_certificate = users, by_token, by_certificate
+        self.unknown_roles = tuple(sorted({one for user in users.values() for one in user.roles} - roles.keys()))
+        digest = hashlib.sha256(hashlib.sha256(users_data).digest() + hashlib.sha256(roles_data).digest())
+        self._govern(now, Policy({}, roles, digest.hexdigest()[:12]))
+
+    def _govern(self, now: float, like: Policy) -> None:
+        members = {name: Member(tuple(user.roles), user.credentials(now)) for name, user in self.users.items()}
+        self.policy = Policy(members, like.roles, like.version)
+        ends = [one.expires for user in self.users.values() for one in user.tokens.values() if one.expires > now]
+        self._ends = min(ends, default=0.0)
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
