@@ -19,6 +19,7 @@ BENCHES = {
     "matching": ("matching.matching", "the index by itself: topics, conditions, flux, worst cases"),
     "failover": ("cluster.failover", "the time from the kill of a broker until everything works again, part by part"),
     "cluster": ("cluster.cluster", "what it costs to be several brokers, and where the time goes"),
+    "moved": ("cluster.moved", "DELTA through several brokers, beside peers that send every event to everybody"),
     "log_store": ("log.store", "the disk under the log: rows a second, and how long one waits for it"),
     "durability": ("log.durability", "what it costs to have events on disks before they are acknowledged"),
     "durable": ("durable.durable", "durable subscriptions: acknowledging, catching up, and many that are idle"),

@@ -172,7 +172,9 @@ def _print(answer: dict[str, Any]) -> None:
 
 
 def _print_delta(answer: dict[str, Any]) -> None:
-    """What subscriptions with this DELTA were last sent, and what they get next."""
+    """Who decides DELTA, what subscriptions with just this were last sent, and what they get next."""
+    if answer.get("dynamic") == "local":
+        print("dynamic    local: the broker of each client decides, for it alone knows what the client was sent")
     for row in answer.get("delta", ()):
         who = f"{plain(row['client'])}, subscription {row['subscription']}, {plain(row['topic'])}"
         if row["last"] is None:

@@ -376,6 +376,7 @@ def _explain(node: Node, arguments: dict[str, Any], now: float) -> Any:
     event = arguments.get("event")
     if condition is not None and deltas(condition):
         topic = event.get("topic") if type(event) is dict else None
+        answer["dynamic"] = "local"
         answer["delta"] = last_sent(node, pattern, answer["condition"], topic if type(topic) is str else None)
     if event is not None:
         answer |= _verdicts(pattern, condition, event)

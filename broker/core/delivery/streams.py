@@ -49,6 +49,7 @@ __all__ = [
 #                    Filters of documents cannot be, so none is believed: XPATH is sent every document
 # retention_seconds  what is older leaves the logs
 # retention_bytes    what is more, oldest first, leaves each log
+# dynamic            who decides DELTA: "auto" (default), or "local", the broker of the client; auto takes local as well
 # placement          how subscriptions are put where events pass: "anchored" (default), or "counting"
 # structure.routing  how events find subscriptions with XPATH on the cube: "kbsp" (default), "kbpp" or "flood"
 # structure.l, .k    bits of a filter, and hashes of an item (1,024 and 1)
@@ -56,6 +57,7 @@ __all__ = [
 
 _CHOICES = {
     "durability": ("memory", "stored"),
+    "dynamic": ("auto", "local"),
     "placement": ("anchored", "counting"),
     "structure.routing": ROUTINGS,
 }
@@ -78,6 +80,7 @@ class StreamSettings:
     retention_seconds: float | None = None
     retention_bytes: float | None = None
     placement: str = "anchored"
+    dynamic: str = "auto"
     structure_routing: str = KBSP
     structure_l: int = DEFAULT_SHAPE.length
     structure_k: int = DEFAULT_SHAPE.hashes
@@ -135,6 +138,8 @@ def check_settings(schema: dict[str, Any]) -> None:
 
 def _objection(name: str, value: Any) -> str:
     """What such a value has to be, when this is none."""
+    if name == "dynamic" and value in ("sf", "mfd"):
+        return f"is {' or '.join(_CHOICES[name])}: filters on a segment of the ring are measured, and not served"
     if name in _CHOICES:
         return "" if value in _CHOICES[name] else f"is {' or '.join(_CHOICES[name])}"
     if name in _SWITCHES:

@@ -17,7 +17,7 @@ from random import Random
 from typing import NamedTuple
 
 from headgate.matching import Delta
-from headgate.matching.dynamic import Band, DumbReferences, Triggers, moved
+from headgate.matching.dynamic import Band, DumbReferences, Levels, Triggers, moved
 
 from ..kit import SOURCES
 from .measure import MEASURED_BYTES_MAX, frozen, seconds
@@ -31,6 +31,7 @@ _AWAY, _STEPS = 2 * _WIDTH, 100
 """How far the price goes while subscriptions come, and in how many steps."""
 BANDS = (0.25, 1.0, 2.0)
 """Widths of bands, in standard deviations of the steps of a series."""
+_UNITS = 21
 _COLUMNS = ("value", "OT", "T", "CO(GT)")
 
 
@@ -99,6 +100,9 @@ class Spared(NamedTuple):
     """Those that the plain meaning delivers, and no others."""
     kept: bool
     """After each event what was last delivered was within the band."""
+    in_levels: int
+    """What filters in levels would deliver, the values in units of which the band has 21 (STATE: 1 + 4 + 16)."""
+    kept_in_levels: bool
 
 
 def spared(values: Sequence[float], deviations: float) -> Spared:
@@ -116,7 +120,19 @@ def spared(values: Sequence[float], deviations: float) -> Spared:
         if fired:
             delivered, has = delivered + 1, value
         kept = kept and not moved(value, has, band)
-    return Spared(width, len(values), delivered, exact, kept)
+    return Spared(width, len(values), delivered, exact, kept, *_in_levels(values, width))
+
+
+def _in_levels(values: Sequence[float], width: float) -> tuple[int, bool]:
+    """Deliveries, and whether the bound was kept in units."""
+    units = [round(value * _UNITS / width) if width else 0 for value in values]  # 0: a series that stands still
+    levels = Levels(units[0])
+    levels.subscribe(1, _UNITS)
+    delivered, kept = 1, True
+    for value in units[1:]:
+        delivered += len(levels.publish(value).fired)
+        kept = kept and abs(value - levels.reference(1)) <= _UNITS
+    return delivered, kept
 
 
 def series() -> Iterator[tuple[str, list[float]]]:

@@ -298,6 +298,7 @@ def _series(arguments: argparse.Namespace) -> Table:
     table = _table(
         "series: deliveries of DELTA(value) > c over real series (no rows: set HEADGATE_DATA)",
         "series", "events", "c in deviations of a step", "c", "delivered", "suppressed", "exact", "bound kept",
+        "in levels", "bound kept",
     )  # fmt: skip
     for name, values in series():
         for deviations in BANDS:
@@ -306,6 +307,7 @@ def _series(arguments: argparse.Namespace) -> Table:
             table.add_row(
                 name, f"{found.events:,}", f"{deviations:g}", f"{found.width:.4g}", f"{found.delivered:,}",
                 f"{share:.1%}", "yes" if found.exact else "NO", "yes" if found.kept else "NO",
+                f"{found.in_levels:,}", "yes" if found.kept_in_levels else "NO",
             )  # fmt: skip
     return table
 

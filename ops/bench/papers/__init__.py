@@ -7,7 +7,7 @@
     nodes      the same through Nodes of the product, up to 100     node_placements.py
     delivery   direct links beside multicast trees, up to 64 brokers      delivery.py
     bloom-filtering filters of documents (BLOOM, chapter 3)  bloom_filtering.py, bloom_sample.py
-    filters    dynamic filters on a segment, by themselves and in levels (STATE)      state_filters.py
+    dissemination dynamic filters on a segment, in levels, at one owner (STATE)      state_dissemination.py
     bloom-cube publications on the hypercube of Bloom keys (BLOOM)      bloom_cube.py
     replication subscriptions reached when brokers fail (BLOOM)      replication.py
 

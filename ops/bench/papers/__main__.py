@@ -15,7 +15,7 @@ from . import (
     placements,
     replication,
     routing,
-    state_filters,
+    state_dissemination,
 )
 
 __all__ = ["main"]
@@ -24,8 +24,8 @@ PAPERS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[arg
     "bloom-brokers": (bloom_brokers.add_arguments, bloom_brokers.run),
     "bloom-filtering": (bloom_filtering.add_arguments, bloom_filtering.run),
     "bloom-cube": (bloom_cube.add_arguments, bloom_cube.run),
+    "dissemination": (state_dissemination.add_arguments, state_dissemination.run),
     "delivery": (delivery.add_arguments, delivery.run),
-    "filters": (state_filters.add_arguments, state_filters.run),
     "nodes": (node_placements.add_arguments, node_placements.run),
     "placements": (placements.add_arguments, placements.run),
     "replication": (replication.add_arguments, replication.run),

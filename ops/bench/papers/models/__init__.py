@@ -6,9 +6,9 @@
 (`spread_segment`). `counting` has the scheme of RANGE 3 (`CountingScheme`, `counting_scheme`, `constraints_of`), its
 store (`CountingStore`) and the collection of its lists (`Collection`), made of `Constraint`, `Entry` and `Placement`.
 
-`filters` has dynamic filters on a segment (STATE 4.3): `Levels` of them (MFD), each a width in base 4 (`BASE`,
-`parts_of_width`, `place_of_width`), with what becomes of a value (`Passed`) and its messages (`sf_messages`,
-`mfd_messages`).
+`segments` has dynamic filters on a segment (STATE 4.3) in messages and hops (`Cost`): an `Item` by itself at one owner
+(`Local`), on a segment (`Sf`), in levels (`Mfd`), or sent to all homes (`Home`), over the ways of an `Overlay`; keys by
+`key_of`.
 
 They use the broker's own routing tables, keys and planner, so their figures are about the product. A model moves into
 the product on the day a broker uses it.
@@ -24,7 +24,6 @@ from .counting import (
     constraints_of,
     counting_scheme,
 )
-from .filters import BASE, Levels, Passed, mfd_messages, parts_of_width, place_of_width, sf_messages
 from .fingers import (
     BOTH_WAYS_BASE_2,
     BOTH_WAYS_BASE_4,
@@ -35,29 +34,31 @@ from .fingers import (
     travel,
 )
 from .multicast import split_set, spread_segment, spread_set
+from .segments import Cost, Home, Item, Local, Mfd, Overlay, Sf, key_of
 
 __all__ = [
-    "BASE",
     "BOTH_WAYS_BASE_2",
     "BOTH_WAYS_BASE_4",
     "Collection",
     "Constraint",
+    "Cost",
     "CountingScheme",
     "CountingStore",
     "Entry",
     "FingerPlan",
+    "Home",
     "Hops",
-    "Levels",
-    "Passed",
-    "mfd_messages",
-    "parts_of_width",
-    "place_of_width",
-    "sf_messages",
+    "Item",
+    "Local",
+    "Mfd",
     "ONE_WAY_BASE_2",
+    "Overlay",
     "Placement",
+    "Sf",
     "constraints_of",
     "counting_scheme",
     "ideal_table",
+    "key_of",
     "split_set",
     "spread_segment",
     "spread_set",

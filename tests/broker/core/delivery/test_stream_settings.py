@@ -34,6 +34,7 @@ def test_a_schema_that_says_nothing_leaves_everything_as_it_was(schema: Any) -> 
         ),
         ({"retention_bytes": None, "retention_seconds": None}, DEFAULTS),
         ({"placement": "counting"}, StreamSettings(placement="counting")),
+        ({"dynamic": "local"}, StreamSettings(dynamic="local")),
         (
             {"audit": True, "verify": False, "structure.l": 2048},
             StreamSettings("stored", audit=True, structure_l=2048),
@@ -55,6 +56,7 @@ def test_settings_are_read_as_they_are_written(schema: dict[str, Any], settings:
     [
         ({"durability": "disk"}, "memory or stored, not 'disk'"),
         ({"placement": ["anchored"]}, "anchored or counting"),
+        ({"dynamic": "mfd"}, "dynamic is auto or local: .* measured, and not served, not 'mfd'"),
         ({"structure.routing": "tree"}, "kbsp or kbpp or flood, not 'tree'"),
         ({"structure.l": 100}, "from 8 to 65536, a multiple of 8, not 100"),
         ({"structure.l": 8.0}, "a whole number"),
