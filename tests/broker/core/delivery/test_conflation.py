@@ -116,14 +116,14 @@ def test_conflation_keeps_what_a_plain_walk_keeps(seed: int) -> None:
         topics = [f"quotes/{random.choice('abc')}" for _ in range(count)]
         batch = quote_batch(topics, [f"{at}.{row}" for row in range(count)], n=[random.randint(0, 4) for _ in topics])
         world.feed(Received(publisher, [make_publish(at, batch)]))
-    from headgate.broker.core.delivery.subscribers import _cut
+    from headgate.broker.core.delivery.subscribers import cut
 
     waiting = world.node.subscribers.by_link[link].outbox
     numbers = {one for one in (1, 2, 3) if random.random() < 0.7}
     plain = [pair for message in waiting for pair in _triples(message)]
     newest = {(number, topic): body for number, topic, body in plain if number in numbers}
     expected = [one for one in plain if one[0] not in numbers or newest[one[0], one[1]] == one[2]]
-    left, gone = conflated(waiting, numbers, _cut)
+    left, gone = conflated(waiting, numbers, cut)
     assert [one for message in left for one in _triples(message)] == expected
     assert sorted(one for message in (*left, *gone) for one in _triples(message)) == sorted(plain)
 

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.broker.core.delivery.subscribers import _cut, effort_of, size_of, without
+from headgate.broker.core.delivery.subscribers import cut, effort_of, size_of, without
 from headgate.protocol.data import Portion
 from headgate.protocol.messages import Deliver
 from tests.support.builders import deliveries_of, quote_batch
@@ -22,11 +22,11 @@ def portion_of(rows: list[int], base: int) -> Portion:
 def test_a_cut_portion_has_the_rows_it_was_cut_to(rows: set[int], base: int, seed: int) -> None:
     portion = portion_of(sorted(rows), base)
     kept = sorted(Random(seed).sample(range(len(rows)), Random(seed).randint(1, len(rows))))
-    cut = _cut(portion, kept)
+    part = cut(portion, kept)
     chosen = [sorted(rows)[place] for place in kept]
-    assert [cut.base + row for row in cut.rows()] == [base + row for row in chosen]
-    assert cut.topics.split("\n") == [f"quotes/{row}" for row in chosen]
-    assert deliveries_of([Deliver([[1], len(chosen)], cut)]) == [(1, f"body {row}") for row in chosen]
+    assert [part.base + row for row in part.rows()] == [base + row for row in chosen]
+    assert part.topics.split("\n") == [f"quotes/{row}" for row in chosen]
+    assert deliveries_of([Deliver([[1], len(chosen)], part)]) == [(1, f"body {row}") for row in chosen]
 
 
 @given(
