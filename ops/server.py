@@ -35,6 +35,7 @@ __all__ = [
     "connect_client",
     "converse",
     "credentials",
+    "hand_down",
     "pages_of",
     "read_password",
     "server_address",
@@ -140,6 +141,16 @@ def credentials(arguments: argparse.Namespace) -> Who:
     if not password:
         raise UsageError(f"{user} has a password: say --password-file FILE, or HEADGATE_PASSWORD")
     return Who(user, password)
+
+
+def hand_down(arguments: argparse.Namespace) -> None:
+    """Let Spark, its processes and what connects by itself know who this is: the environment says so from now on.
+
+    Raises UsageError and LocalError.
+    """
+    who, tls = credentials(arguments), tls_files(arguments)
+    said = {**who._asdict(), "tls_ca": tls.ca, "tls_cert": tls.cert, "tls_key": tls.key}
+    os.environ.update({f"HEADGATE_{name.upper()}": value for name, value in said.items() if value})
 
 
 def read_password(file: str) -> str:

@@ -15,6 +15,7 @@ __all__ = [
     "Admitted",
     "AsideRemoved",
     "Caused",
+    "Certified",
     "DialFailed",
     "Drain",
     "Found",
@@ -75,6 +76,13 @@ class Governed(Caused):
     """From now on this policy holds, for sessions that there are as well. Before the first one nobody is named."""
 
     policy: Policy
+
+
+@dataclass(slots=True)
+class Certified(Caused):
+    """When the certificate of each port that speaks TLS ends, in seconds since 1970, by the port's name."""
+
+    ends: Mapping[str, float]
 
 
 @dataclass(slots=True)
@@ -236,6 +244,7 @@ Input = (
     Received
     | Admitted
     | Governed
+    | Certified
     | PeerUp
     | DialFailed
     | Reachable

@@ -12,7 +12,7 @@ contents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from random import Random
 from typing import Any
 
@@ -29,6 +29,7 @@ from .clients import (
     Clients,
     Inquire,
     Inquiries,
+    Named,
     Publishers,
     Surveys,
     answer_of,
@@ -46,6 +47,7 @@ from .forwarding import BACKLOG, GATHERING, Forwarding
 from .inputs import (
     Admitted,
     AsideRemoved,
+    Certified,
     DialFailed,
     Drain,
     Found,
@@ -130,6 +132,7 @@ class Node:
         self._connect_parts(now)
         self.started = now
         self._leaves = False
+        self.certificates: Mapping[str, float] = {}
         self._make_tables()
 
     def _make_log(self, config: NodeConfig, now: float) -> None:
@@ -181,7 +184,7 @@ class Node:
         self.clients.table[Ask] = self._asked
         self.inquiries = Inquiries(self.cluster, self.timers)
         self.surveys = Surveys(self, answer_of)
-        self.cluster.take_controls({Inquire: self._inquired})
+        self.cluster.take_controls({Inquire: self._inquired, Named: self._named})
 
     def _make_tables(self) -> None:
         self._of_the_disk: dict[type, Callable[[Any, float], None]] = {
@@ -197,6 +200,7 @@ class Node:
             Received: self._received,
             Admitted: self._is_admitted,
             Governed: self._governed,
+            Certified: self._certified,
             PeerUp: self._for_peers,
             DialFailed: self._for_peers,
             Reachable: self._reachable,
@@ -312,7 +316,21 @@ class Node:
     def _governed(self, happened: Governed, now: float) -> None:
         self.streams.verify(happened.policy.conditional)
         self.clients.govern(happened.policy, now)
+        for info in self.cluster.linked():
+            self.cluster.tell(info, Named(happened.policy.version), now)
         self._after_peers(now)
+
+    def _certified(self, happened: Certified, now: float) -> None:
+        self.certificates = happened.ends
+
+    def _named(self, info: PeerInfo, message: Named, now: float) -> None:
+        """Another broker says by which users and roles it lets clients in: all brokers of a cluster have the same."""
+        info.named = message.version
+        ours = "" if self.clients.access.policy is None else self.clients.access.policy.version
+        if ours != message.version:
+            advice = "give all brokers the same files of users and roles"
+            facts = {"broker": info.name, "ours": ours or "none", "theirs": message.version, "advice": advice}
+            self.effects.append(Note("users and roles differ", facts, alarming=True))
 
     def _received(self, happened: Received, now: float) -> None:
         link = happened.link
@@ -442,6 +460,8 @@ class Node:
         self.cluster.peer_up(info, now)
         self.follower.peer_up(info, now)
         self.leader.peer_up(info, now)
+        if self.clients.access.policy is not None:
+            self.cluster.tell(info, Named(self.clients.access.policy.version), now)
         self.registry.life_seen(info.identifier, info.life, now)
 
     def _broker_down(self, info: PeerInfo, reason: str, now: float) -> None:

@@ -94,6 +94,8 @@ class NodeStatistics:
     durable_sent: int
     """Events sent to clients of this broker, whoever coordinates; so are fetches."""
     durable_fetches: dict[str, int]
+    certificate_days: dict[str, float]
+    """How long the certificate of each port that speaks TLS is still good."""
 
     def as_map(self) -> dict[str, Any]:
         """The same as a plain map."""
@@ -126,6 +128,7 @@ def statistics_of(node: Node, now: float) -> NodeStatistics:
         outbox_bytes=subscribers.outbox_bytes,
         outbox_bytes_max=node.config.outbox_bytes_total,
         drops=dict(subscribers.drops),
+        certificate_days={port: (end - now - node.clock.offset) / 86_400 for port, end in node.certificates.items()},
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from headgate.broker.core import Node, NodeConfig
-from headgate.broker.core.inputs import Drain, Governed, Loaded, Reachable
+from headgate.broker.core.inputs import Certified, Drain, Governed, Loaded, Reachable
 from headgate.protocol.security import TlsError
 
 from .access import ACCESS_LOOK_SECONDS, AccessError, Door, Gatekeeper
@@ -167,6 +167,7 @@ class Daemon:
         if self.door is not None:
             self._govern(self.door)
         self.driver.tell_wall_clock()
+        self._tell_certificates()
         self.driver.look_at_records()
         try:
             await _listen(self.health.listen, "admin", self._settings.admin)
@@ -266,6 +267,12 @@ class Daemon:
                     self._log.warning("certificate not read again", port=port, reason=str(error))
                 else:
                     self._log.info("certificate read again", port=port, file=str(certificates.cert))
+                    self._tell_certificates()
+
+    def _tell_certificates(self) -> None:
+        ends = {port: one.expires for port, one in self.certificates.items() if port != "admin"}
+        if ends:
+            self.driver.feed(Certified(ends))
 
     def look_at_access(self) -> None:
         """Use users and roles whose files are new; what cannot be used is told, and the former ones go on."""

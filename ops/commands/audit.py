@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..server import add_server_arguments, until_answered
+from ..server import add_server_arguments, hand_down, until_answered
 
 __all__ = ["add_arguments", "run"]
 
@@ -21,4 +21,5 @@ def run(arguments: argparse.Namespace) -> int:
     """Audit; 0 when every subscriber got exactly what it asked for."""
     from ..jobs import run_audit
 
+    hand_down(arguments)
     return run_audit(arguments, until_answered(arguments))

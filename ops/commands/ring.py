@@ -41,6 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     print()
     print_table(_COLUMNS, [_row(broker, answer["broker"]) for broker in brokers])
     print()
+    if versions := {str(one["name"]): str(one["users_and_roles"]) for one in brokers if "users_and_roles" in one}:
+        print(plain(_versions_in_words(versions)))
     print(plain(_footnote(answer)))
     return DONE
 
@@ -94,6 +96,14 @@ def _row(broker: dict[str, Any], asked: str) -> list[Any]:
         broker["client_address"],
         broker["address"],
     ]
+
+
+def _versions_in_words(versions: dict[str, str]) -> str:
+    """By which users and roles each broker lets clients in."""
+    if len(set(versions.values())) == 1:
+        return f"users and roles: version {next(iter(versions.values()))} at all of them"
+    each = ", ".join(f"{version or 'none, or not heard'} at {name}" for name, version in versions.items())
+    return f"users and roles differ, and must be the same everywhere: {each}"
 
 
 def _short(digits: str) -> str:

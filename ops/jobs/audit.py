@@ -22,6 +22,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,6 +50,7 @@ from headgate.ops.jobs.audit_windows import audit_windows
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.errors import HeadgateError
 from headgate.protocol.limits import RETRY_SECONDS_ENDING
+from headgate.protocol.spark.options import Access
 
 __all__ = ["add_arguments", "audit_cluster", "main", "moment_of", "run_audit"]
 
@@ -121,7 +123,9 @@ def run_audit(arguments: argparse.Namespace, servers: str, master: str = "local[
     if not arguments.window > 0:
         raise UsageError("--window is more than 0 seconds")
     # Before Java starts: nobody there is soon said.
-    with connect_blocking(servers, name="headgate audit", retry_seconds=RETRY_SECONDS_ENDING) as client:
+    with connect_blocking(
+        servers, name="headgate audit", retry_seconds=RETRY_SECONDS_ENDING, **asdict(Access.of_environment())
+    ) as client:
         source = LogSource(servers, client)
         surveys = surveys_of(source, arguments.stream, 0 if arguments.continuous else since)
         with kept_output(arguments.verbose) as errors:

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from headgate.matching.language import SPARK_TYPES, spark_columns
 from headgate.matching.tree import attributes
+from headgate.protocol.data import LEVEL_COLUMNS
 from headgate.protocol.structure import is_filter_name
 
 from .audit_history import Disturbance, Span, Wanted
@@ -66,18 +67,28 @@ def split_events(events: Any, wanted: Sequence[Wanted], window: Window) -> Any:
 
     `events` has `attributes` as a map of name to a struct of `l`, `d`, `s`, `b`: the value in the field of its type.
     """
-    from pyspark.sql import functions as sql
 
     trees = [one.tree for all_of_one in wanted for one in all_of_one.versions() if one.tree is not None]
     names = sorted({name for tree in trees for name in attributes(tree) if not is_filter_name(name)})
     columns = [
-        sql.col("attributes").getItem(name).getField(suffix).alias(column)
+        _value_of(name, suffix).alias(column)
         for name in names
         for suffix, column in zip(SPARK_TYPES, spark_columns(name), strict=True)
     ]
     chosen = events.where(_inside("time", window))
     twigs = ["twigs"] if "twigs" in events.columns else []
     return chosen.select("event_id", "topic", "time", *twigs, *columns)
+
+
+def _value_of(name: str, suffix: str) -> Any:
+    """An attribute of an event in its field of one type; or a level of its topic, which is a text, as rights ask it."""
+    from pyspark.sql import functions as sql
+
+    if not name.startswith(LEVEL_COLUMNS):
+        return sql.col("attributes").getItem(name).getField(suffix)
+    if suffix != "s":
+        return sql.lit(None).cast(SPARK_TYPES[suffix])
+    return sql.get(sql.split(sql.col("topic"), "/"), int(name.removeprefix(LEVEL_COLUMNS)))
 
 
 def judged_pairs(

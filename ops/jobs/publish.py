@@ -18,6 +18,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,11 @@ from headgate.ops.jobs.audit_session import missing_parts, start_session
 from headgate.ops.jobs.publish_pace import paced
 from headgate.ops.jobs.publish_progress import Progress
 from headgate.ops.jobs.publish_rows import Columns, mapped, read_files
-from headgate.ops.server import add_server_arguments, until_answered
+from headgate.ops.server import add_server_arguments, hand_down, until_answered
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.errors import HeadgateError
 from headgate.protocol.limits import RETRY_SECONDS_ENDING
+from headgate.protocol.spark.options import Access
 from headgate.protocol.spark.writing import job_name
 
 __all__ = ["add_arguments", "main", "mapping_of", "options_of", "reason_of", "run_publish", "write_frame"]
@@ -120,7 +122,9 @@ def run_publish(arguments: argparse.Namespace, servers: str) -> int:
         print(f"publish: cannot run here. It needs {missing}.", file=sys.stderr)
         return REFUSED
     # before Java starts, so that a missing broker is told soon
-    with connect_blocking(servers, name="headgate publish", retry_seconds=RETRY_SECONDS_ENDING) as client:
+    with connect_blocking(
+        servers, name="headgate publish", retry_seconds=RETRY_SECONDS_ENDING, **asdict(Access.of_environment())
+    ) as client:
         session = start_session("headgate-publish")
         session.conf.unset("spark.sql.codegen.wholeStage")  # off is for audits
         try:
@@ -175,6 +179,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     arguments.verb = "publish"
     try:
+        hand_down(arguments)
         return run_publish(arguments, until_answered(arguments))
     except (HeadgateError, UsageError) as error:
         print(f"publish: {error}", file=sys.stderr)

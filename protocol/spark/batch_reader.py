@@ -27,7 +27,7 @@ def read_range(options: ReadOptions, schema: Any, wanted: Any) -> Iterator[Any]:
     if wanted is None:
         return
     decoder = Decoder(options.kind, schema, options.fetch_records)
-    with connected(options.servers, options.request_seconds, "spark reader") as client:
+    with connected(options.servers, options.request_seconds, "spark reader", options.access) as client:
         yield from fetch(client, wanted, options, decoder)
 
 
@@ -41,7 +41,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """On the driver: the ranges, one a task."""
         options = self._options
-        with connected(options.servers, options.request_seconds, "spark planner") as client:
+        with connected(options.servers, options.request_seconds, "spark planner", options.access) as client:
             ranges = plan_batch(client, options)
         return [InputPartition(one) for one in ranges] or [InputPartition(None)]
 

@@ -9,15 +9,29 @@ from headgate.protocol.blocking import BlockingClient, connect_blocking
 from headgate.protocol.errors import CannotConnect, ConnectionLost, Fenced, HeadgateError, Refused, UnknownOutcome
 
 from .errors import ConnectorError, NoBroker, ProducerFenced, RefusedByBroker
+from .options import Access
 
 __all__ = ["connected", "translated"]
 
+NOBODY = Access()
+
 
 @contextmanager
-def connected(servers: str, seconds: float, name: str) -> Iterator[BlockingClient]:
+def connected(servers: str, seconds: float, name: str, access: Access = NOBODY) -> Iterator[BlockingClient]:
     """A client for the block; brokers that are lost are looked for so many seconds. Raises only ConnectorError."""
     try:
-        with connect_blocking(servers, name=name, retry_seconds=seconds, wait_seconds=seconds) as client:
+        with connect_blocking(
+            servers,
+            name=name,
+            retry_seconds=seconds,
+            wait_seconds=seconds,
+            tls_ca=access.tls_ca,
+            tls_cert=access.tls_cert,
+            tls_key=access.tls_key,
+            user=access.user,
+            password=access.password,
+            token=access.token,
+        ) as client:
             yield client
     except ConnectorError:
         raise

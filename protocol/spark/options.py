@@ -6,15 +6,26 @@ writer. Spark lower-cases the names on their way here, so messages take the spel
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 
 from . import limits
 from .errors import BadOption, MissingOption, UnknownOption
 
-__all__ = ["KINDS", "OPTIONS", "STATE", "Option", "ReadOptions", "WriteOptions", "read_options", "write_options"]
+__all__ = [
+    "KINDS",
+    "OPTIONS",
+    "STATE",
+    "Access",
+    "Option",
+    "ReadOptions",
+    "WriteOptions",
+    "read_options",
+    "write_options",
+]
 
 KINDS = ("events", "deliveries", "subscriptions")
 """The logs, in the order of their numbers."""
@@ -42,6 +53,12 @@ class Option:
 OPTIONS = (
     Option("headgate.bootstrap.servers", "", "all", "brokers, `host:port,host:port`; one that answers is enough"),
     Option("headgate.request.timeout.ms", "30000", "all", "how long a lost broker is looked for"),
+    Option("headgate.user", "", "all", "who this is, with `headgate.password`; else HEADGATE_USER of the driver"),
+    Option("headgate.password", "", "all", "its password; else HEADGATE_PASSWORD of the driver"),
+    Option("headgate.token", "", "all", "instead of both; else HEADGATE_TOKEN of the driver"),
+    Option("headgate.tls.ca", "", "all", "whose brokers are trusted, a file; else HEADGATE_TLS_CA"),
+    Option("headgate.tls.cert", "", "all", "a certificate to show, a file; else HEADGATE_TLS_CERT"),
+    Option("headgate.tls.key", "", "all", "its key; else HEADGATE_TLS_KEY"),
     Option(
         "topic", "", "all", "write: the topic of every row; read: streams, or patterns in them, with commas between"
     ),
@@ -91,6 +108,23 @@ _CANONICAL = {option.name.lower(): option for option in OPTIONS}
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """Who connects, and what it trusts; "" where nothing is said."""
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+
+    @classmethod
+    def of_environment(cls) -> Access:
+        """As the command line has it."""
+        return cls(*(os.environ.get(f"HEADGATE_{one.name.upper()}", "") for one in fields(cls)))
+
+
+@dataclass(frozen=True, slots=True)
 class WriteOptions:
     """What a writer needs to know."""
 
@@ -105,6 +139,7 @@ class WriteOptions:
     inflight: int
     frame_bytes: int
     ack_seconds: float
+    access: Access = Access()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +162,7 @@ class ReadOptions:
     fetch_records: int
     fail_on_data_loss: bool
     attributes_schema: str
+    access: Access = Access()
 
     @property
     def patterns(self) -> dict[str, str]:
@@ -206,6 +242,16 @@ class _Values:
             raise MissingOption("headgate.bootstrap.servers", "write the address of a broker, such as 127.0.0.1:7400")
         return ",".join(one.strip() for one in value.split(",") if one.strip())
 
+    def access(self) -> Access:
+        """What options say; what the environment says of who this is only where they say nothing of that."""
+        said = {one.name: self.text(f"headgate.{one.name.replace('_', '.')}") for one in fields(Access)}
+        known = Access.of_environment()
+        if said["user"] or said["password"] or said["token"]:
+            known = replace(known, user="", password="", token="")
+        if known.token and known.user:
+            known = replace(known, user="", password="")
+        return replace(known, **{name: value for name, value in said.items() if value})
+
     def request_seconds(self) -> float:
         return self.count("headgate.request.timeout.ms", 3_600_000) / 1000
 
@@ -236,6 +282,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         inflight=values.count("inflight", limits.INFLIGHT_MAX),
         frame_bytes=int(frame_bytes),
         ack_seconds=values.amount("ackTimeout", _SECONDS, 0.001, limits.ACK_SECONDS_MAX, "a time such as 30s or 500ms"),
+        access=values.access(),
     )
 
 
@@ -280,4 +327,5 @@ def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOp
         fetch_records=values.count("maxRecordsPerFetch", limits.FETCH_RECORDS_MAX),
         fail_on_data_loss=values.flag("failOnDataLoss"),
         attributes_schema=values.text("attributesSchema"),
+        access=values.access(),
     )

@@ -31,7 +31,7 @@ def schema_of(options: Mapping[str, str]) -> str:
 def _declared(options: ReadOptions) -> dict[str, Any]:
     """The attributes that the schemas of the streams declare. Raises BadOption when two of them do not agree."""
     found: dict[str, Any] = {}
-    with connected(options.servers, options.request_seconds, "spark planner") as client:
+    with connected(options.servers, options.request_seconds, "spark planner", options.access) as client:
         for stream in options.patterns:
             answer = client.ask("schema.get", stream=stream)
             for name, entry in answer.get("schema", {}).get("attributes", {}).items():
@@ -61,7 +61,7 @@ def make_writer(options: Mapping[str, str], schema: Any, overwrite: bool) -> Bat
     checked, layout = _planned(options, schema, overwrite)
     job, planned_us = checked.producer_id or uuid.uuid4().hex, time.time_ns() // 1000
     if checked.producer_id and checked.idempotence != "none":
-        with connected(checked.servers, checked.ack_seconds, "spark planner") as client:
+        with connected(checked.servers, checked.ack_seconds, "spark planner", checked.access) as client:
             name = job_name(checked.topic, job)
             planned_us = planned_behind(client, name, planned_us, Patience(checked.ack_seconds))
     return BatchWriter(checked, layout, Run(job, planned_us, bool(checked.producer_id)))

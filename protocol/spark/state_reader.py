@@ -94,7 +94,7 @@ class StateReader(DataSourceReader):
         import pyarrow as pa
 
         options = self._options
-        with connected(options.servers, options.request_seconds, "spark state") as client:
+        with connected(options.servers, options.request_seconds, "spark state", options.access) as client:
             rows = list(state_rows(client, options.topic, time.time_ns() // 1000))
         columns = []
         for field in self._schema:

@@ -106,4 +106,4 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return end_of(client, self._options)
 
     def _connected(self) -> Any:
-        return connected(self._options.servers, self._options.request_seconds, "spark planner")
+        return connected(self._options.servers, self._options.request_seconds, "spark planner", self._options.access)

@@ -15,7 +15,18 @@ from typing import Any, TypeVar
 
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.effects import Close, Dial, Effect, Note, Send, Store
-from headgate.broker.core.inputs import DialFailed, Drain, Input, LinkDown, Loaded, PeerUp, Reachable, Received, Wake
+from headgate.broker.core.inputs import (
+    Admitted,
+    DialFailed,
+    Drain,
+    Input,
+    LinkDown,
+    Loaded,
+    PeerUp,
+    Reachable,
+    Received,
+    Wake,
+)
 from headgate.broker.simulator.engine import World
 from headgate.protocol.data import Batch
 from headgate.protocol.messages import Deliver, Error, Hello, Message, Peer
@@ -180,10 +191,12 @@ class NodeCluster(World):
 
     # --- clients -----------------------------------------------------------------------------------------------------
 
-    def connect(self, name: str, **hello: Any) -> Client:
-        """A client with a session of its own at this broker."""
+    def connect(self, name: str, user: str = "", **hello: Any) -> Client:
+        """A client with a session of its own at this broker, of a user if the broker asks."""
         client = Client(self, self.hosts[name], next(self._links))
         self._clients[client.link] = client
+        if user:
+            self.feed(client.host, Admitted(client.link, user, "pw"))
         settings: dict[str, Any] = {"name": f"client of {name}", "credit": 1 << 40}
         client.say(Hello(**settings | hello))
         return client

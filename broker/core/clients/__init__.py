@@ -19,7 +19,8 @@ a refusal, with the client's connection, or when its time is over (the timer `IN
 the audit writes the lines that it gathered; at `AUDIT_ACKS` it asks clients what they have taken.
 
 `Access` says who speaks on which link and what it may ask for, by the `rights` of its user; `shown` is what of an
-explanation is for it. When the policy changes (`Clients.govern`) what is no longer allowed ends.
+explanation is for it. When the policy changes (`Clients.govern`) what is no longer allowed ends, and other brokers are
+told its version (`Named`).
 
 A client amends a subscription by ASK `amend` (`amending`; at AMENDING former versions are withdrawn).
 
@@ -34,7 +35,7 @@ from .amending import AMENDING
 from .audit import AUDIT_ACKS, AUDIT_LINES, AuditLog
 from .clients import Clients
 from .inquiries import INQUIRIES, Inquiries
-from .messages import Inquire
+from .messages import Inquire, Named
 from .publishers import Publishers, answered_by
 from .questions import answer_of, ask
 from .survey import Surveys
@@ -49,6 +50,7 @@ __all__ = [
     "INQUIRIES",
     "Inquire",
     "Inquiries",
+    "Named",
     "Publishers",
     "Surveys",
     "answer_of",

@@ -77,7 +77,8 @@ def ring_of(node: Node, now: float) -> dict[str, Any]:
     """Every broker that this one knows, in the order of the ring."""
     cluster, config = node.cluster, node.config
     chord = cluster.chord
-    known = {cluster.me: _mine(node, now)}
+    policy = node.clients.access.policy
+    known = {cluster.me: _mine(node, now) | ({} if policy is None else {"users_and_roles": policy.version})}
     for info in cluster.peers.by_identifier.values():
         linked = info.link is not None
         if linked or info.identifier in cluster.table.known:
@@ -88,6 +89,7 @@ def ring_of(node: Node, now: float) -> dict[str, Any]:
                 "life": info.life,
                 "state": "up" if linked else "down",
                 "subscriptions": None,  # each broker knows its own
+                **({} if policy is None else {"users_and_roles": info.named}),
             }
     ring = sorted(known)
     brokers = []

@@ -9,7 +9,7 @@ from headgate.protocol.errors import ErrorCode
 
 from ..messages import ANYTHING, CONTROLS, MAP, Field, Identifier, Name, whole
 
-__all__ = ["Answered", "Inquire"]
+__all__ = ["Answered", "Inquire", "Named"]
 
 _CODE: Field = whole(max(ErrorCode))
 
@@ -32,3 +32,11 @@ class Answered:
     number: Identifier
     code: Annotated[int, _CODE]
     value: Annotated[Any, ANYTHING]
+
+
+@CONTROLS.message(42)
+@dataclass(slots=True)
+class Named:
+    """The sender asks its clients who they are, by users and roles of this version: said on each link, and anew."""
+
+    version: Name

@@ -535,6 +535,7 @@ class Coordinator:
                 before = None
             try:
                 if _allowed(mailbox.state, policy) != before:
+                    self._tell_watch(held, "subscribe")
                     self._feed(held, mailbox, now)
                     self._touch(held.name)
             except Refused as refused:
@@ -780,8 +781,16 @@ class Coordinator:
                 self._tell_watch(held, action, reason)
 
     def _tell_watch(self, held: _Held, action: str, reason: str = "") -> None:
-        if self.watch is not None and held.mailbox is not None:
-            self.watch.wanted(held.mailbox.state, action, reason)
+        if self.watch is None or held.mailbox is None:
+            return
+        state = held.mailbox.state
+        try:
+            pattern, exact, condition = _allowed(state, self._policy)
+        except Refused:
+            pass  # what its owner may not read any more is as it was
+        else:
+            state = replace(state, pattern=pattern, exact=exact, condition=condition)
+        self.watch.wanted(state, action, reason)
 
     # --- where logs end ----------------------------------------------------------------------------------------------
 

@@ -64,6 +64,7 @@ class PeerInfo:
     left: bool = False  # it said goodbye to shut down, and before that what it had for us
     active: float = 0.0  # when something was last said on the link; while there is none: since when
     aliases: dict[str, None] = field(default_factory=dict)  # addresses at which it was met
+    named: str = ""  # the version of its users and roles; empty: it asks nobody who they are, or has not said
 
     forwards: deque[Forward] = field(default_factory=deque)
     forwards_bytes: int = 0

@@ -29,7 +29,7 @@ __all__ = ["Grant", "RightsError", "Role", "read_roles"]
 
 _GRANTS = ("publish", "subscribe")
 _SWITCHES = ("admin", "audit")
-_LIMITS = ("connections", "subscriptions", "events_per_second")
+_LIMITS = ("connections", "subscriptions")
 
 
 class RightsError(ValueError):
@@ -59,7 +59,6 @@ class Role:
     audit: bool = False
     connections: int = 0
     subscriptions: int = 0
-    events_per_second: int = 0
 
 
 def read_roles(table: Any) -> dict[str, Role]:
@@ -99,7 +98,6 @@ def _read_role(name: str, said: Any) -> Role:
         audit=said.get("audit", False),
         connections=said.get("connections", 0),
         subscriptions=said.get("subscriptions", 0),
-        events_per_second=said.get("events_per_second", 0),
     )
     parts = (role.publish, role.subscribe, role.durable, role.no_publish, role.no_subscribe, role.no_durable)
     if sum(map(len, parts)) > ROLE_GRANTS_MAX:

@@ -104,7 +104,7 @@ class _Publishing:
 def publish_attempt(options: WriteOptions, layout: Layout, attempt: Attempt, batches: Iterable[Any]) -> Sent:
     """Publish the partition's record batches; returns when all of them are in the log. Raises ConnectorError."""
     name = attempt.producer(options.idempotence, options.topic)
-    with connected(options.servers, options.ack_seconds, f"spark {name}"[:256]) as client:
+    with connected(options.servers, options.ack_seconds, f"spark {name}"[:256], options.access) as client:
         producer = _Publishing(client, name, attempt.epoch, options.inflight)
         guard: Guarded | WithIds | None = None
         if options.idempotence != "none":

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.protocol.spark import limits
 from headgate.protocol.spark.errors import BadOption, ConnectorError, MissingOption, UnknownOption
-from headgate.protocol.spark.options import OPTIONS, read_options, write_options
+from headgate.protocol.spark.options import OPTIONS, Access, read_options, write_options
 
 SERVERS = {"headgate.bootstrap.servers": "one:7400, two:7400"}
 
@@ -172,3 +172,17 @@ def test_every_complaint_is_a_connector_error() -> None:
 def test_every_option_has_a_meaning() -> None:
     assert all(option.meaning and option.use in ("all", "read", "write", "stream") for option in OPTIONS)
     assert len({option.name.lower() for option in OPTIONS}) == len(OPTIONS)
+
+
+def test_who_connects_is_an_option_or_the_environment_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("USER", "PASSWORD", "TOKEN", "TLS_CA", "TLS_CERT", "TLS_KEY"):
+        monkeypatch.delenv(f"HEADGATE_{name}", raising=False)
+    assert read(topic="q").access == Access()
+    monkeypatch.setenv("HEADGATE_TOKEN", "hg_1")
+    monkeypatch.setenv("HEADGATE_TLS_CA", "ca.pem")
+    assert read(topic="q").access == Access(token="hg_1", tls_ca="ca.pem")
+    said = {"headgate.user": "ann", "headgate.password": "horse", "headgate.tls.cert": "c", "headgate.tls.key": "k"}
+    access = read_options(SERVERS | {"topic": "q"} | said).access
+    assert access == Access("ann", "horse", "", "ca.pem", "c", "k")
+    assert "horse" not in repr(access)
+    assert write_options(SERVERS | said).access == access
