@@ -19,6 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--brokers", type=int, default=BROKERS_DEFAULT, help="processes that form one cluster (default %(default)s)"
     )
     parser.add_argument("--no-kill", action="store_true", help="let all of them live; one alone is never killed")
+    parser.add_argument(
+        "--secure", action="store_true", help="TLS, two users and a role with a condition; without Spark's audit"
+    )
     parser.add_argument("--no-audit", action="store_true", help="end without Spark's audit, also where Spark can run")
     parser.add_argument("--rate", type=int, default=RATE_DEFAULT, help="events a second (default %(default)s)")
     parser.add_argument("--seed", type=int, default=7, help="of the random walk (default %(default)s)")
@@ -34,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--brokers is 1 to {BROKERS_MAX}")
     from ..demo import Plot, play
 
-    kill, audit = not arguments.no_kill, not arguments.no_audit
-    plot = Plot(arguments.seconds, arguments.rate, arguments.seed, arguments.brokers, kill, audit, durable=True)
+    kill, audit, secure = not arguments.no_kill, not (arguments.no_audit or arguments.secure), arguments.secure
+    scale = arguments.seconds, arguments.rate, arguments.seed, arguments.brokers
+    plot = Plot(*scale, kill, audit, secure=secure, durable=True)
     return play(plot, arguments.plain, arguments.json)

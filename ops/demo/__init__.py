@@ -3,6 +3,7 @@
     limits    how many, how fast, how long
     feed      quotes by random walk from a seed: the same seed, the same quotes
     audience  the subscribers, and what each has received
+    secure    `--secure`: certificates, two users, and a role with a condition
     host      the brokers, processes of their own with data folders that go when they end
     orders    a durable subscriber, a process of its own that is killed together with its broker
     accident  the broker that is killed half way, and what may be missing because somebody was told so

@@ -22,6 +22,7 @@ from headgate.protocol.aio import Tasks, connect
 from headgate.protocol.errors import CannotConnect
 
 from .limits import LOG_LINES_KEPT, SETTLE_SECONDS, START_SECONDS, TICK_SECONDS
+from .secure import OPEN, Realm, made_realm
 
 __all__ = ["BrokerProcess", "running_brokers"]
 
@@ -29,17 +30,18 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @asynccontextmanager
-async def running_brokers(count: int) -> AsyncIterator[list[BrokerProcess]]:
+async def running_brokers(count: int, secure: bool = False) -> AsyncIterator[tuple[list[BrokerProcess], Realm]]:
     """Brokers that run inside the `async with`, as one cluster. Raises CannotConnect when they do not become one."""
     names = ["demo"] if count == 1 else [f"demo-{number}" for number in range(1, count + 1)]
     peers = _free_addresses(count)
-    brokers = [BrokerProcess(name, peer, peers) for name, peer in zip(names, peers, strict=True)]
     with TemporaryDirectory(prefix="headgate-demo-") as folder:
+        realm = made_realm(Path(folder) / "realm", names) if secure else OPEN
+        brokers = [BrokerProcess(name, peer, peers, realm) for name, peer in zip(names, peers, strict=True)]
         try:
             await asyncio.gather(*(broker.start(Path(folder)) for broker in brokers))
             if count > 1:
-                await _settled(brokers)
-            yield brokers
+                await _settled(brokers, realm)
+            yield brokers, realm
         finally:
             await asyncio.gather(*(broker.stop() for broker in brokers))
 
@@ -47,8 +49,9 @@ async def running_brokers(count: int) -> AsyncIterator[list[BrokerProcess]]:
 class BrokerProcess:
     """The process `python -m headgate.broker` and its log. `peer` is its own address among `peers`."""
 
-    def __init__(self, name: str, peer: str, peers: Sequence[str]) -> None:
+    def __init__(self, name: str, peer: str, peers: Sequence[str], realm: Realm = OPEN) -> None:
         self.name = name
+        self._realm = realm
         self.address = ""
         self.admin = ""
         self.last_words: deque[str] = deque(maxlen=LOG_LINES_KEPT)
@@ -115,6 +118,7 @@ class BrokerProcess:
             "HEADGATE_NAME": self.name,
             "HEADGATE_LOG_FORMAT": "json",
             **join,
+            **self._realm.of_broker(self.name),
         }
 
     async def _wait_listening(self, errors: asyncio.StreamReader) -> None:
@@ -132,12 +136,12 @@ class BrokerProcess:
             self.last_words.append(line.decode("utf-8", "replace").strip())
 
 
-async def _settled(brokers: Sequence[BrokerProcess]) -> None:
+async def _settled(brokers: Sequence[BrokerProcess], realm: Realm) -> None:
     """Until every broker sees all of them, and their keys have found their places."""
     try:
         async with asyncio.timeout(SETTLE_SECONDS):
             for broker in brokers:
-                async with await connect(broker.address, name="demo") as client:
+                async with await connect(broker.address, name="demo", **realm.of_client("feed")) as client:
                     while not _is_whole(await client.ask("ring"), len(brokers)):
                         await asyncio.sleep(TICK_SECONDS)
     except TimeoutError as error:

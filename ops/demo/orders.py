@@ -12,7 +12,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ class OrderDesk:
 
     def __init__(self) -> None:
         self._servers: list[str] = []
+        self._taker: dict[str, str] = {}
         self._client: Client | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._published = 0
@@ -62,10 +63,14 @@ class OrderDesk:
         self._stop = asyncio.Event()
         self._tasks = Tasks()
 
-    async def open(self, servers: Sequence[str]) -> None:
-        """Begin to take, with the first of these brokers, and to publish, with the last."""
-        self._servers = list(servers)
-        self._client = await connect(",".join([servers[-1], *servers[:-1]]), name="demo orders", shuffle=False)
+    async def open(
+        self, servers: Sequence[str], publisher: Mapping[str, Any] | None = None, taker: Mapping[str, str] | None = None
+    ) -> None:
+        """Begin to take, with the first of these brokers, and to publish, with the last; each as who it is told to."""
+        self._servers, self._taker = list(servers), dict(taker or {})
+        self._client = await connect(
+            ",".join([servers[-1], *servers[:-1]]), name="demo orders", shuffle=False, **(publisher or {})
+        )
         await self._client.ask("schema.put", stream=STREAM, schema={"durability": "stored"})
         await self._take_orders()
         self._tasks.start(self._publish(self._client), "demo orders")
@@ -121,7 +126,7 @@ class OrderDesk:
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "headgate.ops.cli", *words),
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": path, **self._taker},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -34,6 +34,7 @@ from .limits import (
 )
 from .orders import OrderDesk, OrdersTold
 from .proof import Verdict, judge, wanted_by
+from .secure import DESK_WHERE, OPEN, Realm, owed
 from .view import Picture, View, summary
 
 __all__ = ["Plot", "Scene", "play"]
@@ -50,6 +51,8 @@ class Plot:
     kill: bool
     audit: bool = False
     """Run an audit with Spark at the end, where Spark can run."""
+    secure: bool = False
+    """TLS, two users, and a right with a condition."""
     durable: bool = False
     """Publish orders as well, and take them through a durable subscription whose process is killed with its broker."""
     arrival_seconds: float = ARRIVAL_SECONDS
@@ -76,9 +79,11 @@ async def _play(plot: Plot, plain: bool, as_json: bool) -> int:
     with View(plain, sys.stderr if as_json else sys.stdout) as view:
         scene = Scene(plot, view)
         _stop_on_signals(scene.stop)
-        async with running_brokers(plot.brokers) as brokers:
+        async with running_brokers(plot.brokers, plot.secure) as (brokers, realm):
             view.brokers(brokers)
-            verdicts = await scene.play(brokers)
+            if plot.secure:
+                view.say(f"secure: TLS everywhere; user feed publishes, user desk may read quotes WHERE {DESK_WHERE}")
+            verdicts = await scene.play(brokers, realm)
             if plot.audit and not scene.stop.is_set():
                 told = await play_epilogue(scene.survivors(brokers), plot.seed, view)
     if as_json:
@@ -104,6 +109,7 @@ class Scene:
         self._began = self._ended = 0.0
         self._clients: list[Client] = []
         self._tasks = Tasks()
+        self._realm = OPEN
 
     def picture(self) -> Picture:
         """The state of the play now."""
@@ -116,22 +122,24 @@ class Scene:
         victim = self.accident.broker if self.accident is not None else ""
         return [broker.address for broker in brokers if broker.name != victim]
 
-    async def play(self, brokers: Sequence[BrokerProcess]) -> list[Verdict]:
+    async def play(self, brokers: Sequence[BrokerProcess], realm: Realm = OPEN) -> list[Verdict]:
         """Subscribe, publish until it is time or `stop` is set, wait for the rest, prove."""
+        self._realm = realm
         addresses = [broker.address for broker in brokers]
         try:
             publisher = await self._connect(addresses, 0, "feed")
             for place, listener in enumerate(self.listeners):
                 await self._listen(addresses, place, listener)
             if self._desk is not None:
-                await self._desk.open(addresses)
+                await self._desk.open(addresses, realm.of_client("feed"), realm.of_command("desk"))
             if self._plot.kill and len(brokers) > 1:
                 self._tasks.start(self._kill_half_way(brokers, publisher), "demo accident")
             await self._publish(publisher)
             self._view.show_last(self.picture())
             published = len(self._sent_at)
             self._view.say(f"evaluating {len(WISHES)} conditions on all {published:,} quotes by brute force …")
-            wanted = await asyncio.to_thread(wanted_by, WISHES, self._plot.seed, published)
+            wishes = [owed(wish, self._plot.secure) for wish in WISHES]
+            wanted = await asyncio.to_thread(wanted_by, wishes, self._plot.seed, published)
             await self._wait_arrival(wanted)
             verdicts = self._verdicts(wanted)
             if self.accident is not None:
@@ -155,7 +163,11 @@ class Scene:
         first = place % len(addresses)
         order = [*addresses[first:], *addresses[:first]]
         client = await connect(
-            ",".join(order), name=f"demo {name}", retry_seconds=self._plot.retry_seconds, shuffle=False
+            ",".join(order),
+            name=f"demo {name}",
+            retry_seconds=self._plot.retry_seconds,
+            shuffle=False,
+            **self._realm.of_client("feed" if name == "feed" else "desk"),
         )
         self._clients.append(client)
         return client
@@ -266,7 +278,7 @@ class Scene:
 
 async def _asked(client: Client) -> None:
     try:
-        await client.ask("status")
+        await client.ask("durables")
     except ConnectionLost:
         # Its broker died with the question: it comes back by itself, and is asked by what is still missing.
         return

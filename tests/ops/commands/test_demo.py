@@ -18,9 +18,11 @@ def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.ops.demo.play", play)
     assert main(["demo", "--seconds", "0.5", "--rate", "100", "--seed", "3", "--plain", "--json"]) == 1
     assert main(["demo", "--brokers", "5", "--no-kill", "--no-audit"]) == 1
+    assert main(["demo", "--secure"]) == 1
     assert played == [
         (Plot(0.5, 100, 3, BROKERS_DEFAULT, True, True, durable=True), True, True),
         (Plot(SECONDS_DEFAULT, RATE_DEFAULT, 7, 5, False, False, durable=True), False, False),
+        (Plot(SECONDS_DEFAULT, RATE_DEFAULT, 7, BROKERS_DEFAULT, True, False, True, durable=True), False, False),
     ]
 
 

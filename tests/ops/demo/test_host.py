@@ -74,7 +74,7 @@ def test_one_that_ends_at_once_says_why(monkeypatch: pytest.MonkeyPatch, tmp_pat
 @pytest.mark.slow
 def test_it_runs_and_leaves_nothing_behind() -> None:
     async def start() -> Path:
-        async with running_brokers(1) as (broker,):
+        async with running_brokers(1) as ((broker,), _):
             assert broker.address.startswith("127.0.0.1:")
             assert broker._process is not None
             folders = Path(f"/proc/{broker._process.pid}/environ").read_bytes() if sys.platform == "linux" else b""

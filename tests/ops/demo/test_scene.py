@@ -15,6 +15,7 @@ from headgate.ops.demo import Plot, play
 from headgate.ops.demo.audience import Listener, Wish
 from headgate.ops.demo.host import BrokerProcess
 from headgate.ops.demo.scene import Scene
+from headgate.ops.demo.secure import OPEN, Realm
 from headgate.protocol.errors import HeadgateError
 
 pytestmark = pytest.mark.slow
@@ -25,14 +26,14 @@ def alone(seconds: float, rate: int, **waits: float) -> Plot:
 
 
 @asynccontextmanager
-async def strangers(count: int) -> AsyncIterator[list[BrokerProcess]]:
+async def strangers(count: int, secure: bool = False) -> AsyncIterator[tuple[list[BrokerProcess], Realm]]:
     """Brokers that know nothing of each other."""
     brokers = [BrokerProcess(f"demo-{number}", "127.0.0.1:0", []) for number in range(1, count + 1)]
     with TemporaryDirectory() as folder:
         try:
             for broker in brokers:
                 await broker.start(Path(folder))
-            yield brokers
+            yield brokers, OPEN
         finally:
             for broker in brokers:
                 await broker.stop()
@@ -128,3 +129,12 @@ def test_a_wish_that_the_broker_reads_differently_is_found(
     monkeypatch.setattr("headgate.ops.demo.scene.wanted_by", other)
     assert play(alone(0.5, 3000), plain=True, as_json=False) == 1
     assert "unexpected" in capsys.readouterr().out
+
+
+def test_with_names_each_gets_what_its_right_allows(capsys: pytest.CaptureFixture[str]) -> None:
+    plot = Plot(1.0, 2000, 7, 1, kill=False, secure=True, durable=True)
+    assert play(plot, plain=True, as_json=True) == 0
+    captured = capsys.readouterr()
+    told = json.loads(captured.out)
+    assert told["exact"] and told["orders"]["published"] == told["orders"]["taken"] > 0
+    assert "user desk may read quotes WHERE" in captured.err
