@@ -7,20 +7,33 @@ make keys from filters; publishers need not know the map.
 
     folded     bit b goes to b mod n: the paper's. A large document has all bits, and every publication one key
     sampled    some bits, chosen by hash, go to b mod n; the others to none. Many twigs are left with the empty key
-    chosen     bits that subscriptions use and documents do not all have, packed so that each bit of the key is set in
-               about half of the documents
+    chosen     bits that subscriptions use and documents do not all have, put together so that documents have different
+               keys
 
-A map has a name, `fold` or its bits in letters, under which all brokers make the same one.
+A map has a name, under which all brokers make the same one: `fold`, or for each bit of a filter that goes somewhere how
+many bits before it go nowhere, and the bit of the key as a letter. `3a0c` sends bit 3 to bit 0 and bit 4 to bit 2.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
-__all__ = ["BITS_MAX", "FOLD", "KeyMap", "set_bits", "chosen", "folded", "named", "sampled"]
+__all__ = [
+    "BITS_MAX",
+    "FOLD",
+    "NAME_LENGTH_MAX",
+    "SENT_MAX",
+    "KeyMap",
+    "set_bits",
+    "chosen",
+    "folded",
+    "named",
+    "sampled",
+]
 
 BITS_MAX: Final = 12
 """Bits of a key: 4,096 vertices. A subscription leaves entries at up to 2^(n - 1) of them."""
@@ -28,8 +41,14 @@ BITS_MAX: Final = 12
 FOLD: Final = "fold"
 """The name of the map that sends bit b to b mod n."""
 
-_NOWHERE: Final = "-"
-_LETTERS: Final = "0123456789ab"
+SENT_MAX: Final = 256
+"""Bits of filters that a learned map sends somewhere. Subscriptions to one stream use a hundred or two."""
+
+NAME_LENGTH_MAX: Final = 6 * SENT_MAX
+"""Characters of the name of a map, which stands wherever a vertex does; a bit has up to six, of 1,024 mostly two."""
+
+_LETTERS: Final = "abcdefghijkl"
+_SENT: Final = re.compile(r"(0|[1-9][0-9]{0,4})([a-l])")
 _HALF: Final = 0.5
 _FULL: Final = 0.65
 """Share of documents in which a bit of the key may be set before no more bits are sent to it: with more of them it
@@ -44,14 +63,15 @@ class KeyMap:
     def __init__(self, length: int, bits: int, target: Callable[[int], int | None], name: str = "") -> None:
         assert 0 < bits <= BITS_MAX
         masks = [0] * bits
-        letters = []
+        sent, before = [], -1
         for bit in range(length):
             to = target(bit)
-            letters.append(_NOWHERE if to is None else _LETTERS[to])
             if to is not None:
                 masks[to] |= 1 << bit
+                sent.append(f"{bit - before - 1}{_LETTERS[to]}")
+                before = bit
         self.length, self.bits = length, bits
-        self.name = name or "".join(letters)
+        self.name = name or "".join(sent)
         self._parts = [(mask, 1 << to) for to, mask in enumerate(masks) if mask]
 
     def key(self, one: int) -> int:
@@ -80,8 +100,9 @@ def _draw(bit: int) -> float:
 
 
 def chosen(length: int, bits: int, documents: Sequence[int], twigs: Sequence[int]) -> KeyMap:
-    """Learned from a sample of both. Of the bits that twigs use, those go first that most twigs without a bit of the
-    key have; each goes where documents have a share of the key's bit that is nearest to one half then."""
+    """Learned from a sample of both, with at most SENT_MAX bits. Of the bits that twigs use, those go first that most
+    twigs without a bit of the key have; each goes where the fewest pairs of documents have the same key then.
+    """
     having = _having(documents)
     everywhere = (1 << len(documents)) - 1
     users: dict[int, list[int]] = {}
@@ -91,30 +112,35 @@ def chosen(length: int, bits: int, documents: Sequence[int], twigs: Sequence[int
     useful = {bit for bit in users if having.get(bit, 0) != everywhere}
     reach = Counter({bit: len(users[bit]) for bit in useful})
     targets: dict[int, int] = {}
-    held = [0] * bits
+    keys = [0] * len(documents)
     without = set(range(len(twigs)))
-    while useful:
+    while useful and len(targets) < SENT_MAX:
         bit = min(useful, key=lambda one: (-reach[one], having.get(one, 0).bit_count(), one))
         useful.discard(bit)
-        to = _place(held, having.get(bit, 0), len(documents))
+        to = _place(keys, set(set_bits(having.get(bit, 0))), bits, dict.fromkeys(targets.values()))
         if to is None:
             continue
         targets[bit] = to
-        held[to] |= having.get(bit, 0)
+        for document in set_bits(having.get(bit, 0)):
+            keys[document] |= 1 << to
         for twig in without.intersection(users[bit]):
             without.discard(twig)
             reach.subtract(one for one in set_bits(twigs[twig]) if one in reach)
     return KeyMap(length, bits, targets.get)
 
 
-def _place(held: Sequence[int], more: int, documents: int) -> int | None:
+def _place(keys: Sequence[int], more: Collection[int], bits: int, used: Collection[int]) -> int | None:
     """The bit of the key that a bit goes to which these documents have; None when it would fill any of them."""
-
-    def share(to: int) -> float:
-        return (held[to] | more).bit_count() / max(1, documents)
-
-    best = min(range(len(held)), key=lambda to: (abs(share(to) - _HALF), to))
-    return best if share(best) <= _FULL or not held[best] else None
+    best: tuple[int, int, int] | None = None
+    for to in range(bits):
+        made = [key | 1 << to if place in more else key for place, key in enumerate(keys)]
+        held = sum(key >> to & 1 for key in made)
+        if held > _FULL * len(keys) and to in used:
+            continue
+        alike = sum(count * count for count in Counter(made).values())
+        if best is None or (alike, held, to) < best:
+            best = alike, held, to
+    return None if best is None else best[2]
 
 
 def _having(documents: Sequence[int]) -> dict[int, int]:
@@ -140,7 +166,11 @@ def named(name: str, length: int, bits: int) -> KeyMap:
         raise ValueError(f"a key has 1 to {BITS_MAX} bits, not {bits}")
     if name == FOLD:
         return folded(length, bits)
-    allowed = _LETTERS[:bits] + _NOWHERE
-    if len(name) != length or name.strip(allowed):
+    targets: dict[int, int] = {}
+    place, bit = 0, -1
+    while place < len(name) <= NAME_LENGTH_MAX and (sent := _SENT.match(name, place)):
+        place, bit = sent.end(), bit + 1 + int(sent[1])
+        targets[bit] = _LETTERS.index(sent[2])
+    if not targets or place < len(name) or bit >= length or max(targets.values()) >= bits:
         raise ValueError(f"not a key map from {length} bits to {bits}: {name!r:.80}")
-    return KeyMap(length, bits, lambda bit: None if name[bit] == _NOWHERE else _LETTERS.index(name[bit]))
+    return KeyMap(length, bits, targets.get)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from headgate.protocol.errors import ErrorCode, Refused
 
 from ..exits import DONE, REFUSED, UsageError
 from ..purge import purge
@@ -21,7 +24,7 @@ _EXAMPLE = '{"attributes": {"price": {"type": "float", "min": 0, "max": 1000}}}'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `schema`."""
     add_server_arguments(parser)
-    actions = parser.add_subparsers(dest="action", metavar="put|get|list|rm", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="put|get|list|rm|learn", required=True)
     put = actions.add_parser("put", help=f"give a stream a schema, like {_EXAMPLE}", allow_abbrev=False)
     put.add_argument("stream", metavar="STREAM")
     put.add_argument("source", metavar="FILE|-|JSON", nargs="?", help="a file, - for standard input, or the schema")
@@ -35,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             text = "remove what brokers have stored of it as well (those that are down keep theirs); takes some seconds"
             parser_of_action.add_argument("--purge", action="store_true", help=text)
     actions.add_parser("list", help="all schemas", allow_abbrev=False)
+    text = "learn structure.map, by which events with documents find subscriptions with XPATH, and put it in force"
+    learned = actions.add_parser("learn", help=text, allow_abbrev=False)
+    learned.add_argument("stream", metavar="STREAM")
+    text = "documents like those of the stream: .xml and .json are one each, any other has lines as `pub --jsonl` takes"
+    learned.add_argument("--documents", metavar="FILE", nargs="+", required=True, help=text)
+    learned.add_argument("--dry-run", action="store_true", help="print what it would do, and change nothing")
     for parser_of_action in actions.choices.values():
         parser_of_action.add_argument("--json", action="store_true", help="one line of JSON")
         add_server_arguments(parser_of_action)
@@ -48,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
         details = {"stream": arguments.stream, "schema": _read(arguments), "replace": arguments.replace}
         answer = answer_of(arguments, "schema.put", **details)
         _print_done(arguments, answer, _changes_text(answer))
+    elif arguments.action == "learn":
+        _learn(arguments)
     elif arguments.action == "rm":
         return _purge(arguments) if arguments.purge else _remove(arguments)
     else:
@@ -59,6 +70,34 @@ def run(arguments: argparse.Namespace) -> int:
             for line in _defaults_lines(answer):
                 print(line, file=sys.stderr)  # standard output is what `put` takes
     return DONE
+
+
+def _learn(arguments: argparse.Namespace) -> None:
+    from ..keymaps import Learned, learn, read_documents
+
+    stream, documents = arguments.stream, list(read_documents(arguments.documents))
+
+    async def talk(client: Any) -> Learned:
+        try:
+            schema = (await client.ask("schema.get", stream=stream))["schema"]
+        except Refused as error:
+            if error.code != ErrorCode.NOT_FOUND:
+                raise
+            schema = {}
+        learned = await learn(client, stream, schema, documents)
+        if not arguments.dry_run:
+            await client.ask("schema.put", stream=stream, schema={"structure.map": learned.name}, replace=False)
+        return learned
+
+    learned = converse(arguments, talk)
+    was, now = learned.busiest
+    text = f"learned from {learned.documents} documents and {learned.subscriptions} subscriptions with XPATH:\n"
+    text += f"  documents that begin at the busiest vertex: {was:.0%} -> {now:.0%}\n"
+    was, now = learned.without_key
+    text += f"  subscriptions that all documents come by: {was:.0%} -> {now:.0%}\n"
+    text += "nothing was changed" if arguments.dry_run else f"stream {stream} has this map: subscriptions rest by it "
+    text += "" if arguments.dry_run else "from now on, and those that are there when they subscribe anew"
+    _print_done(arguments, asdict(learned), text)
 
 
 def _changes_text(answer: dict[str, Any]) -> str:

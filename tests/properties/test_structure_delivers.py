@@ -13,6 +13,7 @@ import pytest
 
 from headgate.broker.core.keyspace import ROUTINGS
 from headgate.matching import XPath, evaluate, extensions, parse_condition
+from headgate.matching.cube import chosen
 from headgate.matching.structure import DEFAULT_SHAPE, filter_of, pack, parse_twig
 from headgate.protocol.data import encode_column
 from headgate.protocol.messages import Answer, Ask, Error, Gap, Suback, Unsubscribe
@@ -38,16 +39,19 @@ class StructureRun:
     """One cluster, its twigs, and what was published."""
 
     def __init__(self, seed: int, routing: str, brokers: int = 5, **config: Any) -> None:
-        self.random = random = Random(seed)
+        self.random = Random(seed)
         self.cluster = NodeCluster(brokers, seed, check_every=10, **config)
         self.clients = [self.cluster.connect(name) for name in self.cluster.hosts]
         self.live: dict[int, tuple[int, str]] = {}
         self.numbers = 0
         self.sequences: dict[str, int] = defaultdict(int)
-        random.choice(self.clients).send(
-            Ask(1, "schema.put", {"stream": "quotes", "schema": {"structure.routing": routing}})
-        )
-        self.cluster.until(lambda: any(client.of(Answer) for client in self.clients))
+        self.put({"structure.routing": routing})
+
+    def put(self, schema: dict[str, Any]) -> None:
+        teller = self.random.choice(self.clients)
+        teller.take()
+        teller.send(Ask(1, "schema.put", {"stream": "quotes", "schema": schema}))
+        self.cluster.until(lambda: bool(teller.of(Answer)))
 
     def twig(self) -> str:
         random = self.random
@@ -124,9 +128,11 @@ class StructureRun:
         return sum(getattr(node.forwarding, name) for node in self.cluster.nodes)
 
 
-def played(seed: int, routing: str, brokers: int = 5, **config: Any) -> StructureRun:
+def played(seed: int, routing: str, brokers: int = 5, learns: bool = False, **config: Any) -> StructureRun:
     run = StructureRun(seed, routing, brokers, **config)
     for turn in range(3):
+        if learns and turn:  # who subscribes from now on rests on another cube than those who are there
+            run.put({"structure.map": learned_map(run.random)})
         run.ask(12)
         run.check(run.publish())
         if turn == 1:
@@ -134,6 +140,22 @@ def played(seed: int, routing: str, brokers: int = 5, **config: Any) -> Structur
             run.cluster.run(0.5)
             run.check(run.publish())
     return run
+
+
+def learned_map(random: Random) -> str:
+    def drawn_filter(depth: int) -> int:
+        return filter_of(items_of(drawn(random, depth)), DEFAULT_SHAPE.length, DEFAULT_SHAPE.hashes)
+
+    return chosen(
+        DEFAULT_SHAPE.length, 8, [drawn_filter(4) for _ in range(20)], [drawn_filter(1) for _ in range(20)]
+    ).name
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_the_same_while_key_maps_are_learned(routing: str) -> None:
+    run = played(11, routing, learns=True, replicas=1)
+    cubes = {cube for node in run.cluster.nodes for cube in node.registry.usage.summaries["quotes"].cubes}
+    assert len({cube.phi for cube in cubes}) == 3 and len(set(map(str, cubes))) == 3
 
 
 @pytest.mark.parametrize("routing", ROUTINGS)

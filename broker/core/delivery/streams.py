@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headgate.matching import Index, TopicError, check_topic
-from headgate.matching.cube import BITS_MAX
+from headgate.matching.cube import BITS_MAX, FOLD
 from headgate.matching.limits import FILTER_BITS_MAX, FILTER_HASHES_MAX
 from headgate.matching.structure import DEFAULT_SHAPE, Shape
 from headgate.protocol.data import LEVEL_COLUMNS
 from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.limits import INTEREST_ATTRIBUTES_MAX
 
-from ..keyspace import KBSP, ROUTINGS
+from ..keyspace import KBSP, ROUTINGS, is_cube
 from ..limits import (
     DEFAULT_LIMITS,
     KEY_BITS_DEFAULT,
@@ -54,6 +54,7 @@ __all__ = [
 # structure.routing  how events find subscriptions with XPATH on the cube: "kbsp" (default), "kbpp" or "flood"
 # structure.l, .k    bits of a filter, and hashes of an item (1,024 and 1)
 # structure.n        bits of a key: the cube has 2^n vertices (8; log2 of the brokers, where they are more than 64)
+# structure.map      which bit of a key each bit of a filter goes to: "fold", or what `headgate schema learn` learned
 
 _CHOICES = {
     "durability": ("memory", "stored"),
@@ -66,7 +67,9 @@ _LEAST = {"retention_seconds": RETENTION_SECONDS_MIN, "retention_bytes": RETENTI
 _WHOLE = {"structure.l": range(8, FILTER_BITS_MAX + 1, 8), "structure.k": range(1, FILTER_HASHES_MAX + 1)}
 _WHOLE["structure.n"] = range(KEY_BITS_MIN, BITS_MAX + 1)
 
-SETTINGS = (*_CHOICES, *_SWITCHES, *_LEAST, *_WHOLE)
+_MAP = "structure.map"
+
+SETTINGS = (*_CHOICES, *_SWITCHES, *_LEAST, *_WHOLE, _MAP)
 """The keys of a schema that are settings."""
 
 
@@ -85,6 +88,7 @@ class StreamSettings:
     structure_l: int = DEFAULT_SHAPE.length
     structure_k: int = DEFAULT_SHAPE.hashes
     structure_n: int = KEY_BITS_DEFAULT
+    structure_map: str = FOLD
 
     @property
     def shape(self) -> Shape:
@@ -110,7 +114,9 @@ def read_settings(schema: Any) -> StreamSettings:
     said.setdefault("verify", audit)
     if audit:
         said["durability"] = "stored"
-    return StreamSettings(**{name.replace(".", "_"): value for name, value in said.items()})
+    settings = StreamSettings(**{name.replace(".", "_"): value for name, value in said.items()})
+    has_map = is_cube(settings.shape.column, settings.structure_n, settings.structure_map)
+    return settings if has_map else replace(settings, structure_map=FOLD)
 
 
 def check_settings(schema: dict[str, Any]) -> None:
@@ -128,6 +134,9 @@ def check_settings(schema: dict[str, Any]) -> None:
         text += "sends: they cannot make their own, because a broker never parses a document. "
         text += "Say verify false (audit true turns it on), or leave the structure settings out: XPATH is then sent "
         raise Refused(ErrorCode.BAD_REQUEST, text + "every document, and subscribers are shown those that match")
+    if _MAP in schema and read_settings(schema).structure_map != schema[_MAP]:
+        text = f"{_MAP} is not one from structure.l bits to structure.n, which may have changed since it was learned: "
+        raise Refused(ErrorCode.BAD_REQUEST, text + "learn it anew (`headgate schema learn`), or remove it with null")
     kept = [name for name in _LEAST if schema.get(name) is not None]
     if kept and not read_settings(schema).stored:
         text = f"{kept[0]} is about a stored stream, and this one would be kept in memory"
@@ -144,6 +153,8 @@ def _objection(name: str, value: Any) -> str:
         return "" if value in _CHOICES[name] else f"is {' or '.join(_CHOICES[name])}"
     if name in _SWITCHES:
         return "" if type(value) is bool else "is true or false"
+    if name == _MAP:
+        return "" if type(value) is str else "is text"
     if name in _WHOLE:
         whole = _WHOLE[name]
         by = "" if whole.step == 1 else f", a multiple of {whole.step}"

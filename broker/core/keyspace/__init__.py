@@ -22,7 +22,7 @@ their results within the bound of one `KeyMemory`.
 
 **The cube.** One dimension is a hypercube of Bloom keys (`cube_dimension`, `CUBE`). Its `Vertices` lie on the ring in
 the order of their numbers; a subscription rests at one (`AtVertex`), and an event goes from one to the next, a `Step`
-(`parse_step`), by one of `ROUTINGS`: `KBSP`, `KBPP` or `FLOOD`.
+(`parse_step`), by one of `ROUTINGS`: `KBSP`, `KBPP` or `FLOOD`. `is_cube` says whether there is one of that form.
 
 **Routing.** A `RoutingTable` names the next hop of a key; `Way` is how far the search has come, and only ever grows, so
 a message arrives even if the tables on its path disagree. Up to `MESH_BROKERS_MAX` brokers link to all others, and a
@@ -59,7 +59,7 @@ from .dimensions import (
 from .identifiers import RING_SIZE, between, distance, hash_identifier, in_arc, successor
 from .keys import Domain, Segment, Span, declared_domain, default_precision, equality_key, prefix_key
 from .routing import MESH_BROKERS_MAX, RoutingTable, Way
-from .vertices import Vertices
+from .vertices import Vertices, is_cube
 
 __all__ = [
     "AtVertex",
@@ -98,6 +98,7 @@ __all__ = [
     "equality_key",
     "hash_identifier",
     "in_arc",
+    "is_cube",
     "key_of",
     "parse_dimension",
     "prefix_key",

@@ -31,9 +31,11 @@ NaN is unequal to itself and never remembered. Integers that share a double are 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from headgate.matching import Value
+from headgate.matching.cube import FOLD
 from headgate.matching.values import known
 from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, TOPIC_LEVELS_MAX
@@ -133,7 +135,8 @@ class Dimension(NamedTuple):
 
     def __str__(self) -> str:
         if self.kind == CUBE:
-            return f"the cube of {1 << self.depth} vertices ({self.routing}), keys of {self.attribute}"
+            by = "" if self.phi == FOLD else f" by map {sha256(self.phi.encode()).hexdigest()[:8]}"
+            return f"the cube of {1 << self.depth} vertices ({self.routing}), keys of {self.attribute}{by}"
         if self.kind == TOPIC:
             return f"the first {self.depth} levels of the topic" if self.depth > 1 else "the stream"
         name = f"{_WORDS[self.kind]} of {self.attribute}"

@@ -35,7 +35,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias, TypeGuard
 
 from headgate.matching import Pattern, Tree, Value, XPath, extensions, static_part
-from headgate.matching.cube import FOLD
 from headgate.matching.index import parts_of
 from headgate.matching.structure import Shape, parse_twig
 from headgate.matching.tree import And, Attribute, Between, Compare, In, Literal, Not, Or
@@ -416,7 +415,7 @@ def _structure(question: _Question) -> Anchor | None:
         if need.points is not None and len(need.points) == 1 and not isinstance(next(iter(need.points.values())), bool):
             return None
     settings = read_settings(question.schema)
-    dimension = cube_dimension(shape.column, settings.structure_n, settings.structure_routing, FOLD)
+    dimension = cube_dimension(shape.column, settings.structure_n, settings.structure_routing, settings.structure_map)
     vertices = dimension.vertices(question.stream)
     joined = 0
     for twig in twigs:

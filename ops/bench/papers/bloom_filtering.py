@@ -34,7 +34,7 @@ from headgate.protocol.structure import Check, Checks, Document, Finding, filter
 from ..wire import console
 from .bloom_sample import Dtd, Named, documents_of, dtds, feeds, real_documents, twigs_of, twigs_of_tree
 
-__all__ = ["FIGURES", "add_arguments", "readable", "run", "tree_of", "twigs_of_tree"]
+__all__ = ["FIGURES", "add_arguments", "readable", "run", "structure_of", "tree_of", "twigs_of_tree"]
 
 _XML = "application/xml"
 _EVALUATED_MAX = 1000
@@ -65,10 +65,11 @@ def _sample(seed: int, count: int) -> _Sample:
     trees, random = dtds(seed), Random(f"{seed} documents")
     texts = [text for tree in trees for text in documents_of(tree, count // len(trees), random)]
     random.shuffle(texts)
-    return _Sample(trees, texts, [_structure(read_document(text, _XML)) for text in texts], random)
+    return _Sample(trees, texts, [structure_of(read_document(text, _XML)) for text in texts], random)
 
 
-def _structure(document: Document) -> frozenset[str]:
+def structure_of(document: Document) -> frozenset[str]:
+    """Its items without values."""
     return frozenset(item for item in document.items() if item[0] != "v")
 
 
@@ -301,7 +302,7 @@ def _index_rows(arguments: argparse.Namespace) -> bool:
         return True
     random, good = Random(arguments.seed), True
     merged = tree_of(texts)
-    filters = [filter_of(_structure(document), 1024, 1) for document in documents]
+    filters = [filter_of(structure_of(document), 1024, 1) for document in documents]
     trees = [_tree(text) for text in texts]
     headings = ("filters", "distinct", "index", "plain", "plain / index", "XPath", "XPath / index", "pass", "tested")
     table = _table(f"{len(documents)} feeds, us a document, l = 1,024", *headings)

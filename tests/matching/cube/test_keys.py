@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.matching.cube import covers, is_below
-from headgate.matching.cube.keys import BITS_MAX, KeyMap, chosen, folded, named, sampled, set_bits
+from headgate.matching.cube.keys import (
+    BITS_MAX,
+    NAME_LENGTH_MAX,
+    SENT_MAX,
+    KeyMap,
+    chosen,
+    folded,
+    named,
+    sampled,
+    set_bits,
+)
 
 LENGTH = 24
 TARGETS = st.lists(st.none() | st.integers(0, 5), min_size=LENGTH, max_size=LENGTH)
@@ -28,8 +38,15 @@ def test_any_map_is_monotone(targets: list[int | None], one: int, other: int) ->
 @settings(max_examples=30)
 @given(TARGETS, FILTER)
 def test_a_map_is_known_by_its_name(targets: list[int | None], one: int) -> None:
-    phi = KeyMap(LENGTH, 6, targets.__getitem__)
+    phi = KeyMap(LENGTH, 6, [0, *targets[1:]].__getitem__)
     assert named(phi.name, LENGTH, 6).key(one) == phi.key(one)
+    assert named(phi.name, LENGTH, 6).name == phi.name
+
+
+def test_a_name_says_how_many_bits_go_nowhere_and_where_the_next_one_goes() -> None:
+    phi = named("3a0c", LENGTH, 6)
+    assert [phi.key(1 << bit) for bit in range(6)] == [0, 0, 0, 1, 4, 0]
+    assert phi.name == "3a0c"
 
 
 @given(FILTER)
@@ -38,7 +55,7 @@ def test_the_fold_takes_each_bit_modulo_the_set_bits_the_key(one: int) -> None:
     assert named("fold", LENGTH, 6).key(one) == folded(LENGTH, 6).key(one)
 
 
-@pytest.mark.parametrize("name", ["", "folding", "0" * (LENGTH - 1), "0" * (LENGTH - 1) + "6", "x" * LENGTH])
+@pytest.mark.parametrize("name", ["", "folding", "3", "3a ", "3a0", "03a", "24a", "20a3a", "3g", "3A", "0a" * 25])
 def test_a_name_that_is_no_map_of_this_size_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="not a key map"):
         named(name, LENGTH, 6)
@@ -82,3 +99,12 @@ def test_whoever_wants_a_document_is_below_it_under_a_chosen_map_too(seed: int) 
 
 def test_nothing_is_learned_from_nothing() -> None:
     assert chosen(64, 4, [], []).key(2**64 - 1) == 0
+
+
+def test_a_learned_map_has_a_name_that_may_be_put_in_force() -> None:
+    random = Random(5)
+    twigs = [sum(1 << bit for bit in random.sample(range(65536), 4)) for _ in range(2 * SENT_MAX)]
+    documents = [sum(set(random.sample(twigs, 40))) for _ in range(10)]
+    phi = chosen(65536, 12, documents, twigs)
+    assert phi.name.count("a") and SENT_MAX / 2 < len(phi.name) <= NAME_LENGTH_MAX
+    assert named(phi.name, 65536, 12).name == phi.name

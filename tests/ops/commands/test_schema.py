@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from headgate.matching.cube import named
+from headgate.matching.structure import parse_twig
 from headgate.ops.cli import main
 from headgate.protocol.errors import ErrorCode, Refused
 from tests.ops.fakes import FakeClient, use_client
@@ -124,3 +126,58 @@ def test_purge(
 def test_a_refusal(client: FakeClient) -> None:
     client.answers["schema.rm"] = Refused(ErrorCode.NOT_FOUND, "no schema")
     assert main(["schema", "rm", "quotes"]) == 1
+
+
+def book(number: int) -> str:
+    return f"<bib><book><common/><n{number % 4}/></book></bib>"
+
+
+def subscription(number: int) -> dict[str, Any]:
+    return {"id": number, "condition": f"`n` > 1 AND XPATH 'common' AND XPATH 'n{number % 4}'" if number else "`n` > 1"}
+
+
+@pytest.mark.parametrize("dry", [False, True])
+def test_a_key_map_is_learned_from_subscriptions_and_documents(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], dry: bool
+) -> None:
+    rows = lambda **arguments: [] if "after" in arguments else [subscription(number) for number in range(9)]  # noqa: E731
+    missing = Refused(ErrorCode.NOT_FOUND, "no schema")
+    client = use_client(monkeypatch, FakeClient({"schema.get": missing, "subs": rows, "schema.put": ENTRY}))
+    (tmp_path / "one.xml").write_text(book(0))
+    (tmp_path / "two.json").write_text(json.dumps({"bib": {"book": {"common": 1, "n1": 2}}}))
+    (tmp_path / "more.jsonl").write_text("".join(json.dumps({"xml": book(number)}) + "\n" for number in range(10)))
+    files = [str(path) for path in sorted(tmp_path.iterdir())]
+    assert main(["schema", "learn", "quotes", "--documents", *files, *["--dry-run"][: int(dry)]]) == 0
+    told = capsys.readouterr().err
+    assert "learned from 12 documents and 8 subscriptions" in told and "come by: 0% -> 0%" in told
+    puts = [details["schema"] for verb, details in client.asked if verb == "schema.put"]
+    assert len(puts) == (not dry)
+    for schema in puts:
+        keys = named(schema["structure.map"], 1024, 8)
+        twigs = [parse_twig(f"n{number}").filter(1024, 1) for number in range(4)]
+        assert len({keys.key(one) for one in twigs}) == 4 and not keys.key(parse_twig("common").filter(1024, 1))
+
+
+@pytest.mark.parametrize(
+    ("count", "conditions", "text"),
+    [
+        (3, ["XPATH 'a'"], "at least 10 documents, and here are 3 of 3"),
+        (10, ["", "`n` = 1"], "no subscription to quotes"),
+        (10, ["XPATH 'common'"], "every document has what is asked for"),
+    ],
+)
+def test_of_too_little_no_map_is_learned(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    count: int,
+    conditions: list[str],
+    text: str,
+) -> None:
+    rows = [{"id": number, "condition": condition} for number, condition in enumerate(conditions)]
+    answers = {"schema.get": ENTRY, "subs": lambda **arguments: [] if "after" in arguments else rows}
+    client = use_client(monkeypatch, FakeClient(answers))
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps({"xml": book(number)}) + "\n" for number in range(count)))
+    assert main(["schema", "learn", "quotes", "--documents", str(tmp_path / "d.jsonl")]) != 0
+    assert text in capsys.readouterr().err
+    assert not [verb for verb, _ in client.asked if verb == "schema.put"]

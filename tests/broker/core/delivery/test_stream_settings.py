@@ -43,6 +43,8 @@ def test_a_schema_that_says_nothing_leaves_everything_as_it_was(schema: Any) -> 
             {"structure.routing": "flood", "structure.l": 256, "structure.k": 2, "structure.n": 12},
             StreamSettings(structure_routing="flood", structure_l=256, structure_k=2, structure_n=12),
         ),
+        ({"structure.map": "fold"}, DEFAULTS),
+        ({"structure.map": "3a0c100h"}, StreamSettings(structure_map="3a0c100h")),
     ],
 )
 def test_settings_are_read_as_they_are_written(schema: dict[str, Any], settings: StreamSettings) -> None:
@@ -63,6 +65,9 @@ def test_settings_are_read_as_they_are_written(schema: dict[str, Any], settings:
         ({"structure.k": 0}, "from 1 to 4, not 0"),
         ({"structure.n": 3}, "from 4 to 12, not 3"),
         ({"structure.n": True}, "from 4 to 12"),
+        ({"structure.map": 3}, "structure.map is text, not 3"),
+        ({"structure.map": "3i"}, "headgate schema learn"),
+        ({"structure.map": "300a", "structure.l": 256}, "headgate schema learn"),
         ({"audit": 1}, "audit is true or false"),
         ({"verify": "yes"}, "verify is true or false"),
         ({"retention_seconds": 0.5}, "from 1 on"),

@@ -74,7 +74,7 @@ topics = st.sampled_from(
         (count_dimension("symbol"), ["count", "symbol"]),
         (count_dimension("price", PRICE), ["count", "price", 0.0, 20.0, 0.01]),
         (cube_dimension("#structure/64/1", 4, KBSP, "fold"), ["cube", "#structure/64/1", 4, "kbsp", "fold"]),
-        (cube_dimension("#structure/8/2", 4, FLOOD, "0123-210"), ["cube", "#structure/8/2", 4, "flood", "0123-210"]),
+        (cube_dimension("#structure/8/2", 4, FLOOD, "0a0b2d"), ["cube", "#structure/8/2", 4, "flood", "0a0b2d"]),
     ],
 )
 def test_a_dimension_travels_as_a_list(dimension: Dimension, wire: list[Any]) -> None:

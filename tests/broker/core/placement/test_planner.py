@@ -281,6 +281,9 @@ def test_what_the_schema_says_of_structure_makes_another_cube() -> None:
     found = anchor("XPATH 'a/b'", schema=schema)
     assert found.dimension.wire() == ["cube", "#structure/512/1", 5, "kbpp", "fold"]
     assert found.laid is None, "events look everywhere below their key"
+    learned = anchor("XPATH 'a/b'", schema={"structure.map": "3a700c"})
+    assert learned.dimension.wire() == ["cube", "#structure/1024/1", 8, "kbsp", "3a700c"]
+    assert str(learned.dimension) != str(anchor("XPATH 'a/b'").dimension)
     assert anchor("XPATH 'a/b'").laid is not None
 
 
