@@ -19,6 +19,7 @@ world, of as many kinds as it takes for true matches to be rare, where the paper
 
 **Figure 5.5**: at one moment each broker fails with probability p; the others have the copies that they have. A live
 subscriber gets a publication if at each vertex on its way one of r brokers lives (the paper's r counts the owner).
+`repaired`: they fail one after another, and what lost a copy is copied before the next one does.
 """
 
 from __future__ import annotations
@@ -189,11 +190,16 @@ def _at(laid: Mapping[int, Entries], vertex: int) -> Entries:
     return laid.get(vertex, {})
 
 
-def delivered_share(world: World, copies: int, failing: float, seed: int) -> float:
-    """Figure 5.5: the share of deliveries due to live subscribers that are made, when so many brokers fail at once."""
+def delivered_share(world: World, copies: int, failing: float, seed: int, repaired: bool = False) -> float:
+    """Figure 5.5: the share of deliveries due to live subscribers that are made, when so many brokers fail at once; or
+    one after another, and the next broker takes a copy of what lost one before another fails.
+    """
     random = Random(f"{seed} {copies} {failing}")
     alive = [random.random() >= failing for _ in range(world.count)]
-    kept = [any(alive[(owner + step) % world.count] for step in range(copies)) for owner in world.owners]
+    holders = [[(owner + step) % world.count for step in range(copies)] for owner in world.owners]
+    if repaired:
+        _fail_one_by_one(world.count, holders, [broker for broker in range(world.count) if not alive[broker]])
+    kept = [any(alive[holder] for holder in some) for some in holders]
     due = made = 0
     homes: dict[int, list[int]] = {}
     for home, one in enumerate(world.twigs):
@@ -204,6 +210,21 @@ def delivered_share(world: World, copies: int, failing: float, seed: int) -> flo
             due += live
             made += live * all(kept[one] for one in way)
     return made / due if due else 1.0
+
+
+def _fail_one_by_one(count: int, holders: list[list[int]], failing: Sequence[int]) -> None:
+    """Who holds each vertex when these brokers have failed in turn; what nobody holds any more cannot be copied."""
+    alive = dict.fromkeys(range(count))
+    for broker in failing:
+        del alive[broker]
+        for some in holders:
+            if broker not in some:
+                continue
+            some.remove(broker)
+            around = (one % count for one in range(broker + 1, broker + count))
+            following = next((one for one in around if one in alive and one not in some), None)
+            if some and following is not None:
+                some.append(following)
 
 
 def _kind(random: Random, number: int) -> list[tuple[str, str]]:
@@ -351,9 +372,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _figure_5_5(world: World, seed: int) -> Table:
     table = Table(title=f"Figure 5.5: deliveries to live subscribers, {world.count} brokers", title_justify="left")
-    for heading in ("p", "r = 1", "r = 2", "r = 8", "the paper, r = 8", "Eq 5.1: all is kept"):
+    for heading in ("p", "r = 1", "r = 2", "r = 8", "r = 2, repaired", "the paper, r = 8", "Eq 5.1: all is kept"):
         table.add_column(heading, justify="right")
     for failing, paper in ((0.0, "100 %"), (0.25, "100 %"), (0.5, "about 80 %")):
         shares = [f"{delivered_share(world, copies, failing, seed):.1%}" for copies in (1, 2, 8)]
+        shares.append(f"{delivered_share(world, 2, failing, seed, repaired=True):.1%}")
         table.add_row(f"{failing:.0%}", *shares, paper, f"{(1 - failing**8) ** (world.count / 8):.1%}")
     return table

@@ -221,6 +221,15 @@ def test_many_siblings_are_a_few_items() -> None:
     assert read_document(body, XML).items() == {"r/a", "n/a", "n/b", "s/a/b", "v/b/"}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("content_type", [XML, JSON])
+def test_a_million_siblings_are_a_few_items_too(content_type: str) -> None:
+    """No event is as long; a file on its way to becoming one is."""
+    many = b"<a>" + b"<b/>" * 1_000_000 + b"</a>" if content_type == XML else b'{"a":{"b":[' + b"1," * 999_999 + b"1]}}"
+    cells = filter_columns(read_document(many, content_type), COLUMNS[:1])
+    assert cells == filter_columns(read_document(b"<a><b/></a>", XML), COLUMNS[:1])
+
+
 def test_a_filter_that_would_say_nothing_is_left_out() -> None:
     body = json.dumps({f"key{number}": "x" for number in range(1000)}).encode()
     assert filter_columns(read_document(body, JSON), COLUMNS) == {}

@@ -25,6 +25,7 @@ def test_copies_bring_deliveries_back() -> None:
     assert delivered_share(world, 1, 0.0, 1) == 1.0
     one, two, eight = (delivered_share(world, copies, 0.5, 1) for copies in (1, 2, 8))
     assert one < two < eight
+    assert delivered_share(world, 2, 0.5, 1, repaired=True) == 1.0 > delivered_share(world, 1, 0.5, 1, repaired=True)
 
 
 @pytest.mark.slow
