@@ -7,7 +7,8 @@ to wait for room, and when to send, is what the two differ in, and it must cost 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import HeadgateError, LocalError
@@ -17,6 +18,7 @@ from .dialling import LinkCore
 from .durable import DurableInbox, HandedEvent, is_within
 from .limits import ClientLimits
 from .logs import Logs
+from .moves import Moves, is_left_to_reader
 from .receiving import Event, Inbox
 from .replay import Replaying
 from .task import Outcome, Pause, Settled, Work, settled
@@ -142,6 +144,17 @@ class ClientCore:
         yield Settled(self, outcome)
         return outcome.result()
 
+    def dividing(self, inbox: Inbox, options: Mapping[str, Any]) -> Work[None]:
+        """Ask which part of its condition is decided here; brokers are asked for the rest of it. With DELTA also for
+        these options. Raises Refused.
+        """
+        request = inbox.request
+        said = yield from self.asking("explain", {"pattern": request.pattern, "condition": request.condition})
+        inbox.check_with(said.get("checks", ()))
+        if said.get("moves"):
+            inbox.moves, inbox.divided = Moves(said["moves"]), request.condition
+            inbox.request = replace(request, condition=said["rest"], options={**request.options, **options})
+
     def amend(self, inbox: Inbox, pattern: str, condition: str) -> Outcome:
         """Ask for an amendment; for `SubscriptionCore`."""
         return self._conversation.amend(inbox, pattern, condition)
@@ -185,6 +198,8 @@ class ClientCore:
                 yield from replaying.begin(event)
             else:
                 subscription = made(inbox, None)
+                if is_left_to_reader(inbox.request.condition) and not isinstance(inbox, DurableInbox):
+                    yield from self.dividing(inbox, {"ordered": True})
                 yield from settled(self, self.say_subscribe(inbox))
         except BaseException:
             with self.sharing:
@@ -322,7 +337,7 @@ class SubscriptionCore:
     @property
     def where(self) -> str:
         """WHERE."""
-        return self._inbox.request.condition if self._replaying is None else self._replaying.where
+        return self._inbox.divided or self._inbox.request.condition
 
     @property
     def lost(self) -> int:
@@ -378,6 +393,8 @@ class SubscriptionCore:
             raise LocalError("a durable subscription is changed by `headgate durable set`, for all of its clients")
         if self._replaying is not None:
             raise LocalError("a subscription that reads the past cannot be amended: subscribe anew")
+        if inbox.moves is not None:
+            raise LocalError("DELTA is not amended: subscribe anew")
         for name, text in (("where", where), ("pattern", pattern)):
             if text is not None and not isinstance(text, str):
                 raise LocalError(f"{name} is a string, not {text!r}")

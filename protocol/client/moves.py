@@ -1,9 +1,10 @@
 """DELTA at the reader: which events of a subscription that begins in the past have moved enough to be handed out.
 
-Live, the broker that a client is connected to decides that. A reader of logs sees every event that matches the rest of
-the condition, so it decides by itself, and is exact: what it handed out last of a topic is what it compares with, and
-nothing can be lost on the way from here to the application. The broker says what to compare (`moves` in the answer to
-`explain`); the meaning is that of `matching/SPEC.md`, section 8.
+Live, the broker that a client is connected to decides that, but beside XPATH: the reader alone knows which documents it
+keeps back, and those are no references. A reader of logs sees every event that matches the rest of the condition, so it
+decides by itself, and is exact: what it handed out last of a topic is what it compares with, and nothing can be lost on
+the way from here to the application. The broker says what to compare (`moves` in the answer to `explain`); the meaning
+is that of `matching/SPEC.md`, section 8.
 """
 
 from __future__ import annotations
@@ -19,12 +20,18 @@ from ..limits import MOVES_MAX, MOVES_TOPICS_MAX
 if TYPE_CHECKING:
     from .receiving import Event
 
-__all__ = ["Move", "Moves"]
+__all__ = ["Move", "Moves", "is_left_to_reader"]
 
 _Number: TypeAlias = int | float
 _INTEGERS = range(-(2**63), 2**63)
 _WHOLE_MAX = 2.0**52
 _SIDES = ("DELTA", "RISE", "FALL")
+
+
+def is_left_to_reader(condition: str) -> bool:
+    """Whether a condition may have XPATH and DELTA: its words say so, of which some may be names and texts."""
+    words = condition.upper()
+    return "XPATH" in words and any(side in words for side in _SIDES)
 
 
 @dataclass(frozen=True, slots=True)

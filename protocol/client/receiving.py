@@ -212,6 +212,7 @@ class Inbox:
         self.delivered: DeliveredSet | None = None
         self.checks: Checks | None = None
         self.moves: Moves | None = None
+        self.divided = ""  # what was asked for, where `moves` decide a part of it
         self.findings: dict[Finding, int] = {}  # of events that were handed to nobody
         self.events_waiting = self.bytes_waiting = 0
         self.held = False

@@ -36,7 +36,7 @@ be cancelled, or have no time to see the end of a step: what was begun goes on w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,6 @@ from .delivered import DeliveredOfLog, DeliveredSet
 from .limits import DEFAULT_LIMITS, ClientLimits
 from .logs import Chunk, LogInfo, Survey
 from .merging import Merge, Piece
-from .moves import Moves
 from .receiving import Event, Inbox
 from .task import Outcome, Task, Work, settled
 
@@ -343,8 +342,6 @@ class Replaying:
 
     def __init__(self, client: ClientCore, inbox: Inbox, start: str | int) -> None:
         limits = client.limits
-        self.where = inbox.request.condition
-        """What was asked for; brokers are asked for less of it when it has DELTA."""
         self._client = client
         self._inbox = inbox
         self._clock = client.clock
@@ -394,13 +391,7 @@ class Replaying:
         request = self._inbox.request
         if any(word in request.condition.lower() for word in _DECIDED_HERE):
             # What is read from logs before SUBACK is checked as well.
-            said = yield from self._client.asking(
-                "explain", {"pattern": request.pattern, "condition": request.condition}
-            )
-            self._inbox.check_with(said.get("checks", ()))
-            if said.get("moves"):
-                self._inbox.moves = Moves(said["moves"])
-                self._inbox.request = replace(request, condition=said["rest"])
+            yield from self._client.dividing(self._inbox, {})
         while self._replay.step is Step.SURVEY:
             yield from self._go(event)
         yield from self._go(event)

@@ -91,6 +91,25 @@ async def test_a_bad_document_is_refused_by_the_library_and_harmless_as_a_body()
         await reader.close()
 
 
+async def test_what_the_library_keeps_back_is_no_reference_of_a_delta_beside_it() -> None:
+    """matching/SPEC.md, 8.1: at each event that it asks for, the subscriber has a value within the number."""
+    apart, whole = "<bib><book><a/></book><book><b/></book></bib>", "<bib><book><a/><b/></book></bib>"
+    async with besieged() as broker:
+        writer, reader = await connect(broker.address), await connect(broker.address)
+        where = "XPATH 'book[a][b]' AND x > 0 AND DELTA(price) > 5"
+        subscription = await reader.subscribe("library", where=where)
+        assert subscription.where == where
+        for price, x in ((10, 1), (20, 1), (21, 1), (30, 0), (25, 1), (27, 1), (40, 1)):
+            document = apart if price == 20 else whole
+            await writer.publish("library/a", {"price": price, "x": x}, document=document)
+        got = [(await asyncio.wait_for(anext(subscription), 10)).attributes["price"] for _ in range(4)]
+        assert got == [10, 21, 27, 40], "at the broker 20 would have been the reference, and 21 not sent"
+        with pytest.raises(LocalError, match="subscribe anew"):
+            await subscription.amend(where="price > 1")
+        await writer.close()
+        await reader.close()
+
+
 async def test_long_twigs_are_refused_or_taken_like_any_other() -> None:
     async with besieged() as broker:
         client = await RawClient.greeted(broker.address)

@@ -395,7 +395,8 @@ class Clients:
         condition = parse_condition(message.condition) if message.condition.strip() else None
         if condition is not None and deltas(condition) and len(extensions(condition)) > len(deltas(condition)):
             text = "DELTA beside XPATH: the subscriber decides that one, and DELTA would compare with what it left"
-            raise Refused(ErrorCode.UNSUPPORTED, f"{text}: use two subscriptions")
+            text += ": the client asks `explain` for `moves` and `rest`, subscribes to the rest, and compares by itself"
+            raise Refused(ErrorCode.UNSUPPORTED, text)
         if self._streams.find(pattern.stream) is None:
             raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
         return pattern, condition
