@@ -103,20 +103,21 @@ def test_1_5_the_corrected_protocol_keeps_the_invariant_and_becomes_ideal(list_l
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("ablation", "nodes", "broke_safety_min", "never_ideal_min"),
     [
         ("padding", 8, 0, 0),
-        ("repeat-last", 8, 95, 0),
-        ("one-successor", 8, 40, 0),
-        ("unchecked", 8, 0, 15),
-        ("notify", 8, 0, 60),
-        ("round", 2, 100, 0),
+        ("repeat-last", 8, 38, 0),
+        ("one-successor", 8, 16, 0),
+        ("unchecked", 8, 0, 6),
+        ("notify", 8, 0, 24),
+        ("round", 2, 40, 0),
     ],
 )
 def test_1_5_the_table(ablation: str, nodes: int, broke_safety_min: int, never_ideal_min: int) -> None:
-    """Of 100 seeds. The published shares are 0, 100 %, 65 %, 92 %, 77 % and 100 %, from a model of atomic steps."""
-    summary = campaign(RingOptions(0, ablation=ablation, nodes=nodes), range(100), jobs=CORES)
+    """Of 40 seeds. The published shares are 0, 100 %, 65 %, 92 %, 77 % and 100 %, from a model of atomic steps."""
+    summary = campaign(RingOptions(0, ablation=ablation, nodes=nodes), range(40), jobs=CORES)
     assert summary.broken["InvariantHolds"] >= broke_safety_min and summary.broken["BecomesIdeal"] >= never_ideal_min
     if ablation in ("padding", "notify"):
         assert summary.broken["InvariantHolds"] == 0
