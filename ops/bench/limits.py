@@ -18,6 +18,7 @@ __all__ = [
     "CHAOS_QUIET_SECONDS",
     "CHILD_SECONDS_MAX",
     "CHUNK_EVENTS",
+    "CROWD_PUBLISHERS",
     "DURABILITY_BATCHES_UNDER_WAY",
     "DURABILITY_DRAIN_SECONDS_MAX",
     "DURABILITY_EVENTS_UNDER_WAY",
@@ -56,6 +57,9 @@ __all__ = [
     "START_SECONDS_MAX",
     "WARM_UP_SECONDS",
 ]
+
+CROWD_PUBLISHERS = 200
+"""Connections that each write one event at a time: as many as one turn of a loop is likely to find ready at once."""
 
 BODY_LENGTH = 128
 """Bytes of an event's body: a quote, a sensor reading, a short log line. The size reference tables are given for."""

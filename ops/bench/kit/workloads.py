@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
-from ..limits import RING_EVENTS
+from ..limits import CROWD_PUBLISHERS, RING_EVENTS
 
 __all__ = ["WORKLOADS", "Occurrence", "Want", "Workload", "build"]
 
@@ -63,6 +63,8 @@ class Workload:
     unit: str
     wants: tuple[tuple[Want, ...], ...]
     events: tuple[Occurrence, ...]
+    publishers: int = 1
+    """Connections that publish in turn; several write one event each, as devices do that cannot batch."""
 
     @property
     def content(self) -> bool:
@@ -125,11 +127,24 @@ def _content(key: str, title: str, per_connection: int) -> Workload:
     return Workload(key, title, "useful/s", grouped, events)
 
 
+def _crowd(key: str, title: str, workload: Workload) -> Workload:
+    """The same, from many publishers with one event a write."""
+    return replace(
+        workload,
+        key=key,
+        title=f"{CROWD_PUBLISHERS} publishers, one event a write, {title}",
+        publishers=CROWD_PUBLISHERS,
+    )
+
+
 WORKLOADS: dict[str, Callable[[], Workload]] = {
     "a": _one_to_one,
     "b": _fan_out,
     "c": _topics,
     "e": lambda: _content("e", "1,000 content subscribers, 50 a connection", 50),
     "e1k": lambda: _content("e1k", "1,000 content subscribers, one connection each", 1),
+    "pa": lambda: _crowd("pa", "one topic", _one_to_one()),
+    "pc": lambda: _crowd("pc", "10,000 topics over 20 connections", _topics()),
+    "pe": lambda: _crowd("pe", "1,000 content subscribers", _content("e", "", 50)),
 }
 """Letter -> its workload. The letter d is latency, which is measured in `latency` with the events of a."""

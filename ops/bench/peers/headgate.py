@@ -300,7 +300,7 @@ class Headgate(Peer):
 
     def chunks(self, workload: Workload) -> list[Chunk]:
         useful, arrivals, size = workload.useful(), self.arrivals(workload), self.batch_events
-        frames = max(1, min(CHUNK_EVENTS // size, FRAMES_PER_CHUNK_MAX))
+        frames = 1 if workload.publishers > 1 else max(1, min(CHUNK_EVENTS // size, FRAMES_PER_CHUNK_MAX))
         step = frames * size
         made = []
         for first in range(0, len(workload.events) - step + 1, step):

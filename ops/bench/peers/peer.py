@@ -126,6 +126,8 @@ class Peer(ABC):
         """The ring of the generator, one write each."""
         useful, arrivals = workload.useful(), self.arrivals(workload)
         step = max(1, min(CHUNK_EVENTS, ARRIVALS_PER_CHUNK_MAX // max(1, max(arrivals))))
+        if workload.publishers > 1:
+            step = 1
         return [
             Chunk(
                 self.encode(workload, first, first + step),

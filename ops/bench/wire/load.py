@@ -115,7 +115,17 @@ def measure(peer: Peer, workload: Workload, seconds: float, cores: Cores, stalle
             wait_until_ready(sink, cells)
             share = 1 - stalled / len(workload.wants)
             generator = Child(
-                "generator", cores.generator, _generate, peer, server, chunks, cells, seconds, sink.pid, share
+                "generator",
+                cores.generator,
+                _generate,
+                peer,
+                server,
+                chunks,
+                workload.publishers,
+                cells,
+                seconds,
+                sink.pid,
+                share,
             )
             try:
                 outcome = generator.result()
@@ -223,14 +233,21 @@ class Totals:
 
 
 def _generate(
-    peer: Peer, server: Server, chunks: list[Chunk], cells: Cells, seconds: float, sink_pid: int, share: float
+    peer: Peer,
+    server: Server,
+    chunks: list[Chunk],
+    count: int,
+    cells: Cells,
+    seconds: float,
+    sink_pid: int,
+    share: float,
 ) -> Outcome:
-    publisher = peer.publisher(server.port)
+    publishers = [peer.publisher(server.port) for _ in range(count)]
     totals = Totals(cells, chunks, share, peer.in_flight_arrivals_max)
-    ring = cycle(chunks)
+    ring = zip(cycle(chunks), cycle(publishers))  # both are endless
 
     def push(until: float) -> None:
-        for chunk in ring:
+        for chunk, publisher in ring:
             publisher.send(chunk)
             if not totals.add(chunk) or time.perf_counter() >= until or cells[STOP]:
                 return
@@ -251,7 +268,8 @@ def _generate(
     shares = Shares(*((after - start) / wall for after, start in zip(processor(), used, strict=True)))
     peak = peak_bytes(server.pid)
     if totals.expected == cells[ARRIVED]:
-        publisher.finish()
+        for publisher in publishers:
+            publisher.finish()
     useful = round((totals.useful - before[2]) * share)
     arrivals = cells[ARRIVED] - before[3]
     return Outcome(totals.events - before[0], totals.expected - before[1], arrivals, useful, elapsed, shares, peak)
