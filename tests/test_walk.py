@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -94,8 +95,8 @@ class Steps:
 
 
 async def _walk(directory: Path) -> tuple[Steps, Server, FakeSocket]:
-    now = 1_000.0
-    driver = Driver(Node(NodeConfig("broker-1", 1), Random(1), now), Records(directory), lambda: now)
+    ticks = count(1_000)  # what comes alone is handled at once
+    driver = Driver(Node(NodeConfig("broker-1", 1), Random(1), 1_000.0), Records(directory), lambda: float(next(ticks)))
     server = Server(driver, connections_max=10)
     subscriber = FakeSocket(server)
     subscriber.say(make_subscribe(1, "quotes/*/OTE", "price BETWEEN 8.30 AND 8.70"))

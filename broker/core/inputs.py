@@ -51,12 +51,14 @@ class Caused:
 class Received(Caused):
     """Messages that one read of a link brought, in order; the host numbers its links and never reuses a number.
 
-    `address` is where the other side speaks from, as far as the host knows: it is shown to people.
+    `address` is where the other side speaks from, as far as the host knows: it is shown to people. `more` says that the
+    host is in the middle of a turn: what clients published is delivered and acknowledged at its end, together.
     """
 
     link: int
     messages: list[Message]
     address: str = ""
+    more: bool = False
 
 
 @dataclass(slots=True)

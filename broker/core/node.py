@@ -91,12 +91,15 @@ from .log import (
 )
 from .placement import REGISTRY, Registry
 from .statistics import NodeStatistics, statistics_of
-from .timers import NEVER, Timers
+from .timers import AT_ONCE, NEVER, Timers
 
 __all__ = ["Node"]
 
 LEAVE = "leave"
 """Key of the timer: who leaves waits no longer for its disk."""
+
+TURN = "turn"
+"""Key of the timer: the turn that the host is in the middle of has come to its end."""
 
 
 class Node:
@@ -133,6 +136,9 @@ class Node:
         self.started = now
         self._leaves = False
         self.certificates: Mapping[str, float] = {}
+        self._in_turn = False
+        self._unanswered: dict[int, tuple[ClientSession, int]] = {}
+        """Links whose clients published in this turn, and up to where each had its answer before."""
         self._make_tables()
 
     def _make_log(self, config: NodeConfig, now: float) -> None:
@@ -221,6 +227,7 @@ class Node:
             AMENDING: self.clients.amending.go_on,
             DRAINING: self.subscribers.drain,
             GRACE: self._end_expired,
+            TURN: lambda now: None,  # whatever is handled, a wake too, ends the turn before it
             BACKLOG: self.forwarding.go_on,
             GATHERING: self.forwarding.gathering.go_on,
             WAITERS: self._give_up_late,
@@ -264,6 +271,8 @@ class Node:
         self.audit.now = now
         self.cause.happened = happened
         self.cause.number += 1
+        if self._in_turn and type(happened) is not Received:
+            self._end_turn()
         self._inputs[type(happened)](happened, now)
         while self.cluster.events or self.cluster.kv.effects:  # whatever is said may cut a link that takes nothing
             self._after_peers(now)
@@ -294,6 +303,8 @@ class Node:
     def validate(self) -> None:
         """Asserts the invariants of every part, and those between parts."""
         assert not self.effects
+        assert self._in_turn == (self.timers.when(TURN) == AT_ONCE)
+        assert self._in_turn or not (self._unanswered or self.dissemination.gathered.count)
         self.streams.validate()
         self.subscribers.validate()
         self.clients.amending.validate()
@@ -337,6 +348,8 @@ class Node:
         self.cause.who = session = self.subscribers.by_link.get(link)
         if session is None:
             self.cause.who = self.peers.by_link.get(link)
+            if self._in_turn:
+                self._end_turn()
             if self.peers.handle(happened, now):
                 self._after_peers(now)
                 return
@@ -361,12 +374,27 @@ class Node:
                     self.clients.violated(session, violation, now)
                 if kind is not Publish:
                     self.carry_on(now)
+        if session is not None and session.accepted != accepted:
+            self._unanswered.setdefault(link, (session, accepted))
+        if not happened.more:
+            self._end_turn()
+        elif not self._in_turn:
+            self._in_turn = True
+            self.timers.at(TURN, AT_ONCE)
+
+    def _end_turn(self) -> None:
+        """Deliver what clients published in this turn, and acknowledge it."""
         self.dissemination.settle()
-        if session is not None and session.accepted != accepted and session.link == link and not session.closing:
-            if not session.unstored:
-                self.effects.append(Send(link, Puback(session.accepted)))
-            elif answered_by(session) > accepted:
-                self.effects.append(Send(link, Puback(answered_by(session))))
+        if self._in_turn:
+            self._in_turn = False
+            self.timers.at(TURN, NEVER)
+        unanswered, self._unanswered = self._unanswered, {}
+        for link, (session, accepted) in unanswered.items():
+            if session.link == link and not session.closing:
+                if not session.unstored:
+                    self.effects.append(Send(link, Puback(session.accepted)))
+                elif answered_by(session) > accepted:
+                    self.effects.append(Send(link, Puback(answered_by(session))))
 
     def carry_on(self, now: float) -> None:
         """Take what the cluster and the registry say to the parts above them, until they say nothing more."""

@@ -16,8 +16,10 @@ from collections.abc import Callable, Hashable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-__all__ = ["NEVER", "Timers"]
+__all__ = ["AT_ONCE", "NEVER", "Timers"]
 
+AT_ONCE: Final = float("-inf")
+"""As soon as other inputs had their turn."""
 NEVER: Final = float("inf")
 _STALE_MIN: Final = 64  # below this many entries it costs less to keep what is stale
 

@@ -25,7 +25,16 @@ from headgate.protocol.aio import Connection
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Goodbye
 
-from .limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_MESSAGES_MAX, HELD_READS_MAX, TIMER_SECONDS_MIN
+from .limits import (
+    CLOSE_SECONDS,
+    FAULT_PAUSE_SECONDS,
+    FEW_EFFECTS_MAX,
+    LARGE_READ_BYTES,
+    TIMER_SECONDS_MIN,
+    TURN_BYTES_MAX,
+    TURN_MESSAGES_MAX,
+    TURN_READS_MAX,
+)
 from .records import Records, RecordsError
 
 __all__ = ["MATCH_BUCKETS_SECONDS", "Driver"]
@@ -57,9 +66,9 @@ class Driver:
         self._armed = float("inf")
         self._unflushed: dict[Connection, None] = {}
         self._few = False  # effects to carry out
-        self._held: Received | None = None
-        self._held_reads = 0
-        self._letting_go: asyncio.Handle | None = None
+        self._turn_reads = self._turn_bytes = 0
+        self._handled = float("-inf")
+        """When the Node had done with the last input."""
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Send: self._send,
             Close: self._close,
@@ -70,49 +79,37 @@ class Driver:
         }
         self._carry_out.update(dict.fromkeys(get_args(LogEffect), self._ask_store))
 
-    def feed(self, happened: Input, more_follows: bool = False) -> None:
-        """One thing happened. When more is sure to follow in this turn, it waits for that, and they count as one.
+    def feed(self, happened: Input, size: int = 0) -> None:
+        """One thing happened. `size`: how many bytes were read, if it is a read.
 
-        What comes in one go is spread over its subscribers in one go: under load the cost of a delivery is shared by
-        the events of several reads. What waits is handled before anything else, so nothing overtakes it.
+        Reads that come close behind one another are one turn for the Node: under load the cost of a delivery is shared
+        by the events of many reads. A read that comes alone does not wait. The Node itself asks to be woken at once
+        when a turn is open, which is when the loop has handed out all that was ready.
         """
-        held = self._held
-        if more_follows and isinstance(happened, Received):
-            if held is None and len(happened.messages) < HELD_MESSAGES_MAX:
-                self._held, self._held_reads = happened, 1
-                self._letting_go = asyncio.get_running_loop().call_soon(self._let_go)
-                return
-            if held is not None and held.link == happened.link:
-                held.messages += happened.messages
-                self._held_reads += 1
-                if self._held_reads == HELD_READS_MAX or len(held.messages) >= HELD_MESSAGES_MAX:
-                    self._let_go()
-                return
-        if held is not None:
-            self._let_go()
-            if more_follows:
-                self.feed(happened, more_follows)
-                return
-        self._handle(happened)
-
-    def _let_go(self) -> None:
-        """Handle what was held back."""
-        if self._letting_go is not None:
-            self._letting_go.cancel()
-            self._letting_go = None
-        held, self._held = self._held, None
-        if held is not None:
-            self._handle(held)
-
-    def _handle(self, happened: Input) -> None:
         now = self.clock()
+        if type(happened) is Received and len(happened.messages) < TURN_MESSAGES_MAX:
+            self._turn_reads += 1
+            self._turn_bytes += size
+            if (
+                (size >= LARGE_READ_BYTES or now - self._handled < CLOSE_SECONDS)
+                and self._turn_reads < TURN_READS_MAX
+                and self._turn_bytes < TURN_BYTES_MAX
+            ):
+                happened.more = True
+            else:
+                self._turn_reads = self._turn_bytes = 0
+        else:
+            self._turn_reads = self._turn_bytes = 0
+        self._handle(happened, now)
+
+    def _handle(self, happened: Input, now: float) -> None:
         carry_out = self._carry_out
         try:
             effects = self.node.handle(happened, now)
         except Exception:
             self._failed(happened)
             return
-        handled = self.clock()
+        self._handled = handled = self.clock()
         self._few = len(effects) <= FEW_EFFECTS_MAX
         for effect in effects:
             try:

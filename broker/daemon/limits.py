@@ -23,6 +23,7 @@ __all__ = [
     "DaemonLimits",
     "FAULT_PAUSE_SECONDS",
     "CERTIFICATES_LOOK_SECONDS",
+    "CLOSE_SECONDS",
     "FEW_EFFECTS_MAX",
     "LOG_CLOSE_SECONDS",
     "LOG_EVENTS_MAX",
@@ -30,8 +31,6 @@ __all__ = [
     "LOG_TEXT_LENGTH_MAX",
     "FREED_BYTES_KEPT",
     "GC_THRESHOLDS",
-    "HELD_MESSAGES_MAX",
-    "HELD_READS_MAX",
     "LARGE_READ_BYTES",
     "MAPPED_BYTES_MIN",
     "PEER_CLOSE_SECONDS",
@@ -40,6 +39,9 @@ __all__ = [
     "START_PATIENCE_SECONDS",
     "THREAD_SWITCH_SECONDS",
     "TIMER_SECONDS_MIN",
+    "TURN_BYTES_MAX",
+    "TURN_MESSAGES_MAX",
+    "TURN_READS_MAX",
     "WALL_CLOCK_SECONDS",
 ]
 
@@ -89,10 +91,17 @@ FEW_EFFECTS_MAX = 8
 """So few are of an event that came alone: each is written before the next is looked at. Among many, several may go to
 one connection, and are written together."""
 
-HELD_READS_MAX = 32
-"""Reads of one socket that are handled as one, at most 8 MiB: as many as uvloop makes of one socket in one turn."""
+CLOSE_SECONDS = 30e-6
+"""A read that comes so soon after the last input was handled was ready together with it: one turn of the loop takes a
+third of that between two reads. A publisher that is alone is many times further behind."""
 
-HELD_MESSAGES_MAX = 256
+TURN_READS_MAX = 1000
+"""Reads that are one turn: more connections than this with something to say share enough already."""
+
+TURN_BYTES_MAX = 8 * 1024 * 1024
+"""Bytes of the reads of one turn: as many as uvloop reads of one socket in one of its own."""
+
+TURN_MESSAGES_MAX = 256
 """A read with so many messages has nothing to share with the next one; a storm of requests is handled a read at a time,
 and others have their turn in between."""
 

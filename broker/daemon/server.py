@@ -21,7 +21,7 @@ from headgate.protocol.wire import Role, Session, State
 
 from .access import Door, Guest, NotLetIn
 from .driver import Driver
-from .limits import BACKLOG, DEFAULT_LIMITS, LARGE_READ_BYTES, DaemonLimits
+from .limits import BACKLOG, DEFAULT_LIMITS, DaemonLimits
 from .security import Certificates, proved_by
 
 __all__ = ["Server"]
@@ -138,7 +138,7 @@ class Server:
                 )
             return
         if link is not None:
-            self._driver.feed(Received(link, messages, connection.peer), connection.read_bytes >= LARGE_READ_BYTES)
+            self._driver.feed(Received(link, messages, connection.peer), connection.read_bytes)
 
     def _verified(self, connection: Connection, link: int, hello: Hello, found: Guest | NotLetIn) -> None:
         """It is known who said HELLO, or why that one is not let in."""

@@ -1,9 +1,10 @@
 """Encodes events: batches in columns, their records and match columns, and rows of logs.
 
 **A batch** is events of one stream in columns: topics, records, and match columns by attribute. `make_batch` makes one
-of topics, columns and bodies, `join_batches` puts several together. `Batch.portion` gives the rows that go to one
-connection, a `Portion`, encoded once however many connections get it; of a stored stream its `LogShift` says where the
-rows stand in their log. `join_u32` and `split_u32` carry lengths and places as little-endian integers.
+of topics, columns and bodies, `join_batches` puts several together, `JointBatch` shows several as one to what matches
+them. `Batch.portion` gives the rows that go to one connection, a `Portion`, encoded once however many connections get
+it; of a stored stream its `LogShift` says where the rows stand in their log. `join_u32` and `split_u32` carry lengths
+and places as little-endian integers.
 
 **A match column** is the values of one attribute for all events: `encode_column`, `decode_column`. `Columns` shows
 those of a batch, each decoded when it is first asked for. Values are `Scalar`, of the types in `SCALAR_TYPES`.
@@ -24,7 +25,7 @@ Whatever cannot be read raises ProtocolViolation; what cannot be written raises 
 Order of reading: `batch`, `columns`, `records`, `log_rows`, `values`.
 """
 
-from .batch import Batch, Columns, LogShift, Portion, join_batches, join_u32, make_batch, split_u32
+from .batch import Batch, Columns, JointBatch, LogShift, Portion, join_batches, join_u32, make_batch, split_u32
 from .columns import FILTER_COLUMNS, LEVEL_COLUMNS, SCALAR_TYPES, Scalar, decode_column, encode_column
 from .log_rows import LogKind, LogName, Row, cut_row, decode_row, encode_row, row_batch
 from .records import decode_record, flatten, pack_record
@@ -34,6 +35,7 @@ __all__ = [
     "Batch",
     "Columns",
     "FILTER_COLUMNS",
+    "JointBatch",
     "LEVEL_COLUMNS",
     "LogKind",
     "LogName",

@@ -32,7 +32,17 @@ from ..limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGT
 from .columns import FILTER_COLUMNS, LEVEL_COLUMNS, SCALAR_TYPES, Scalar, decode_column, encode_column
 from .records import decode_record, encode_record, pack_record
 
-__all__ = ["Batch", "Columns", "LogShift", "Portion", "join_batches", "join_u32", "make_batch", "split_u32"]
+__all__ = [
+    "Batch",
+    "Columns",
+    "JointBatch",
+    "LogShift",
+    "Portion",
+    "join_batches",
+    "join_u32",
+    "make_batch",
+    "split_u32",
+]
 
 _SWAP = sys.byteorder == "big"
 
@@ -355,12 +365,42 @@ def _is_plain(attributes: Mapping[str, Sequence[Scalar]], bodies: Sequence[bytes
     )
 
 
+class JointBatch:
+    """Several batches of one stream seen as one, as far as matching looks at them."""
+
+    __slots__ = ("_batches", "_topics", "columns", "count")
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._batches = batches
+        self.count = sum([batch.count for batch in batches])
+        self.columns = dict.fromkeys([name for batch in batches for name in batch.columns])
+        topics: list[str] = []
+        for batch in batches:
+            own = batch.topic_list()
+            topics += own if len(own) == batch.count else own * batch.count
+        self._topics = topics[:1] if topics.count(topics[0]) == self.count else topics
+
+    def topic_list(self) -> list[str]:
+        """One topic an event, or a single one that all share."""
+        return self._topics
+
+    def column(self, name: str) -> Sequence[Scalar] | None:
+        """The values of one attribute; None when no event has it."""
+        values: list[Scalar] = []
+        is_there = False
+        for batch in self._batches:
+            own = batch.column(name)
+            is_there = is_there or own is not None
+            values += [None] * batch.count if own is None else own
+        return values if is_there else None
+
+
 class Columns(Mapping[str, Sequence[Scalar]]):
     """Shows the match columns of a batch, each decoded when it is first asked for."""
 
     __slots__ = ("_batch",)
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch | JointBatch) -> None:
         self._batch = batch
 
     def __getitem__(self, name: str) -> Sequence[Scalar]:

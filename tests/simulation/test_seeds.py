@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.broker.simulator.scenarios import BrokerOptions, play
+from headgate.broker.simulator.scenarios import CORES, BrokerOptions, ClusterOptions, campaign, play
 
 PINNED = [
     (BrokerOptions(5), "an unsubscription left runs for nobody in waiting portions, and the client refused them"),
@@ -21,3 +21,11 @@ PINNED = [
 @pytest.mark.parametrize(("options", "story"), PINNED, ids=lambda value: str(getattr(value, "seed", "")))
 def test_a_seed_that_found_something_stays_mended(options: BrokerOptions, story: str) -> None:
     assert play(options).failure == "", story
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("nodes", "seeds"), [(1, 8), (3, 2)])
+def test_seeds_with_long_turns_keep_every_promise(nodes: int, seeds: int) -> None:
+    options = BrokerOptions(0, turns=True) if nodes == 1 else ClusterOptions(0, nodes, turns=True)
+    assert campaign(options, range(5000, 5000 + seeds), jobs=CORES).failures == []

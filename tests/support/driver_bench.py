@@ -71,7 +71,7 @@ class Breakable(Node):
 
 
 class Bench:
-    """A driver with a clock in the test's hand."""
+    """A driver with a clock in the test's hand. What is said through its methods comes alone: a millisecond apart."""
 
     def __init__(self, directory: Path) -> None:
         self.now = 1000.0
@@ -81,18 +81,22 @@ class Bench:
         )
         self.driver = Driver(self.node, self.records, lambda: self.now)
 
+    def feed(self, happened: Input) -> None:
+        self.now += 0.001
+        self.driver.feed(happened)
+
     def client(self, link: int, credit: int = 1000) -> Wire:
         wire = Wire()
         self.driver.links[link] = cast(Connection, wire)
-        self.driver.feed(Received(link, [Hello(credit=credit)]))
+        self.feed(Received(link, [Hello(credit=credit)]))
         assert wire.heard(Welcome)
         return wire
 
     def subscriber(self, link: int, credit: int = 1000) -> Wire:
         wire = self.client(link, credit)
-        self.driver.feed(Received(link, [Subscribe(1, 1, "a")]))
+        self.feed(Received(link, [Subscribe(1, 1, "a")]))
         return wire
 
     def publish(self, link: int, sequence: int = 1, size: int = 1, count: int = 1) -> None:
         batch = make_batch(["a"], {}, [b"x" * size] * count)
-        self.driver.feed(Received(link, [Publish(sequence, Mode.ACCEPTED, batch)]))
+        self.feed(Received(link, [Publish(sequence, Mode.ACCEPTED, batch)]))

@@ -23,13 +23,14 @@ from itertools import accumulate, chain, repeat
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from headgate.protocol.data import Batch, Columns, LogShift, Portion, join_batches, join_u32
+from headgate.protocol.data import LEVEL_COLUMNS, Batch, Columns, JointBatch, LogShift, Portion, join_batches, join_u32
 from headgate.protocol.errors import ProtocolViolation
 
 from ..limits import (
     DEFAULT_LIMITS,
     GATHERED_BYTES_MAX,
     GATHERED_EVENTS_MAX,
+    SMALL_BATCH_EVENTS_MAX,
     WHOLE_BYTES_MAX,
     Limits,
 )
@@ -54,7 +55,8 @@ class _Gathered:
     count: int
     size: int
     batches: list[Batch]
-    plans: list[list[Plan]]  # of each batch: one for each of its rows, or one for all
+    plans: list[list[Plan]]  # of each batch: one for each of its rows, or one for all; none while it is not matched
+    unmatched: int = 0
 
 
 Group: TypeAlias = tuple[tuple[int, ...], Sequence[int]]
@@ -81,15 +83,20 @@ class Dissemination:
     def carry(self, stream: Stream, batch: Batch, time_us: int) -> None:
         """Match a batch; the next `settle` delivers it. Raises TopicError or ProtocolViolation, having done nothing."""
         topics = batch.topic_list()
+        suppression, amendments = self.suppression, self._subscribers.amendments
+        unmatched = 0
         try:
             plans = list(map(stream.lanes.__getitem__, topics))
         except KeyError:
             stream.check_topics(topics)
-            plans = self._plans_of(stream, batch, topics)
-        if self._subscribers.amendments:
+            if suppression.carriers or amendments or not _may_wait(batch, stream):
+                plans = self._plans_of(stream, batch, topics)
+            else:
+                plans, unmatched = [], 1
+        if amendments:
             plans = judged(batch, plans, self._origin, self.sequence, range(batch.count), self._merged)
-        if self.suppression.carriers:
-            plans = self.suppression.decide(batch, plans, time_us, self._merged)
+        if suppression.carriers:
+            plans = suppression.decide(batch, plans, time_us, self._merged)
         gathered = self.gathered
         # Joined with others, a topic that all share stands before each.
         size = len(batch.records) + len(batch.topics) * (batch.count if len(topics) == 1 else 1)
@@ -100,12 +107,13 @@ class Dissemination:
         ):
             if gathered.count:
                 self.settle()
-            self.gathered = _Gathered(stream, self.sequence, time_us, batch.count, size, [batch], [plans])
+            self.gathered = _Gathered(stream, self.sequence, time_us, batch.count, size, [batch], [plans], unmatched)
         else:
             gathered.batches.append(batch)
             gathered.plans.append(plans)
             gathered.count += batch.count
             gathered.size += size
+            gathered.unmatched += unmatched
         self.sequence += batch.count
         stream.events += batch.count
 
@@ -118,6 +126,8 @@ class Dissemination:
         stream = gathered.stream
         assert stream is not None
         plans = gathered.plans
+        if gathered.unmatched:
+            self._match_gathered(stream, gathered)
         first = plans[0][0]
         if (len(plans) == 1 and len(plans[0]) == 1) or _all_same(plans, first):
             stream.deliveries += gathered.count * len(first) // 2
@@ -125,6 +135,20 @@ class Dissemination:
                 self._send_whole(gathered, first)
         else:
             self._spread(stream, gathered)
+
+    def _match_gathered(self, stream: Stream, gathered: _Gathered) -> None:
+        """Match the small batches of a turn as one: what a match costs is then shared by all of them."""
+        plans = gathered.plans
+        places = [place for place, own in enumerate(plans) if not own]
+        batches = [gathered.batches[place] for place in places]
+        whole = batches[0] if len(batches) == 1 else JointBatch(batches)
+        each = self._plans_of(stream, whole, whole.topic_list())
+        if len(each) < whole.count:
+            each *= whole.count
+        start = 0
+        for place, batch in zip(places, batches, strict=True):
+            plans[place] = each[start : start + batch.count]
+            start += batch.count
 
     def take_sequence(self, count: int) -> int:
         """So many places in this broker's sequence, for events that go out later or elsewhere: the first of them."""
@@ -180,7 +204,7 @@ class Dissemination:
         """Let go of sessions that ended."""
         self._plans.clear()
 
-    def _plans_of(self, stream: Stream, batch: Batch, topics: Sequence[str]) -> list[Plan]:
+    def _plans_of(self, stream: Stream, batch: Batch | JointBatch, topics: Sequence[str]) -> list[Plan]:
         """The plan of each row, or one for all; topics that alone decide get their lane."""
         index = stream.index
         plans: list[Plan] = []
@@ -196,7 +220,7 @@ class Dissemination:
         return plans
 
     def _plans_by_condition(
-        self, stream: Stream, batch: Batch, topics: Sequence[str], allowed: Filter | None = None
+        self, stream: Stream, batch: Batch | JointBatch, topics: Sequence[str], allowed: Filter | None = None
     ) -> list[Plan]:
         plans: list[Plan] = [()] * batch.count
         groups: Iterable[Group] = stream.index.match(topics, batch.count, Columns(batch))
@@ -272,6 +296,22 @@ class Dissemination:
             member = by_identity[identity]
             numbers_of.setdefault(member.session, []).append(member.number)
         return self.plan_of_sessions(numbers_of)
+
+
+def _may_wait(batch: Batch, stream: Stream) -> bool:
+    """Whether a small batch is matched with others of its turn: what conditions read of it is read here.
+
+    Raises ProtocolViolation when it cannot be: so that it is refused now, and alone.
+    """
+    if batch.count > SMALL_BATCH_EVENTS_MAX:
+        return False
+    columns = batch.columns
+    for name in stream.index.attributes():
+        if name in columns:
+            batch.column(name)
+        elif not batch.complete and not name.startswith(LEVEL_COLUMNS):
+            return False  # its records are opened, if its topic has conditions that read this
+    return True
 
 
 def _all_same(plans: Sequence[Sequence[Plan]], first: Plan) -> bool:

@@ -48,7 +48,7 @@ from ..effects import Close, Effect, Note, Send
 from ..limits import CONFLATED_EVENTS_MIN
 from ..rights import Rights
 from ..safeguards import Safeguard
-from ..timers import NEVER, Timers
+from ..timers import AT_ONCE, NEVER, Timers
 from .conflation import conflated
 
 if TYPE_CHECKING:
@@ -369,7 +369,7 @@ class Subscribers:
             self._relieve(session)  # what is put aside takes more room than what it was taken from
         if session.may_send and session.waits and not session.paused:
             self.draining[session.key] = session
-            self._timers.at(DRAINING, float("-inf"))
+            self._timers.at(DRAINING, AT_ONCE)
         else:
             self.stop_draining(session)
 
@@ -569,7 +569,7 @@ class Subscribers:
                 assert self.by_identity[subscription.identity] is subscription
             total += size
         assert total <= self.outbox_bytes <= self._config.outbox_bytes_total  # the rest waits for other brokers
-        assert bool(self.draining) == (self._timers.when(DRAINING) == float("-inf"))
+        assert bool(self.draining) == (self._timers.when(DRAINING) == AT_ONCE)
         assert self._timers.when(GRACE) == min((one.expires for one in self.grace.values()), default=NEVER)
         for session in self.by_key.values():
             assert session.placing.keys() <= session.subscriptions.keys()

@@ -160,7 +160,8 @@ class Connection:
     def heard(self, side: _Side, messages: list[Message]) -> None:
         """Handle one read of one side."""
         if side is self.broker:
-            self.host.feed(Received(self.link, messages))
+            turns = self.network.world.turns
+            self.host.feed(Received(self.link, messages, more=turns is not None and turns.random() < 0.5))
         else:
             self._owner.on_messages(self, messages)
 

@@ -24,6 +24,9 @@ WALL_CLOCK_OFFSET_SECONDS = 1_700_000_000.0
 _TURN_SECONDS = 1e-6
 """One turn of a host's loop: the delay of an input that waits until others had their turn."""
 
+_LONG_TURN_SECONDS = 0.01
+"""The longest turn, where turns are long: several clients have said something by then."""
+
 
 class BrokerEnd(Protocol):
     """The broker's side of a connection, as far as a Host uses it."""
@@ -65,6 +68,8 @@ class World:
         self.now = now
         self.hosts: dict[str, Host] = {}
         self.steps = 0
+        self.turns: Random | None = None
+        """Set where turns are long: half of the reads that a Host hands in are in the middle of one."""
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._ties = count()
 
@@ -179,8 +184,10 @@ class Host:
         self._generation += 1  # timers that were armed before do nothing
         deadline = self._armed = self.node.next_deadline()
         if deadline < float("inf"):
-            generation = self._generation
-            self.world.after(max(_TURN_SECONDS, deadline - self.world.now), lambda: self._wake(generation))
+            generation, turns = self._generation, self.world.turns
+            turn = _TURN_SECONDS if turns is None else turns.uniform(_TURN_SECONDS, _LONG_TURN_SECONDS)
+            delay = turn if deadline == float("-inf") else max(_TURN_SECONDS, deadline - self.world.now)
+            self.world.after(delay, lambda: self._wake(generation))
 
     def _wake(self, generation: int) -> None:
         if generation == self._generation and not self.paused:

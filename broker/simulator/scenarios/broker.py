@@ -61,6 +61,7 @@ class BrokerOptions(Options):
     faults: tuple[str, ...] = option(FAULTS, f"comma-separated of {', '.join(FAULTS)}; or none (all)", kinds_of(FAULTS))
     ablation: str = option("", "switch off one safeguard", flag="--ablate", choices=BROKER_ABLATIONS)
     fast: bool = option(False, "pass message objects instead of bytes")
+    turns: bool = option(False, "turns of the broker's loop are long, and bring reads of several clients")
 
     def scenario(self, write: Write | None) -> BrokerScenario:
         """A scenario with one broker and its clients."""
@@ -77,6 +78,7 @@ class BrokerScenario(Scenario):
         self.options = options
         self.history = History()
         self.world = World(options.seed)
+        self.world.turns = Random(f"{options.seed}/turns") if options.turns else None
         random = self.world.random
         self.faults = ClientFaults.drawn(random, options.faults)
         self.network = Network(self.world, NetworkOptions(checked=not options.fast), self.session_failed)

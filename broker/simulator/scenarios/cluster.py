@@ -85,6 +85,7 @@ class ClusterOptions(Options):
         "", "events have documents, some subscriptions XPATH, and streams this routing on the cube", choices=ROUTINGS
     )
     amend: bool = option(False, "clients amend their subscriptions while they go on")
+    turns: bool = option(False, "turns of brokers' loops are long, and bring reads of several clients")
 
     def scenario(self, write: Write | None) -> ClusterScenario:
         """A scenario with brokers and clients."""
@@ -109,6 +110,7 @@ class ClusterScenario(Scenario):
             topology = replace(topology, outbox_bytes=chance.choice((4_000, 20_000)))
         topology = replace(topology, safeguards=SAFEGUARDS - {options.ablation})
         self.world = ClusterWorld(options.seed, topology, (self.history, self.watch), self.session_failed)
+        self.world.turns = Random(f"{options.seed}/turns") if options.turns else None
         self.ring = RingKept(self.world, self.history)
         self.bound = BoundKept(self.history)
         self.of_clients: list[Checker] = [*(kind(self.history) for kind in CLUSTER_CHECKERS), self.bound]

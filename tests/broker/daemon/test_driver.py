@@ -13,7 +13,13 @@ from headgate.broker.core.delivery import DRAINING
 from headgate.broker.core.effects import Append, Close, FindTime, Halt, Note, Send, Store, WriteOn
 from headgate.broker.core.inputs import Drain, LinkDown, LinkPaused, NotStored, Opened, Received, Wake
 from headgate.broker.daemon.driver import MATCH_BUCKETS_SECONDS
-from headgate.broker.daemon.limits import FAULT_PAUSE_SECONDS, FEW_EFFECTS_MAX, HELD_READS_MAX
+from headgate.broker.daemon.limits import (
+    FAULT_PAUSE_SECONDS,
+    FEW_EFFECTS_MAX,
+    LARGE_READ_BYTES,
+    TURN_BYTES_MAX,
+    TURN_READS_MAX,
+)
 from headgate.protocol.data import LogName, make_batch, split_u32
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Ask, Deliver, Error, Gap, Goodbye, Mode, Puback, Publish
@@ -215,9 +221,7 @@ async def test_what_one_input_says_on_a_link_is_flushed_once_and_at_once(bench: 
     before = [wire.flushes for wire in wires]
     bench.client(3)
     batches = [make_batch(["a"], {}, [b"x" * size]) for size in (1, 2, 3)]
-    bench.driver.feed(
-        Received(3, [Publish(sequence, Mode.ACCEPTED, batch) for sequence, batch in enumerate(batches, 1)])
-    )
+    bench.feed(Received(3, [Publish(sequence, Mode.ACCEPTED, batch) for sequence, batch in enumerate(batches, 1)]))
     assert [wire.flushes for wire in wires] == [count + 1 for count in before]
 
 
@@ -238,9 +242,7 @@ async def test_of_many_effects_each_link_is_flushed_once(bench: Bench) -> None:
     bench.client(99)
     before = [wire.flushes for wire in wires]
     batches = [make_batch(["a"], {}, [b"x"] * 4000) for _ in range(2)]
-    bench.driver.feed(
-        Received(99, [Publish(sequence, Mode.ACCEPTED, batch) for sequence, batch in enumerate(batches, 1)])
-    )
+    bench.feed(Received(99, [Publish(sequence, Mode.ACCEPTED, batch) for sequence, batch in enumerate(batches, 1)]))
     assert all(len(wire.heard(Deliver)) > 1 for wire in wires), "they take turns"
     assert [wire.flushes for wire in wires] == [count + 1 for count in before]
 
@@ -251,7 +253,7 @@ async def test_when_more_follows_everything_is_flushed_once_at_the_end_of_the_tu
     before = wire.flushes
     for sequence in (1, 2, 3):
         batch = make_batch(["a"], {}, [b"x"])
-        bench.driver.feed(Received(2, [Publish(sequence, Mode.ACCEPTED, batch)]), more_follows=True)
+        bench.driver.feed(Received(2, [Publish(sequence, Mode.ACCEPTED, batch)]), LARGE_READ_BYTES)
     assert wire.flushes == before
     await asyncio.sleep(0)
     assert wire.flushes == before + 1
@@ -271,7 +273,7 @@ async def test_reads_that_follow_one_another_are_spread_as_one(bench: Bench) -> 
     wire = bench.subscriber(1)
     bench.client(2)
     for sequence in (1, 2, 3):
-        bench.driver.feed(single(sequence), more_follows=True)
+        bench.driver.feed(single(sequence), LARGE_READ_BYTES)
     assert not wire.heard(Deliver)
     await asyncio.sleep(0)
     (lengths,) = lengths_of(wire)
@@ -281,26 +283,53 @@ async def test_reads_that_follow_one_another_are_spread_as_one(bench: Bench) -> 
 async def test_nothing_overtakes_what_is_held_back(bench: Bench) -> None:
     wire, publisher = bench.subscriber(1), bench.client(2)
     bench.client(3)
-    bench.driver.feed(single(1), more_follows=True)
-    bench.driver.feed(single(2))
-    assert [message.sequence for message in publisher.heard(Puback)] == [1, 2]
-    bench.driver.feed(single(3), more_follows=True)
-    bench.driver.feed(single(1, link=3), more_follows=True)
-    assert [message.sequence for message in publisher.heard(Puback)] == [1, 2, 3]
+    bench.driver.feed(single(1), LARGE_READ_BYTES)
+    bench.driver.feed(Wake())
+    assert [message.sequence for message in publisher.heard(Puback)] == [1]
+    bench.driver.feed(single(2), LARGE_READ_BYTES)
+    bench.driver.feed(single(1, link=3), LARGE_READ_BYTES)
+    assert [message.sequence for message in publisher.heard(Puback)] == [1]
     bench.driver.feed(LinkDown(3, "gone"))
-    assert len(lengths_of(wire)) == 4
+    assert [message.sequence for message in publisher.heard(Puback)] == [1, 2]
+    assert [len(lengths) for lengths in lengths_of(wire)] == [1, 2]
     await asyncio.sleep(0)
-    assert len(lengths_of(wire)) == 4
+    assert len(lengths_of(wire)) == 2
 
 
 async def test_what_is_held_back_is_bounded(bench: Bench) -> None:
     wire = bench.subscriber(1)
     bench.client(2)
-    for sequence in range(1, HELD_READS_MAX + 1):
+    reads = TURN_BYTES_MAX // LARGE_READ_BYTES
+    for sequence in range(1, reads + 1):
         assert not wire.heard(Deliver)
-        bench.driver.feed(single(sequence), more_follows=True)
+        bench.driver.feed(single(sequence), LARGE_READ_BYTES)
     (lengths,) = lengths_of(wire)
-    assert len(lengths) == HELD_READS_MAX
+    assert len(lengths) == reads <= TURN_READS_MAX
+
+
+async def test_small_reads_that_come_close_behind_one_another_are_one_turn(bench: Bench) -> None:
+    wire = bench.subscriber(1)
+    publishers = [bench.client(link) for link in (2, 3, 4)]
+    bench.driver.feed(Wake())
+    for link in (2, 3, 4):
+        bench.driver.feed(single(1, link), 100)
+    assert not wire.heard(Deliver)
+    await asyncio.sleep(0)
+    assert [len(lengths) for lengths in lengths_of(wire)] == [3]
+    assert [[message.sequence for message in one.heard(Puback)] for one in publishers] == [[1], [1], [1]]
+    bench.now += 0.001
+    bench.driver.feed(single(2, 2), 100)
+    assert len(lengths_of(wire)) == 2, "what comes alone does not wait"
+
+
+async def test_a_read_that_the_node_fails_on_costs_its_own_link_alone(bench: Bench) -> None:
+    wire, good, bad = bench.subscriber(1), bench.client(2), bench.client(3)
+    bench.driver.feed(single(1), LARGE_READ_BYTES)
+    bench.driver.feed(Received(3, [object()]), LARGE_READ_BYTES)  # type: ignore[list-item]
+    bench.driver.feed(single(2), 1)
+    await asyncio.sleep(0)
+    assert [message.sequence for message in good.heard(Puback)][-1] == 2 and bad.closed and not good.closed
+    assert sum(map(len, lengths_of(wire))) == 2
 
 
 async def test_what_the_log_is_asked_and_the_order_to_halt_go_to_whoever_can(bench: Bench) -> None:
@@ -322,7 +351,7 @@ async def test_what_was_held_back_is_asked_of_the_disk_before_the_node_says_that
     bench.node.streams.declare("a", {"durability": "stored"})
     batch = make_batch(["a/b"], {}, [b"x"])
     bench.driver.feed(Received(1, [Publish(1, Mode.STORED, batch)]))
-    bench.driver.feed(Received(1, [Publish(2, Mode.STORED, batch)]), more_follows=True)
+    bench.driver.feed(Received(1, [Publish(2, Mode.STORED, batch)]), LARGE_READ_BYTES)
     bench.driver.feed(NotStored("no room"))
     bench.driver.feed(Received(1, [Publish(3, Mode.STORED, batch)]))
     assert [type(one) for one in asked] == [Append, Append, WriteOn, Append]
