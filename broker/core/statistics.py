@@ -36,6 +36,7 @@ class NodeStatistics:
     delta_unread: int
     delta_references: int
     delta_forgotten: int
+    delta_widened: int
     outbox_events: int
     outbox_bytes: int
     outbox_bytes_max: int
@@ -140,6 +141,7 @@ def _of_delta(node: Node) -> dict[str, Any]:
         "delta_suppressed": suppression.suppressed + handing.suppressed,
         "delta_unread": suppression.unread,
         "delta_references": suppression.tally.references + handing.references.references,
+        "delta_widened": node.subscribers.widened,
         "delta_forgotten": suppression.tally.forgotten + handing.references.forgotten,
     }
 

@@ -30,6 +30,7 @@ _COUNTERS = {
     "headgate_delta_delivered_events_total": ("delta_delivered", "Events delivered to subscriptions with DELTA."),
     "headgate_delta_suppressed_events_total": ("delta_suppressed", "Events that had not moved enough for one."),
     "headgate_delta_unread_events_total": ("delta_unread", "Events whose records could not be read for a DELTA."),
+    "headgate_delta_widened_total": ("delta_widened", "How often a band grew because its subscriber was slow."),
     "headgate_delta_forgotten_references_total": (
         "delta_forgotten",
         "References given up, there being too many topics.",

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
-from headgate.matching.dynamic.bands import Band, Edge, Number, band_of, edge_of, moved, reading
+from headgate.matching.dynamic.bands import Band, Number, band_of, edge_of, moved, reading
 from headgate.matching.limits import DYNAMIC_STALE_MIN, DYNAMIC_TOPICS_MAX
 from headgate.matching.tree import Delta
 
@@ -87,6 +88,8 @@ class Triggers:
         self._places: dict[int, int] = {}
         """Subscription -> its own number in here, which it changes when all is forgotten that it was ever sent."""
         self._members: dict[int, tuple[int, tuple[Band, ...]]] = {}
+        self._narrow: dict[int, tuple[Band, ...]] = {}
+        """What those asked for whose bands have grown."""
         self._topics: dict[str, _Topic] = {}
         self._last = 0
         self._order: list[int] = []
@@ -124,6 +127,7 @@ class Triggers:
     def remove(self, number: int) -> None:
         """It is no more. KeyError when there is none of that number."""
         del self._members[self._places.pop(number)]
+        self._narrow.pop(number, None)
         self._over += 1
         if self._over > len(self._members) + DYNAMIC_STALE_MIN or not self._members:
             self._sweep()
@@ -156,7 +160,9 @@ class Triggers:
         found = self._topics.get(topic)
         if found is None:
             found = self._begin(topic)
-        fired = self._beyond(found, known, time)
+        alone = len(self.attributes) == 1
+        moved_on = self._recentred(found, known, time) if alone else []
+        fired = [] if alone else self._beyond(found, known, time)
         if found.seen < self._last:
             order = self._order
             fired += [one for one in order[bisect_right(order, found.seen) :] if one in self._members]
@@ -164,10 +170,13 @@ class Triggers:
         if found.fresh:
             fired += [one for one in found.fresh if one in self._members]
             found.fresh.clear()
-        if not fired:
+        if fired:
+            self._move(topic, found, fired, known, time)
+        elif moved_on:
+            self._topics[topic] = self._topics.pop(topic)  # the one that was delivered last stands last
+        else:
             return []
-        self._move(topic, found, fired, known, time)
-        return sorted([self._members[one][0] for one in fired])
+        return sorted([*moved_on, *(self._members[one][0] for one in fired)])
 
     def forget(self, number: int, topic: str) -> None:
         """What a subscription was sent last of a topic may not have come: it gets the next event."""
@@ -179,8 +188,38 @@ class Triggers:
     def forget_all(self, number: int) -> None:
         """The same of every topic. KeyError when there is no such subscription."""
         _, bands = self._members[self._places[number]]
+        narrow = self._narrow.get(number)
         self.remove(number)
         self._enter(number, bands)
+        if narrow is not None:
+            self._narrow[number] = narrow
+
+    def widen(self, number: int, most: Number) -> str:
+        """Let its bands grow to twice what they are, up to `most` in the attributes' own units; what they are now, in
+        words, or "" when they do not grow. KeyError when there is no such subscription.
+
+        A reference keeps the ends that it has until the next delivery.
+        """
+        one = self._places[number]
+        _, bands = self._members[one]
+        wide = tuple(map(_widened, bands, self._precisions, repeat(most)))
+        if wide == bands:
+            return ""
+        self._narrow.setdefault(number, bands)
+        self._members[one] = number, wide
+        words = (
+            f"{name} moves by {band.width * (1 if precision is None or band.percent else precision):.6g}"
+            + (" PERCENT" if band.percent else "")
+            for name, band, precision in zip(self.attributes, wide, self._precisions, strict=True)
+        )
+        return "an event is delivered when " + " and ".join(words)
+
+    def narrow(self, number: int) -> None:
+        """What it asked for holds again, and it gets the next event of each topic. KeyError when there is none."""
+        bands = self._narrow.pop(number, None)
+        if bands is not None:
+            self.remove(number)
+            self._enter(number, bands)
 
     def forget_oldest(self) -> bool:
         """Give up the references of the topic of which nothing was delivered for longest; False when there is one."""
@@ -220,6 +259,7 @@ class Triggers:
         }
         assert self._members.keys() <= set(self._order) and self._order == sorted(set(self._order))
         assert len(self._order) == len(self._members) + self._over
+        assert self._narrow.keys() <= self._places.keys()
         for found in self._topics.values():
             assert not found.fresh.keys() & found.places.keys()
             current = [place for one, place in found.places.items() if one in self._members]
@@ -240,6 +280,52 @@ class Triggers:
             pass
         found = self._topics[topic] = _Topic()
         return found
+
+    def _recentred(self, found: _Topic, values: tuple[Number, ...], time: float) -> list[int]:
+        """Those whose band this value is beyond, or whose heartbeat is due, of subscriptions to one attribute: this
+        event is their reference, and its entries take the places of those that were found, without a search."""
+        places, members, first = found.places, self._members, values[0]
+        rising, falling, dues = found.rising, found.falling, found.dues
+        fired: list[int] = []
+        again: list[tuple[list[Any], _End]] = []
+        for which, heap, other, value in ((0, rising, falling, first), (1, falling, rising, -first)):
+            while heap and (heap[0][0] < value or (heap[0][0] == value and not heap[0][1])):
+                end = heap[0]
+                one = end[2]
+                place, member = places.get(one), members.get(one)
+                if place is None or place[which] is not end or member is None:
+                    heappop(heap)
+                    continue
+                if place.values is values:  # a band without width: it was told of this event
+                    again.append((heap, heappop(heap)))
+                    continue
+                new = places[one] = _placed(one, member[1][0], values, time)
+                same, opposite = (new.rise, new.fall) if which == 0 else (new.fall, new.rise)
+                assert same is not None, "it has this side"
+                heapreplace(heap, same)
+                if opposite is not None:
+                    heappush(other, opposite)
+                if new.due is not None:
+                    heappush(dues, new.due)
+                fired.append(member[0])
+        for heap, end in again:
+            heappush(heap, end)
+        while dues and dues[0][0] <= time:
+            due = heappop(dues)
+            one = due[1]
+            place, member = places.get(one), members.get(one)
+            if place is None or place.due is not due or member is None:
+                continue
+            new = places[one] = _placed(one, member[1][0], values, time)
+            for heap, entry in ((rising, new.rise), (falling, new.fall)):
+                if entry is not None:
+                    heappush(heap, entry)
+            assert new.due is not None
+            heappush(dues, new.due)
+            fired.append(member[0])
+        if fired and max(len(rising), len(falling), len(dues)) > 2 * len(places) + DYNAMIC_STALE_MIN:
+            _stack_anew(found)
+        return fired
 
     def _beyond(self, found: _Topic, values: tuple[Number, ...], time: float) -> list[int]:
         """Those whose band of the first attribute this value is beyond, or whose heartbeat is due, and which the other
@@ -282,28 +368,18 @@ class Triggers:
 
     def _move(self, topic: str, found: _Topic, fired: list[int], values: tuple[Number, ...], time: float) -> None:
         """This event is the reference of those that it fired."""
-        places, first = found.places, values[0]
+        places = found.places
         before = len(places)
         many = 4 * len(fired) > before
-        ends: dict[Band, tuple[Edge | None, Edge | None]] = {}
         for one in fired:
-            band = self._members[one][1][0]
-            edges = ends.get(band)
-            if edges is None:
-                upper = edge_of(first, band) if band.rises else None
-                lower = edge_of(-first, band) if band.falls else None
-                edges = ends[band] = upper, lower
-            rise = None if edges[0] is None else (*edges[0], one)
-            fall = None if edges[1] is None else (*edges[1], one)
-            due = None if band.heartbeat_seconds is None else (time + band.heartbeat_seconds, one)
-            places[one] = _Place(rise, fall, due, time, values)
+            new = places[one] = _placed(one, self._members[one][1][0], values, time)
             if not many:
-                if rise is not None:
-                    heappush(found.rising, rise)
-                if fall is not None:
-                    heappush(found.falling, fall)
-                if due is not None:
-                    heappush(found.dues, due)
+                if new.rise is not None:
+                    heappush(found.rising, new.rise)
+                if new.fall is not None:
+                    heappush(found.falling, new.fall)
+                if new.due is not None:
+                    heappush(found.dues, new.due)
         self._count(len(places) - before)
         most = 2 * len(places) + DYNAMIC_STALE_MIN
         if many or max(len(found.rising), len(found.falling), len(found.dues)) > most:
@@ -324,6 +400,22 @@ class Triggers:
                 del self._topics[topic]
             else:
                 _stack_anew(found)
+
+
+def _widened(band: Band, precision: Number | None, most: Number) -> Band:
+    """Twice as wide; a band without width becomes an eighth of the most."""
+    bound = most if precision is None or band.percent else most / precision
+    width = max(band.width, min(bound, max(2 * band.width, bound / 8)))
+    return replace(band, width=width)
+
+
+def _placed(one: int, band: Band, values: tuple[Number, ...], time: float) -> _Place:
+    """What a subscription has that was sent these values."""
+    first = values[0]
+    rise = (*edge_of(first, band), one) if band.rises else None
+    fall = (*edge_of(-first, band), one) if band.falls else None
+    due = None if band.heartbeat_seconds is None else (time + band.heartbeat_seconds, one)
+    return _Place(rise, fall, due, time, values)
 
 
 def _stack_anew(found: _Topic) -> None:

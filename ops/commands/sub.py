@@ -46,8 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--where", metavar="SQL", default="", help="a condition on the attributes, as in SQL; @FILE reads it"
     )
     parser.add_argument("--exact", action="store_true", help="only topics with as many levels as PATTERN")
-    text = "what the broker drops when this client does not keep up: the oldest, or what has a newer event of its topic"
-    parser.add_argument("--slow", choices=("drop", "conflate"), help=text)
+    text = "what gives way when this client does not keep up: drop the oldest; conflate: what has a newer event of its "
+    text += "topic, or of its value of ATTR; widen: the same, and DELTA waits for greater moves, up to BAND"
+    parser.add_argument("--slow", metavar="drop|conflate[:ATTR]|widen:BAND", help=text)
     text = "a durable subscription: the cluster keeps its place under this name, and what matches waits for it; it is "
     text += "made when there is none, and each event is acknowledged when it is printed"
     parser.add_argument("--durable", metavar="NAME", help=text)

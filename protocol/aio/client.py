@@ -306,7 +306,8 @@ class Client(ClientCore):
 
         `exact` turns off matching below the pattern. `on_gap` is called when the broker had to drop something. With
         `slow` = "conflate" the broker keeps the newest event of each topic for a client that does not keep up, instead
-        of dropping the oldest.
+        of dropping the oldest; with "conflate:symbol" of each value of that attribute; "widen:0.5" lets the bands of
+        DELTA grow up to 0.5 as well until it keeps up.
         `start` begins in the past of a stored stream: "start" is as far back as its logs go, a number a position in its
         only log, and "ann@1763492000:120,bob@1763492007:7" one in each, as events have them (`position`): that event
         comes first. Logs not named are read from their beginning. "now" begins at their ends. With any of these, what

@@ -6,7 +6,9 @@ refused leaves everything as it was. A client that breaks the protocol loses its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -22,7 +24,7 @@ from headgate.matching import (
     parse_pattern,
     to_text,
 )
-from headgate.matching.limits import CONDITION_BYTES_MAX
+from headgate.matching.limits import ATTRIBUTE_NAME_BYTES_MAX, CONDITION_BYTES_MAX
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT
 from headgate.protocol.messages import (
@@ -70,7 +72,6 @@ __all__ = ["Clients"]
 
 _SESSION_KEY_BYTES = 16
 _OPTIONS = ("credit", "durable", "exact", "from", "ordered", "slow")
-_SLOW = ("drop", "conflate")
 _UNASKED = -1
 """The request of a subscription that is placed anew because its client's rights changed: nobody waits for an answer."""
 
@@ -302,9 +303,12 @@ class Clients:
                 self._refuse(session, error.code, Scope.REQUEST, message.request, error.text)
             return
         session.subscriptions[message.subscription] = subscription
-        if message.options.get("slow") == "conflate":
-            subscription.conflates = True
-            session.conflating[message.subscription] = None
+        kind, of = _slow_of(message.options)
+        if kind == "conflate":
+            session.conflating[message.subscription] = of
+        elif kind == "widen":
+            session.conflating[message.subscription] = ""
+            session.widening[message.subscription] = float(of)
         session.placing[message.subscription] = message
         self._subscribers.by_identity[subscription.identity] = subscription
         exact, ordered = (message.options.get(name, False) is True for name in ("exact", "ordered"))
@@ -396,6 +400,12 @@ class Clients:
         if condition is not None and deltas(condition) and len(extensions(condition)) > len(deltas(condition)):
             text = "DELTA beside XPATH: the subscriber decides that one, and DELTA would compare with what it left"
             text += ": the client asks `explain` for `moves` and `rest`, subscribes to the rest, and compares by itself"
+            raise Refused(ErrorCode.UNSUPPORTED, text)
+        kind, of = _slow_of(message.options)
+        if kind == "widen" and (condition is None or not deltas(condition)):
+            raise Refused(ErrorCode.BAD_REQUEST, "slow widen is about the band of DELTA, and the condition has none")
+        if kind == "conflate" and of and condition is not None and deltas(condition):
+            text = "DELTA compares topic by topic: with it, slow is conflate or widen, and not conflate by an attribute"
             raise Refused(ErrorCode.UNSUPPORTED, text)
         if self._streams.find(pattern.stream) is None:
             raise Refused(ErrorCode.LIMIT, "this broker has as many streams as it can hold")
@@ -527,6 +537,21 @@ class Clients:
             self._effects.append(Send(session.link, message))
 
 
+def _slow_of(options: dict[str, Any]) -> tuple[str, str]:
+    """What gives way when the client is slow, and by what or how far, as in widen:0.5. Raises Refused."""
+    kind, colon, of = str(options.get("slow", "drop")).partition(":")
+    if kind in ("drop", "conflate") and not colon:
+        return kind, ""
+    if kind == "conflate" and 0 < len(of.encode()) <= ATTRIBUTE_NAME_BYTES_MAX:
+        return kind, of
+    if kind == "widen":
+        with suppress(ValueError):
+            if 0 < float(of) < math.inf:
+                return kind, of
+    text = "option slow is drop, conflate, conflate: with the name of an attribute, or widen: with the widest band, as "
+    raise Refused(ErrorCode.BAD_REQUEST, text + "in conflate:symbol and widen:0.5")
+
+
 def _same_wish(one: Subscribe, other: Subscribe) -> bool:
     return (one.pattern, one.condition, one.options) == (other.pattern, other.condition, other.options)
 
@@ -538,8 +563,7 @@ def _check_options(options: dict[str, Any]) -> None:
             raise Refused(ErrorCode.BAD_REQUEST, f"unknown option {name!r}; there are {', '.join(_OPTIONS)}")
         if name in ("exact", "ordered") and type(value) is not bool:
             raise Refused(ErrorCode.BAD_REQUEST, f"option {name} is true or false")
-    if options.get("slow", "drop") not in _SLOW:
-        raise Refused(ErrorCode.BAD_REQUEST, f"option slow is {' or '.join(_SLOW)}")
+    _slow_of(options)
     if options.get("from", "now") != "now":
         text = "a subscription begins now: leave `from` out, and read the past of a stored stream with READ_LOG"
         raise Refused(ErrorCode.UNSUPPORTED, text)

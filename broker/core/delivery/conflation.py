@@ -1,18 +1,20 @@
-"""Conflation: of what waits for a slow subscription, the newest event of each topic is enough.
+"""Conflation: of what waits for a slow subscription, the newest event of each topic, or of each key, is enough.
 
 An option of the subscription. When twice as much waits for a session as the last time, its outbox is gone through from
 the newest to the oldest, and what has a newer event of the same topic behind it, for the same subscription, is taken
 out and counted. So what waits is bounded by the number of topics, each step costs as much as was added since the last
-one, and whoever wakes is up to date with every source at once.
+one, and whoever wakes is up to date with every source at once. A key is the value of an attribute that the subscription
+names; what has none, or cannot be read, gives way to nothing.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headgate.protocol.data import Portion
+from headgate.protocol.data import Batch, Portion, Scalar
+from headgate.protocol.errors import ProtocolViolation
 from headgate.protocol.messages import Deliver
 
 __all__ = ["conflated"]
@@ -20,10 +22,10 @@ __all__ = ["conflated"]
 Cut = Callable[[Portion, list[int]], Portion]
 
 
-def conflated(waiting: deque[Deliver], numbers: Container[int], cut: Cut) -> tuple[deque[Deliver], list[Deliver]]:
-    """What is left of messages in order, and what was taken out, when of these subscriptions each topic's newest event
-    is enough."""
-    seen: set[tuple[int, str]] = set()
+def conflated(waiting: deque[Deliver], numbers: Mapping[int, str], cut: Cut) -> tuple[deque[Deliver], list[Deliver]]:
+    """What is left of messages in order, and what was taken out, when of these subscriptions the newest event of each
+    topic is enough, or of each value of the attribute that stands beside the number."""
+    seen: set[tuple[Any, ...]] = set()
     left: deque[Deliver] = deque()
     gone: list[Deliver] = []
     for message in reversed(waiting):
@@ -39,24 +41,41 @@ def conflated(waiting: deque[Deliver], numbers: Container[int], cut: Cut) -> tup
 
 
 def _sorted_out(
-    message: Deliver, numbers: Container[int], seen: set[tuple[int, str]]
+    message: Deliver, numbers: Mapping[int, str], seen: set[tuple[Any, ...]]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """For each row, whom it is for as the newest, and who has a newer one."""
     topics = message.portion.topics.split("\n")
     whose = [list(some) for some, count in message.runs() for _ in range(count)]
     kept: list[list[int]] = [[] for _ in whose]
     passed: list[list[int]] = [[] for _ in whose]
+    keys: dict[str, Sequence[Scalar]] = {}
     for row in range(len(whose) - 1, -1, -1):
         topic = topics[row] if len(topics) > 1 else topics[0]
         for number in whose[row]:
-            if number not in numbers:
+            attribute = numbers.get(number)
+            if attribute is None:
                 kept[row].append(number)
-            elif (number, topic) in seen:
+                continue
+            key: Scalar = topic
+            if attribute:
+                if attribute not in keys:
+                    keys[attribute] = _column(message.portion, attribute)
+                key = keys[attribute][row]
+            if key is not None and (number, type(key) is bool, key) in seen:
                 passed[row].append(number)
             else:
-                seen.add((number, topic))
+                seen.add((number, type(key) is bool, key))
                 kept[row].append(number)
     return kept, passed
+
+
+def _column(portion: Portion, attribute: str) -> Sequence[Scalar]:
+    """The values of an attribute; NULL where they cannot be read."""
+    batch = Batch(portion.topics, portion.count, portion.lengths, portion.records, complete=False)
+    try:
+        return batch.column(attribute) or (None,) * portion.count
+    except ProtocolViolation:
+        return (None,) * portion.count
 
 
 def _with_routes(portion: Portion, whose: list[list[int]], cut: Cut) -> Deliver | None:

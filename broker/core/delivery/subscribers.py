@@ -6,7 +6,8 @@ outbox. Two bounds hold the outbox, its own and the sum of all. Over a bound the
 
     drop         the oldest deliveries go, counted by subscription; GAP says so before anything newer is sent. Of
                  subscriptions with the option `slow` = conflate, what a newer event of its topic has behind it
-                 has gone long before that (`conflation.py`)
+                 has gone long before that (`conflation.py`); with `slow` = widen the bands of DELTA grow as well,
+                 until everything has gone out
     disconnect   the connection ends with SLOW_CONSUMER; the session has its grace, as after any lost connection
 
 Credit is counted in events over the life of the session: `sent` may pass `allowed` by less than one portion, so that
@@ -153,8 +154,6 @@ class Subscription:
     dropped: int = 0
     carrier: Carrier | None = None
     """Whose member it is: what its DELTA was sent last."""
-    conflates: bool = False
-    """Of what waits for it, the newest event of each topic is enough."""
     asked: Subscribe | None = None
     """As its client asked for it; pattern and condition are what of that its rights allow."""
 
@@ -210,7 +209,9 @@ class ClientSession:
     gaps: dict[int, int] = field(default_factory=dict)
     announced: dict[int, tuple[int, int]] = field(default_factory=dict)  # subscription -> (sent before it, count)
     drops: int = 0
-    conflating: dict[int, None] = field(default_factory=dict)  # subscriptions of which the newest is enough
+    conflating: dict[int, str] = field(default_factory=dict)  # subscriptions of which the newest is enough: of what
+    widening: dict[int, float] = field(default_factory=dict)  # those whose bands may grow, and how far
+    widened: dict[int, str] = field(default_factory=dict)  # those whose bands have grown, in words
     conflate_at: int = CONFLATED_EVENTS_MIN  # events in the outbox at which it is gone through
     conflated: dict[int, int] = field(default_factory=dict)  # of what `gaps` counts, what gave way to newer events
     asking: int = 0  # questions that wait for their answers
@@ -312,6 +313,8 @@ class Subscribers:
         self.outbox_bytes = 0
         self.deliveries = 0
         self.watch: DeliveryWatch | None = None  # while a stream is audited
+        self.widened = 0
+        """How often the band of a subscription grew, because its client did not keep up."""
         self.drops: dict[str, int] = {"slow": 0, "lost": 0, "expired": 0, "gone": 0, "shutdown": 0, "conflated": 0}
 
     def deliver(self, session: ClientSession, routes: list[Any] | bytes, portion: Portion) -> None:
@@ -367,6 +370,8 @@ class Subscribers:
                 self._pass_marks(session)
         if session.held and self._is_over(session):
             self._relieve(session)  # what is put aside takes more room than what it was taken from
+        if session.widened and not session.outbox and not session.held:
+            self._narrow(session)
         if session.may_send and session.waits and not session.paused:
             self.draining[session.key] = session
             self._timers.at(DRAINING, AT_ONCE)
@@ -529,7 +534,8 @@ class Subscribers:
             return
         session.gaps.pop(number, None)
         session.conflated.pop(number, None)
-        session.conflating.pop(number, None)
+        for one in (session.conflating, session.widening, session.widened):
+            one.pop(number, None)
         session.announced.pop(number, None)
         held = session.held.pop(number, None)
         while held is not None and held.queue:
@@ -680,7 +686,7 @@ class Subscribers:
             self.outbox_bytes += size
             conflates = number in session.conflating and not held[number].marks
             if conflates and held[number].events >= held[number].conflate_at:
-                self._conflate_held(session, held[number])
+                self._conflate_held(session, number, held[number])
         return without(message, named.keys()) if named else message
 
     def _pop_held(self, session: ClientSession, held: _Held) -> Deliver:
@@ -724,6 +730,8 @@ class Subscribers:
                 text = reason if reason != _SLOW or number else "the connection was lost"
                 if session.conflated.get(number) == count:
                     text = _CONFLATED
+                if number in session.widened:
+                    text += f"; until this subscriber keeps up, {session.widened[number]}"
                 self._effects.append(Send(session.link, Gap(number, count, text)))
                 before = session.announced.get(number)
                 session.announced[number] = (session.sent, count + (before[1] if before else 0))
@@ -760,8 +768,27 @@ class Subscribers:
             self._counted_in(session, message)
         session.conflate_at = max(CONFLATED_EVENTS_MIN, 2 * session.outbox_events)
         self._gave_way(session, gone)
+        for number in session.widening:
+            self._widen(session, number)
 
-    def _conflate_held(self, session: ClientSession, held: _Held) -> None:
+    def _widen(self, session: ClientSession, number: int) -> None:
+        """It does not keep up: its bands grow to twice what they are, as far as its client lets them."""
+        subscription = session.subscriptions[number]
+        if subscription.carrier is not None:
+            bands = subscription.carrier.triggers.widen(subscription.identity, session.widening[number])
+            if bands:
+                session.widened[number] = bands
+                self.widened += 1
+
+    def _narrow(self, session: ClientSession) -> None:
+        """It keeps up again: what it asked for holds, and the next event of each topic is delivered."""
+        for number in session.widened:
+            subscription = session.subscriptions[number]
+            if subscription.carrier is not None:
+                subscription.carrier.triggers.narrow(subscription.identity)
+        session.widened.clear()
+
+    def _conflate_held(self, session: ClientSession, number: int, held: _Held) -> None:
         """The same of what waits for one subscription alone."""
         waiting = deque(iter(lambda: self._pop_held(session, held) if held.queue else None, None))
         held.queue, gone = conflated(waiting, session.conflating, cut)
@@ -771,6 +798,8 @@ class Subscribers:
             held.events += message.portion.count
         held.conflate_at = max(CONFLATED_EVENTS_MIN, 2 * held.events)
         self._gave_way(session, gone)
+        if number in session.widening:
+            self._widen(session, number)
 
     def _counted_in(self, session: ClientSession, message: Deliver) -> None:
         size = size_of(message.portion)

@@ -244,3 +244,22 @@ def test_a_batch_goes_in_the_order_of_its_rows() -> None:
     assert triggers.match(["t"], range(9), {"p": STREAM}, 0.0) == [(row, [1]) for row in (0, 1, 3, 6, 7)]
     assert triggers.match(["t", "u"], [0, 1], {"p": [8, 8]}, 0.0) == [(1, [1])]
     assert triggers.match(["t"], [0], {}, 0.0) == []
+
+
+def test_bands_grow_up_to_a_bound_and_shrink_again() -> None:
+    triggers = Triggers(["p", "q"], [0.01, None])
+    triggers.add(1, deltas("DELTA(p) > 0.05 AND RISE(q) > 0 PERCENT"))
+    triggers.add(2, deltas("DELTA(p) > 9 AND DELTA(q) > 9"))
+    assert triggers.widen(1, 0.16) == "an event is delivered when p moves by 0.1 and q moves by 0.02 PERCENT"
+    assert triggers.widen(1, 0.16) == "an event is delivered when p moves by 0.16 and q moves by 0.04 PERCENT"
+    assert triggers.widen(2, 0.16) == "", "it is wider already"
+    triggers.fire("t", [1.0, 1.0], 0.0)
+    triggers.forget_all(1)
+    assert triggers.fire("t", [1.0, 1.0], 0.0) == [1] and triggers.fire("t", [1.1, 2.0], 0.0) == []
+    triggers.validate()
+    triggers.narrow(1)
+    assert triggers.fire("t", [1.1, 2.0], 0.0) == [1] and triggers.fire("t", [1.2, 2.1], 0.0) == [1]
+    triggers.narrow(1)
+    triggers.narrow(2)
+    triggers.remove(1)
+    triggers.validate()

@@ -100,7 +100,7 @@ def test_without_it_the_oldest_go() -> None:
 def test_an_unknown_way_is_refused() -> None:
     world = NodeWorld()
     (answer,) = world.say(world.connect(), make_subscribe(1, slow="widen"))
-    assert isinstance(answer, Error) and "drop or conflate" in answer.text
+    assert isinstance(answer, Error) and "conflate:symbol and widen:0.5" in answer.text
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -119,7 +119,7 @@ def test_conflation_keeps_what_a_plain_walk_keeps(seed: int) -> None:
     from headgate.broker.core.delivery.subscribers import cut
 
     waiting = world.node.subscribers.by_link[link].outbox
-    numbers = {one for one in (1, 2, 3) if random.random() < 0.7}
+    numbers = {one: "" for one in (1, 2, 3) if random.random() < 0.7}
     plain = [pair for message in waiting for pair in _triples(message)]
     newest = {(number, topic): body for number, topic, body in plain if number in numbers}
     expected = [one for one in plain if one[0] not in numbers or newest[one[0], one[1]] == one[2]]
@@ -134,3 +134,60 @@ def _triples(message: Deliver) -> list[tuple[int, str, str]]:
     bodies = deliveries_of([Deliver([1, message.portion.count], message.portion)])
     rows = [(numbers, row) for numbers, count in message.runs() for row in range(count)]
     return [(number, topics[at], bodies[at][1]) for at, (numbers, _) in enumerate(rows) for number in numbers]
+
+
+def test_the_newest_of_each_key_is_kept_whatever_its_topic() -> None:
+    world, link, publisher = stalled(("", "conflate:k"), ("", "conflate"))
+    session = world.node.subscribers.by_link[link]
+    keys: list[object] = [1, 1.5, True, "x", None]
+    for at in range(300):
+        accepted = world.node.subscribers.by_link[publisher].accepted
+        batch = quote_batch(f"quotes/t{at % 3}", [str(at)], k=[keys[at % 5]])
+        world.feed(Received(publisher, [make_publish(accepted + 1, batch)]))
+    got = deliveries_of(world.grant(link, 9999, 1))
+    first = [int(body) for number, body in got if number == 1 and body.isdigit()]
+    assert first[-5:] == [295, 296, 297, 298, 299], "each key has its newest"
+    assert sum(at % 5 == 4 for at in first) == 60, "what has no key gives way to nothing"
+    assert len(first) < 60 + 4 + 64 and not session.outbox
+    assert [int(body) % 3 for number, body in got if number == 2][-3:] == [0, 1, 2]
+
+
+def test_bands_grow_while_a_subscriber_is_slow_and_shrink_when_it_keeps_up() -> None:
+    """Announced with the band; then what it asked for holds at once."""
+    world, link, publisher = stalled(("DELTA(price) > 1", "widen:6"))
+    session = world.node.subscribers.by_link[link]
+    price = 0.0
+    for _ in range(2000):
+        price += 1.2
+        publish(world, publisher, *((f"t{at}", price + at) for at in range(3)))
+    assert session.widened == {1: "an event is delivered when price moves by 6"}
+    assert world.node.subscribers.widened == 3, "2, 4, 6"
+    slow = world.node.dissemination.suppression.suppressed
+    assert slow > 2 * 2000, "most of what moves by less than 6 is not even queued"
+    messages = world.grant(link, 9999, 1)
+    (gap,) = [message for message in messages if isinstance(message, Gap)]
+    assert gap.reason.startswith("conflated") and gap.reason.endswith("price moves by 6") and gap.count > 60
+    has = {body[:2]: float(body[2:]) for _, body in deliveries_of(messages)}
+    assert all(abs(has[f"t{at}"] - price - at) <= 6 for at in range(3))
+    assert not session.widened
+    publish(world, publisher, ("t0", price), ("t0", price + 0.5), ("t0", price + 1.5))
+    assert [body for _, body in deliveries_of(world.take(link))] == [f"t0{price}", f"t0{price + 1.5}"]
+
+
+def test_what_gives_way_has_to_make_sense() -> None:
+    world = NodeWorld()
+    link = world.connect()
+    for number, (condition, slow, words) in enumerate(
+        [
+            ("", "widen:1", "the band of DELTA, and the condition has none"),
+            ("DELTA(price) > 1", "widen", "as in conflate:symbol and widen:0.5"),
+            ("DELTA(price) > 1", "widen:-1", "as in conflate:symbol and widen:0.5"),
+            ("DELTA(price) > 1", "widen:inf", "as in conflate:symbol and widen:0.5"),
+            ("DELTA(price) > 1", "conflate:symbol", "topic by topic"),
+            ("", "conflate:", "as in conflate:symbol"),
+            ("", "drop:1", "option slow is drop, conflate"),
+        ],
+        1,
+    ):
+        (error,) = world.say(link, make_subscribe(number, "quotes", condition, slow=slow))
+        assert isinstance(error, Error) and words in error.text
