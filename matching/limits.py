@@ -36,6 +36,7 @@ __all__ = [
     "INTEGER_MAX",
     "INTEGER_MIN",
     "LIKE_PATTERN_CHARACTERS_MAX",
+    "NEAREST_BLOCK_MAX",
     "LISTED_VALUES_MIN",
     "PARSED_BYTES_MAX",
     "PARSED_KEPT",
@@ -101,6 +102,9 @@ HEARTBEAT_SECONDS_MAX: Final = 366 * 86_400
 # Topics of which the subscriptions of one condition have references, some 800 bytes each and 400 for each subscription
 # more. The topic of the oldest delivery makes room: its next event is then delivered whatever it says.
 DYNAMIC_TOPICS_MAX: Final = 65_536
+
+# Ends of bands in one block: small enough for the cache of a processor, so large that a million make few blocks.
+NEAREST_BLOCK_MAX: Final = 1024
 
 # Entries of heaps, or ended subscriptions, that are out of date before it is worth looking for them.
 DYNAMIC_STALE_MIN: Final = 64

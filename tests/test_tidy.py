@@ -35,6 +35,7 @@ REAL_TIME = frozenset(
 
 ROOMS: dict[str, Room] = {
     "matching": Room(PURE | {"headgate.matching"}),
+    "matching/dynamic/nearest.py": Room(PURE | {"headgate.matching", "array.array"}),
     "matching/language/parser.py": Room(PURE | {"headgate.matching", "lark"}),
     "protocol": Room(PURE | {"headgate.protocol", "msgpack", "array", "io.BytesIO", "sys"}, WORLDS),
     "protocol/structure": Room(PURE | {"headgate.protocol", "json"}, WORLDS, frozenset({"lxml", "xml"})),

@@ -14,12 +14,13 @@
 
 **Theory.** A subscription's *reference* of a topic is what it was last sent of it; the *band* around the reference ends
 in a lower and an upper *trigger*. A value beyond a trigger is delivered, and becomes the reference. All upper triggers
-of a topic stand in one heap and all lower ones in another, so the next value is compared with the nearest of each.
+of a topic stand in one queue and all lower ones in another (`nearest.py`), so the next value is compared with the
+nearest of each.
 The promise is a bound: after every event the reference is within `c` of the value.
 
 Nothing here knows a broker or a clock: the time of an event is handed in, for HEARTBEAT.
 
-Order of reading: `bands`, `dumb`, `triggers`, `levels`.
+Order of reading: `bands`, `dumb`, `nearest`, `triggers`, `levels`.
 """
 
 from .bands import Band, band_of, moved, precision_of, reading

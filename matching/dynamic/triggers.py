@@ -1,12 +1,12 @@
 """The trigger index: of many subscriptions that watch the same attributes, those that an event fires.
 
-For each topic the upper ends of all bands stand in a heap, nearest first, and the lower ends, negated, in another; a
+For each topic the upper ends of all bands stand in a queue, nearest first, and the lower ends, negated, in another; a
 third one holds the moments when heartbeats are due. An event pops what it is beyond, and each that it fires is pushed
-again at its new ends. What stands in the other heaps is then out of date: it is passed over when it comes up, and heaps
+again at its new ends. What stands in the other queues is then out of date: it is passed over when it comes up, and they
 are made anew when more than half of one is so. So an event costs O(log n) for each subscription that it fires, and two
 comparisons when it fires none.
 
-Where several attributes are watched, the first one has the heaps, and the others are compared when it fires.
+Where several attributes are watched, the first one has the queues, and the others are compared when it fires.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import heapify, heappop, heappush, heapreplace
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from headgate.matching.dynamic.bands import Band, Number, band_of, edge_of, moved, reading
+from headgate.matching.dynamic.nearest import Nearest
 from headgate.matching.limits import DYNAMIC_STALE_MIN, DYNAMIC_TOPICS_MAX
 from headgate.matching.tree import Delta
 
 __all__ = ["Reference", "Tally", "Triggers"]
 
 _End: TypeAlias = tuple[Number, bool, int]
-"""In a heap: where a band ends, whether a value there is still within it, whose it is."""
+"""In a queue: where a band ends, whether a value there is still within it, whose it is."""
 _Due: TypeAlias = tuple[float, int]
 
 
@@ -40,7 +40,7 @@ class Reference(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """What one subscription has of one topic. An entry of a heap is current while it is this very object."""
+    """What one subscription has of one topic. An entry of a queue is current while it is this very object."""
 
     rise: _End | None
     fall: _End | None
@@ -63,9 +63,11 @@ class _Topic:
     """All that subscriptions have of one topic."""
 
     places: dict[int, _Place] = field(default_factory=dict)
-    rising: list[_End] = field(default_factory=list)
-    falling: list[_End] = field(default_factory=list)
-    dues: list[_Due] = field(default_factory=list)
+    rising: Nearest = field(default_factory=Nearest)
+    falling: Nearest = field(default_factory=Nearest)
+    dues: Nearest = field(default_factory=Nearest)
+    pushed: int = 0
+    """Entries since the queues were made: so many may be out of date."""
     seen: int = 0
     """Places with greater numbers came later than the last event, and have nothing yet."""
     fresh: dict[int, None] = field(default_factory=dict)
@@ -251,7 +253,7 @@ class Triggers:
         return Reference(place.time, tuple(own), lower, upper)
 
     def validate(self) -> None:
-        """Asserts that each place has its entries in the heaps, and that the counts are right."""
+        """Asserts that each place has its entries in the queues, and that the counts are right."""
         assert self.references == sum(len(found.places) for found in self._topics.values())
         assert len(self._topics) <= self._topics_max
         assert {one: number for number, one in self._places.items()} == {
@@ -263,8 +265,9 @@ class Triggers:
         for found in self._topics.values():
             assert not found.fresh.keys() & found.places.keys()
             current = [place for one, place in found.places.items() if one in self._members]
-            heaps: tuple[list[Any], ...] = (found.rising, found.falling, found.dues)
+            heaps: tuple[Nearest, ...] = (found.rising, found.falling, found.dues)
             for which, heap in enumerate(heaps):
+                heap.validate()
                 there = set(map(id, heap))
                 assert all(place[which] is None or id(place[which]) in there for place in current)
                 assert len(heap) <= 2 * len(found.places) + DYNAMIC_STALE_MIN
@@ -287,31 +290,31 @@ class Triggers:
         places, members, first = found.places, self._members, values[0]
         rising, falling, dues = found.rising, found.falling, found.dues
         fired: list[int] = []
-        again: list[tuple[list[Any], _End]] = []
+        again: list[tuple[Nearest, _End]] = []
         for which, heap, other, value in ((0, rising, falling, first), (1, falling, rising, -first)):
-            while heap and (heap[0][0] < value or (heap[0][0] == value and not heap[0][1])):
-                end = heap[0]
+            while (block := heap.first) and (block[0][0] < value or (block[0][0] == value and not block[0][1])):
+                end = block[0]
                 one = end[2]
                 place, member = places.get(one), members.get(one)
                 if place is None or place[which] is not end or member is None:
-                    heappop(heap)
+                    heap.pop()
                     continue
                 if place.values is values:  # a band without width: it was told of this event
-                    again.append((heap, heappop(heap)))
+                    again.append((heap, heap.pop()))
                     continue
                 new = places[one] = _placed(one, member[1][0], values, time)
                 same, opposite = (new.rise, new.fall) if which == 0 else (new.fall, new.rise)
                 assert same is not None, "it has this side"
-                heapreplace(heap, same)
+                heap.replace(same)
                 if opposite is not None:
-                    heappush(other, opposite)
+                    other.push(opposite)
                 if new.due is not None:
-                    heappush(dues, new.due)
+                    dues.push(new.due)
                 fired.append(member[0])
         for heap, end in again:
-            heappush(heap, end)
-        while dues and dues[0][0] <= time:
-            due = heappop(dues)
+            heap.push(end)
+        while (block := dues.first) and block[0][0] <= time:
+            due = dues.pop()
             one = due[1]
             place, member = places.get(one), members.get(one)
             if place is None or place.due is not due or member is None:
@@ -319,11 +322,12 @@ class Triggers:
             new = places[one] = _placed(one, member[1][0], values, time)
             for heap, entry in ((rising, new.rise), (falling, new.fall)):
                 if entry is not None:
-                    heappush(heap, entry)
+                    heap.push(entry)
             assert new.due is not None
-            heappush(dues, new.due)
+            dues.push(new.due)
             fired.append(member[0])
-        if fired and max(len(rising), len(falling), len(dues)) > 2 * len(places) + DYNAMIC_STALE_MIN:
+        found.pushed += len(fired)
+        if found.pushed > len(places) + DYNAMIC_STALE_MIN:
             _stack_anew(found)
         return fired
 
@@ -333,14 +337,14 @@ class Triggers:
         places, first = found.places, values[0]
         popped: list[tuple[int, Any]] = []
         for which, heap, value in ((0, found.rising, first), (1, found.falling, -first)):
-            while heap and (heap[0][0] < value or (heap[0][0] == value and not heap[0][1])):
-                end = heappop(heap)
+            while (block := heap.first) and (block[0][0] < value or (block[0][0] == value and not block[0][1])):
+                end = heap.pop()
                 place = places.get(end[2])
                 if place is not None and place[which] is end:
                     popped.append((which, end))
         dues = found.dues
-        while dues and dues[0][0] <= time:
-            due = heappop(dues)
+        while (block := dues.first) and block[0][0] <= time:
+            due = dues.pop()
             place = places.get(due[1])
             if place is not None and place.due is due:
                 popped.append((2, due))
@@ -351,10 +355,10 @@ class Triggers:
         if len(self.attributes) == 1:
             return current
         fired = {one: None for one in current if self._others(places[one], members[one][1], values, time)}
-        heaps: tuple[list[Any], ...] = (found.rising, found.falling, found.dues)
+        heaps: tuple[Nearest, ...] = (found.rising, found.falling, found.dues)
         for which, entry in popped:
             if entry[-1] not in fired and entry[-1] in members:
-                heappush(heaps[which], entry)
+                heaps[which].push(entry)
         return list(fired)
 
     def _others(self, place: _Place, bands: tuple[Band, ...], values: tuple[Number, ...], time: float) -> bool:
@@ -375,14 +379,14 @@ class Triggers:
             new = places[one] = _placed(one, self._members[one][1][0], values, time)
             if not many:
                 if new.rise is not None:
-                    heappush(found.rising, new.rise)
+                    found.rising.push(new.rise)
                 if new.fall is not None:
-                    heappush(found.falling, new.fall)
+                    found.falling.push(new.fall)
                 if new.due is not None:
-                    heappush(found.dues, new.due)
+                    found.dues.push(new.due)
         self._count(len(places) - before)
-        most = 2 * len(places) + DYNAMIC_STALE_MIN
-        if many or max(len(found.rising), len(found.falling), len(found.dues)) > most:
+        found.pushed += len(fired)
+        if many or found.pushed > len(places) + DYNAMIC_STALE_MIN:
             _stack_anew(found)
         self._topics[topic] = self._topics.pop(topic)  # the one that was delivered last stands last
 
@@ -419,10 +423,9 @@ def _placed(one: int, band: Band, values: tuple[Number, ...], time: float) -> _P
 
 
 def _stack_anew(found: _Topic) -> None:
-    """Make the heaps of a topic from what is current."""
-    found.rising = [place.rise for place in found.places.values() if place.rise is not None]
-    found.falling = [place.fall for place in found.places.values() if place.fall is not None]
-    found.dues = [place.due for place in found.places.values() if place.due is not None]
-    heapify(found.rising)
-    heapify(found.falling)
-    heapify(found.dues)
+    """Make the queues of a topic from what is current."""
+    places = found.places.values()
+    found.pushed = 0
+    found.rising = Nearest(place.rise for place in places if place.rise is not None)
+    found.falling = Nearest(place.fall for place in places if place.fall is not None)
+    found.dues = Nearest(place.due for place in places if place.due is not None)

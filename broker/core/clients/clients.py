@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -544,12 +543,17 @@ def _slow_of(options: dict[str, Any]) -> tuple[str, str]:
         return kind, ""
     if kind == "conflate" and 0 < len(of.encode()) <= ATTRIBUTE_NAME_BYTES_MAX:
         return kind, of
-    if kind == "widen":
-        with suppress(ValueError):
-            if 0 < float(of) < math.inf:
-                return kind, of
+    if kind == "widen" and _is_positive(of):
+        return kind, of
     text = "option slow is drop, conflate, conflate: with the name of an attribute, or widen: with the widest band, as "
     raise Refused(ErrorCode.BAD_REQUEST, text + "in conflate:symbol and widen:0.5")
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
 
 
 def _same_wish(one: Subscribe, other: Subscribe) -> bool:
